@@ -1,0 +1,292 @@
+"""Every error that Callslip raises on purpose.
+
+    CallslipError
+    ├── PermanentError              the same call will fail again: never retried
+    │   ├── InvalidRequest          400  a value of the request is wrong
+    │   │   ├── InvalidFilter
+    │   │   ├── EmptyQuery
+    │   │   └── QueryTooLong
+    │   ├── NotFound                404
+    │   │   ├── CollectionNotFound
+    │   │   ├── DocumentNotFound
+    │   │   └── TaskNotFound
+    │   ├── Conflict                409
+    │   │   ├── CollectionExists
+    │   │   └── DuplicateContent
+    │   ├── DocumentError           422  this file cannot become chunks
+    │   │   ├── EmptyFile
+    │   │   ├── FileTooLarge        413
+    │   │   ├── UnsupportedType     415
+    │   │   ├── BrokenFile
+    │   │   ├── NeedsPassword
+    │   │   ├── NoTextLayer
+    │   │   ├── NoText
+    │   │   ├── GarbageText
+    │   │   ├── ExtractionLimit
+    │   │   └── WorkerLost          its worker died each time it was tried
+    │   └── SettingsError           a setting is wrong
+    └── TransientError              503  worth another try, with backoff
+        ├── BrokerDown
+        ├── StoreDown
+        ├── EmbedderDown
+        ├── Overloaded
+        ├── SearchTimeout           504
+        └── LeaseLost               another worker holds this step now
+
+Each class carries the three things a reader needs: `slug` (stable, ends up in the problem's `type`
+and in the ledger), `status` (over HTTP) and `hint` (what to do). The message names the thing that
+is wrong; it never holds text of a document.
+"""
+
+from typing import ClassVar
+
+
+class CallslipError(Exception):
+    """Something went wrong and Callslip can say what."""
+
+    slug: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    hint: ClassVar[str] = ""
+
+    def __init__(self, detail: str, *, hint: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.advice = self.hint if hint is None else hint
+
+    @property
+    def title(self) -> str:
+        """The slug in words, e.g. `Needs password`."""
+        return self.slug.replace("-", " ").capitalize()
+
+
+class PermanentError(CallslipError):
+    """The same call will fail again."""
+
+    slug = "permanent-error"
+    status = 400
+
+
+class TransientError(CallslipError):
+    """The same call may succeed a little later."""
+
+    slug = "transient-error"
+    status = 503
+    hint = "Try again in a moment; `callslip doctor` says which part is down."
+
+
+class InvalidRequest(PermanentError):
+    """A value of the request is wrong."""
+
+    slug = "invalid-request"
+    hint = "Correct the named value and send the request again."
+
+
+class InvalidFilter(InvalidRequest):
+    """`having_all` or `having_any` cannot be understood."""
+
+    slug = "invalid-filter"
+    hint = (
+        "A key is `property` or `property OPERATOR`, the operator one of"
+        " == != ~ > >= < <= @ contains in not-in."
+    )
+
+
+class EmptyQuery(InvalidRequest):
+    """The query holds no text."""
+
+    slug = "empty-query"
+    hint = "Send at least one letter or digit as `query`."
+
+
+class QueryTooLong(InvalidRequest):
+    """The query is longer than a question can be."""
+
+    slug = "query-too-long"
+    hint = "Shorten the query, or raise search.max_query_chars in the settings."
+
+
+class NotFound(PermanentError):
+    """What the request names does not exist."""
+
+    slug = "not-found"
+    status = 404
+    hint = "Check the name or id."
+
+
+class CollectionNotFound(NotFound):
+    """No collection has this name."""
+
+    slug = "collection-not-found"
+    hint = "GET /v1/collections lists the names; POST /v1/collections makes one."
+
+
+class DocumentNotFound(NotFound):
+    """No document has this id."""
+
+    slug = "document-not-found"
+    hint = "Use the document id that the upload answered; a deleted document is gone."
+
+
+class TaskNotFound(NotFound):
+    """No task has this id."""
+
+    slug = "task-not-found"
+    hint = "Use the task id that the upload or the deletion answered."
+
+
+class Conflict(PermanentError):
+    """The request contradicts what is stored."""
+
+    slug = "conflict"
+    status = 409
+
+
+class CollectionExists(Conflict):
+    """A collection of this name exists with other settings."""
+
+    slug = "collection-exists"
+    hint = "Use another name, or use the collection as it is."
+
+
+class DuplicateContent(Conflict):
+    """The same bytes are stored already under another name."""
+
+    slug = "duplicate-content"
+    hint = "Nothing was stored. Send allow_duplicate=true to keep both."
+
+
+class DocumentError(PermanentError):
+    """This file cannot become chunks."""
+
+    slug = "document-error"
+    status = 422
+    hint = "Correct the file and upload it again."
+
+
+class EmptyFile(DocumentError):
+    """The file has no bytes."""
+
+    slug = "empty-file"
+    hint = "Upload a file that has content."
+
+
+class FileTooLarge(DocumentError):
+    """The file is larger than this installation takes."""
+
+    slug = "file-too-large"
+    status = 413
+    hint = "Split the file, or raise api.max_upload_mb in the settings."
+
+
+class UnsupportedType(DocumentError):
+    """The content is of a type that Callslip does not read."""
+
+    slug = "unsupported-type"
+    status = 415
+    hint = "Convert it to PDF, DOCX, HTML, Markdown, plain text or e-mail (.eml)."
+
+
+class BrokenFile(DocumentError):
+    """The content is damaged, or is not what its name says."""
+
+    slug = "broken-file"
+    hint = "Open the file in its own program, save it again, and upload that copy."
+
+
+class NeedsPassword(DocumentError):
+    """The file is encrypted."""
+
+    slug = "needs-password"
+    hint = "Save a copy without the password and upload that."
+
+
+class NoTextLayer(DocumentError):
+    """The pages are pictures."""
+
+    slug = "no-text-layer"
+    hint = "Run OCR over the file (for example with ocrmypdf) and upload the result."
+
+
+class NoText(DocumentError):
+    """The file is sound but holds no text."""
+
+    slug = "no-text"
+    hint = "There is nothing to search in it; leave it out."
+
+
+class GarbageText(DocumentError):
+    """The file has a text layer, but its characters mean nothing."""
+
+    slug = "garbage-text"
+    hint = "Its fonts do not say which letters they draw: run OCR over the pages instead."
+
+
+class ExtractionLimit(DocumentError):
+    """Reading the file took more time or memory than one file may."""
+
+    slug = "extraction-limit"
+    hint = "Split the file, or raise extract.timeout_seconds and extract.memory_mb."
+
+
+class WorkerLost(DocumentError):
+    """The worker died each time it worked on this document."""
+
+    slug = "worker-lost"
+    hint = "The document was set aside so that others go on; see the worker's log, then retry it."
+
+
+class SettingsError(PermanentError):
+    """A setting is wrong."""
+
+    slug = "settings-error"
+    status = 500
+    hint = "`callslip config` prints what is in force and where it came from."
+
+
+class BrokerDown(TransientError):
+    """The broker does not answer."""
+
+    slug = "broker-down"
+
+
+class StoreDown(TransientError):
+    """A store, the ledger or the blob store does not answer."""
+
+    slug = "store-down"
+
+
+class EmbedderDown(TransientError):
+    """The embedder does not answer."""
+
+    slug = "embedder-down"
+
+
+class Overloaded(TransientError):
+    """More is waiting than can be answered in time."""
+
+    slug = "overloaded"
+    hint = "Try again in a few seconds, or start another worker."
+
+
+class SearchTimeout(TransientError):
+    """No answer came before the deadline."""
+
+    slug = "search-timeout"
+    status = 504
+
+
+class LeaseLost(TransientError):
+    """Another worker holds this step now; this one's result is dropped."""
+
+    slug = "lease-lost"
+
+
+def _walk(cls: type[CallslipError]) -> dict[str, type[CallslipError]]:
+    found = {cls.slug: cls}
+    for child in cls.__subclasses__():
+        found |= _walk(child)
+    return found
+
+
+BY_SLUG: dict[str, type[CallslipError]] = _walk(CallslipError)
+"""The class of each slug: an error crosses a queue or the ledger as (slug, detail, advice)."""

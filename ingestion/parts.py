@@ -1,0 +1,75 @@
+"""What the steps of a document hand to each other."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading the format itself names: a span of the text and its level, 1 is the highest."""
+
+    start: int
+    end: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Page:
+    """The span of one page of the original; numbers count from 1."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class ExtractedText:
+    """All text of one file. Every span below is into `text`, which is NFC with `\\n` line ends."""
+
+    text: str
+    media_type: str
+    title: str | None = None
+    headings: tuple[Heading, ...] = ()
+    pages: tuple[Page, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it, up to the next heading.
+
+    `start:end` holds the section's own text with its heading line, not its subsections'. Sections
+    tile the text in order. `path` is the normalized headings from the top, joined by `/`, with
+    `#2`, `#3` … behind a repeated one so that it is unique within a document.
+    """
+
+    path: str
+    heading: str
+    level: int
+    order: int
+    start: int
+    end: int
+    parent: str | None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A passage: `text[start:end]` is its content, always."""
+
+    chunk_id: str
+    section: str
+    heading: str
+    level: int
+    ordinal: int
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class EnrichedChunk:
+    """A chunk with what keyword search and filters need to know of it."""
+
+    chunk: Chunk
+    lang: str
+    terms: str
