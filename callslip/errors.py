@@ -24,8 +24,12 @@
     │   │   ├── GarbageText
     │   │   ├── ExtractionLimit
     │   │   └── WorkerLost          its worker died each time it was tried
-    │   └── SettingsError           a setting is wrong
+    │   ├── EvaluationError             retrieval cannot be measured on this judged set
+    │   │   └── JudgedSetError      its files are not in BEIR form
+    │   ├── SettingsError           a setting is wrong
+    │   └── StartError              `callslip up` cannot start or go on
     └── TransientError              503  worth another try, with backoff
+        ├── DeskDown
         ├── BrokerDown
         ├── StoreDown
         ├── EmbedderDown
@@ -64,6 +68,14 @@ class PermanentError(CallslipError):
 
     slug = "permanent-error"
     status = 400
+
+
+class InternalError(PermanentError):
+    """Something failed that should not: a mistake of Callslip's own."""
+
+    slug = "internal-error"
+    status = 500
+    hint = "The log of the process has the place; please report it."
 
 
 class TransientError(CallslipError):
@@ -235,12 +247,43 @@ class WorkerLost(DocumentError):
     hint = "The document was set aside so that others go on; see the worker's log, then retry it."
 
 
+class EvaluationError(PermanentError):
+    """Retrieval cannot be measured on this judged set."""
+
+    slug = "evaluation-error"
+    hint = "Nothing was measured; correct the cause and start again."
+
+
+class JudgedSetError(EvaluationError):
+    """The files of a judged set are not in BEIR form."""
+
+    slug = "judged-set-error"
+    hint = (
+        "A set is a folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and"
+        " qrels.tsv or qrels/test.tsv (query, document, grade, separated by tabs)."
+    )
+
+
 class SettingsError(PermanentError):
     """A setting is wrong."""
 
     slug = "settings-error"
     status = 500
     hint = "`callslip config` prints what is in force and where it came from."
+
+
+class StartError(PermanentError):
+    """`callslip up` cannot start or go on."""
+
+    slug = "start-error"
+    status = 500
+
+
+class DeskDown(TransientError):
+    """The desk does not answer."""
+
+    slug = "desk-down"
+    hint = "Start it with `callslip up`, or set CALLSLIP_API__URL to where it runs."
 
 
 class BrokerDown(TransientError):

@@ -1,9 +1,9 @@
-"""Every setting, once, typed. Where a value comes from: defaults, then YAML, then the environment."""
+"""Every setting, once, typed; config/load.py says where the values come from."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 MEGABYTE = 1_000_000
 
@@ -11,121 +11,194 @@ MEGABYTE = 1_000_000
 class Section(BaseModel):
     """One group of settings; an unknown key in it is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
+    )
 
 
 class ApiSettings(Section):
     """The desk."""
 
-    host: str = Field("127.0.0.1", description="address to listen on; loopback unless told otherwise")
-    port: int = Field(8765, ge=0, le=65535, description="0 takes a free port")
-    url: str | None = Field(None, description="where clients find the desk; from host and port if unset")
-    processes: int = Field(2, ge=1, description="gunicorn worker processes")
-    threads: int = Field(4, ge=1, description="threads per process")
-    max_upload_mb: int = Field(100, ge=1, description="largest file taken, in MB of 1,000,000 bytes")
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="address to listen on; loopback unless told otherwise",
+    )
+    port: int = Field(default=8765, ge=0, le=65535, description="0 takes a free port")
+    url: str | None = Field(
+        default=None, description="where clients find the desk; from host and port if unset"
+    )
+    processes: int = Field(default=2, ge=1, description="gunicorn worker processes")
+    threads: int = Field(default=4, ge=1, description="threads per process")
+    max_upload_mb: int = Field(
+        default=100, ge=1, description="largest file taken, in MB of 1,000,000 bytes"
+    )
 
 
 class BrokerSettings(Section):
     """The queue's broker."""
 
     url: str | None = Field(
-        None, description="Redis or Valkey URL; unset: `callslip up` starts Valkey in data_dir"
+        default=None,
+        description="Redis or Valkey URL; unset: `callslip up` starts Valkey in data_dir",
     )
 
 
 class LedgerSettings(Section):
     """The SQL database that owns the state of every document."""
 
-    url: str | None = Field(None, description="SQLAlchemy URL; unset: SQLite in data_dir")
+    url: str | None = Field(default=None, description="SQLAlchemy URL; unset: SQLite in data_dir")
 
 
 class BlobSettings(Section):
     """Originals and artifacts of steps."""
 
-    url: str | None = Field(None, description="fsspec URL such as s3://bucket/prefix; unset: data_dir")
+    url: str | None = Field(
+        default=None, description="fsspec URL such as s3://bucket/prefix; unset: data_dir"
+    )
 
 
 class ChromaSettings(Section):
     """The vector store."""
 
-    url: str | None = Field(None, description="unset: `callslip up` starts Chroma's server in data_dir")
-    index_dir: Path | None = Field(None, description="keyword index beside it; unset: in data_dir")
+    url: str | None = Field(
+        default=None, description="unset: `callslip up` starts Chroma's server in data_dir"
+    )
+    index_dir: Path | None = Field(
+        default=None, description="keyword index beside it; unset: in data_dir"
+    )
 
 
 class EmbedderSettings(Section):
     """What turns text into vectors."""
 
     kind: Literal["e5", "openai", "none"] = Field(
-        "e5", description="e5: local; openai: any compatible server; none: keyword search only"
+        default="e5",
+        description="e5: local; openai: any compatible server; none: keyword search only",
     )
-    base_url: str | None = Field(None, description="of the OpenAI-compatible server")
-    api_key: SecretStr | None = Field(None, description="of the OpenAI-compatible server")
-    model: str | None = Field(None, description="model name at the OpenAI-compatible server")
+    base_url: str | None = Field(default=None, description="of the OpenAI-compatible server")
+    api_key: SecretStr | None = Field(default=None, description="of the OpenAI-compatible server")
+    model: str | None = Field(
+        default=None, description="model name at the OpenAI-compatible server"
+    )
     query_model: str | None = Field(
-        None, description="model name for queries, where the server tells them apart by it"
+        default=None, description="model name for queries, where the server tells them apart by it"
     )
-    dimension: int | None = Field(None, ge=1, description="of the server's vectors; unset: asked once")
-    max_tokens: int = Field(500, ge=32, description="longest passage the server's model reads, in e5 tokens")
-    timeout_seconds: float = Field(30.0, gt=0)
-    threads: int = Field(0, ge=0, description="of the local model; 0: one per core")
-    cache_rows: int = Field(1_000_000, ge=0, description="vectors kept by text and model; 0: none")
+    dimension: int | None = Field(
+        default=None, ge=1, description="of the server's vectors; unset: asked once"
+    )
+    max_tokens: int = Field(
+        default=500, ge=32, description="longest passage the server's model reads, in e5 tokens"
+    )
+    timeout_seconds: float = Field(default=30.0, gt=0, description="for one call of the server")
+    threads: int = Field(default=0, ge=0, description="of the local model; 0: one per core")
+    cache_rows: int = Field(
+        default=1_000_000, ge=0, description="vectors kept by text and model; 0: none"
+    )
 
 
 class ChunkingSettings(Section):
     """How sections are cut; lengths in e5 tokens."""
 
-    target_tokens: int = Field(450, ge=32)
-    max_tokens: int = Field(500, ge=32)
-    overlap_tokens: int = Field(60, ge=0)
+    target_tokens: int = Field(default=450, ge=32, description="a chunk is closed near this length")
+    max_tokens: int = Field(default=500, ge=32, description="no chunk is longer")
+    overlap_tokens: int = Field(
+        default=60, ge=0, description="text that a chunk shares with the one before it"
+    )
+
+    @model_validator(mode="after")
+    def _lengths_fit(self) -> Self:
+        if not self.overlap_tokens < self.target_tokens <= self.max_tokens:
+            raise ValueError(
+                "lengths must satisfy overlap_tokens < target_tokens <= max_tokens, not"
+                f" {self.overlap_tokens} < {self.target_tokens} <= {self.max_tokens}"
+            )
+        return self
 
 
 class ExtractSettings(Section):
     """Limits of the child process that reads a file."""
 
-    timeout_seconds: float = Field(120.0, gt=0)
-    memory_mb: int = Field(2048, ge=256)
-    max_chars: int = Field(20_000_000, ge=1000, description="longest text taken from one file")
+    timeout_seconds: float = Field(default=120.0, gt=0, description="longest time for one file")
+    memory_mb: int = Field(default=2048, ge=256, description="most memory for one file")
+    max_chars: int = Field(
+        default=20_000_000, ge=1000, description="longest text taken from one file"
+    )
 
 
 class IngestSettings(Section):
     """Leases, attempts and the sweep."""
 
-    concurrency: int = Field(2, ge=1, description="processes of the ingest worker")
-    niceness: int = Field(10, ge=0, le=19, description="of the ingest worker, so that searches go first")
-    lease_seconds: float = Field(30.0, gt=0, description="a step without a sign of life this long is taken over")
-    max_attempts: int = Field(3, ge=1, description="of one step, before the document is set aside")
-    retry_base_seconds: float = Field(1.0, gt=0, description="first wait after a transient error")
-    retry_for_seconds: float = Field(3600.0, ge=0, description="how long transient errors are retried")
-    sweep_seconds: float = Field(5.0, gt=0, description="how often the sweep looks for what got stuck")
-    resend_seconds: float = Field(15.0, gt=0, description="waiting this long with empty queues is stalled")
-    batch_size: int = Field(256, ge=1, le=5000, description="objects per upsert")
+    concurrency: int = Field(default=2, ge=1, description="processes of the ingest worker")
+    niceness: int = Field(
+        default=10, ge=0, le=19, description="of the ingest worker, so that searches go first"
+    )
+    lease_seconds: float = Field(
+        default=30.0, gt=0, description="a step without a sign of life this long is taken over"
+    )
+    max_attempts: int = Field(
+        default=3, ge=1, description="of one step, before the document is set aside"
+    )
+    retry_base_seconds: float = Field(
+        default=1.0, gt=0, description="first wait after a transient error"
+    )
+    retry_for_seconds: float = Field(
+        default=3600.0, ge=0, description="how long transient errors are retried"
+    )
+    sweep_seconds: float = Field(
+        default=5.0, gt=0, description="how often the sweep looks for what got stuck"
+    )
+    resend_seconds: float = Field(
+        default=15.0, gt=0, description="waiting this long with empty queues is stalled"
+    )
+    batch_size: int = Field(default=256, ge=1, le=5000, description="objects per upsert")
 
 
 class SearchSettings(Section):
     """The search worker and its ranking."""
 
-    threads: int = Field(2, ge=1)
-    timeout_seconds: float = Field(10.0, gt=0)
-    max_backlog: int = Field(64, ge=1, description="searches waiting before the desk answers 503")
-    max_query_chars: int = Field(4000, ge=1)
-    top: int = Field(10, ge=1, description="hits when the request does not say")
-    max_top: int = Field(200, ge=1)
-    pool: int = Field(100, ge=1, le=500, description="candidates taken from each leg")
-    fusion: Literal["weighted", "rrf"] = "weighted"
-    alpha: float = Field(0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector")
-    rrf_k: int = Field(60, ge=1)
+    threads: int = Field(
+        default=2, ge=1, description="searches answered at the same time by one worker"
+    )
+    timeout_seconds: float = Field(
+        default=10.0, gt=0, description="the desk waits this long for an answer"
+    )
+    max_backlog: int = Field(
+        default=64, ge=1, description="searches waiting before the desk answers 503"
+    )
+    max_query_chars: int = Field(default=4000, ge=1, description="longest query")
+    top: int = Field(default=10, ge=1, description="hits when the request does not say")
+    max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
+    pool: int = Field(default=100, ge=1, le=500, description="candidates taken from each leg")
+    fusion: Literal["weighted", "rrf"] = Field(
+        default="weighted", description="how the legs are merged: by score, or by reciprocal rank"
+    )
+    alpha: float = Field(
+        default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
+    )
+    rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
+
+    @model_validator(mode="after")
+    def _top_fits(self) -> Self:
+        if self.top > self.max_top:
+            raise ValueError(f"top ({self.top}) is above max_top ({self.max_top})")
+        return self
 
 
 class LogSettings(Section):
     """What the processes write about themselves; never text of a document."""
 
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="the least serious messages that are written"
+    )
 
 
 class Settings(Section):
     """All of it. Environment variables are CALLSLIP_ + the key, `.` written as `__`."""
 
-    data_dir: Path = Field(Path("var"), description="where everything that must last is kept")
+    data_dir: Path = Field(
+        default=Path("var"), description="where everything that must last is kept"
+    )
     api: ApiSettings = ApiSettings()
     broker: BrokerSettings = BrokerSettings()
     ledger: LedgerSettings = LedgerSettings()

@@ -14,7 +14,7 @@ class Embedder(Protocol):
 
     @property
     def model(self) -> str:
-        """The name that vectors are cached and collections are made under, e.g. `e5-small/0.3.0`."""
+        """The name that vectors are cached and collections are made under: `e5-small/1571fc98`."""
         ...
 
     @property
@@ -24,7 +24,12 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Longest passage, in tokens of `models.tokens.count`, that is read whole."""
+        """Longest text, in tokens of `models.tokens`, that is read whole; of others the beginning."""
+        ...
+
+    @property
+    def lexical_only(self) -> bool:
+        """Whether the vectors say nothing of the text, so that a search leaves their leg out."""
         ...
 
     def passages(self, texts: Sequence[str]) -> Vectors:

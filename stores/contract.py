@@ -136,7 +136,7 @@ class Store(ABC):
         """Write chunks; the same id again replaces. A bad object fails alone and is named.
 
         A NaN vector, one of another dimension, an empty id or a property of an unknown type is a
-        failed object, never a failed batch.
+        failed object, never a failed batch (`stores.checks` has the rules).
         """
 
     @abstractmethod
@@ -193,6 +193,10 @@ class Store(ABC):
         """The chunks of these ids, in this order; unknown ids are left out."""
 
     @abstractmethod
+    def get_documents(self, collection: str, document_ids: Sequence[str]) -> list[DocumentRecord]:
+        """The documents of these ids, in this order; unknown ids are left out."""
+
+    @abstractmethod
     def chunk_ids(self, collection: str, document_id: str) -> dict[Half, set[str]]:
         """The ids that each half of the store holds of a document; for counts and audits."""
 
@@ -211,5 +215,12 @@ class Store(ABC):
     @abstractmethod
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None
-    ) -> dict[Scalar, int]:
-        """How many chunks hold each value of a property; a list counts once for each of its values."""
+    ) -> list[tuple[Scalar, int]]:
+        """How many chunks hold each value of a property, most frequent first, then by value.
+
+        A list counts once for each of its values. Dates are given as they were written.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give up connections; the store is not used afterwards."""

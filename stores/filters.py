@@ -1,19 +1,39 @@
 """Filters on properties: `having_all` and `having_any` as one typed value for every store."""
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+from callslip.errors import InvalidFilter
 
 Operator = Literal["==", "!=", "~", ">", ">=", "<", "<=", "@", "contains", "in", "not-in"]
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+Comparable = str | float | bool | datetime
+"""What values are compared as: two are equal when type and value are; a datetime is in UTC."""
+
+MAX_VALUES = 500
+"""Values in one filter. Chroma's SQL breaks at 1,000 alternatives."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """`property operator value`; the value is normalized (see `parse`)."""
+    """`property operator value`.
+
+    A tuple for `contains`, `in` and `not-in`, the pattern as written for `~`, else one value.
+    """
 
     prop: str
     operator: Operator
-    value: object
+    value: Comparable | tuple[Comparable, ...]
+
+    @property
+    def values(self) -> tuple[Comparable, ...]:
+        """The value, or all of them."""
+        return self.value if isinstance(self.value, tuple) else (self.value,)
 
 
 @dataclass(frozen=True)
@@ -23,12 +43,174 @@ class Where:
     every: tuple[Condition, ...] = ()
     some: tuple[Condition, ...] = ()
 
+    def __iter__(self) -> Iterator[Condition]:
+        yield from self.every
+        yield from self.some
+
 
 def parse(
     having_all: Mapping[str, object] | None, having_any: Mapping[str, object] | None
 ) -> Where | None:
     """Read the two groups of a request; None when neither is given.
 
+    The last space-separated token of a key is the operator; a key without one means `==`:
+
+    - `==`, `in`: the property is one value, and it is this one or one of these.
+    - `!=`, `not-in`: the exact complement, so true where the property is missing or a list.
+    - `~`: the property is text and matches as it was written; `*` stands for any characters.
+    - `>`, `>=`, `<`, `<=`: numbers with numbers, dates with dates.
+    - `@`, `contains`: the property is a list and holds this value, or any of these.
+
+    Text is compared case-sensitively. A string that is a whole ISO 8601 date or datetime is an
+    instant, UTC where it names no offset. Numbers are 64-bit floats; a boolean is no number.
+
     Raises InvalidFilter, naming the key.
     """
-    raise NotImplementedError
+    if having_all is None and having_any is None:
+        return None
+    where = Where(_group("having_all", having_all), _group("having_any", having_any))
+    if sum(len(condition.values) for condition in where) > MAX_VALUES:
+        raise InvalidFilter(f"The filter holds more than {MAX_VALUES} values.")
+    return where
+
+
+def normalize(value: object) -> Comparable:
+    """Give the form in which a single value is compared, for properties and filters alike.
+
+    Raises ValueError saying what the value is that it must not be.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ValueError("is a number too large for 64 bits") from None
+        if not math.isfinite(number):
+            raise ValueError("is not a finite number")
+        return number + 0.0  # no negative zero
+    if isinstance(value, str):
+        if not is_unicode(value):
+            raise ValueError("is not valid Unicode")
+        return instant(value) or value
+    raise ValueError("is neither a string, a number nor a boolean")
+
+
+def instant(text: str) -> datetime | None:
+    """Read a whole ISO 8601 date (midnight UTC) or datetime; None where the text is neither."""
+    if not _ISO_8601.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether the text can be written as UTF-8: half a surrogate pair cannot."""
+    return text.isascii() or not _SURROGATE.search(text)
+
+
+def matches(where: Where, properties: Mapping[str, object]) -> bool:
+    """Say whether the properties pass; every store is tested against this."""
+    return all(_holds(condition, properties) for condition in where.every) and (
+        not where.some or any(_holds(condition, properties) for condition in where.some)
+    )
+
+
+_ISO_8601 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _group(name: str, group: Mapping[str, object] | None) -> tuple[Condition, ...]:
+    if group is None:
+        return ()
+    if not group:
+        raise InvalidFilter(f"{name} is empty: leave it out, or name a property.")
+    return tuple(_condition(key, value) for key, value in group.items())
+
+
+def _condition(key: str, value: object) -> Condition:
+    prop, operator = _split(key)
+    try:
+        return Condition(prop, operator, _operand(operator, value))
+    except ValueError as error:
+        raise InvalidFilter(f"The value of {key!r} {error}.") from None
+
+
+def _split(key: str) -> tuple[str, Operator]:
+    prop, space, token = key.rstrip().rpartition(" ")
+    operator: Operator = "=="
+    if space and token in OPERATORS:
+        operator = token
+    elif space and not any(char.isalnum() or char == "_" for char in token):
+        raise InvalidFilter(f"{key!r} has an unknown operator {token!r}.")
+    else:
+        prop = key
+    prop = prop.strip()
+    if not prop or not is_unicode(prop):
+        raise InvalidFilter(f"{key!r} names no property.")
+    return prop, operator
+
+
+def _operand(operator: Operator, value: object) -> Comparable | tuple[Comparable, ...]:
+    """Check and normalize; a ValueError's text goes on after `The value of KEY`."""
+    if operator in ("in", "not-in", "contains"):
+        if operator == "contains" and not isinstance(value, list | tuple):
+            return (normalize(value),)
+        if not isinstance(value, list | tuple) or not value:
+            raise ValueError("must be a list that is not empty")
+        return tuple(normalize(member) for member in value)
+    if operator == "~":
+        if not isinstance(value, str) or not is_unicode(value):
+            raise ValueError("must be text, `*` standing for any characters")
+        return value
+    if isinstance(value, list | tuple):
+        raise ValueError("is a list: use `in`, or `contains` for a property that is a list")
+    normal = normalize(value)
+    if operator in (">", ">=", "<", "<=") and isinstance(normal, str | bool):
+        raise ValueError("must be a number or an ISO 8601 date")
+    return normal
+
+
+def _holds(condition: Condition, properties: Mapping[str, object]) -> bool:
+    if condition.operator == "!=":
+        return not _holds(Condition(condition.prop, "==", condition.value), properties)
+    if condition.operator == "not-in":
+        return not _holds(Condition(condition.prop, "in", condition.value), properties)
+    actual = properties.get(condition.prop)
+    if actual is None:
+        return False
+    if condition.operator in ("@", "contains"):
+        return isinstance(actual, list | tuple) and any(
+            _same(normalize(member), value) for member in actual for value in condition.values
+        )
+    if isinstance(actual, list | tuple):
+        return False
+    if condition.operator == "~":
+        return isinstance(actual, str) and _like(str(condition.value), actual)
+    if condition.operator in ("==", "in"):
+        return any(_same(normalize(actual), value) for value in condition.values)
+    return _ordered(normalize(actual), condition.operator, condition.values[0])
+
+
+def _same(left: Comparable, right: Comparable) -> bool:
+    return type(left) is type(right) and left == right
+
+
+def _like(pattern: str, text: str) -> bool:
+    parts = (re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
+
+
+def _ordered(left: Comparable, operator: Operator, right: Comparable) -> bool:
+    if type(left) is not type(right):
+        return False
+    below, equal = left < right, left == right  # type: ignore[operator]
+    if operator.endswith("=") and equal:
+        return True
+    return below if operator.startswith("<") else not below and not equal

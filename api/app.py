@@ -1,0 +1,38 @@
+"""The desk: a thin Flask app that checks, stores the original, enqueues, and waits for a search."""
+
+from importlib.metadata import version
+
+from flask_openapi3 import Info, OpenAPI
+
+from api import collections, documents, health, origins, pages, searches, tasks
+from api.messages import Problem
+from api.problems import handle_problems, invalid
+from config import get_settings
+from config.settings import MEGABYTE
+
+FORM_OVERHEAD = MEGABYTE
+"""Room for the other fields and the boundaries of a multipart upload."""
+
+
+def create_app() -> OpenAPI:
+    """The WSGI app; settings are the process's."""
+    app = OpenAPI(
+        "api",
+        info=Info(title="Callslip", version=version("callslip")),
+        doc_ui=False,
+        responses={"default": Problem},
+        validation_error_status=400,
+        validation_error_model=Problem,
+        validation_error_callback=invalid,
+    )
+    settings = get_settings()
+    app.config["MAX_CONTENT_LENGTH"] = settings.api.max_upload_mb * MEGABYTE + FORM_OVERHEAD
+    app.config["MAX_FORM_MEMORY_SIZE"] = FORM_OVERHEAD
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    handle_problems(app)
+    origins.guard(app)
+    for module in (collections, documents, tasks, searches, health):
+        app.register_api(module.blueprint)
+    app.register_blueprint(pages.blueprint)
+    return app

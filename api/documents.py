@@ -1,0 +1,153 @@
+"""/v1/collections/{name}/documents and /v1/documents"""
+
+import uuid
+from typing import Any
+
+from flask import Response, request, url_for
+from flask_openapi3 import APIBlueprint, Tag
+from pydantic import BaseModel, Field
+
+from api import messages, views
+from api.answers import answer
+from api.collections import CollectionPath
+from api.tasks import deletion_id, ingestion_id
+from api.uploads import read_upload
+from callslip.errors import DocumentNotFound, DuplicateContent
+from ingestion.artifacts import EXTRACTED
+from ingestion.steps import original_name
+from stores.ledger import Submission
+from tasks import ingest, maintenance
+from tasks.process import blobs, ledger
+
+blueprint = APIBlueprint("documents", __name__, abp_tags=[Tag(name="documents")])
+
+_TAKES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {"schema": messages.UploadForm.model_json_schema()},
+            "application/json": {"schema": messages.NewDocument.model_json_schema()},
+        },
+    }
+}
+
+
+class DocumentPath(BaseModel):
+    document_id: str
+
+
+class ListQuery(messages.Request):
+    limit: int = Field(50, ge=1, le=500)
+    before: float | None = Field(None, description="`next_before` of the page before")
+
+
+class TextQuery(messages.Request):
+    start: int = Field(0, ge=0)
+    end: int | None = Field(None, ge=0, description="at most 100,000 characters after start")
+
+
+@blueprint.post(
+    "/v1/collections/<string:name>/documents",
+    responses={200: messages.Submitted, 202: messages.Submitted},
+    openapi_extensions=_TAKES,
+)
+def submit_document(path: CollectionPath) -> Response:
+    """Submit a document as a file or as text.
+
+    The same name again is a new version; with the very same content nothing is done (200).
+    """
+    ledger().collections.get(path.name)
+    upload = read_upload(request)
+    documents = ledger().documents
+    if not upload.allow_duplicate:
+        twins = documents.with_content(path.name, upload.sha256, but=upload.name)
+        if twins:
+            raise DuplicateContent(f"document {twins[0]} holds the same content")
+    document_id = documents.id_of(path.name, upload.name) or uuid.uuid4().hex
+    original = original_name(upload.sha256)
+    blobs().write(document_id, original, upload.content)
+    accepted = documents.submit(
+        path.name,
+        Submission(
+            name=upload.name,
+            filename=upload.filename,
+            title=upload.title,
+            sha256=upload.sha256,
+            size=upload.size,
+            properties=upload.properties,
+        ),
+        document_id,
+    )
+    if accepted.document_id != document_id:  # another request made this name meanwhile
+        upload.content.seek(0)
+        blobs().write(accepted.document_id, original, upload.content)
+        blobs().delete(document_id)
+    if accepted.fresh:
+        ingest.send(accepted.document_id, accepted.version)
+    task_id = ingestion_id(accepted.document_id, accepted.version)
+    message = messages.Submitted(
+        outcome="accepted" if accepted.fresh else "unchanged",
+        document_id=accepted.document_id,
+        version=accepted.version,
+        task_id=task_id,
+        status_url=url_for("documents.get_document", document_id=accepted.document_id),
+        task_url=url_for("tasks.get_task", task_id=task_id),
+    )
+    return answer(message, 202 if accepted.fresh else 200)
+
+
+@blueprint.get("/v1/collections/<string:name>/documents", responses={200: messages.Documents})
+def list_documents(path: CollectionPath, query: ListQuery) -> Response:
+    """The documents of a collection, newest first."""
+    ledger().collections.get(path.name)
+    found = ledger().documents.find(path.name, limit=query.limit, before=query.before)
+    full = len(found) == query.limit
+    return answer(
+        messages.Documents(
+            documents=[views.document(record) for record in found],
+            states=ledger().documents.states(path.name),
+            next_before=found[-1].created_at if full else None,
+        )
+    )
+
+
+@blueprint.get("/v1/documents/<string:document_id>", responses={200: messages.Document})
+def get_document(path: DocumentPath) -> Response:
+    """A document: its state, each step with attempts, timings and counts, and what went wrong."""
+    return answer(views.document(ledger().documents.get(path.document_id)))
+
+
+@blueprint.get("/v1/documents/<string:document_id>/text", responses={200: messages.TextSlice})
+def get_text(path: DocumentPath, query: TextQuery) -> Response:
+    """Part of the extracted text of the newest version; spans of hits are into this text."""
+    record = ledger().documents.get(path.document_id)
+    artifact = next((s.artifact for s in record.steps if s.step == "extract"), None)
+    if record.deleted_at is not None or artifact is None:
+        raise DocumentNotFound(f"document {path.document_id!r} has no extracted text")
+    text = EXTRACTED.load(blobs().read(record.document_id, artifact)).text
+    start = min(query.start, len(text))
+    end = min(len(text), start + 100_000, len(text) if query.end is None else query.end)
+    return answer(
+        messages.TextSlice(
+            document_id=record.document_id,
+            start=start,
+            end=max(start, end),
+            length=len(text),
+            text=text[start:end],
+        )
+    )
+
+
+@blueprint.delete("/v1/documents/<string:document_id>", responses={202: messages.Deleted})
+def delete_document(path: DocumentPath) -> Response:
+    """Delete a document: hidden at once, removed soon after; its status keeps the receipt."""
+    ledger().documents.delete(path.document_id)
+    maintenance.send_removal(path.document_id)
+    task_id = deletion_id(path.document_id)
+    message = messages.Deleted(
+        document_id=path.document_id,
+        task_id=task_id,
+        task_url=url_for("tasks.get_task", task_id=task_id),
+        status_url=url_for("documents.get_document", document_id=path.document_id),
+    )
+    return answer(message, 202)

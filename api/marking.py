@@ -1,0 +1,145 @@
+"""Marking a query's words in a passage, for eyes only: the search itself has its own analyzer.
+
+The analyzer is not used here because its Korean part would cost every process of the desk 330 MB.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import Stemmer
+
+from models.language import HANGUL
+
+EXCERPT = 700
+"""Characters of a passage that a list of hits shows; the rest is there in context."""
+
+SPLIT_AT_MOST = 40
+"""Characters of a word that is tried in parts: their number grows with the square."""
+
+Span = tuple[int, int]
+
+_WORD = re.compile(r"[^\W_]+")
+_HANGUL = re.compile(f"[{HANGUL}]")
+_LATIN = re.compile(r"[^\W_\u0e00-\u0e7f\u1100-\u11ff\u3005-\U0003ffff]+")
+_PARTICLES = re.compile(
+    "(?:이란|이라는|인가요|인가|입니까|합니까|하나요|되나요|까지|부터|에서|에게|에는|으로|로는"
+    "|은|는|이|가|을|를|의|에|로|와|과|도|만)$"
+)
+_STOP_WORDS = frozenset(
+    _WORD.findall(
+        "a an and are as at be by can do does for from has have how i if in is it its my of on or"
+        " that the this to was we what when where which who why will with you your"
+    )
+)
+_HARD_BREAK = re.compile(r"(?<=[^\n]{40})\n(?![ \t]*(?:\n|[|#>*•·–-]|\(?\w{1,3}[.)]|제\d))")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of text that is a word of the query, or is not."""
+
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage in pieces; `before` and `after` say where more of it was left out."""
+
+    pieces: tuple[Piece, ...]
+    before: bool
+    after: bool
+
+
+def whole(text: str, query: str) -> Passage:
+    """All of a passage."""
+    return Passage(_pieces(text, find(text, query)), before=False, after=False)
+
+
+def excerpt(text: str, query: str, longest: int = EXCERPT) -> Passage:
+    """At most `longest` characters of a passage: those with the most marks."""
+    spans = find(text, query)
+    if len(text) <= longest:
+        return Passage(_pieces(text, spans), before=False, after=False)
+    starts = [0, *(_line_or_word_before(text, start) for start, _ in spans)]
+    start = max(starts, key=lambda at: (_marked(spans, at, at + longest), -at))
+    start = min(start, len(text) - longest)
+    end = start + longest
+    inside = [(s - start, e - start) for s, e in spans if start <= s and e <= end]
+    return Passage(_pieces(text[start:end], inside), before=start > 0, after=end < len(text))
+
+
+def find(text: str, query: str) -> list[Span]:
+    """Where the query's words stand in the text, in order, not overlapping.
+
+    English words meet by their stems. Others are looked for inside longer words, also where spaces
+    part them, Korean ones without their particle; one that is nowhere is split greedily into parts
+    of at least two characters that are somewhere.
+    """
+    words = [word.casefold() for word in _WORD.findall(query)]
+    words = [word for word in words if word not in _STOP_WORDS] or words
+    latin = {word for word in words if _LATIN.fullmatch(word)}
+    stemmer = Stemmer.Stemmer("porter")  # made here: it is not for several threads
+    stems = set(stemmer.stemWords(sorted(latin)))
+    spans = [
+        match.span()
+        for match in _LATIN.finditer(text)
+        if stemmer.stemWord(match[0].casefold()) in stems
+    ]
+    parts = {part for word in words if word not in latin for part in _parts(word, text)}
+    if parts:
+        spans += [match.span() for match in _spaced(*parts).finditer(text)]
+    return _apart(spans)
+
+
+def reflow(text: str) -> str:
+    """Join lines that were broken at a width, keeping every character's place."""
+    return _HARD_BREAK.sub(" ", text)
+
+
+def _parts(word: str, text: str) -> list[str]:
+    if _HANGUL.search(word):
+        bare = _PARTICLES.sub("", word)
+        word = bare if len(bare) > 1 else word
+    if len(word) > SPLIT_AT_MOST or _spaced(word).search(text):
+        return [word]
+    parts, at = [], 0
+    while at < len(word) - 1:
+        ends = range(len(word), at + 1, -1)
+        part = next((word[at:end] for end in ends if word[at:end] in text), "")
+        if part:
+            parts.append(part)
+        at += len(part) or 1
+    return parts
+
+
+def _spaced(*words: str) -> re.Pattern[str]:
+    longest_first = sorted(words, key=lambda word: (-len(word), word))
+    return re.compile("|".join(r"\s?".join(map(re.escape, word)) for word in longest_first), re.I)
+
+
+def _apart(spans: Iterable[Span]) -> list[Span]:
+    kept: list[Span] = []
+    for start, end in sorted(spans):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _pieces(text: str, spans: Iterable[Span]) -> tuple[Piece, ...]:
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces += [Piece(text[at:start], False), Piece(text[start:end], True)]
+        at = end
+    pieces.append(Piece(text[at:], False))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _marked(spans: Iterable[Span], start: int, end: int) -> int:
+    return sum(e - s for s, e in spans if start <= s and e <= end)
+
+
+def _line_or_word_before(text: str, at: int) -> int:
+    line = text.rfind("\n", max(0, at - 120), at)
+    return line + 1 if line >= 0 else text.rfind(" ", 0, max(0, at - 40)) + 1

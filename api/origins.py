@@ -1,0 +1,35 @@
+"""Who may talk to a desk on loopback: not any web page that the same browser has open.
+
+A page elsewhere can send forms to 127.0.0.1 and, by rebinding a name, read the answers. So a
+request with an `Origin` must come from the desk's own pages, and a desk on loopback must be called
+by a loopback name.
+"""
+
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, request
+
+from api.problems import problem
+from callslip.errors import InvalidRequest
+from config import get_settings
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def guard(app: Flask) -> None:
+    """Refuse requests of foreign pages with 403."""
+
+    @app.before_request
+    def _check() -> Response | None:
+        host = urlsplit(f"//{request.host}")
+        if get_settings().api.host in LOOPBACK and host.hostname not in LOOPBACK:
+            return _refuse(f"the desk listens on loopback and was called {host.hostname!r}")
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            return _refuse("a web page of another origin sent this request")
+        return None
+
+
+def _refuse(detail: str) -> Response:
+    hint = "Call the desk from its own page, or from a program that sends no Origin header."
+    return problem(InvalidRequest(detail, hint=hint), status=403)

@@ -1,0 +1,216 @@
+"""The page at /: collections, documents with their steps, a search with its hits, rendered here.
+
+Searching and reading need no JavaScript. static/page.js uploads and deletes through the API, and
+asks for `/page/documents` again and again while a document is on its way.
+"""
+
+from dataclasses import dataclass
+
+from flask import Blueprint, Response, make_response, render_template, request
+from werkzeug.datastructures import MultiDict
+
+from api import documents, messages, views
+from api.marking import Passage, excerpt, reflow, whole
+from api.search_form import SearchForm
+from callslip.errors import CallslipError, CollectionNotFound, Conflict, InvalidRequest
+from config import get_settings
+from retrieval.messages import Hit, SearchResponse
+from stores.contract import FILTERABLE
+from stores.filters import OPERATORS
+from stores.ledger import CollectionRecord
+from tasks.process import ledger
+from tasks.search import ask
+
+SHOWN = 50
+"""Documents on one page of the list."""
+
+SURROUNDINGS = 500
+"""Characters before and after a passage in context."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'; object-src 'none'",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""On every answer of the desk: a browser may open any of them."""
+
+blueprint = Blueprint("pages", __name__)
+
+
+@dataclass(frozen=True)
+class ShownHit:
+    """A hit with the part of its passage that the list shows."""
+
+    hit: Hit
+    passage: Passage
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A collection's documents, newest first, as far as one page goes."""
+
+    collection: str
+    documents: tuple[messages.Document, ...]
+    states: dict[str, int]
+    before: float | None
+    next_before: float | None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether any document of the collection is still on its way."""
+        return self.states.get("queued", 0) > 0
+
+    @property
+    def tally(self) -> str:
+        """The counts in words, e.g. `12 live, 2 on their way`."""
+        words = {"live": "live", "queued": "on the way", "failed": "failed"}
+        told = [f"{self.states[s]} {word}" for s, word in words.items() if self.states.get(s)]
+        return ", ".join(told) or "No documents yet"
+
+    @property
+    def property_names(self) -> list[str]:
+        """What a filter may name: fields of every passage, and properties of these documents."""
+        return [*FILTERABLE, *sorted({p for d in self.documents for p in d.properties})]
+
+
+@blueprint.get("/")
+def page() -> Response:
+    """The whole page; with `q` in its address also the hits."""
+    form = SearchForm.of(request.args)
+    collections = ledger().collections.all()
+    try:
+        chosen = _chosen(collections, request.args.get("collection"))
+    except CollectionNotFound as error:
+        return _html("page.html", error.status, collections=collections, form=form, error=error)
+    if chosen is None:
+        return _html("page.html", collections=collections, form=form)
+    answered, problem = _search(form, chosen) if "q" in request.args else (None, None)
+    return _html(
+        "page.html",
+        problem.status if problem else 200,
+        collections=collections,
+        chosen=chosen,
+        shelf=_shelf(chosen, request.args),
+        form=form,
+        response=answered,
+        hits=_shown(answered) if answered else (),
+        error=problem,
+    )
+
+
+@blueprint.get("/page/documents")
+def document_list() -> Response:
+    """The list of documents alone."""
+    chosen = ledger().collections.get(request.args.get("collection", "")).name
+    return _html("documents.html", shelf=_shelf(chosen, request.args))
+
+
+@blueprint.get("/page/passage")
+def passage() -> Response:
+    """A passage in its document: `document`, `start` and `end` in characters, and the query `q`."""
+    record = ledger().documents.get(request.args.get("document", ""))
+    if record.live_version != record.newest.version:
+        raise Conflict(
+            "a newer version of this document is not live",
+            hint="Its text is not the one that was searched. Search again when it is live.",
+        )
+    start, end = _number(request.args, "start"), _number(request.args, "end")
+    first = max(0, start - SURROUNDINGS)
+    answered = documents.get_text(
+        documents.DocumentPath(document_id=record.document_id),
+        documents.TextQuery(start=first, end=end + SURROUNDINGS),
+    )
+    around = messages.TextSlice.model_validate_json(answered.get_data())
+    text = reflow(around.text)
+    return _html(
+        "passage.html",
+        document=views.document(record),
+        around=around,
+        before=text[: start - first],
+        found=whole(text[start - first : end - first], request.args.get("q", "")),
+        after=text[end - first :],
+    )
+
+
+@blueprint.errorhandler(CallslipError)
+def _failed(error: CallslipError) -> Response:
+    return _html("problem.html", error.status, error=error)
+
+
+@blueprint.after_app_request
+def _guarded(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+@blueprint.app_template_filter("seconds")
+def _seconds(seconds: float) -> str:
+    """A duration as a person says it."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@blueprint.app_template_filter("counts")
+def _counts(counts: dict[str, int]) -> str:
+    """What a step counted, e.g. `1,204 chars, 3 pages`; what it did not find is not told."""
+    return ", ".join(
+        f"{n:,} {name.removesuffix('s') if n == 1 else name}" for name, n in counts.items() if n
+    )
+
+
+def _html(template: str, status: int = 200, **values: object) -> Response:
+    settings = get_settings()
+    rendered = render_template(
+        template,
+        search=settings.search,
+        max_upload_mb=settings.api.max_upload_mb,
+        operators=OPERATORS,
+        **values,
+    )
+    return make_response(rendered, status)
+
+
+def _chosen(collections: list[tuple[CollectionRecord, int]], asked: str | None) -> str | None:
+    """The collection that was asked for, else the first; None where there is none at all."""
+    names = [record.name for record, _ in collections]
+    if names and asked and asked not in names:
+        raise CollectionNotFound(
+            f"collection {asked!r} does not exist", hint="Choose one of the collections above."
+        )
+    return (asked or names[0]) if names else None
+
+
+def _search(
+    form: SearchForm, collection: str
+) -> tuple[SearchResponse, None] | tuple[None, CallslipError]:
+    try:
+        return ask(form.request(collection)), None
+    except CallslipError as error:
+        return None, error
+
+
+def _shelf(collection: str, args: MultiDict[str, str]) -> Shelf:
+    before = args.get("before", type=float)
+    found = ledger().documents.find(collection, limit=SHOWN, before=before)
+    return Shelf(
+        collection=collection,
+        documents=tuple(views.document(record) for record in found),
+        states=ledger().documents.states(collection),
+        before=before,
+        next_before=found[-1].created_at if len(found) == SHOWN else None,
+    )
+
+
+def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
+    return tuple(ShownHit(hit, excerpt(reflow(hit.text), response.query)) for hit in response.hits)
+
+
+def _number(args: MultiDict[str, str], name: str) -> int:
+    number = args.get(name, type=int)
+    if number is None or number < 0:
+        raise InvalidRequest(f"{name} is missing or is no number of characters")
+    return number

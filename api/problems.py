@@ -1,0 +1,73 @@
+"""Every error as application/problem+json (RFC 9457), never a traceback."""
+
+import json
+import logging
+
+from flask import Flask, Response, make_response
+from pydantic import ValidationError
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from callslip.errors import CallslipError, FileTooLarge, InternalError, InvalidRequest
+from config import get_settings
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+def problem(
+    error: CallslipError, *, status: int | None = None, errors: list[dict[str, str]] | None = None
+) -> Response:
+    """The response for an error."""
+    body = {
+        "type": f"urn:callslip:problem:{error.slug}",
+        "title": error.title,
+        "status": status or error.status,
+        "detail": error.detail,
+        "advice": error.advice,
+    }
+    if errors:
+        body["errors"] = errors
+    response = Response(
+        json.dumps(body, ensure_ascii=False), status or error.status, content_type=MEDIA_TYPE
+    )
+    if response.status_code == 503:
+        response.headers["Retry-After"] = "2"
+    return response
+
+
+def invalid(error: ValidationError) -> Response:
+    """The response for a request of the wrong shape; names the fields, never repeats the values."""
+    errors = [
+        {"field": ".".join(str(part) for part in e["loc"]) or "body", "message": e["msg"]}
+        for e in error.errors(include_input=False, include_url=False)
+    ]
+    told = "; ".join(f"{e['field']}: {e['message']}" for e in errors[:3])
+    return problem(InvalidRequest(told), errors=errors)
+
+
+def handle_problems(app: Flask) -> None:
+    """Let the app answer every error as a problem."""
+
+    @app.errorhandler(CallslipError)
+    def _known(error: CallslipError) -> Response:
+        return problem(error)
+
+    @app.errorhandler(RequestEntityTooLarge)
+    def _too_large(_: RequestEntityTooLarge) -> Response:
+        limit = get_settings().api.max_upload_mb
+        return problem(FileTooLarge(f"the request is larger than {limit} MB"))
+
+    @app.errorhandler(HTTPException)
+    def _http(error: HTTPException) -> Response:
+        if error.response is not None and error.response.content_type == MEDIA_TYPE:
+            return make_response(error.response)
+        told = InvalidRequest(
+            error.description or error.name, hint="GET /openapi.json has the API."
+        )
+        return problem(told, status=error.code)
+
+    @app.errorhandler(Exception)
+    def _unknown(error: Exception) -> Response:
+        log.exception("unexpected")
+        return problem(InternalError(f"unexpected {type(error).__name__}"))

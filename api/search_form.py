@@ -1,0 +1,99 @@
+"""The search form of the page: what it holds, and the search that it stands for."""
+
+import json
+import math
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from werkzeug.datastructures import MultiDict
+
+from callslip.errors import InvalidFilter, InvalidRequest
+from retrieval.messages import SearchRequest
+from stores.filters import OPERATORS
+
+LISTED = ("contains", "in", "not-in")
+"""Operators whose value is a list, written with commas."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the filter as it was typed."""
+
+    key: str = ""
+    operator: str = "=="
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class SearchForm:
+    """The fields as they were typed; an empty one leaves the choice to the settings."""
+
+    query: str
+    alpha: str
+    fusion: str
+    top: str
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, args: MultiDict[str, str]) -> "SearchForm":
+        """The form in a query string; lines of the filter without a key are left out."""
+        lines = zip(
+            args.getlist("key"), args.getlist("operator"), args.getlist("value"), strict=False
+        )
+        return cls(
+            query=args.get("q", ""),
+            alpha=args.get("alpha", ""),
+            fusion=args.get("fusion", ""),
+            top=args.get("top", ""),
+            rows=tuple(Row(k.strip(), o, v.strip()) for k, o, v in lines if k.strip()),
+        )
+
+    def request(self, collection: str) -> SearchRequest:
+        """The search; InvalidRequest or InvalidFilter, naming the field that is wrong."""
+        try:
+            return SearchRequest.model_validate(
+                {
+                    "collection": collection,
+                    "query": self.query,
+                    "alpha": self.alpha or None,
+                    "fusion": self.fusion or None,
+                    "top": self.top or None,
+                    "having_all": _conditions(self.rows) or None,
+                }
+            )
+        except ValidationError as error:
+            told = (f"{e['loc'][0]}: {e['msg']}" for e in error.errors(include_input=False))
+            raise InvalidRequest("; ".join(told)) from None
+
+
+def _conditions(rows: tuple[Row, ...]) -> dict[str, object]:
+    conditions: dict[str, object] = {}
+    for row in rows:
+        if row.operator not in OPERATORS:
+            raise InvalidFilter(f"{row.key!r} has an unknown operator {row.operator!r}.")
+        key = f"{row.key} {row.operator}"
+        if key in conditions:
+            raise InvalidFilter(
+                f"{key!r} stands in two lines.", hint="Use `in` with several values, or one line."
+            )
+        conditions[key] = _value(row)
+    return conditions
+
+
+def _value(row: Row) -> object:
+    if row.operator == "~":
+        return row.value
+    if row.operator in LISTED:
+        return [_scalar(part.strip()) for part in row.value.split(",") if part.strip()]
+    return _scalar(row.value)
+
+
+def _scalar(text: str) -> object:
+    """A number, true, false or a text in quotes as JSON reads it; anything else is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, float) and not math.isfinite(value):
+        return text
+    return value if isinstance(value, str | int | float) else text

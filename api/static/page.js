@@ -1,0 +1,278 @@
+// What the page needs a script for: adding and deleting documents, watching their steps, reading a
+// passage in place. Markup comes from the server alone; every other text becomes a text node.
+"use strict";
+
+const POLL_MS = 1000;
+const PATIENT_MS = 5000; // between questions to a desk that does not answer
+const MEGABYTE = 1_000_000;
+const CONFIRM = "Its passages can no longer be found.";
+const UNREACHABLE = {
+  title: "The desk does not answer",
+  detail: "Nothing was changed",
+  advice: "Check that Callslip is running, then try again.",
+};
+
+const byId = (id) => document.getElementById(id);
+
+function element(name, text = "", className = "") {
+  const made = document.createElement(name);
+  made.textContent = text;
+  made.className = className;
+  return made;
+}
+
+function problemOf({ title, detail, advice }) {
+  const told = element("div", "", "problem");
+  told.append(element("p", `${title}. ${detail}`), element("p", advice, "advice"));
+  return told;
+}
+
+// The parsed answer, or the problem as an exception.
+async function call(url, options) {
+  let response, body;
+  try {
+    response = await fetch(url, options);
+    body = await response.json();
+  } catch {
+    throw UNREACHABLE;
+  }
+  if (!response.ok) throw body;
+  return body;
+}
+
+async function fetchMarkup(url, selector) {
+  const response = await fetch(url);
+  const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
+  const found = parsed.querySelector(selector);
+  if (!found) throw UNREACHABLE;
+  return document.adoptNode(found);
+}
+
+// Make `old` like `fresh` while keeping elements, so that focus, clicks and opened details survive.
+function morph(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
+    old.replaceWith(fresh);
+    return;
+  }
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  // Unfolded when the work begins and folded when it is done; between, the reader decides.
+  if (old.dataset.unfold !== fresh.dataset.unfold) old.open = fresh.open;
+  for (const { name, value } of fresh.attributes) {
+    if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  const wanted = new Set([...fresh.children].map((child) => child.id));
+  for (const child of [...old.children]) if (!wanted.has(child.id)) child.remove();
+  const kept = new Map([...old.children].filter((c) => c.id).map((c) => [c.id, c]));
+  let at = old.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    const same = child.id ? kept.get(child.id) : at && !at.id ? at : null;
+    if (!same) {
+      old.insertBefore(child, at);
+      continue;
+    }
+    if (same === at) at = at.nextSibling;
+    else old.insertBefore(same, at);
+    morph(same, child);
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+// Watching.
+
+let timer = 0;
+let asked = 0;
+
+async function refresh() {
+  clearTimeout(timer);
+  const mine = ++asked;
+  const shelf = byId("shelf");
+  let wait = POLL_MS;
+  try {
+    const fresh = await fetchMarkup(shelf.dataset.url, "#shelf");
+    if (mine === asked) morph(shelf, fresh);
+  } catch {
+    wait = PATIENT_MS;
+  }
+  if (mine === asked) watch(wait);
+}
+
+function watch(wait = POLL_MS) {
+  clearTimeout(timer);
+  const unfinished = byId("shelf").dataset.unfinished === "true";
+  if (unfinished && !document.hidden) timer = setTimeout(refresh, wait);
+}
+
+// Adding.
+
+let underway = 0;
+let queue = Promise.resolve();
+
+function add(files) {
+  for (const file of files) {
+    const slip = element("li", "", "slip");
+    slip.append(element("span", file.name, "name"), element("span", "waiting", "stamp"));
+    byId("arrivals").append(slip);
+    enqueue(file, slip, false);
+  }
+}
+
+function enqueue(file, slip, allowDuplicate) {
+  underway += 1;
+  queue = queue.then(() => send(file, slip, allowDuplicate)).finally(() => (underway -= 1));
+}
+
+async function send(file, slip, allowDuplicate) {
+  const { url, mostMb } = byId("drop").dataset;
+  stamp(slip, "working");
+  try {
+    if (file.size > mostMb * MEGABYTE) {
+      throw {
+        title: "File too large",
+        detail: `It has ${Math.round(file.size / MEGABYTE)} MB, at most ${mostMb} are taken.`,
+        advice: "Split the file, or raise api.max_upload_mb in the settings.",
+      };
+    }
+    const form = new FormData();
+    form.append("file", file);
+    if (allowDuplicate) form.append("allow_duplicate", "true");
+    const { outcome } = await call(url, { method: "POST", body: form });
+    if (outcome === "unchanged") {
+      note(slip, "unchanged", element("p", "It is here already, with the very same content."));
+    } else {
+      slip.remove();
+    }
+    await refresh();
+  } catch (problem) {
+    if (problem.type?.endsWith(":duplicate-content")) {
+      const told = element("p", "The same content is here already under another name. ");
+      const both = element("button", "Keep both", "quiet");
+      both.addEventListener("click", () => {
+        slip.querySelectorAll("p, button").forEach((part) => part.remove());
+        enqueue(file, slip, true);
+      });
+      note(slip, "duplicate", told, both);
+    } else {
+      note(slip, "failed", problemOf(problem));
+    }
+  }
+}
+
+function stamp(slip, word) {
+  slip.className = `slip ${word}`;
+  slip.querySelector(".stamp").textContent = word;
+}
+
+function note(slip, word, ...parts) {
+  stamp(slip, word);
+  const dismiss = element("button", "Dismiss", "quiet");
+  dismiss.addEventListener("click", () => slip.remove());
+  slip.append(...parts, dismiss);
+}
+
+if (byId("drop")) {
+  const drop = byId("drop");
+  const files = byId("files");
+  files.addEventListener("change", () => {
+    add([...files.files]);
+    files.value = "";
+  });
+  // All of the window takes a file, so that one dropped beside the field does not replace the page.
+  window.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    drop.classList.add("over");
+  });
+  window.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) drop.classList.remove("over");
+  });
+  window.addEventListener("drop", (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+    add([...event.dataTransfer.files]);
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if (underway) event.preventDefault();
+  });
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  watch();
+}
+
+// Collections and deletion.
+
+document.querySelectorAll("form.new-collection").forEach((form) =>
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const name = form.elements.namedItem("name").value;
+    try {
+      await call(form.dataset.url, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ name }),
+      });
+      location.assign(`/?${new URLSearchParams({ collection: name })}`);
+    } catch (problem) {
+      form.querySelector(".told").replaceChildren(problemOf(problem));
+    }
+  }),
+);
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-delete]");
+  if (!button || !confirm(`Delete “${button.dataset.name}”? ${CONFIRM}`)) return;
+  button.disabled = true;
+  try {
+    await call(button.dataset.delete, { method: "DELETE" });
+    await refresh();
+    byId("files").focus();
+  } catch (problem) {
+    button.disabled = false;
+    button.after(problemOf(problem));
+  }
+});
+
+// Searching and reading.
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a.in-context");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const hit = link.closest(".hit");
+  const shown = hit.querySelector(".context, .problem");
+  if (shown) {
+    shown.remove();
+  } else {
+    const found = await fetchMarkup(link.href, "#passage, .problem").catch(problemOf);
+    found.removeAttribute("id");
+    link.closest(".why").before(found);
+  }
+  hit.classList.toggle("opened", Boolean(hit.querySelector(".context")));
+  link.textContent = shown ? "In context" : "Close context";
+  link.setAttribute("aria-expanded", String(!shown));
+});
+
+const search = document.querySelector("form.search");
+if (search) {
+  const alpha = byId("alpha");
+  alpha.addEventListener("input", () => (search.querySelector("output").value = alpha.value));
+  byId("add-filter").addEventListener("click", () => {
+    const row = byId("filters").lastElementChild.cloneNode(true);
+    row.querySelectorAll("input").forEach((input) => (input.value = ""));
+    byId("filters").append(row);
+    row.querySelector("input").focus();
+  });
+  // What was left as it is stays out of the address, which people keep and send.
+  search.addEventListener("formdata", ({ formData }) => {
+    for (const field of search.querySelectorAll("[data-default]")) {
+      if (field.value === field.dataset.default) formData.delete(field.name);
+    }
+    if (formData.getAll("key").every((key) => !key.trim())) {
+      for (const name of ["key", "operator", "value"]) formData.delete(name);
+    }
+  });
+}

@@ -1,0 +1,137 @@
+"""Reading a submission: a multipart file or JSON text, checked before anything is stored."""
+
+import hashlib
+import io
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import IO, Any
+
+from flask import Request
+
+from api.messages import NewDocument
+from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
+from config import get_settings
+from config.settings import MEGABYTE
+from stores.contract import FILTERABLE
+from stores.properties import check_properties
+
+HASH_BYTES = 1 << 20
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A submission with its content as a stream at its start."""
+
+    content: IO[bytes]
+    size: int
+    sha256: str
+    name: str
+    filename: str
+    title: str
+    properties: dict[str, Any]
+    allow_duplicate: bool
+
+
+def read_upload(request: Request) -> Upload:
+    """The submission in a request; InvalidRequest, EmptyFile or FileTooLarge where it is none."""
+    if request.mimetype == "multipart/form-data":
+        return _from_form(request)
+    if request.mimetype == "application/json":
+        return _from_json(request)
+    raise InvalidRequest(
+        f"the content type is {request.mimetype or 'missing'!r}",
+        hint="Send multipart/form-data with a part named file, or application/json with text.",
+    )
+
+
+def _from_form(request: Request) -> Upload:
+    file = request.files.get("file")
+    if file is None or not file.filename:
+        raise InvalidRequest(
+            "there is no part named file", hint="For example: curl -F file=@handbook.pdf URL"
+        )
+    form = request.form
+    if unknown := set(form) - {"name", "title", "properties", "allow_duplicate"}:
+        raise InvalidRequest(f"unknown field {min(unknown)!r}")
+    try:
+        properties = json.loads(form.get("properties", "{}"))
+    except ValueError as error:
+        raise InvalidRequest(f"properties is not JSON: {error}") from None
+    filename = clean_name(re.split(r"[/\\]", file.filename)[-1])
+    return _upload(
+        file.stream,
+        name=clean_name(form.get("name") or filename),
+        filename=filename,
+        title=form.get("title", ""),
+        properties=properties,
+        allow_duplicate=_flag(form.get("allow_duplicate", "false")),
+    )
+
+
+def _from_json(request: Request) -> Upload:
+    body = NewDocument.model_validate(request.get_json())
+    content = body.text.encode("utf-8", "replace")
+    name = clean_name(body.name or f"text-{hashlib.sha256(content).hexdigest()[:12]}")
+    return _upload(
+        io.BytesIO(content),
+        name=name,
+        filename=name if "." in name else f"{name}.txt",
+        title=body.title,
+        properties=body.properties,
+        allow_duplicate=body.allow_duplicate,
+    )
+
+
+def _upload(
+    content: IO[bytes],
+    *,
+    name: str,
+    filename: str,
+    title: str,
+    properties: object,
+    allow_duplicate: bool,
+) -> Upload:
+    digest, size = hashlib.sha256(), 0
+    while block := content.read(HASH_BYTES):
+        digest.update(block)
+        size += len(block)
+    content.seek(0)
+    limit = get_settings().api.max_upload_mb
+    if size == 0:
+        raise EmptyFile(f"{filename!r} has no bytes")
+    if size > limit * MEGABYTE:
+        raise FileTooLarge(f"{filename!r} has {size / MEGABYTE:.0f} MB, at most {limit} are taken")
+    return Upload(
+        content=content,
+        size=size,
+        sha256=digest.hexdigest(),
+        name=name,
+        filename=filename,
+        title=clean_name(title)[:1024] if title else "",
+        properties=check_properties(properties, reserved=FILTERABLE),
+        allow_duplicate=allow_duplicate,
+    )
+
+
+def clean_name(name: str) -> str:
+    """A name as it is kept: NFC, without control characters; InvalidRequest where none is left."""
+    cleaned = _CONTROL.sub(
+        " ", unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
+    )
+    cleaned = cleaned.strip()
+    if not cleaned:
+        raise InvalidRequest("the name is empty")
+    if len(cleaned) > 1024:
+        raise InvalidRequest(f"the name has {len(cleaned)} characters, at most 1024 are kept")
+    return cleaned
+
+
+def _flag(value: str) -> bool:
+    if value.lower() in ("true", "1", "yes", "on"):
+        return True
+    if value.lower() in ("false", "0", "no", "off", ""):
+        return False
+    raise InvalidRequest("allow_duplicate is neither true nor false")

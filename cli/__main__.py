@@ -1,0 +1,5 @@
+"""`python -m cli`: the same as `callslip`."""
+
+from cli.main import main
+
+main()

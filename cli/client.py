@@ -1,0 +1,103 @@
+"""The desk over HTTP, for the command line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import httpx
+
+from callslip.errors import BY_SLUG, CallslipError, PermanentError, TransientError
+
+PROBLEM = "urn:callslip:problem:"
+
+
+class DeskDown(TransientError):
+    """The desk does not answer."""
+
+    slug = "desk-down"
+    hint = "Start it with `callslip up`, or set CALLSLIP_API__URL to where it runs."
+
+
+class Client:
+    """One method per thing the command line asks; errors are those of callslip.errors."""
+
+    def __init__(self, url: str, timeout: float = 120.0) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, path: str, **params: Any) -> dict[str, Any]:
+        """GET a JSON answer."""
+        return self._json("GET", path, params={k: v for k, v in params.items() if v is not None})
+
+    def create_collection(self, name: str) -> dict[str, Any]:
+        """Make a collection, or find it as it is."""
+        return self._json("POST", "/v1/collections", json={"name": name})
+
+    def upload(self, collection: str, path: Path, name: str) -> dict[str, Any]:
+        """Submit a file under a name."""
+        with path.open("rb") as file:
+            return self._upload(collection, file, path.name, name)
+
+    def search(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask a question."""
+        return self._json("POST", "/v1/search", json=request)
+
+    def readiness(self) -> dict[str, Any]:
+        """What is ready and what is not; both are answers."""
+        with self._reaching():
+            response = self._http.get("/readyz")
+        if response.status_code not in (200, 503):
+            raise _error(response)
+        found: dict[str, Any] = response.json()
+        return found
+
+    def documents(self, collection: str) -> Iterator[dict[str, Any]]:
+        """Every document of a collection, newest first."""
+        before = None
+        while True:
+            page = self.get(f"/v1/collections/{collection}/documents", limit=500, before=before)
+            yield from page["documents"]
+            before = page["next_before"]
+            if before is None:
+                return
+
+    def _upload(self, collection: str, file: BinaryIO, filename: str, name: str) -> dict[str, Any]:
+        return self._json(
+            "POST",
+            f"/v1/collections/{collection}/documents",
+            files={"file": (filename, file, "application/octet-stream")},
+            data={"name": name},
+        )
+
+    def _json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
+        with self._reaching():
+            response = self._http.request(method, path, **kwargs)
+        if response.is_error:
+            raise _error(response)
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TransportError as error:
+            raise DeskDown(f"no answer from {self.url}: {type(error).__name__}") from error
+
+
+def _error(response: httpx.Response) -> CallslipError:
+    """The error that a problem+json answer describes."""
+    try:
+        problem = response.json()
+        slug = problem["type"].removeprefix(PROBLEM)
+        kind = BY_SLUG.get(slug, PermanentError)
+        return kind(problem["detail"], hint=problem["advice"])
+    except (ValueError, KeyError, TypeError):
+        return PermanentError(f"{response.request.url} answered {response.status_code}")

@@ -1,0 +1,107 @@
+"""`callslip doctor`: every part, what is wrong with it and what to do."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import redis
+
+from callslip.errors import CallslipError
+from cli.client import Client
+from config import Settings, masked
+
+LEAST_FREE_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part, looked at."""
+
+    part: str
+    ok: bool
+    detail: str
+    advice: str = ""
+
+
+def examine(settings: Settings, url: str) -> list[Finding]:
+    """Look at this machine, the models, the desk, and through the desk at all the rest."""
+    findings = [_python(), _data_dir(settings), _try("embedder", lambda: _embedder(settings))]
+    findings.append(_try("desk", lambda: _desk(url)))
+    if findings[-1].ok:
+        findings += _parts(url)
+    if settings.broker.url is not None:
+        findings.append(_try("broker settings", lambda: _broker(settings.broker.url or "")))
+    return findings
+
+
+def _try(part: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(part, True, look())
+    except CallslipError as error:
+        return Finding(part, False, error.detail, error.advice)
+
+
+def _python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", sys.version_info >= (3, 11), found, "Callslip needs 3.11 or newer.")
+
+
+def _data_dir(settings: Settings) -> Finding:
+    folder = settings.data_dir.absolute()
+    nearest = next(p for p in (folder, *folder.parents) if p.exists())
+    if not os.access(nearest, os.W_OK):
+        return Finding("data_dir", False, f"{folder} cannot be written", "Set CALLSLIP_DATA_DIR.")
+    free = shutil.disk_usage(nearest).free
+    return Finding(
+        "data_dir",
+        free >= LEAST_FREE_BYTES,
+        f"{folder}, {free / 1e9:.1f} GB free",
+        "Make room, or set CALLSLIP_DATA_DIR to a larger disk.",
+    )
+
+
+def _embedder(settings: Settings) -> str:
+    from models.registry import make_embedder
+
+    embedder = make_embedder(settings)
+    vector = embedder.query("callslip")
+    return f"{embedder.model}, {len(vector)} dimensions"
+
+
+def _desk(url: str) -> str:
+    with Client(url, timeout=10) as client:
+        return f"{url}, version {client.get('/healthz')['version']}"
+
+
+def _parts(url: str) -> list[Finding]:
+    with Client(url, timeout=30) as client:
+        parts = client.readiness()["parts"]
+    return [
+        Finding(
+            name,
+            part["ready"],
+            part["reason"] or "ready",
+            "Start the missing worker (`callslip run ROLE`), or everything with `callslip up`."
+            if name.startswith("queue ")
+            else "See the log of that part (`logs` in data_dir) and start it again.",
+        )
+        for name, part in parts.items()
+    ]
+
+
+def _broker(url: str) -> str:
+    """An eviction policy or a missing append-only file loses queued work silently."""
+    try:
+        client = redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5)
+        policy = client.config_get("maxmemory-policy").get("maxmemory-policy")
+        append = client.config_get("appendonly").get("appendonly")
+    except redis.RedisError as error:
+        raise CallslipError(f"{masked(url)}: {type(error).__name__}", hint="Start it.") from error
+    if policy != "noeviction" or append != "yes":
+        raise CallslipError(
+            f"{masked(url)}: maxmemory-policy {policy}, appendonly {append}",
+            hint="Set maxmemory-policy noeviction and appendonly yes: queued work must not vanish.",
+        )
+    return f"{masked(url)}, noeviction, append-only"

@@ -1,0 +1,340 @@
+"""The `callslip` command."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from callslip import __version__
+from callslip.errors import NotFound
+from cli.client import Client
+from cli.doctor import examine
+from cli.ingesting import Report, find_files, ingest
+from cli.output import as_json, emit, reporting
+from config import Settings, describe, load
+from workers import runfile
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
+DEFAULT_COLLECTION = "main"
+
+collection_option = click.option(
+    "-c", "--collection", default=DEFAULT_COLLECTION, show_default=True, help="The collection."
+)
+url_option = click.option("--url", help="Where the desk runs; default from the settings.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="callslip")
+def main() -> None:
+    """Callslip takes documents in and answers questions from them.
+
+    \b
+    Start:   callslip up
+    Add:     callslip ingest handbook.pdf policies/
+    Ask:     callslip search "how long is parental leave?"
+    """
+
+
+def _client(url: str | None) -> Client:
+    return Client(url or _running_url(load().settings))
+
+
+def _running_url(settings: Settings) -> str:
+    """The desk that `callslip up` started on this data folder, else the one of the settings."""
+    found = runfile.read(settings.data_dir.absolute())
+    running = found.api_url if found is not None and found.is_running() else None
+    return settings.api.url or running or settings.api_url
+
+
+@main.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of the desk; 0 takes a free one.")
+@click.option("--examples/--no-examples", default=True, help="Ingest the examples the first time.")
+@reporting
+def up(port: int | None, examples: bool) -> None:
+    """Start everything on this machine and keep it running until Ctrl-C.
+
+    \b
+    Example:  callslip up --port 9000
+    """
+    from workers.up import run as run_all  # imports every part; the other commands start faster
+
+    if port is not None:
+        os.environ["CALLSLIP_API__PORT"] = str(port)
+    run_all(load(), echo=click.echo, after_ready=_Welcome(examples))
+
+
+class _Welcome:
+    """What a person sees when everything is ready."""
+
+    def __init__(self, examples: bool) -> None:
+        self._examples = examples
+
+    def __call__(self, url: str, first_time: bool) -> None:
+        if self._examples and first_time and EXAMPLES.is_dir():
+            with Client(url) as client:
+                report = ingest(client, DEFAULT_COLLECTION, find_files([str(EXAMPLES)]))
+            _tell(report)
+        click.secho(f"\nCallslip is ready: {url}", bold=True)
+        click.echo('Search:  callslip search "how long is parental leave?"')
+        click.echo("Stop:    Ctrl-C\n")
+
+
+@main.command(name="ingest")
+@click.argument("paths", nargs=-1, required=True)
+@collection_option
+@url_option
+@as_json
+@reporting
+def ingest_command(
+    paths: tuple[str, ...], collection: str, url: str | None, json_out: bool
+) -> None:
+    """Send files, folders or globs and wait until they can be found.
+
+    A file is known by its name (below the folder that was named): the same name again replaces it,
+    the same content again does nothing. Exit code 1 when a file failed.
+
+    \b
+    Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
+    """
+    sources = find_files(paths)
+    with _client(url) as client:
+        report = ingest(client, collection, sources, show_bar=not json_out)
+    if json_out:
+        emit(report.as_json())
+    else:
+        _tell(report)
+    sys.exit(1 if report.failed else 0)
+
+
+def _tell(report: Report) -> None:
+    told = [f"{len(report.live)} live"]
+    if report.unchanged:
+        told.append(f"{len(report.unchanged)} unchanged")
+    if report.failed:
+        told.append(f"{len(report.failed)} failed")
+    click.echo(f"{', '.join(told)} in {report.seconds:.1f} s")
+    for failed in report.failed:
+        click.secho(f"  {failed['name']}: {failed['detail']}", fg="red")
+        click.echo(f"    {failed['advice']}")
+
+
+@main.command()
+@click.argument("document_id", required=False)
+@collection_option
+@url_option
+@as_json
+@reporting
+def status(document_id: str | None, collection: str, url: str | None, json_out: bool) -> None:
+    """Show a collection's documents, or every step of one document.
+
+    \b
+    Example:  callslip status
+              callslip status 1f0c…
+    """
+    with _client(url) as client:
+        if document_id:
+            found = client.get(f"/v1/documents/{document_id}")
+        else:
+            found = {
+                "collections": client.get("/v1/collections")["collections"],
+                "documents": _documents(client, collection),
+            }
+    if json_out:
+        emit(found)
+    elif document_id:
+        _tell_document(found)
+    else:
+        _tell_collection(found, collection)
+
+
+def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
+    try:
+        return list(client.documents(collection))
+    except NotFound:
+        return []
+
+
+def _tell_collection(found: dict[str, Any], collection: str) -> None:
+    for record in found["collections"]:
+        click.echo(f"{record['name']}: {record['documents']} documents, {record['embedder']}")
+    if not found["documents"]:
+        click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH`.")
+    for document in found["documents"]:
+        done = sum(s["state"] == "done" for s in document["steps"])
+        click.echo(
+            f"{document['document_id']}  {document['state']:8} {done}/{len(document['steps'])}"
+            f"  {document['name']}"
+        )
+        if document["error"]:
+            click.secho(f"  {document['error']['detail']}", fg="red")
+
+
+def _tell_document(document: dict[str, Any]) -> None:
+    click.secho(
+        f"{document['name']} (version {document['version']}): {document['state']}", bold=True
+    )
+    for step in document["steps"]:
+        counts = ", ".join(f"{n} {what}" for what, n in step["counts"].items())
+        seconds = "" if step["seconds"] is None else f"{step['seconds']:.2f} s"
+        click.echo(
+            f"  {step['step']:10} {step['state']:8} {seconds:>9}"
+            f"  attempts {step['attempts']}  {counts}"
+        )
+    if document["error"]:
+        click.secho(document["error"]["detail"], fg="red")
+        click.echo(document["error"]["advice"])
+
+
+@main.command()
+@click.argument("query")
+@collection_option
+@click.option("-n", "--top", type=click.IntRange(1), help="Most hits to show.")
+@click.option(
+    "--alpha", type=click.FloatRange(0, 1), help="Weight of meaning: 0 words only, 1 meaning only."
+)
+@click.option("--fusion", type=click.Choice(["weighted", "rrf"]), help="How the legs are merged.")
+@click.option(
+    "-w",
+    "--where",
+    multiple=True,
+    metavar="'KEY [OP]=VALUE'",
+    help="A condition that must hold, e.g. 'doc_type=policy' or 'year >==2024'.",
+)
+@url_option
+@as_json
+@reporting
+def search(
+    query: str,
+    collection: str,
+    top: int | None,
+    alpha: float | None,
+    fusion: str | None,
+    where: tuple[str, ...],
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Search a collection by meaning and by words, in English or Korean.
+
+    \b
+    Example:  callslip search "출산 장려금은 얼마인가요?"
+              callslip search "travel expenses" -n 3 -w doc_type=policy
+    """
+    request = {
+        "collection": collection,
+        "query": query,
+        "top": top,
+        "alpha": alpha,
+        "fusion": fusion,
+        "having_all": dict(condition(given) for given in where) or None,
+    }
+    with _client(url) as client:
+        found = client.search({k: v for k, v in request.items() if v is not None})
+    if json_out:
+        emit(found)
+        return
+    for left, reason in found["left_out"].items():
+        click.secho(f"Without the {left} leg: {reason}", fg="yellow", err=True)
+    if not found["hits"]:
+        click.echo("Nothing found.")
+    for hit in found["hits"]:
+        click.secho(f"{hit['rank']}. {hit['title']}", bold=True, nl=False)
+        click.echo(f"  {hit['heading']}  ({hit['score']:.3f}; {_why(hit['legs'])})")
+        click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")
+
+
+def _why(legs: dict[str, Any]) -> str:
+    return ", ".join(f"{name} #{leg['rank']}" for name, leg in legs.items() if leg)
+
+
+def condition(given: str) -> tuple[str, Any]:
+    """`key=value` or `key OP=value`; a value that reads as JSON (number, true, list) is that."""
+    key, found, value = given.partition("=")
+    if value.startswith("=") and key.endswith((" >", " <", " !", " =")):
+        key, value = f"{key}=", value[1:]
+    if not found or not key:
+        raise click.BadParameter(f"{given!r} is not KEY=VALUE", param_hint="--where")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+@main.command()
+@url_option
+@as_json
+@reporting
+def doctor(url: str | None, json_out: bool) -> None:
+    """Look at every part and say what is wrong and what to do. Exit code 1 when something is.
+
+    \b
+    Example:  callslip doctor
+    """
+    loaded = load()
+    findings = examine(loaded.settings, url or _running_url(loaded.settings))
+    if json_out:
+        emit([finding.__dict__ for finding in findings])
+    else:
+        for finding in findings:
+            sign, colour = ("ok  ", "green") if finding.ok else ("FAIL", "red")
+            click.echo(f"{click.style(sign, fg=colour)} {finding.part}: {finding.detail}")
+            if not finding.ok:
+                click.echo(f"     {finding.advice}")
+    sys.exit(0 if all(finding.ok for finding in findings) else 1)
+
+
+@main.command()
+@as_json
+@reporting
+def config(json_out: bool) -> None:
+    """Print every setting in force, secrets masked, and where each value came from.
+
+    \b
+    Example:  callslip config | grep search
+    """
+    found = describe(load())
+    if json_out:
+        emit([line._asdict() for line in found])
+        return
+    width = max(len(line.key) for line in found)
+    shown = max(len(line.value) for line in found)
+    for line in found:
+        click.echo(f"{line.key:{width}}  {line.value:{shown}}  {line.origin}")
+
+
+@main.command(name="eval")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--keep", is_flag=True, help="Keep the scratch collection.")
+@url_option
+@as_json
+@reporting
+def eval_command(folder: Path, keep: bool, url: str | None, json_out: bool) -> None:
+    """Measure retrieval on a judged set in BEIR form.
+
+    FOLDER holds corpus.jsonl, queries.jsonl and qrels.tsv. It is ingested through the real pipeline
+    into a scratch collection; printed are nDCG@10, Recall@10, Recall@100 and MRR@10 per leg.
+
+    \b
+    Example:  callslip eval sets/en_scifact
+    """
+    from evals.run import run
+
+    run(folder, url or _running_url(load().settings), keep=keep, json_out=json_out)
+
+
+@main.command()
+@click.argument("role", type=click.Choice(["ingest", "search", "maintenance", "api"]))
+@reporting
+def run(role: Any) -> None:
+    """Run one process of Callslip in the foreground, for containers and service managers.
+
+    \b
+    Example:  callslip run ingest
+    """
+    from workers.commands import argv
+
+    settings = load().settings
+    command = argv(role, settings)
+    os.execv(command[0], command)  # noqa: S606 - the command line is this project's own

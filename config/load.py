@@ -1,0 +1,117 @@
+"""Loading the settings in force: defaults, then a YAML file, then the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+
+from callslip.errors import SettingsError
+from config import yaml_file
+from config.keys import KEYS, PREFIX, Given, accepts, did_you_mean, key_of, variable
+from config.masking import shown
+from config.settings import Settings
+
+FILE = "callslip.yaml"
+FILE_VARIABLE = "CALLSLIP_CONFIG"
+TEST_PREFIX = "CALLSLIP_TEST_"
+"""Variables of the test suite; they are not settings."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings in force, and for each dotted key where its value came from.
+
+    An origin is `default`, the file with its line (`callslip.yaml:3`) or the variable's name.
+    """
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def load(environ: Mapping[str, str] = os.environ, folder: Path = Path()) -> Loaded:
+    """Read the file that CALLSLIP_CONFIG names, else callslip.yaml in `folder`, and the variables.
+
+    Raises SettingsError that says of every wrong setting where it stands and what was expected.
+    """
+    given = _from_file(environ, folder) | _from_environment(environ)
+    origins = {key: given[key].origin if key in given else "default" for key in KEYS}
+    return Loaded(_validated(given), origins)
+
+
+@cache
+def get_settings() -> Settings:
+    """The settings in force in this process, read once."""
+    return load().settings
+
+
+def environment(overrides: Mapping[str, object]) -> dict[str, str]:
+    """Dotted keys as the variables that set them, for a child process; None unsets.
+
+    Raises SettingsError for an unknown key.
+    """
+    for key in overrides:
+        if key not in KEYS:
+            raise SettingsError(f"unknown setting {key}" + did_you_mean(key, KEYS))
+    return {variable(key): _rendered(value) for key, value in overrides.items()}
+
+
+def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, Given]:
+    if named := environ.get(FILE_VARIABLE):
+        if not Path(named).is_file():
+            raise SettingsError(f"{FILE_VARIABLE} names {named}, and there is no such file")
+        return yaml_file.read(Path(named))
+    path = folder / FILE
+    return yaml_file.read(path) if path.is_file() else {}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
+    given: dict[str, Given] = {}
+    problems = []
+    for name, text in environ.items():
+        if not name.upper().startswith(PREFIX):
+            continue
+        if name == FILE_VARIABLE or name.startswith(TEST_PREFIX):
+            continue
+        key = key_of(name)
+        if key in KEYS and name == variable(key):
+            given[key] = Given(text or None, name)
+        else:
+            problems.append(f"unknown variable {name}{did_you_mean(key, KEYS, variable)}")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return given
+
+
+def _validated(given: Mapping[str, Given]) -> Settings:
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        section, _, name = key.rpartition(".")
+        (values.setdefault(section, {}) if section else values)[name] = value.text
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = [
+            _problem(".".join(map(str, e["loc"])), e["msg"], given)
+            for e in error.errors(include_url=False, include_input=False)
+        ]
+    # Raised out here because pydantic's own error quotes the values, secrets too.
+    raise SettingsError("\n".join(problems))
+
+
+def _problem(key: str, message: str, given: Mapping[str, Given]) -> str:
+    if key not in KEYS:
+        origins = ", ".join(v.origin for k, v in given.items() if k.startswith(f"{key}."))
+        return f"{key} in {origins}: {message.removeprefix('Value error, ')}"
+    value, field = given[key], KEYS[key]
+    got = "nothing" if value.text is None else shown(key, value.text)
+    return f"{key} in {value.origin}: expected {accepts(field)}, got {got}"
+
+
+def _rendered(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return "" if value is None else str(value)

@@ -1,0 +1,163 @@
+"""Judged sets in BEIR form (Thakur et al. 2021): a corpus, queries, and which answers which."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from callslip.errors import JudgedSetError
+
+CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
+QRELS = ("qrels.tsv", "qrels/test.tsv")
+"""Where judgements are looked for, the first that exists."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One line of the corpus."""
+
+    document_id: str
+    title: str
+    text: str
+    metadata: dict[str, Any]
+
+    @property
+    def content(self) -> str:
+        """What is embedded and indexed: title, line end, text; empty where both are blank."""
+        return f"{self.title}\n{self.text}".strip()
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """Queries and judgements in memory, the corpus in its file.
+
+    `documents` counts those with any text. `queries` holds, id to text, those with a document that
+    answers them, and `qrels` their judgements: query id to document id to grade, above 0 where it
+    answers. A judged document that the corpus lacks stays in, as one that is never found.
+    `warnings` says what is odd and what was left out.
+    """
+
+    name: str
+    folder: Path
+    documents: int
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+    warnings: tuple[str, ...]
+
+    def corpus(self) -> Iterator[Document]:
+        """The documents with any text, one at a time from the file."""
+        return (document for document in read_corpus(self.folder) if document.content)
+
+
+def read(folder: Path) -> JudgedSet:
+    """Read a judged set and check all of it; the corpus is read through once, and not kept.
+
+    Raises JudgedSetError, naming file and line, for what is missing, malformed or double.
+    """
+    odd: Counter[str] = Counter()
+    known: dict[str, bool] = {}
+    for document in read_corpus(folder):
+        known[document.document_id] = bool(document.content)
+    odd["documents without text left out"] = len(known) - sum(known.values())
+    queries = dict(_read_queries(folder))
+    judged: dict[str, dict[str, int]] = {}
+    for query, document_id, grade in _read_qrels(folder):
+        odd["judgements on documents that the corpus lacks"] += document_id not in known
+        odd["judgements of unknown queries left out"] += query not in queries
+        if query in queries:
+            judged.setdefault(query, {})[document_id] = grade
+    qrels = {query: grades for query, grades in judged.items() if max(grades.values()) > 0}
+    odd["queries that no document answers left out"] = len(queries) - len(qrels)
+    if not any(document_id in known for grades in qrels.values() for document_id in grades):
+        raise JudgedSetError(f"{folder} judges no document of its corpus to answer a query")
+    return JudgedSet(
+        name=folder.resolve().name,
+        folder=folder,
+        documents=sum(known.values()),
+        queries={query: queries[query] for query in qrels},
+        qrels=qrels,
+        warnings=tuple(f"{count} {what}" for what, count in odd.items() if count),
+    )
+
+
+def read_corpus(folder: Path) -> Iterator[Document]:
+    """Every document of the corpus, one at a time. Raises JudgedSetError as `read` does."""
+    for at, line in _read_lines(folder / CORPUS):
+        metadata = line.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise JudgedSetError(f"{at}: metadata is not an object")
+        yield Document(line["_id"], _text(at, line, "title"), _text(at, line, "text"), metadata)
+
+
+def _read_queries(folder: Path) -> Iterator[tuple[str, str]]:
+    for at, line in _read_lines(folder / QUERIES):
+        text = _text(at, line, "text").strip()
+        if not text:
+            raise JudgedSetError(f"{at}: the query has no text")
+        yield line["_id"], text
+
+
+def _read_qrels(folder: Path) -> Iterator[tuple[str, str, int]]:
+    """Query id, document id and grade of each line; a first line without a grade is the header."""
+    path = next((folder / name for name in QRELS if (folder / name).is_file()), folder / QRELS[0])
+    seen: set[tuple[str, str]] = set()
+    for number, row in _lines(path):
+        fields = row.split("\t")
+        at = f"{path}:{number}"
+        if len(fields) != 3:
+            raise JudgedSetError(f"{at}: {len(fields)} fields, not query, document and grade")
+        query, document_id, grade = fields
+        try:
+            judged = query, document_id, int(grade)
+        except ValueError:
+            if number == 1:
+                continue
+            raise JudgedSetError(f"{at}: the grade is not a whole number") from None
+        if (query, document_id) in seen:
+            raise JudgedSetError(f"{at}: the second judgement of {document_id!r} for {query!r}")
+        seen.add((query, document_id))
+        yield judged
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each object of a JSON Lines file with its place; its `_id` is a text and stands once."""
+    seen: set[str] = set()
+    for number, row in _lines(path):
+        at = f"{path}:{number}"
+        try:
+            line = json.loads(row)
+        except ValueError:
+            raise JudgedSetError(f"{at}: not JSON") from None
+        if not isinstance(line, dict):
+            raise JudgedSetError(f"{at}: not an object")
+        line_id = line.get("_id")
+        if not isinstance(line_id, str) or not line_id:
+            raise JudgedSetError(f"{at}: _id is not a text")
+        if line_id in seen:
+            raise JudgedSetError(f"{at}: _id {line_id!r} stands in an earlier line too")
+        seen.add(line_id)
+        yield at, line
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, numbered from 1."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                try:
+                    row = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    raise JudgedSetError(f"{path}:{number}: not UTF-8") from None
+                if row.strip():
+                    yield number, row
+    except FileNotFoundError:
+        raise JudgedSetError(f"{path} is missing") from None
+
+
+def _text(at: str, line: dict[str, Any], key: str) -> str:
+    value = line.get(key, "")
+    if not isinstance(value, str):
+        raise JudgedSetError(f"{at}: {key} is not a text")
+    return value

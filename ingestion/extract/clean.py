@@ -1,0 +1,77 @@
+"""Raw text of a reader to the text that everything after relies on."""
+
+import re
+import unicodedata
+from dataclasses import replace
+from itertools import pairwise
+
+from callslip.errors import ExtractionLimit, GarbageText, NoText
+from ingestion.parts import ExtractedText, Heading, Page
+
+MAX_GARBAGE = 0.3
+"""Share of meaningless characters from which a text is none: real text has under .01, fonts without
+a Unicode map over .9."""
+
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_DROPPED = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]+"
+)
+_GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """NFC, `\\n` line ends, tabs, and no other control character, surrogate or soft hyphen."""
+    text = _DROPPED.sub("", _LINE_ENDS.sub("\n", text))
+    return unicodedata.normalize("NFC", text)
+
+
+def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
+    """Clean the text, move the spans with it, and see that it is text.
+
+    Raises NoText, GarbageText, or ExtractionLimit when it is longer than `max_chars`.
+    """
+    if len(raw.text) > max_chars:
+        raise ExtractionLimit(
+            f"the file holds {len(raw.text):,} characters, more than {max_chars:,}",
+            hint="Split the file, or raise extract.max_chars in the settings.",
+        )
+    if garbage := sum(1 for _ in _GARBAGE.finditer(raw.text)):
+        visible = sum(map(len, raw.text.split()))
+        if garbage > MAX_GARBAGE * visible:
+            raise GarbageText(f"{garbage} of {visible} characters mean nothing")
+    text, at = _clean_with_marks(raw)
+    if not text or text.isspace():
+        raise NoText("the file holds no text")
+    return replace(
+        raw,
+        text=text,
+        title=_line(raw.title),
+        headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
+        pages=tuple(Page(p.number, at[p.start], at[p.end]) for p in raw.pages),
+        properties={
+            _line(k) or "": clean(v).strip() for k, v in raw.properties.items() if _line(k)
+        },
+    )
+
+
+def _line(value: str | None) -> str | None:
+    """One clean line, or None when nothing is left."""
+    return (" ".join(clean(value).split()) or None) if value else None
+
+
+def _clean_with_marks(raw: ExtractedText) -> tuple[str, dict[int, int]]:
+    """The clean text and where each start and end of a span has moved.
+
+    Readers put spans at the edges of words, so that nothing composes across one.
+    """
+    spans: list[Heading | Page] = [*raw.headings, *raw.pages]
+    marks = sorted({0, len(raw.text)} | {s.start for s in spans} | {s.end for s in spans})
+    pieces: list[str] = []
+    at = {0: 0}
+    length = 0
+    for start, end in pairwise(marks):
+        piece = clean(raw.text[start:end])
+        pieces.append(piece)
+        length += len(piece)
+        at[end] = length
+    return "".join(pieces), at

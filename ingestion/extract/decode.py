@@ -1,0 +1,136 @@
+"""Bytes to characters: byte order mark, UTF-8, what was declared, then detection."""
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from charset_normalizer import from_bytes
+
+SAMPLE = 65_536
+"""Bytes looked at when guessing; a guess over all of a large file takes minutes."""
+
+COMMON_HANGUL = 0.7
+"""Share of the 2,350 syllables of KS X 1001 in anything Korean, loan words and names included."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SUPERSETS = {
+    "euc_kr": "cp949",
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+}
+"""As browsers do: the declared name is often the subset of what the bytes really are."""
+
+_GUESSES = [
+    "cp932", "euc_jp", "gb18030", "big5", "cp1252", "cp1250", "cp1251", "koi8_r",
+    "cp1253", "cp1254", "cp1255", "cp1256",
+]  # fmt: skip
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b")) + b"\x7f"
+_HANGUL = re.compile("[가-힣]+")
+_KS_X_1001 = bytes(b for row in range(0xB0, 0xC9) for at in range(0xA1, 0xFF) for b in (row, at))
+_COMMON = re.compile(f"[{_KS_X_1001.decode('euc_kr')}]+")
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+_HIGH = re.compile(rb"[\x80-\xff]")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The characters and, where they were not plain UTF-8, how they were read."""
+
+    text: str
+    warnings: tuple[str, ...] = ()
+
+
+def decode(data: bytes, declared: str | None = None) -> Decoded:
+    """Decode all of it; bytes that fit nowhere become U+FFFD. Time is linear in the length.
+
+    `declared` is the charset that the format names (HTML, e-mail); valid UTF-8 wins over it.
+    """
+    for bom, codec in _BOMS:
+        if data.startswith(bom):
+            return Decoded(data.decode(codec, "replace"))
+    try:
+        return Decoded(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        pass
+    codec = _known(declared) or _guess(data)
+    text = data.decode(codec, "replace")
+    lost = text.count("\ufffd")
+    how = f"read as {codec}" + (f", {lost} characters could not be decoded" if lost else "")
+    return Decoded(text, (how,))
+
+
+def looks_like_text(data: bytes) -> bool:
+    """Whether the bytes are characters of some encoding rather than machine data."""
+    if data.startswith(tuple(bom for bom, _ in _BOMS)):
+        return True
+    if _wide(data):
+        return True
+    control = len(data) - len(data.translate(None, _CONTROL))
+    if control * 10 > len(data):
+        return False
+    if not control:
+        return True
+    # A few control characters are dirt in text; in UTF-8 that cannot be decoded they are a binary.
+    return _damaged_utf8(data) is not None
+
+
+def _known(name: str | None) -> str | None:
+    if not name:
+        return None
+    try:
+        codec = codecs.lookup(name.strip())
+    except (LookupError, ValueError):
+        return None
+    if not codec._is_text_encoding or codec.name == "utf-8":
+        return None  # it said UTF-8 and is not
+    return _SUPERSETS.get(codec.name, codec.name)
+
+
+def _guess(data: bytes) -> str:
+    if codec := _wide(data) or _damaged_utf8(data) or _cp949(data):
+        return codec
+    first = _HIGH.search(data)
+    start = max(0, (first.start() if first else 0) - 1024)
+    found = from_bytes(data[start : start + SAMPLE], cp_isolation=_GUESSES)
+    if not found:
+        return "cp1252"
+    # Neighbouring code pages often read a short text equally well: the commoner one then.
+    best = min(found, key=lambda m: (m.chaos, -m.coherence, _GUESSES.index(m.encoding)))
+    return best.encoding
+
+
+def _wide(data: bytes) -> str | None:
+    """UTF-16 without a mark: the zero high bytes of its spaces and ASCII stand on one side."""
+    sample = data[: SAMPLE & ~1]
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    low, high = sorted((even, odd))
+    if high * 20 < len(sample) // 2 or low * 10 > high:
+        return None
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def _damaged_utf8(data: bytes) -> str | None:
+    """UTF-8 with a few broken places: at least ten good characters for each broken one."""
+    text = data.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    good = sum(len(run) for run in _NON_ASCII.findall(text[: 16 * SAMPLE])) - bad
+    return "utf-8" if bad * 10 <= good or not bad else None
+
+
+def _cp949(data: bytes) -> str | None:
+    """The usual encoding of old Korean files; charset-normalizer takes short ones for Chinese."""
+    sample = data.decode("cp949", "replace")[:SAMPLE]
+    foreign = sum(len(run) for run in _NON_ASCII.findall(sample))
+    hangul = sum(len(run) for run in _HANGUL.findall(sample))
+    common = sum(len(run) for run in _COMMON.findall(sample))
+    # Japanese read as CP949 gives Hangul as well, but syllables that hardly occur in Korean.
+    return "cp949" if hangul * 2 > foreign and common > COMMON_HANGUL * hangul else None

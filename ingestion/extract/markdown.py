@@ -1,0 +1,87 @@
+"""Markdown: the text as written, its headings, and its front matter as properties."""
+
+import datetime
+import re
+
+import yaml
+from markdown_it import MarkdownIt
+
+from config.settings import ExtractSettings
+from ingestion.extract.clean import clean
+from ingestion.extract.decode import decode
+from ingestion.parts import ExtractedText, Heading
+
+MAX_FRONT_MATTER = 65_536
+"""Characters: more than that between two `---` is not front matter."""
+
+_FRONT_MATTER = re.compile(
+    rf"---[ \t]*\n(.{{0,{MAX_FRONT_MATTER}}}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S
+)
+_SCALARS = (str, int, float, bool, datetime.date)
+
+_BLOCKS = MarkdownIt("commonmark")
+_BLOCKS.core.ruler.enableOnly(["normalize", "block"])  # headings need no inline parsing
+
+
+def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Keep the source as the text; headings are those of CommonMark (ATX and setext)."""
+    decoded = decode(data)
+    text = clean(decoded.text)
+    properties: dict[str, str] = {}
+    warnings = decoded.warnings
+    body = 0
+    if match := _FRONT_MATTER.match(text):
+        body = match.end()
+        try:
+            properties = _properties(yaml.safe_load(match[1]))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            warnings += ("the front matter is not valid YAML and was left unread",)
+    headings = tuple(_headings(text, body))
+    first = next((text[h.start : h.end] for h in headings if h.level == 1), None)
+    return ExtractedText(
+        text,
+        "text/markdown",
+        title=properties.get("title") or first,
+        headings=headings,
+        properties=properties,
+        warnings=warnings,
+    )
+
+
+def _properties(loaded: object) -> dict[str, str]:
+    """The scalars and lists of scalars; anything nested is no property."""
+    if not isinstance(loaded, dict):
+        return {}
+    found = {}
+    for key, value in loaded.items():
+        values = value if isinstance(value, list) else [value]
+        if isinstance(key, str) and values and all(isinstance(v, _SCALARS) for v in values):
+            found[key] = ", ".join(str(v) for v in values)
+    return found
+
+
+def _headings(text: str, body: int) -> list[Heading]:
+    source = text[body:]
+    starts = [body]
+    starts.extend(m.end() + body for m in re.finditer("\n", source))
+    starts.append(len(text) + 1)
+    found = []
+    for token in _BLOCKS.parse(source):
+        if token.type != "heading_open" or token.level or token.map is None:
+            continue
+        first, after = token.map
+        if token.markup[0] == "#":
+            inner = _without_signs(text[starts[first] : starts[after] - 1])
+        else:  # setext: the last line is the underline
+            inner = text[starts[first] : starts[after - 1]].strip()
+        if inner:
+            at = text.index(inner, starts[first])
+            found.append(Heading(at, at + len(inner), int(token.tag[1])))
+    return found
+
+
+def _without_signs(line: str) -> str:
+    """`Title` of `## Title ##`; a `#` that belongs to a word stays."""
+    inner = line.strip().lstrip("#").strip()
+    closed = inner.rstrip("#")
+    return closed.rstrip() if not closed or closed[-1] in " \t" else inner

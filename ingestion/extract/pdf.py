@@ -1,0 +1,148 @@
+"""PDF: text with the place and font of each line, by pypdfium2."""
+
+import ctypes
+import math
+import re
+from collections.abc import Iterator
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as raw
+
+from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
+from config.settings import ExtractSettings
+from ingestion.extract.pdf_layout import Line, assemble
+from ingestion.extract.sniff import PDF
+from ingestion.parts import ExtractedText
+
+MAX_UNMAPPED = 0.5
+"""Share of characters without a Unicode value from which the text layer says nothing."""
+
+_PASSWORD_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
+_SEPARATOR = re.compile("\r\n|\ufffe")
+"""PDFium ends a line with CRLF, and with U+FFFE where it joined a hyphenated word."""
+
+_BOLD_WEIGHT = 600
+
+_NO_TITLE = re.compile(r"^$|^untitled|\.[a-z]{2,4}$", re.I)
+"""What programs write into the title by themselves: nothing, `untitled`, the name of the file."""
+
+
+def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Read every page in the order of its content; headings are lines of larger or bold type.
+
+    Raises NeedsPassword, BrokenFile, NoTextLayer (pictures only), NoText (nothing drawn) or
+    GarbageText (a text layer whose fonts do not say which letters they draw).
+    """
+    try:
+        document = pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as error:
+        if error.err_code in _PASSWORD_ERRORS:
+            raise NeedsPassword("the PDF opens only with a password") from None
+        raise BrokenFile("the PDF is too damaged to open") from None
+    with document:
+        pages: list[list[Line]] = []
+        unread = []
+        drawn = False
+        for number in range(len(document)):
+            try:
+                page = document[number]
+                lines = list(_lines(page))
+                drawn = (
+                    drawn or bool(lines) or next(page.get_objects(max_depth=1), None) is not None
+                )
+                page.close()
+            except pdfium.PdfiumError:
+                unread.append(number + 1)
+                lines = []
+            pages.append(lines)
+        title = document.get_metadata_value("Title").strip()
+    _judge(pages, unread, drawn)
+    text, headings, spans = assemble(pages)
+    return ExtractedText(
+        text,
+        PDF,
+        None if _NO_TITLE.search(title) else title,
+        headings,
+        spans,
+        warnings=(f"pages that cannot be read: {_some(unread)}",) if unread else (),
+    )
+
+
+def _judge(pages: list[list[Line]], unread: list[int], drawn: bool) -> None:
+    """Raise what is wrong with a document as a whole."""
+    if len(unread) == len(pages):
+        raise BrokenFile("no page of the PDF can be read")
+    characters = sum(len(line.text) for page in pages for line in page)
+    if not characters and drawn:
+        raise NoTextLayer(f"none of its {len(pages)} pages holds text")
+    if not characters:
+        raise NoText("its pages are blank")
+    unmapped = sum(len(line.text) for page in pages for line in page if not line.mapped)
+    if unmapped > MAX_UNMAPPED * characters:
+        raise GarbageText(f"{unmapped} of {characters} characters have no Unicode value")
+
+
+def _some(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:10])) + (" …" if len(numbers) > 10 else "")
+
+
+def _lines(page: pdfium.PdfPage) -> Iterator[Line]:
+    """The lines of a page. Four to eight calls per line, not per character: these are the cost."""
+    textpage = page.get_textpage()
+    try:
+        text = textpage.get_text_range()
+        probe = _Probe(textpage)
+        start = 0
+        while start < len(text):
+            separator = _SEPARATOR.search(text, start)
+            end, after = separator.span() if separator else (len(text), len(text))
+            line = text[start:end]
+            inner = line.strip()
+            if inner:
+                first = start + line.index(inner[0])
+                hyphen = separator is not None and separator[0] == "\ufffe"
+                yield probe.line(inner, first, first + len(inner) - 1, hyphen)
+            start = after
+    finally:
+        textpage.close()
+
+
+class _Probe:
+    """Asks PDFium about single characters, with buffers made once per page."""
+
+    def __init__(self, textpage: pdfium.PdfTextPage) -> None:
+        self._page = textpage.raw
+        self._matrix = raw.FS_MATRIX()
+        self._x, self._y = ctypes.c_double(), ctypes.c_double()
+        self._usual = 0.0
+
+    def line(self, text: str, first: int, last: int, hyphen: bool) -> Line:
+        """Describe a line by its first character, and by its last where that may differ.
+
+        A bold lead-in or a large initial does not make a heading of its line.
+        """
+        at = raw.FPDFText_GetCharIndexFromTextIndex(self._page, first)
+        size = self._size(at)
+        m = self._matrix
+        raw.FPDFText_GetCharOrigin(self._page, at, self._x, self._y)
+        # How far down the line stands, in its own direction, so that rotated pages read alike.
+        down = -(self._x.value * m.c + self._y.value * m.d) / (math.hypot(m.c, m.d) or 1.0)
+        bold = self._bold(at)
+        if bold or size != self._usual:
+            end = raw.FPDFText_GetCharIndexFromTextIndex(self._page, last)
+            size = min(size, self._size(end))
+            bold = bold and self._bold(end)
+            self._usual = size
+        mapped = raw.FPDFText_HasUnicodeMapError(self._page, at) != 1
+        return Line(text, size, down, bold, hyphen, mapped)
+
+    def _size(self, at: int) -> float:
+        """In points as drawn, to the half point; leaves the character's matrix in `_matrix`."""
+        raw.FPDFText_GetMatrix(self._page, at, self._matrix)
+        scale = math.hypot(self._matrix.c, self._matrix.d) or 1.0
+        size: float = raw.FPDFText_GetFontSize(self._page, at)
+        return round(2 * scale * size) / 2
+
+    def _bold(self, at: int) -> bool:
+        weight: int = raw.FPDFText_GetFontWeight(self._page, at)
+        return weight >= _BOLD_WEIGHT

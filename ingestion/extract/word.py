@@ -1,0 +1,128 @@
+"""DOCX: paragraphs and tables in the order of the body, headings by style or outline level."""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+
+import docx
+from docx.oxml.ns import qn
+from lxml import etree
+
+from callslip.errors import ExtractionLimit
+from config.settings import MEGABYTE, ExtractSettings
+from ingestion.extract.sniff import DOCX
+from ingestion.parts import ExtractedText, Heading
+
+_P, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+_TEXT, _OUTLINE, _STYLE = qn("w:t"), qn("w:outlineLvl"), qn("w:pStyle")
+_VALUE, _ID = qn("w:val"), qn("w:styleId")
+_BREAKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_SKIPPED = {qn("w:pPr"), qn("w:rPr"), qn("w:del"), qn("w:moveFrom"), _FALLBACK}
+_HEADING_NAME = re.compile(r"heading ([1-9])", re.I)
+
+
+def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Read the body; comments, headers and footers are left out.
+
+    Raises ExtractionLimit for a container that would unpack to more than a quarter of the memory.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > limits.memory_mb * MEGABYTE // 4:
+        raise ExtractionLimit(f"the container unpacks to {unpacked // MEGABYTE:,} MB")
+    document = docx.Document(io.BytesIO(data))
+    levels = _style_levels(document.styles.element)
+    pieces: list[str] = []
+    headings: list[Heading] = []
+    length = 0
+    for block, level in _blocks(document.element.body, levels):
+        if level and block.strip():
+            lead = len(block) - len(block.lstrip())
+            headings.append(Heading(length + lead, length + lead + len(block.strip()), level))
+        pieces.append(block + "\n\n")
+        length += len(block) + 2
+    text = "".join(pieces)
+    title = (document.core_properties.title or "").strip()
+    if not title and headings:
+        title = text[headings[0].start : headings[0].end]
+    return ExtractedText(text, DOCX, title or None, tuple(headings))
+
+
+def _blocks(body: etree._Element, levels: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Each paragraph with its heading level (0: none), each table as lines of ` | ` cells."""
+    for element in body:
+        if element.tag == _P:
+            yield _text(element), _level(element, levels)
+        elif element.tag == _TABLE:
+            yield "\n".join(_rows(element)), 0
+        elif isinstance(element.tag, str) and element.tag not in _SKIPPED:
+            yield from _blocks(element, levels)  # content controls and the like
+
+
+def _rows(table: etree._Element) -> Iterator[str]:
+    for row in table.iterchildren(_ROW):
+        cells = (" ".join(_text(cell).split()) for cell in row.iter(_CELL))
+        yield " | ".join(cells)
+
+
+def _text(element: etree._Element) -> str:
+    """The visible text, without deleted and fallback runs; inner paragraphs get a line each."""
+    parts: list[str] = []
+    stack = [element]
+    while stack:
+        node = stack.pop()
+        if node.tag == _TEXT:
+            parts.append(node.text or "")
+        elif node.tag in _BREAKS:
+            parts.append(_BREAKS[node.tag])
+        elif node.tag not in _SKIPPED:
+            if node.tag == _P and parts:
+                parts.append("\n")
+            stack.extend(reversed(node))
+    return "".join(parts)
+
+
+def _level(paragraph: etree._Element, levels: dict[str, int]) -> int:
+    properties = paragraph.find(qn("w:pPr"))
+    if properties is None:
+        return 0
+    outline = properties.find(_OUTLINE)
+    if outline is not None:
+        return _outline(outline)
+    style = properties.find(_STYLE)
+    return levels.get(style.get(_VALUE, ""), 0) if style is not None else 0
+
+
+def _outline(element: etree._Element) -> int:
+    """Word counts from 0; 9 is body text."""
+    value = element.get(_VALUE, "9")
+    return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
+
+
+def _style_levels(styles: etree._Element) -> dict[str, int]:
+    """The heading level of each style: by its name, its outline level, or what it is based on."""
+    own: dict[str, int] = {}
+    base: dict[str, str] = {}
+    for style in styles.iterchildren(qn("w:style")):
+        name = style.find(qn("w:name"))
+        label = name.get(_VALUE, "") if name is not None else ""
+        ident = style.get(_ID, "")
+        outline = style.find(f"{qn('w:pPr')}/{_OUTLINE}")
+        parent = style.find(qn("w:basedOn"))
+        if label.lower() == "title":
+            own[ident] = 1
+        elif match := _HEADING_NAME.fullmatch(label):
+            own[ident] = int(match[1])
+        elif outline is not None:
+            own[ident] = _outline(outline)
+        elif parent is not None:
+            base[ident] = parent.get(_VALUE, "")
+    for ident in base:
+        seen, at = {ident}, base[ident]
+        while at in base and at not in seen:
+            seen.add(at)
+            at = base[at]
+        own[ident] = own.get(at, 0)
+    return own

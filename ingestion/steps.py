@@ -1,0 +1,183 @@
+"""The steps of a document, each from the artifacts of the ones before it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from callslip.errors import StoreDown
+from ingestion.artifacts import (
+    CHUNKS,
+    ENRICHED,
+    EXTRACTED,
+    SECTIONS,
+    VECTORS,
+    Artifact,
+    T,
+    artifact_name,
+)
+from ingestion.chunk import chunk
+from ingestion.enrich import enrich
+from ingestion.lease_keeper import LeaseKeeper
+from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
+from ingestion.sectionize import sectionize
+from ingestion.workshop import Workshop
+from models.analyzer import VERSION as ANALYZER
+from stores.contract import ChunkRecord, DocumentRecord, Vector
+from stores.ledger import Claim, Step, VersionRecord
+
+EMBED_BATCH = 16
+"""Chunks between two looks at the lease; each batch's vectors are kept at once in the cache."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A claimed step with what it may use."""
+
+    shop: Workshop
+    version: VersionRecord
+    claim: Claim
+    keeper: LeaseKeeper
+    artifacts: Mapping[Step, str]
+
+    def read(self, step: Step, kind: Artifact[T]) -> T:
+        """The output of an earlier step."""
+        return kind.load(self.shop.blobs.read(self.version.document_id, self.artifacts[step]))
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What upsert left in the store."""
+
+    chunk_ids: Sequence[str]
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def original_name(sha256: str) -> str:
+    """The blob name of the bytes that were submitted."""
+    return f"original-{sha256}"
+
+
+def text_hash(text: str) -> str:
+    """The key of a text in the vector cache."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def name_of(work: Work) -> str:
+    """The artifact name of the claimed step."""
+    step, settings = work.claim.step, work.shop.settings
+    matters: dict[Step, tuple[str, dict[str, Any]]] = {
+        "extract": (work.version.sha256, {"filename": work.version.filename}),
+        "sectionize": (work.artifacts.get("extract", ""), {}),
+        "chunk": (work.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
+        "enrich": (work.artifacts.get("chunk", ""), {"analyzer": ANALYZER}),
+        "embed": (work.artifacts.get("chunk", ""), {"model": work.shop.embedder.model}),
+    }
+    source, settings_that_matter = matters[step]
+    return artifact_name(step, source, **settings_that_matter)
+
+
+def extract_text(work: Work) -> ExtractedText:
+    """Read the original in the limited child process."""
+    original = work.shop.blobs.read(work.version.document_id, original_name(work.version.sha256))
+    return work.shop.extractor.extract(original, work.version.filename)
+
+
+def find_sections(work: Work) -> list[Section]:
+    """Find the headings."""
+    return sectionize(work.read("extract", EXTRACTED))
+
+
+def cut_chunks(work: Work) -> list[Chunk]:
+    """Cut the sections into passages that the embedder reads whole."""
+    sections = work.read("sectionize", SECTIONS)
+    return chunk(
+        work.read("extract", EXTRACTED).text,
+        sections,
+        work.shop.tokenizer,
+        work.shop.settings.chunking,
+        work.version.document_id,
+    )
+
+
+def enrich_chunks(work: Work) -> list[EnrichedChunk]:
+    """Add language and keyword terms."""
+    chunks = work.read("chunk", CHUNKS)
+    return enrich(work.read("extract", EXTRACTED).text, chunks, work.shop.analyzer)
+
+
+def embed_chunks(work: Work) -> Vector:
+    """One vector per chunk, shape (chunks, dimension); known ones from the cache."""
+    embedder, cache = work.shop.embedder, work.shop.ledger.vectors
+    text = work.read("extract", EXTRACTED).text
+    chunks = work.read("chunk", CHUNKS)
+    texts = [text[c.start : c.end] for c in chunks]
+    hashes = [text_hash(t) for t in texts]
+    work.shop.ledger.chunks.expect(
+        work.claim, {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)}
+    )  # so that a deletion finds their vectors too
+    found = dict(cache.get(embedder.model, hashes))
+    missing = {h: t for h, t in zip(hashes, texts, strict=True) if h not in found}
+    by_length = sorted(missing.items(), key=lambda item: len(item[1]))
+    for start in range(0, len(by_length), EMBED_BATCH):
+        batch = by_length[start : start + EMBED_BATCH]
+        vectors = embedder.passages([t for _, t in batch])
+        new = {h: vector for (h, _), vector in zip(batch, vectors, strict=True)}
+        work.keeper.check()
+        cache.put(embedder.model, new)
+        found |= new
+    return np.stack([found[h] for h in hashes])
+
+
+def upsert_chunks(work: Work) -> Stored:
+    """Write the document and its chunks, look at every object's outcome, count what is there."""
+    version, store = work.version, work.shop.store
+    extracted = work.read("extract", EXTRACTED)
+    enriched = work.read("enrich", ENRICHED)
+    vectors = work.read("embed", VECTORS)
+    title = version.title or extracted.title or version.filename
+    properties = {**extracted.properties, **version.properties}
+    records = [
+        ChunkRecord(
+            chunk_id=e.chunk.chunk_id,
+            document_id=version.document_id,
+            body=extracted.text[e.chunk.start : e.chunk.end],
+            terms=e.terms,
+            vector=vector,
+            section=e.chunk.section,
+            heading=e.chunk.heading,
+            title=title,
+            filename=version.filename,
+            lang=e.lang,
+            level=e.chunk.level,
+            ordinal=e.chunk.ordinal,
+            start=e.chunk.start,
+            end=e.chunk.end,
+            properties=properties,
+        )
+        for e, vector in zip(enriched, vectors, strict=True)
+    ]
+    work.shop.ledger.chunks.expect(work.claim, {r.chunk_id: text_hash(r.body) for r in records})
+    _whole(
+        store.batch_upsert_documents(
+            version.collection,
+            [DocumentRecord(version.document_id, title, version.filename, properties)],
+        ).failed
+    )
+    size = work.shop.settings.ingest.batch_size
+    for start in range(0, len(records), size):
+        work.keeper.check()
+        _whole(store.batch_upsert_chunks(version.collection, records[start : start + size]).failed)
+    ids = [r.chunk_id for r in records]
+    for half, held in store.chunk_ids(version.collection, version.document_id).items():
+        if lacking := len(set(ids) - held):
+            raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
+    return Stored(ids, {"chunks": len(ids)})
+
+
+def _whole(failed: Mapping[str, str]) -> None:
+    if failed:
+        object_id, reason = next(iter(failed.items()))
+        raise StoreDown(f"the store refused {len(failed)} objects, first {object_id}: {reason}")

@@ -1,0 +1,56 @@
+"""How a reading child and its owner talk: frames of JSON and raw bytes.
+
+Never a pickle: the child has touched a file that may be hostile.
+"""
+
+import json
+import struct
+from typing import Any
+
+from callslip.errors import BY_SLUG, CallslipError
+from ingestion.parts import ExtractedText, Heading, Page
+
+LENGTHS = struct.Struct("<QQ")
+"""A frame begins with the lengths of its JSON head and of its body, in bytes."""
+
+
+def frame(head: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
+    """The two pieces to write, one after the other; the body is not copied."""
+    encoded = json.dumps(head).encode()
+    return LENGTHS.pack(len(encoded), len(body)) + encoded, body
+
+
+def text_frame(text: ExtractedText) -> tuple[bytes, bytes]:
+    """A file that was read."""
+    head = {
+        "media_type": text.media_type,
+        "title": text.title,
+        "headings": [(h.start, h.end, h.level) for h in text.headings],
+        "pages": [(p.number, p.start, p.end) for p in text.pages],
+        "properties": text.properties,
+        "warnings": text.warnings,
+    }
+    return frame(head, text.text.encode())
+
+
+def error_frame(error: CallslipError) -> tuple[bytes, bytes]:
+    """A file that was not."""
+    return frame({"error": error.slug, "detail": error.detail, "advice": error.advice}, b"")
+
+
+def outcome(head: dict[str, Any], body: bytes) -> ExtractedText:
+    """What a frame says; an error is raised.
+
+    Raises KeyError, TypeError or ValueError for what is no such frame.
+    """
+    if "error" in head:
+        raise BY_SLUG[head["error"]](head["detail"], hint=head["advice"])
+    return ExtractedText(
+        body.decode(),
+        head["media_type"],
+        head["title"],
+        tuple(Heading(*values) for values in head["headings"]),
+        tuple(Page(*values) for values in head["pages"]),
+        dict(head["properties"]),
+        tuple(head["warnings"]),
+    )

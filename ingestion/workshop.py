@@ -1,0 +1,26 @@
+"""What one process needs to work on documents: its clients, models and settings."""
+
+from dataclasses import dataclass
+
+from config.settings import Settings
+from ingestion.isolation import Extractor
+from models.analyzer import Analyzer
+from models.embedder import Embedder
+from models.tokens import Tokenizer
+from stores.blobs import Blobs
+from stores.contract import Store
+from stores.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Made once per process, after the fork."""
+
+    settings: Settings
+    ledger: Ledger
+    blobs: Blobs
+    store: Store
+    embedder: Embedder
+    tokenizer: Tokenizer
+    analyzer: Analyzer
+    extractor: Extractor

@@ -1,0 +1,129 @@
+"""The text analyzer of every keyword index and every keyword query.
+
+English words are stemmed (Porter 1980). Korean is cut into morphemes, of which those that carry
+meaning are kept; nouns that follow each other also give the character pairs of the compound that
+they form, so that `출산 장려금` and `출산장려금` meet, and `건강보험` is found in
+`국민건강보험공단`. Han, kana and Thai, written without spaces, give character pairs. What each
+choice is worth on judged sets stands in docs/architecture.md; no stop words are removed, as that
+gains nothing there and would drop `IT` and `AS` from Korean text.
+"""
+
+import re
+import threading
+import unicodedata
+import warnings
+from collections.abc import Iterator
+
+import Stemmer
+from kiwipiepy import Kiwi
+
+from models.language import HANGUL
+from models.per_process import PerProcess
+from models.tokens import well_formed
+
+VERSION = "1"
+"""Stored with a collection: terms of different versions do not meet."""
+
+MAX_TERM = 64
+"""Characters of a longer word that count; a line of base64 is one short term."""
+
+PIECE = 1000
+"""Characters that the morpheme analysis sees at once."""
+
+_PAIRED = "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\U00020000-\U0003ffff"
+_RUN = re.compile(
+    rf"(?P<paired>[{_PAIRED}]+)|(?P<word>[^\W_{HANGUL}{_PAIRED}]+)|(?P<hangul>[{HANGUL}])"
+)
+_HANGUL = re.compile(f"[{HANGUL}]+")
+_PIECE = re.compile(rf"(?s:.){{1,{PIECE}}}(?!\S)|\S{{1,{PIECE}}}")
+_IGNORED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))|(?<=\w)['’]s\b")
+"""The comma between thousands and the English possessive."""
+
+# The tag set of Kiwi (Sejong).
+_COMPOUNDING = ("NNG", "NNP", "XR", "XPN", "XSN")
+"""General and proper nouns, roots, and what is put before and behind a noun."""
+_ALONE = ("NNB", "NR", "VV", "VA")
+"""Units, numerals, and the stems of verbs and adjectives."""
+
+
+class Analyzer:
+    """Threads may share it. The Korean part loads at the first Hangul, 330 MB in a second."""
+
+    version = VERSION
+
+    def __init__(self) -> None:
+        self._morphemes = PerProcess(_Morphemes)
+
+    def analyze(self, text: str) -> str:
+        """The terms of a text, separated by spaces; a repeated term is repeated. May be empty.
+
+        The same text always gives the same terms. No term holds a space or is longer than
+        MAX_TERM characters; time and memory grow linearly with the text.
+        """
+        return " ".join(self._terms(_normalize(text)))
+
+    def _terms(self, text: str) -> Iterator[str]:
+        korean = False
+        for run in _RUN.finditer(text):
+            if run.lastgroup == "word":
+                yield _stem(run[0][:MAX_TERM])
+            elif run.lastgroup == "paired":
+                yield from _pairs(run[0]) if len(run[0]) > 1 else run[0]
+            else:
+                korean = True
+        if korean:
+            for piece in _PIECE.findall(text):
+                if _HANGUL.search(piece):
+                    yield from self._morphemes.get().terms(piece)
+
+
+class _Morphemes:
+    def __init__(self) -> None:
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            # No threads of its own, so that processes do not multiply them. Its dictionary of names
+            # of several words would glue together what is to be found apart, and takes 190 MB.
+            self._kiwi = Kiwi(num_workers=0, load_multi_dict=False, load_typo_dict=False)
+        self._lock = threading.Lock()
+
+    def terms(self, text: str) -> Iterator[str]:
+        with self._lock:
+            tokens = self._kiwi.tokenize(text)
+        compound = ""
+        for token in tokens:
+            hangul = _HANGUL.fullmatch(token.form) is not None
+            if hangul and token.tag in _COMPOUNDING:
+                compound += token.form
+                if len(token.form) != 2:  # one of two characters is a pair of the compound
+                    yield token.form[:MAX_TERM]
+                continue
+            yield from _pairs(compound)
+            compound = ""
+            if hangul and token.tag.startswith(_ALONE):
+                yield token.form[:MAX_TERM]
+        yield from _pairs(compound)
+
+
+class _Stemmers(threading.local):
+    """One per thread: PyStemmer's are not safe to share."""
+
+    def __init__(self) -> None:
+        self.english = Stemmer.Stemmer("porter")
+
+
+_stemmers = _Stemmers()
+
+
+def _normalize(text: str) -> str:
+    return _IGNORED.sub("", unicodedata.normalize("NFKC", well_formed(text)).lower())
+
+
+def _stem(word: str) -> str:
+    if not word.isascii():  # café is also written cafe
+        letters = unicodedata.normalize("NFD", word)
+        word = "".join(c for c in letters if not unicodedata.combining(c))
+    stem: str = _stemmers.english.stemWord(word) or word  # Porter leaves nothing of `s`
+    return stem
+
+
+def _pairs(text: str) -> Iterator[str]:
+    return (text[i : i + 2] for i in range(len(text) - 1))

@@ -1,0 +1,109 @@
+"""The local embedder: multilingual-e5-small by onnxruntime, nothing downloaded."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from callslip.errors import InvalidRequest
+from models import onnx_graph
+from models.embedder import Vectors
+from models.per_process import PerProcess
+from models.prepare import prepare
+from models.tokens import Tokenizer
+from models.weights import SHA256, Weights, unpack
+
+WINDOW = 510
+"""Tokens that the model reads of one text, prefix included, without the two special ones."""
+
+BATCH_TOKENS = 2048
+"""Padded tokens of a batch. On a CPU a larger one is no faster and takes more memory."""
+
+_QUERY, _PASSAGE = "query: ", "passage: "
+"""The model was trained with these before every text; without them its ranking suffers."""
+
+
+class E5Embedder:
+    """An `Embedder` of 384 dimensions for about 100 languages.
+
+    A vector does not depend on what else is in its batch. Of a text longer than `max_tokens` the
+    first window is embedded and the rest is not read: chunks are cut to fit, and the mean of
+    several windows ranks worse than the first (docs/architecture.md).
+
+    Loads when first used and once per process; threads may share it.
+    """
+
+    model = f"e5-small/{SHA256[:8]}"
+    dimension = 384
+    lexical_only = False
+
+    def __init__(self, models_dir: Path, tokenizer: Tokenizer, *, threads: int = 0) -> None:
+        """`threads` of one inference; 0 takes one per core."""
+        self._tokenizer = tokenizer
+        self._network = PerProcess(lambda: _Network(models_dir, threads))
+
+    @property
+    def max_tokens(self) -> int:
+        """What the window leaves beside the longer prefix."""
+        return WINDOW - self._tokenizer.count(_PASSAGE)
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed what is stored: shape (len(texts), 384). InvalidRequest for a blank text."""
+        return self._embed(_PASSAGE, texts)
+
+    def query(self, text: str) -> Vectors:
+        """Embed a question: shape (384,). InvalidRequest for a blank one."""
+        vector: Vectors = self._embed(_QUERY, [text])[0]
+        return vector
+
+    def _embed(self, prefix: str, texts: Sequence[str]) -> Vectors:
+        blank = self._tokenizer.ids(prefix)
+        rows = [self._tokenizer.ids(prefix + text) for text in texts]
+        if blank in rows:
+            raise InvalidRequest("a text to embed is blank")
+        vectors = np.empty((len(rows), self.dimension), np.float32)
+        for batch in _batches([len(row) for row in rows]):
+            vectors[batch] = self._network.get().run([rows[i][:WINDOW] for i in batch])
+        return vectors
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Indices of rows of these lengths, longest first, so that a batch pads little."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    while order:
+        size = max(1, BATCH_TOKENS // (min(lengths[order[0]], WINDOW) + 2))
+        yield order[:size]
+        order = order[size:]
+
+
+class _Network:
+    def __init__(self, models_dir: Path, threads: int) -> None:
+        weights = Weights.of_wheel()
+        hidden = weights.shape.hidden
+        self._special = weights.special
+        self._words = weights.blocks("emb.word", hidden)
+        positions = weights.vector("emb.pos").reshape(-1, hidden)
+        self._positions = positions + weights.vector("emb.type")[:hidden]
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Threads that spin while they wait take the cores from the other processes.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(
+            str(prepare(models_dir).graph), options, providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, rows: Sequence[Sequence[int]]) -> Vectors:
+        """Vectors of one batch of token ids: shape (len(rows), 384), rows of length 1."""
+        longest = max(map(len, rows)) + 2
+        ids = np.full((len(rows), longest), self._special.pad, np.int64)
+        mask = np.zeros((len(rows), longest), np.int32)
+        for i, row in enumerate(rows):
+            ids[i, : len(row) + 2] = [self._special.bos, *row, self._special.eos]
+            mask[i, : len(row) + 2] = 1
+        embeddings: npt.NDArray[np.float32] = unpack(self._words[ids]) + self._positions[:longest]
+        inputs = {onnx_graph.EMBEDDINGS: embeddings, onnx_graph.MASK: mask}
+        (vectors,) = self._session.run([onnx_graph.VECTORS], inputs)
+        return np.asarray(vectors, np.float32)

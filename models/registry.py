@@ -1,0 +1,31 @@
+"""What the settings name, made. The one place that knows every kind."""
+
+from config.settings import Settings
+from models.analyzer import Analyzer
+from models.embedder import Embedder
+from models.lexical import LexicalEmbedder
+from models.tokens import Tokenizer
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder of `embedder.kind`. It loads, or connects, when first used."""
+    chosen = settings.embedder
+    if chosen.kind == "none":
+        return LexicalEmbedder()
+    if chosen.kind == "openai":
+        from models.openai_embedder import OpenAIEmbedder  # each takes a second to import
+
+        return OpenAIEmbedder(chosen, make_tokenizer(settings))
+    from models.e5 import E5Embedder
+
+    return E5Embedder(settings.models_dir, make_tokenizer(settings), threads=chosen.threads)
+
+
+def make_tokenizer(settings: Settings) -> Tokenizer:
+    """The tokenizer that chunks are measured in, whatever the embedder."""
+    return Tokenizer(settings.models_dir)
+
+
+def make_analyzer() -> Analyzer:
+    """The analyzer of every keyword index and keyword query."""
+    return Analyzer()

@@ -1,0 +1,110 @@
+"""Originals and artifacts of steps: a folder by default, S3 and the like by URL (fsspec).
+
+Everything of a document lies under `documents/ID/`, so that deleting it is one removal and no file
+belongs to two documents.
+"""
+
+import contextlib
+import os
+import re
+import uuid
+from typing import IO
+
+import fsspec
+
+from callslip.errors import StoreDown
+
+_SAFE = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*")
+COPY_BYTES = 1 << 20
+
+
+class Blobs:
+    """Whole files by name; a name appears only when its content is complete."""
+
+    def __init__(self, url: str) -> None:
+        self._fs, self._root = fsspec.core.url_to_fs(url)
+        self._local = "file" in (
+            self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
+        )
+
+    def write(self, document_id: str, name: str, content: bytes | IO[bytes]) -> None:
+        """Store a file, atomically; the same name again replaces. Bytes or a binary stream."""
+        path = self._path(document_id, name)
+        partial = f"{path}.{uuid.uuid4().hex}.partial"
+        try:
+            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            with self._fs.open(partial, "wb") as file:
+                if isinstance(content, bytes):
+                    file.write(content)
+                else:
+                    while block := content.read(COPY_BYTES):
+                        file.write(block)
+                if self._local:
+                    file.flush()
+                    os.fsync(file.fileno())
+            self._fs.mv(partial, path)
+            if self._local:
+                _keep_name(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._fs.rm_file(partial)
+            raise StoreDown(f"the blob store cannot write: {error.strerror or error}") from error
+
+    def read(self, document_id: str, name: str) -> bytes:
+        """A file's content; FileNotFoundError where there is none."""
+        try:
+            content: bytes = self._fs.cat_file(self._path(document_id, name))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreDown(f"the blob store cannot read: {error.strerror or error}") from error
+        return content
+
+    def exists(self, document_id: str, name: str) -> bool:
+        """Whether the file is there, whole."""
+        return bool(self._fs.exists(self._path(document_id, name)))
+
+    def count(self, document_id: str) -> int:
+        """How many files a document has."""
+        try:
+            return len(self._fs.find(self._folder(document_id)))
+        except FileNotFoundError:
+            return 0
+
+    def delete(self, document_id: str) -> None:
+        """Remove every file of a document. Idempotent."""
+        try:
+            self._fs.rm(self._folder(document_id), recursive=True)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StoreDown(f"the blob store cannot delete: {error.strerror or error}") from error
+
+    def _folder(self, document_id: str) -> str:
+        if not _SAFE.fullmatch(document_id):
+            raise ValueError(f"not a document id: {document_id!r}")
+        return f"{self._root}/documents/{document_id}"
+
+    def _path(self, document_id: str, name: str) -> str:
+        if not _SAFE.fullmatch(name):
+            raise ValueError(f"not a file name: {name!r}")
+        return f"{self._folder(document_id)}/{name}"
+
+    def check(self) -> None:
+        """Raise StoreDown unless a file can be written and read back."""
+        probe = f"probe-{uuid.uuid4().hex}"  # of this call alone: many may look at once
+        self.write(probe, "probe", probe.encode())
+        try:
+            if self.read(probe, "probe") != probe.encode():
+                raise StoreDown("the blob store gives back other bytes than were written")
+        finally:
+            self.delete(probe)
+
+
+def _keep_name(path: str) -> None:
+    """A name outlives a power cut only when its folder was written out too."""
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120 - fsspec's paths are text
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

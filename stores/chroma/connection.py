@@ -1,0 +1,128 @@
+"""One connection to a Chroma server, opened at the first use, with errors in our words."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import chromadb
+import httpx
+from chromadb.api import ClientAPI
+from chromadb.api.models.Collection import Collection
+from chromadb.config import Settings
+from chromadb.errors import ChromaError, InternalError, NotFoundError
+
+from callslip.errors import CollectionNotFound, SettingsError, StoreDown
+
+PING_SECONDS = 5.0
+REQUEST_SECONDS = 60.0
+"""The client's own default is to wait for ever."""
+
+T = TypeVar("T")
+
+
+class Connection:
+    """A client of its own for this process; threads share it. Made after a fork, like its store.
+
+    Chroma is only ever spoken to over HTTP: two processes on one embedded client lose vectors
+    without an error.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(f"chroma.url is no address such as http://127.0.0.1:8000: {url!r}")
+        self._url = url.rstrip("/")
+        self._ssl = parts.scheme == "https"
+        self._host = parts.hostname
+        self._port = parts.port or (443 if self._ssl else 80)
+        self._lock = threading.Lock()
+        self._client: ClientAPI | None = None
+        self._handles: dict[str, Collection] = {}
+
+    def ping(self) -> None:
+        """Raise StoreDown unless the server answers."""
+        with answering():
+            httpx.get(f"{self._url}/api/v2/heartbeat", timeout=PING_SECONDS).raise_for_status()
+
+    def client(self) -> ClientAPI:
+        """The client, connected."""
+        with self._lock:
+            if self._client is None:
+                self.ping()  # the client's constructor would wait for ever
+                with answering():
+                    self._client = chromadb.HttpClient(
+                        self._host,
+                        self._port,
+                        ssl=self._ssl,
+                        settings=Settings(anonymized_telemetry=False),
+                    )
+                for session in _sessions(self._client):
+                    session.timeout = httpx.Timeout(REQUEST_SECONDS, connect=PING_SECONDS)
+            return self._client
+
+    def on(self, name: str, collection: str, act: Callable[[Collection], T]) -> T:
+        """Do something with a Chroma collection, whose handle is kept.
+
+        A handle gets stale when another process drops the collection and makes it anew: it is
+        looked up once more. Raises CollectionNotFound under the name that the user knows.
+        """
+        for _ in range(2):
+            try:
+                with answering():
+                    handle = self._handles.get(name)
+                    if handle is None:
+                        handle = self.client().get_collection(name, embedding_function=None)
+                        self._handles[name] = handle
+                    return act(handle)
+            except NotFoundError:
+                self.forget(name)
+        raise CollectionNotFound(f"Collection {collection} does not exist.")
+
+    def forget(self, name: str) -> None:
+        """Look the Chroma collection up anew at its next use."""
+        self._handles.pop(name, None)
+
+    def drop(self, name: str) -> None:
+        """Remove a Chroma collection. Idempotent."""
+        self.forget(name)
+        try:
+            with answering():
+                self.client().delete_collection(name)
+        except NotFoundError:
+            return
+
+    def close(self) -> None:
+        """Close the sockets; the client's own `close` leaves them open."""
+        with self._lock:
+            if self._client is not None:
+                for session in _sessions(self._client):
+                    session.close()
+                self._client = None
+                self._handles.clear()
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Raise StoreDown for everything that says that the server is away or not itself."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise StoreDown(f"Chroma does not answer ({type(error).__name__}).") from error
+    except InternalError as error:
+        raise StoreDown("Chroma answered with an internal error; its log says more.") from error
+    except (NotFoundError, ChromaError):
+        raise
+    except Exception as error:
+        # The client raises a bare Exception for an answer that is not Chroma's, such as a proxy's.
+        if type(error) is Exception:
+            raise StoreDown("Something that is not Chroma answered at chroma.url.") from error
+        raise
+
+
+def _sessions(client: ClientAPI) -> Iterator[httpx.Client]:
+    """The HTTP sessions inside the client, which gives no public way to time limits."""
+    inners: tuple[Any, Any] = (client, client._admin_client)  # type: ignore[attr-defined]
+    for inner in inners:
+        yield inner._server._session

@@ -1,0 +1,134 @@
+"""Filters as Tantivy queries over atoms, each of which is one raw term of the field `props`."""
+
+import re
+import struct
+from collections.abc import Sequence
+
+import tantivy
+
+from callslip.errors import InvalidFilter
+from stores.atoms import DATE, FLAG, NUMBER, TEXT, Atom, atom
+from stores.filters import Condition, Where
+
+PROPS = "props"
+
+_HEX = "0123456789abcdef"
+_WIDTH = 16
+
+
+def term(item: Atom) -> str:
+    """Write an atom as a term; the name's length in front keeps names and values apart."""
+    return prefix(item.mark, item.name) + _encode(item)
+
+
+def prefix(mark: str, name: str) -> str:
+    """What the terms of all values of a property under this mark begin with."""
+    return f"{mark}{len(name)}:{name}:"
+
+
+def decode(mark: str, text: str) -> str | float | bool:
+    """Read back the value of a term without its prefix; dates are read as the text they were."""
+    if mark.lower() == NUMBER:
+        bits = int(text, 16)
+        bits = bits ^ (1 << 63) if bits >> 63 else bits ^ ((1 << 64) - 1)
+        number: float = struct.unpack(">d", bits.to_bytes(8, "big"))[0]
+        return int(number) if number.is_integer() else number
+    return text == "1" if mark.lower() == FLAG else text
+
+
+def filter_query(schema: tantivy.Schema, where: Where) -> tantivy.Query:
+    """Translate a filter into a query that matches the same chunks and adds 0 to their score.
+
+    Raises InvalidFilter for a pattern that is too long to compile.
+    """
+    parts = [_condition(schema, condition) for condition in where.every]
+    if where.some:
+        parts.append(_any([_condition(schema, condition) for condition in where.some]))
+    return tantivy.Query.const_score_query(_all(parts), 0.0)
+
+
+def _condition(schema: tantivy.Schema, condition: Condition) -> tantivy.Query:
+    name = condition.prop
+    match condition.operator:
+        case "==" | "in":
+            return _one_of(schema, [atom(name, value) for value in condition.values])
+        case "!=" | "not-in":
+            return _not(_one_of(schema, [atom(name, value) for value in condition.values]))
+        case "@" | "contains":
+            return _one_of(schema, [atom(name, value, listed=True) for value in condition.values])
+        case "~":
+            parts = str(condition.value).split("*")
+            pattern = "(?s:.*)".join(_escape(part) for part in _collapsed(parts))
+            return _regex(schema, condition, prefix(TEXT, name), pattern)
+        case _:
+            bound = atom(name, condition.values[0])
+            pattern = _range(condition.operator, _encode(bound))
+            return _regex(schema, condition, prefix(bound.mark, name), pattern)
+
+
+def _one_of(schema: tantivy.Schema, items: Sequence[Atom]) -> tantivy.Query:
+    return tantivy.Query.term_set_query(schema, PROPS, [term(item) for item in items])
+
+
+def _not(query: tantivy.Query) -> tantivy.Query:
+    everything = tantivy.Query.all_query()
+    return tantivy.Query.boolean_query(
+        [(tantivy.Occur.Must, everything), (tantivy.Occur.MustNot, query)]
+    )
+
+
+def _all(queries: Sequence[tantivy.Query]) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in queries])
+
+
+def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
+
+
+def _regex(schema: tantivy.Schema, condition: Condition, start: str, pattern: str) -> tantivy.Query:
+    try:
+        return tantivy.Query.regex_query(schema, PROPS, _escape(start) + pattern)
+    except ValueError:
+        raise InvalidFilter(
+            f"The pattern for {condition.prop!r} is too long.", hint="Use fewer `*` or less text."
+        ) from None
+
+
+def _range(operator: str, bound: str) -> str:
+    """Make the pattern of all fixed-width hexadecimal numbers above or below the bound.
+
+    Tantivy compares no text, but a number is greater exactly where it shares the first i digits
+    and has a greater one next: one alternative for each i.
+    """
+    alternatives = [bound] if operator.endswith("=") else []
+    for i, digit in enumerate(bound):
+        at = _HEX.index(digit)
+        others = _HEX[at + 1 :] if operator.startswith(">") else _HEX[:at]
+        if others:
+            alternatives.append(f"{bound[:i]}[{others}][{_HEX}]{{{_WIDTH - i - 1}}}")
+    return f"({'|'.join(alternatives)})"
+
+
+def _encode(item: Atom) -> str:
+    """Write a value so that terms of one mark sort as their values do."""
+    mark, value = item.mark.lower(), item.value
+    if mark == NUMBER:
+        bits = int.from_bytes(struct.pack(">d", value), "big")
+        bits = bits ^ ((1 << 64) - 1) if bits >> 63 else bits | (1 << 63)
+        return f"{bits:0{_WIDTH}x}"
+    if mark == DATE:
+        return f"{int(value) + (1 << 63):0{_WIDTH}x}"
+    return str(int(value)) if mark == FLAG else str(value)
+
+
+def _collapsed(parts: Sequence[str]) -> list[str]:
+    """Drop the nothing between neighbouring wild cards."""
+    inner = [part for part in parts[1:-1] if part]
+    return [parts[0], *inner, parts[-1]] if len(parts) > 1 else list(parts)
+
+
+_META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+
+
+def _escape(text: str) -> str:
+    return _META.sub(r"\\\g<0>", text)

@@ -1,0 +1,60 @@
+"""The ledger: the SQL database that owns the state of every document."""
+
+from stores.ledger.chunks import Chunks
+from stores.ledger.collections import Collections
+from stores.ledger.database import Database
+from stores.ledger.documents import Accepted, Documents
+from stores.ledger.leases import Leases
+from stores.ledger.records import (
+    STEPS,
+    Claim,
+    CollectionRecord,
+    DocumentRecord,
+    DocumentState,
+    Failure,
+    Refusal,
+    Step,
+    StepRecord,
+    Submission,
+    VersionRecord,
+)
+from stores.ledger.sweep import Stuck, Sweep
+from stores.ledger.vectors import Vectors
+
+__all__ = [
+    "STEPS",
+    "Accepted",
+    "Claim",
+    "CollectionRecord",
+    "DocumentRecord",
+    "DocumentState",
+    "Failure",
+    "Ledger",
+    "Refusal",
+    "Step",
+    "StepRecord",
+    "Stuck",
+    "Submission",
+    "VersionRecord",
+]
+
+
+class Ledger:
+    """All of it over one database. One per process, made after the fork."""
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+        self.collections = Collections(self._database)
+        self.documents = Documents(self._database)
+        self.leases = Leases(self._database)
+        self.chunks = Chunks(self._database)
+        self.vectors = Vectors(self._database)
+        self.sweep = Sweep(self._database)
+
+    def create(self) -> None:
+        """Make the tables where they are missing."""
+        self._database.create()
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self._database.close()

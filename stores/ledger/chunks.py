@@ -1,0 +1,126 @@
+"""Which chunks belong to which versions of a document, and so which may be seen."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
+
+from callslip.errors import TransientError
+from stores.ledger import schema
+from stores.ledger.database import Database
+from stores.ledger.leases import held
+from stores.ledger.locks import lock_document
+from stores.ledger.records import Claim
+
+_C, _D = schema.chunks.c, schema.documents.c
+
+IDS_PER_STATEMENT = 500
+"""Bound values per statement; SQLite allows 32,766, older ones 999."""
+
+
+class Chunks:
+    """The range of versions of each chunk; one whose range is empty is leaving the stores."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def expect(self, claim: Claim, text_hashes: Mapping[str, str]) -> None:
+        """Record the chunks (id → hash of the text) that a version is about to store.
+
+        Done before a store is written, so that whatever a store holds is known to the ledger. They
+        are not to be seen until the version goes live. Idempotent. LeaseLost where the step is no
+        longer the claim's: a late worker's chunks would be seen in the version that is live by now.
+        TransientError while one of them, from an older version, is on its way out of the stores.
+        """
+        with self._database.writing() as connection:
+            held(connection, claim)
+            rows = connection.execute(
+                select(_C.chunk_id, _C.first_version, _C.last_version).where(
+                    _C.document_id == claim.document_id
+                )
+            ).all()
+            known = {row.chunk_id for row in rows if row.last_version is None}
+            ended = (row for row in rows if row.last_version is not None)
+            leaving = {row.chunk_id for row in ended if row.last_version < row.first_version}
+            if text_hashes.keys() & leaving:
+                raise TransientError(f"chunks of {claim.document_id} are leaving the store")
+            new = [
+                {
+                    "chunk_id": chunk_id,
+                    "first_version": claim.version,
+                    "document_id": claim.document_id,
+                    "text_hash": text_hash,
+                }
+                for chunk_id, text_hash in text_hashes.items()
+                if chunk_id not in known
+            ]
+            if new:
+                connection.execute(insert(schema.chunks), new)
+
+    def visible(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """Those of the ids that belong to a live version of a document that is not deleted.
+
+        Returns chunk id → document id.
+        """
+        found: dict[str, str] = {}
+        with self._database.reading() as connection:
+            for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
+                rows = connection.execute(
+                    select(_C.chunk_id, _C.document_id)
+                    .join(schema.documents, _D.document_id == _C.document_id)
+                    .where(_C.chunk_id.in_(chunk_ids[start : start + IDS_PER_STATEMENT]))
+                    .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
+                    .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
+                )
+                found |= {row.chunk_id: row.document_id for row in rows}
+        return found
+
+    def live_ids(self, document_id: str) -> set[str]:
+        """Ids of the chunks of a document's live version."""
+        with self._database.reading() as connection:
+            ids = connection.scalars(
+                select(_C.chunk_id)
+                .join(schema.documents, _D.document_id == _C.document_id)
+                .where(_C.document_id == document_id, _C.first_version <= _D.live_version)
+                .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
+            )
+            return set(ids)
+
+    def end(self, document_id: str) -> set[str]:
+        """Let the chunks go that no version from the live one on has; returns their ids.
+
+        From now on no version may expect them, until they were taken out of the stores and
+        forgotten: otherwise a new version would lose a chunk that it has just stored again.
+        """
+        mine = _C.document_id == document_id
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            if document is None or document.live_version is None:
+                return set()
+            over = _C.last_version < document.live_version
+            needed = select(_C.chunk_id).where(mine, or_(_C.last_version.is_(None), ~over))
+            connection.execute(
+                delete(schema.chunks).where(mine, over, _C.chunk_id.in_(needed.scalar_subquery()))
+            )
+            connection.execute(update(schema.chunks).where(mine, over).values(last_version=0))
+            return set(connection.scalars(select(_C.chunk_id).where(mine, over)))
+
+    def forget(self, document_id: str, chunk_ids: Iterable[str] | None = None) -> None:
+        """Drop the rows of ended chunks, or of all chunks of a document, once no store has them.
+
+        Their vectors go too: nobody would know any more whose text they are.
+        """
+        mine = _C.document_id == document_id
+        with self._database.writing() as connection:
+            if chunk_ids is None:
+                _drop_rows(connection, mine)
+                return
+            ids = list(chunk_ids)
+            for start in range(0, len(ids), IDS_PER_STATEMENT):
+                some = _C.chunk_id.in_(ids[start : start + IDS_PER_STATEMENT])
+                _drop_rows(connection, mine & some & (_C.last_version < _C.first_version))
+
+
+def _drop_rows(connection: Connection, which: ColumnElement[bool]) -> None:
+    hashes = select(_C.text_hash).where(which).scalar_subquery()
+    connection.execute(delete(schema.vectors).where(schema.vectors.c.text_hash.in_(hashes)))
+    connection.execute(delete(schema.chunks).where(which))

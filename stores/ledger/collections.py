@@ -1,0 +1,115 @@
+"""Collections in the ledger."""
+
+import time
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from callslip.errors import CollectionExists, CollectionNotFound
+from stores.ledger import schema
+from stores.ledger.database import Database
+from stores.ledger.records import CollectionRecord
+
+_C, _D = schema.collections.c, schema.documents.c
+_RECORD = (_C.name, _C.store, _C.embedder, _C.dimension, _C.analyzer, _C.created_at)
+
+
+class Collections:
+    """Making, finding and removing collections."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, name: str, *, store: str, embedder: str, dimension: int, analyzer: str
+    ) -> tuple[CollectionRecord, bool]:
+        """Make a collection; the second value says whether it is new.
+
+        The same call again gives the same collection. With other settings, or while one of this
+        name is being removed, it is CollectionExists.
+        """
+        record = CollectionRecord(name, store, embedder, dimension, analyzer, time.time())
+        try:
+            with self._database.writing() as connection:
+                connection.execute(insert(schema.collections).values(**record.__dict__))
+        except IntegrityError:
+            try:
+                found = self.get(name)
+            except CollectionNotFound:
+                raise CollectionExists(
+                    f"collection {name!r} is being removed", hint="Try again in a moment."
+                ) from None
+            if (found.store, found.embedder) != (store, embedder):
+                raise CollectionExists(
+                    f"collection {name!r} exists with store {found.store!r}"
+                    f" and embedder {found.embedder!r}"
+                ) from None
+            return found, False
+        return record, True
+
+    def get(self, name: str) -> CollectionRecord:
+        """The collection of this name; CollectionNotFound where there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(*_RECORD).where(_C.name == name, _C.deleted_at.is_(None))
+            ).one_or_none()
+        if row is None:
+            raise CollectionNotFound(f"collection {name!r} does not exist")
+        return CollectionRecord(*row)
+
+    def all(self) -> list[tuple[CollectionRecord, int]]:
+        """Every collection with the number of its live documents, by name."""
+        live = (
+            select(_D.collection, func.count().label("live"))
+            .where(_D.deleted_at.is_(None), _D.live_version.is_not(None))
+            .group_by(_D.collection)
+            .subquery()
+        )
+        query = (
+            select(*_RECORD, func.coalesce(live.c.live, 0).label("live"))
+            .outerjoin(live, live.c.collection == _C.name)
+            .where(_C.deleted_at.is_(None))
+            .order_by(_C.name)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return [(CollectionRecord(*row[:-1]), row.live) for row in rows]
+
+    def delete(self, name: str) -> None:
+        """Hide a collection and its documents at once; `forget` follows when no store has them."""
+        now = time.time()
+        with self._database.writing() as connection:
+            found = connection.execute(
+                update(schema.collections)
+                .where(_C.name == name, _C.deleted_at.is_(None))
+                .values(deleted_at=now)
+            )
+            if found.rowcount == 0:
+                raise CollectionNotFound(f"collection {name!r} does not exist")
+            connection.execute(
+                update(schema.documents)
+                .where(_D.collection == name, _D.deleted_at.is_(None))
+                .values(deleted_at=now)
+            )
+
+    def deleted(self) -> list[str]:
+        """Names of collections that are hidden and not forgotten yet."""
+        with self._database.reading() as connection:
+            return list(connection.scalars(select(_C.name).where(_C.deleted_at.is_not(None))))
+
+    def document_ids(self, name: str) -> list[str]:
+        """Ids of every document of a collection, deleted ones too."""
+        with self._database.reading() as connection:
+            return list(connection.scalars(select(_D.document_id).where(_D.collection == name)))
+
+    def forget(self, name: str) -> None:
+        """Drop every row of a deleted collection; its name is free again."""
+        mine = select(_D.document_id).where(_D.collection == name).scalar_subquery()
+        with self._database.writing() as connection:
+            hashes = select(schema.chunks.c.text_hash).where(schema.chunks.c.document_id.in_(mine))
+            connection.execute(delete(schema.vectors).where(schema.vectors.c.text_hash.in_(hashes)))
+            for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
+                connection.execute(delete(table).where(table.c.document_id.in_(mine)))
+            connection.execute(
+                delete(schema.collections).where(_C.name == name, _C.deleted_at.is_not(None))
+            )

@@ -1,0 +1,345 @@
+"""Documents and their versions in the ledger: coming in, being looked at, going away."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from callslip.errors import CollectionNotFound, DocumentNotFound
+from stores.ledger import schema
+from stores.ledger.database import Database
+from stores.ledger.records import (
+    STEPS,
+    DocumentRecord,
+    DocumentState,
+    Failure,
+    StepRecord,
+    Submission,
+    VersionRecord,
+)
+
+_D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What became of a submission. `fresh` is false when this content is there or on its way."""
+
+    document_id: str
+    version: int
+    fresh: bool
+
+
+class Documents:
+    """Submitting, reading and deleting documents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def id_of(self, collection: str, name: str) -> str | None:
+        """The id of the document of this name, where there is one."""
+        with self._database.reading() as connection:
+            return connection.scalar(_named(collection, name))
+
+    def submit(self, collection: str, submission: Submission, new_id: str) -> Accepted:
+        """Record a new version of the document of this name, or find that nothing is new.
+
+        A name that is not known yet gets the id `new_id`, under which its original lies already.
+        Newest wins: a version still on its way is superseded. The same content, title and
+        properties again are no new version, unless the version failed: then it is queued anew.
+        The id is another one than `new_id` where somebody made the name, or deleted the document of
+        that id, meanwhile. CollectionNotFound where the collection is gone.
+        """
+        try:
+            return self._submit(collection, submission, new_id)
+        except IntegrityError:  # on PostgreSQL two may make a name at once; a deleted id is taken
+            return self._submit(collection, submission, uuid.uuid4().hex)
+
+    def _submit(self, collection: str, submission: Submission, new_id: str) -> Accepted:
+        now = time.time()
+        with self._database.writing() as connection:
+            if connection.scalar(_open_collection(collection)) is None:
+                raise CollectionNotFound(f"collection {collection!r} does not exist")
+            found = connection.scalar(_named(collection, submission.name).with_for_update())
+            if found is None:
+                document_id, version = new_id, 1
+                connection.execute(
+                    insert(schema.documents).values(
+                        document_id=document_id,
+                        collection=collection,
+                        name=submission.name,
+                        created_at=now,
+                    )
+                )
+            else:
+                document_id = found
+                newest = _newest(connection, document_id)
+                if _same_content(newest, submission):
+                    if newest.state == "failed":
+                        _requeue(connection, document_id, newest.version, now)
+                        return Accepted(document_id, newest.version, fresh=True)
+                    return Accepted(document_id, newest.version, fresh=False)
+                version = newest.version + 1
+                connection.execute(
+                    update(schema.versions)
+                    .where(_V.document_id == document_id, _V.state == "queued")
+                    .values(state="superseded", finished_at=now)
+                )
+            connection.execute(
+                insert(schema.versions).values(
+                    document_id=document_id,
+                    version=version,
+                    state="queued",
+                    sha256=submission.sha256,
+                    size=submission.size,
+                    filename=submission.filename,
+                    title=submission.title,
+                    properties=submission.properties,
+                    created_at=now,
+                    nudged_at=now,
+                )
+            )
+            connection.execute(
+                insert(schema.steps),
+                [
+                    {"document_id": document_id, "version": version, "step": s, "state": "pending"}
+                    for s in STEPS
+                ],
+            )
+        return Accepted(document_id, version, fresh=True)
+
+    def with_content(self, collection: str, sha256: str, *, but: str) -> list[str]:
+        """Ids of documents under other names than `but` that hold exactly these bytes."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(_D.document_id)
+                .join(schema.versions, _V.document_id == _D.document_id)
+                .where(_D.collection == collection, _D.deleted_at.is_(None), _D.name != but)
+                .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
+            )
+            return [row.document_id for row in rows]
+
+    def version(self, document_id: str, version: int) -> VersionRecord:
+        """One version; DocumentNotFound where there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                _versions_query().where(_V.document_id == document_id, _V.version == version)
+            ).one_or_none()
+        if row is None:
+            raise DocumentNotFound(f"document {document_id!r} has no version {version}")
+        return _version(row)
+
+    def get(self, document_id: str) -> DocumentRecord:
+        """A document as it stands now, deleted ones too; DocumentNotFound where there is none."""
+        found = self._read([document_id])
+        if not found:
+            raise DocumentNotFound(f"document {document_id!r} does not exist")
+        return found[0]
+
+    def find(
+        self, collection: str, *, limit: int = 100, before: float | None = None
+    ) -> list[DocumentRecord]:
+        """Documents of a collection, newest first; `before` is the last page's smallest time."""
+        query = (
+            select(_D.document_id)
+            .where(_D.collection == collection, _D.deleted_at.is_(None))
+            .order_by(_D.created_at.desc(), _D.document_id)
+            .limit(limit)
+        )
+        if before is not None:
+            query = query.where(_D.created_at < before)
+        with self._database.reading() as connection:
+            ids = list(connection.scalars(query))
+        return self._read(ids)
+
+    def states(self, collection: str | None = None) -> dict[str, int]:
+        """How many documents are in each state of their newest version."""
+        newest = (
+            select(_V.document_id, func.max(_V.version).label("version"))
+            .group_by(_V.document_id)
+            .subquery()
+        )
+        query = (
+            select(_V.state, func.count())
+            .join(
+                newest,
+                (newest.c.document_id == _V.document_id) & (newest.c.version == _V.version),
+            )
+            .join(schema.documents, _D.document_id == _V.document_id)
+            .where(_D.deleted_at.is_(None))
+            .group_by(_V.state)
+        )
+        if collection is not None:
+            query = query.where(_D.collection == collection)
+        with self._database.reading() as connection:
+            return {row.state: row[1] for row in connection.execute(query)}
+
+    def delete(self, document_id: str) -> None:
+        """Hide a document at once; what it left in the stores is removed after. Idempotent."""
+        now = time.time()
+        with self._database.writing() as connection:
+            found = connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == document_id)
+                .values(deleted_at=func.coalesce(_D.deleted_at, now))
+            )
+            if found.rowcount == 0:
+                raise DocumentNotFound(f"document {document_id!r} does not exist")
+
+    def removed(self, document_id: str, receipt: dict[str, Any]) -> None:
+        """Record that nothing of a deleted document is left, with the counts that show it."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == document_id)
+                .values(removed_at=time.time(), receipt=receipt)
+            )
+
+    def _read(self, document_ids: Iterable[str]) -> list[DocumentRecord]:
+        ids = list(document_ids)
+        with self._database.reading() as connection:
+            documents = connection.execute(
+                select(schema.documents).where(_D.document_id.in_(ids))
+            ).all()
+            versions = connection.execute(
+                _versions_query().where(_V.document_id.in_(ids)).order_by(_V.version)
+            ).all()
+            newest = {row.document_id: _version(row) for row in versions}
+            rows = connection.execute(select(schema.steps).where(_S.document_id.in_(ids))).all()
+        steps: dict[tuple[str, int], list[StepRecord]] = {}
+        for row in rows:
+            steps.setdefault((row.document_id, row.version), []).append(_step(row))
+        records = {}
+        for row in documents:
+            version = newest[row.document_id]
+            mine = sorted(
+                steps[row.document_id, version.version], key=lambda s: STEPS.index(s.step)
+            )
+            records[row.document_id] = DocumentRecord(
+                document_id=row.document_id,
+                collection=row.collection,
+                name=row.name,
+                live_version=row.live_version,
+                created_at=row.created_at,
+                deleted_at=row.deleted_at,
+                removed_at=row.removed_at,
+                receipt=row.receipt,
+                newest=version,
+                steps=tuple(mine),
+                state=_state(row.deleted_at, version, mine),
+            )
+        return [records[i] for i in ids if i in records]
+
+
+def _named(collection: str, name: str) -> Select[str]:
+    return select(_D.document_id).where(
+        _D.collection == collection, _D.name == name, _D.deleted_at.is_(None)
+    )
+
+
+def _open_collection(name: str) -> Select[str]:
+    """Locked against its deletion until the transaction ends."""
+    found = schema.collections.c
+    return (
+        select(found.name)
+        .where(found.name == name, found.deleted_at.is_(None))
+        .with_for_update(read=True)
+    )
+
+
+def _same_content(newest: Row[Any], submission: Submission) -> bool:
+    return (newest.sha256, newest.title, newest.filename, _told(newest.properties)) == (
+        submission.sha256,
+        submission.title,
+        submission.filename,
+        _told(submission.properties),
+    )
+
+
+def _told(properties: dict[str, Any]) -> str:
+    """As JSON: Python takes 1, 1.0 and True for the same."""
+    return json.dumps(properties, sort_keys=True)
+
+
+def _newest(connection: Connection, document_id: str) -> Row[Any]:
+    return connection.execute(
+        select(schema.versions)
+        .where(_V.document_id == document_id)
+        .order_by(_V.version.desc())
+        .limit(1)
+    ).one()
+
+
+def _requeue(connection: Connection, document_id: str, version: int, now: float) -> None:
+    connection.execute(
+        update(schema.versions)
+        .where(_V.document_id == document_id, _V.version == version)
+        .values(state="queued", error=None, finished_at=None, nudged_at=now, nudges=0)
+    )
+    connection.execute(
+        update(schema.steps)
+        .where(_S.document_id == document_id, _S.version == version, _S.state == "failed")
+        .values(state="pending", crashes=0, retry_at=None, failing_since=None, error=None)
+    )
+
+
+def _versions_query() -> Any:
+    return select(schema.versions, _D.collection, _D.name).join(
+        schema.documents, _D.document_id == _V.document_id
+    )
+
+
+def _version(row: Row[Any]) -> VersionRecord:
+    return VersionRecord(
+        document_id=row.document_id,
+        version=row.version,
+        collection=row.collection,
+        name=row.name,
+        state=row.state,
+        sha256=row.sha256,
+        size=row.size,
+        filename=row.filename,
+        title=row.title,
+        properties=row.properties,
+        failure=Failure(**row.error) if row.error else None,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _step(row: Row[Any]) -> StepRecord:
+    return StepRecord(
+        step=row.step,
+        state=row.state,
+        attempts=row.attempts,
+        crashes=row.crashes,
+        worker=row.worker,
+        lease_until=row.lease_until,
+        retry_at=row.retry_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        artifact=row.artifact,
+        counts=row.counts or {},
+        failure=Failure(**row.error) if row.error else None,
+    )
+
+
+def _state(
+    deleted_at: float | None, newest: VersionRecord, steps: Iterable[StepRecord]
+) -> DocumentState:
+    if deleted_at is not None:
+        return "deleted"
+    if newest.state == "failed":
+        return "failed"
+    if newest.state == "live":
+        return "live"
+    running = [s for s in steps if s.state == "running"]
+    if not running:
+        return "waiting"
+    now = time.time()
+    return "working" if any((s.lease_until or 0) > now for s in running) else "stalled"

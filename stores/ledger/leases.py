@@ -1,0 +1,284 @@
+"""Claiming, keeping and finishing the steps of a version: leases with fencing tokens.
+
+A step is claimed by raising its attempt count, the fencing token, *before* its work starts.
+Whoever comes late finds it done or leased; whoever lost the lease cannot finish it any more.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, select, update
+
+from callslip.errors import CallslipError, LeaseLost, WorkerLost
+from stores.ledger import schema
+from stores.ledger.database import Database
+from stores.ledger.locks import lock_document, steps_of
+from stores.ledger.records import STEPS, Claim, Failure, Refusal, Step
+
+_D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
+
+
+class Leases:
+    """The right to work, and the record of what came of it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(
+        self,
+        document_id: str,
+        version: int,
+        step: Step,
+        *,
+        worker: str,
+        lease_seconds: float,
+        max_crashes: int,
+    ) -> Claim | Refusal:
+        """Take the lease on a step, or say why not.
+
+        A lease that ran out means that its worker died: after `max_crashes` of those the document
+        is set aside as failed (WorkerLost).
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            if lock_document(connection, document_id) is None:
+                return Refusal("gone")
+            state = connection.scalar(
+                select(_V.state).where(_V.document_id == document_id, _V.version == version)
+            )
+            if state is None:
+                return Refusal("gone")
+            rows = {row.step: row for row in steps_of(connection, document_id, version)}
+            row = rows[step]
+            if row.state == "done":
+                return Refusal("done")
+            if state != "queued":
+                return Refusal("gone")
+            if any(rows[earlier].state != "done" for earlier in STEPS[: STEPS.index(step)]):
+                return Refusal("leased")
+            if row.state == "running" and row.lease_until > now:
+                return Refusal("leased")
+            if row.retry_at is not None and row.retry_at > now:
+                return Refusal("leased")
+            crashes = row.crashes + (row.state == "running")
+            if crashes >= max_crashes:
+                set_aside_crashed(connection, document_id, version, step, crashes)
+                return Refusal("gone")
+            connection.execute(
+                update(schema.steps)
+                .where(_at(document_id, version, step))
+                .values(
+                    state="running",
+                    attempts=row.attempts + 1,
+                    crashes=crashes,
+                    worker=worker,
+                    lease_until=now + lease_seconds,
+                    retry_at=None,
+                    started_at=now,
+                    finished_at=None,
+                )
+            )
+        return Claim(document_id, version, step, row.attempts + 1, lease_seconds)
+
+    def renew(self, claim: Claim) -> None:
+        """Show a sign of life; LeaseLost when the step is no longer this claim's."""
+        with self._database.writing() as connection:
+            held(connection, claim)
+            connection.execute(
+                update(schema.steps)
+                .where(_at(claim.document_id, claim.version, claim.step))
+                .values(lease_until=time.time() + claim.lease_seconds)
+            )
+
+    def finish(self, claim: Claim, artifact: str | None, counts: dict[str, int]) -> None:
+        """Record a step's result; LeaseLost when the step is no longer this claim's."""
+        with self._database.writing() as connection:
+            held(connection, claim)
+            _done(connection, claim, artifact, counts)
+
+    def go_live(self, claim: Claim, chunk_ids: Sequence[str], counts: dict[str, int]) -> None:
+        """Finish the last step and make its version the live one, at once and whole.
+
+        Chunks of older versions that this one no longer has end with the version before it.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            held(connection, claim)
+            _done(connection, claim, None, counts)
+            kept = set(chunk_ids)
+            ended = [
+                {"chunk": row.chunk_id, "first": row.first_version}
+                for row in connection.execute(
+                    select(_C.chunk_id, _C.first_version).where(
+                        _C.document_id == claim.document_id, _C.last_version.is_(None)
+                    )
+                )
+                if row.chunk_id not in kept
+            ]
+            if ended:
+                connection.execute(
+                    update(schema.chunks)
+                    .where(
+                        _C.chunk_id == bindparam("chunk"), _C.first_version == bindparam("first")
+                    )
+                    .values(last_version=claim.version - 1),
+                    ended,
+                )
+            connection.execute(
+                update(schema.versions)
+                .where(_V.document_id == claim.document_id, _V.state == "live")
+                .values(state="superseded")
+            )
+            connection.execute(
+                update(schema.versions)
+                .where(_V.document_id == claim.document_id, _V.version == claim.version)
+                .values(state="live", finished_at=now)
+            )
+            connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == claim.document_id)
+                .values(live_version=claim.version)
+            )
+
+    def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
+        """Put a step back after a transient error, not to be tried for `wait` seconds.
+
+        When it has been failing for `give_up` seconds, the version fails for good.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            row = held(connection, claim)
+            since = row.failing_since or now
+            failure = Failure.of(error, claim.step)
+            if now + wait - since > give_up:
+                _fail(connection, claim.document_id, claim.version, claim.step, failure)
+                return
+            connection.execute(
+                update(schema.steps)
+                .where(_at(claim.document_id, claim.version, claim.step))
+                .values(
+                    state="pending",
+                    lease_until=None,
+                    retry_at=now + wait,
+                    failing_since=since,
+                    error=failure.as_json(),
+                )
+            )
+
+    def fail(self, claim: Claim, error: CallslipError) -> None:
+        """Set the version aside for good, with the reason."""
+        with self._database.writing() as connection:
+            held(connection, claim)
+            _fail(
+                connection,
+                claim.document_id,
+                claim.version,
+                claim.step,
+                Failure.of(error, claim.step),
+            )
+
+    def drop(self, claim: Claim) -> None:
+        """Give a lost lease back where nobody took it over, so that no removal waits for it."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.steps)
+                .where(_at(claim.document_id, claim.version, claim.step))
+                .where(_S.state == "running", _S.attempts == claim.token)
+                .values(state="pending", lease_until=None)
+            )
+
+    def expire_all(self) -> int:
+        """End every lease at once, uncounted, for one machine that knows its workers are gone.
+
+        The next sweep sends these versions again.
+        """
+        running = select(_S.document_id).where(_S.state == "running")
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.versions)
+                .where(_V.state == "queued", _V.document_id.in_(running))
+                .values(nudged_at=0)
+            )
+            return connection.execute(
+                update(schema.steps)
+                .where(_S.state == "running")
+                .values(state="pending", lease_until=None, retry_at=None)
+            ).rowcount
+
+
+def held(connection: Connection, claim: Claim) -> Row[Any]:
+    """The step's row while the claim holds it, until the transaction ends; LeaseLost otherwise."""
+    row = None
+    if lock_document(connection, claim.document_id) is not None:
+        row = connection.execute(
+            select(schema.steps)
+            .join(
+                schema.versions,
+                (_V.document_id == _S.document_id) & (_V.version == _S.version),
+            )
+            .where(_at(claim.document_id, claim.version, claim.step))
+            .where(_S.state == "running", _S.attempts == claim.token, _V.state == "queued")
+        ).one_or_none()
+    if row is None:
+        raise LeaseLost(
+            f"step {claim.step!r} of document {claim.document_id} is no longer this worker's"
+        )
+    return row
+
+
+def _at(document_id: str, version: int, step: Step) -> Any:
+    return (_S.document_id == document_id) & (_S.version == version) & (_S.step == step)
+
+
+def set_aside_crashed(
+    connection: Connection, document_id: str, version: int, step: Step, crashes: int
+) -> None:
+    """Fail a version whose worker died each time."""
+    lost = WorkerLost(f"the worker died {crashes} times in step {step!r}")
+    _fail(connection, document_id, version, step, Failure.of(lost, step), crashes)
+
+
+def _done(
+    connection: Connection, claim: Claim, artifact: str | None, counts: dict[str, int]
+) -> None:
+    connection.execute(
+        update(schema.steps)
+        .where(_at(claim.document_id, claim.version, claim.step))
+        .values(
+            state="done",
+            lease_until=None,
+            failing_since=None,
+            error=None,
+            finished_at=time.time(),
+            artifact=artifact,
+            counts=counts,
+        )
+    )
+
+
+def _fail(
+    connection: Connection,
+    document_id: str,
+    version: int,
+    step: Step,
+    failure: Failure,
+    crashes: int | None = None,
+) -> None:
+    now = time.time()
+    connection.execute(
+        update(schema.steps)
+        .where(_at(document_id, version, step))
+        .values(
+            state="failed",
+            lease_until=None,
+            finished_at=now,
+            error=failure.as_json(),
+            **({} if crashes is None else {"crashes": crashes}),
+        )
+    )
+    connection.execute(
+        update(schema.versions)
+        .where(_V.document_id == document_id, _V.version == version)
+        .values(state="failed", finished_at=now, error=failure.as_json())
+    )

@@ -1,0 +1,142 @@
+"""What the ledger says, as values."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from callslip.errors import BY_SLUG, CallslipError
+
+Step = Literal["extract", "sectionize", "chunk", "enrich", "embed", "upsert"]
+STEPS: tuple[Step, ...] = ("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
+"""The steps of a document, in order."""
+
+VersionState = Literal["queued", "live", "superseded", "failed"]
+StepState = Literal["pending", "running", "done", "failed"]
+
+DocumentState = Literal["waiting", "working", "stalled", "live", "failed", "deleted"]
+"""What a person sees. waiting: for a free worker; stalled: nobody has it until the next sweep."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why something failed: the error's slug, a sentence, and what to do."""
+
+    type: str
+    detail: str
+    advice: str
+    step: str | None = None
+
+    @classmethod
+    def of(cls, error: CallslipError, step: str | None = None) -> "Failure":
+        """The failure that an error describes."""
+        return cls(error.slug, error.detail, error.advice, step)
+
+    @property
+    def title(self) -> str:
+        """The slug in words."""
+        known = BY_SLUG.get(self.type)
+        return known(self.detail).title if known else self.type
+
+    def as_json(self) -> dict[str, Any]:
+        """As the ledger keeps it and the API shows it."""
+        shown = {"type": self.type, "detail": self.detail, "advice": self.advice}
+        return shown | ({"step": self.step} if self.step else {})
+
+
+@dataclass(frozen=True)
+class CollectionRecord:
+    """Documents that are searched together, and what they are stored and embedded with."""
+
+    name: str
+    store: str
+    embedder: str
+    dimension: int
+    analyzer: str
+    created_at: float
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A new content of a document, on its way in."""
+
+    name: str
+    filename: str
+    title: str
+    sha256: str
+    size: int
+    properties: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """One content of a document."""
+
+    document_id: str
+    version: int
+    collection: str
+    name: str
+    state: VersionState
+    sha256: str
+    size: int
+    filename: str
+    title: str
+    properties: dict[str, Any]
+    failure: Failure | None
+    created_at: float
+    finished_at: float | None
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """How far one step of one version is."""
+
+    step: Step
+    state: StepState
+    attempts: int
+    crashes: int
+    worker: str | None
+    lease_until: float | None
+    retry_at: float | None
+    started_at: float | None
+    finished_at: float | None
+    artifact: str | None
+    counts: dict[str, int] = field(default_factory=dict)
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class DocumentRecord:
+    """A document with its newest version and that version's steps."""
+
+    document_id: str
+    collection: str
+    name: str
+    live_version: int | None
+    created_at: float
+    deleted_at: float | None
+    removed_at: float | None
+    receipt: dict[str, Any] | None
+    newest: VersionRecord
+    steps: tuple[StepRecord, ...]
+    state: DocumentState
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to do one step. `token` is the fencing token: only its holder may finish."""
+
+    document_id: str
+    version: int
+    step: Step
+    token: int
+    lease_seconds: float
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a step may not be done now.
+
+    done: it is done already, go on with the next; leased: another worker has it, or it is too
+    early; gone: the version failed, was superseded or deleted.
+    """
+
+    reason: Literal["done", "leased", "gone"]

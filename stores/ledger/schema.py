@@ -1,0 +1,126 @@
+"""The ledger's tables. Times are UTC seconds since 1970: every database compares them alike."""
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    text,
+)
+
+metadata = MetaData()
+
+SCHEMA_VERSION = 1
+
+about = Table("about", metadata, Column("schema_version", Integer, primary_key=True))
+
+collections = Table(
+    "collections",
+    metadata,
+    Column("name", String(128), primary_key=True),
+    Column("store", String(32), nullable=False),
+    Column("embedder", String(256), nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("analyzer", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("deleted_at", Float),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("document_id", String(32), primary_key=True),
+    Column("collection", ForeignKey("collections.name"), nullable=False),
+    Column("name", String(1024), nullable=False),
+    Column("live_version", Integer),
+    Column("created_at", Float, nullable=False),
+    Column("deleted_at", Float),
+    Column("removed_at", Float),
+    Column("nudged_at", Float, nullable=False, server_default="0"),
+    Column("receipt", JSON),
+    Index(
+        "one_document_per_name",
+        "collection",
+        "name",
+        unique=True,
+        sqlite_where=text("deleted_at IS NULL"),
+        postgresql_where=text("deleted_at IS NULL"),
+    ),
+    Index(
+        "documents_to_remove",
+        "nudged_at",
+        sqlite_where=text("deleted_at IS NOT NULL AND removed_at IS NULL"),
+        postgresql_where=text("deleted_at IS NOT NULL AND removed_at IS NULL"),
+    ),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("document_id", ForeignKey("documents.document_id"), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("state", String(16), nullable=False),  # queued, live, superseded, failed
+    Column("sha256", String(64), nullable=False, index=True),
+    Column("size", Integer, nullable=False),
+    Column("filename", String(1024), nullable=False),
+    Column("title", String(1024), nullable=False, server_default=""),
+    Column("properties", JSON, nullable=False),
+    Column("error", JSON),
+    Column("created_at", Float, nullable=False),
+    Column("finished_at", Float),
+    Column("nudged_at", Float, nullable=False),
+    Column("nudges", Integer, nullable=False, server_default="0"),
+    Index("versions_by_state", "state", "nudged_at"),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("document_id", String(32), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("step", String(16), primary_key=True),
+    Column("state", String(16), nullable=False),  # pending, running, done, failed
+    Column("attempts", Integer, nullable=False, server_default="0"),  # the fencing token
+    Column("crashes", Integer, nullable=False, server_default="0"),
+    Column("worker", String(128)),
+    Column("lease_until", Float),
+    Column("retry_at", Float),
+    Column("failing_since", Float),
+    Column("started_at", Float),
+    Column("finished_at", Float),
+    Column("artifact", String(256)),
+    Column("counts", JSON),
+    Column("error", JSON),
+)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("chunk_id", String(64), primary_key=True),
+    Column("first_version", Integer, primary_key=True),
+    Column("last_version", Integer),  # null: up to the newest
+    Column("document_id", String(32), nullable=False, index=True),
+    Column("text_hash", String(64), nullable=False),
+    Index(
+        "chunks_that_end",
+        "document_id",
+        "last_version",
+        sqlite_where=text("last_version IS NOT NULL"),
+        postgresql_where=text("last_version IS NOT NULL"),
+    ),
+)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("text_hash", String(64), primary_key=True),  # first: vectors are dropped by text alone
+    Column("model", String(256), primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    Column("used_at", Float, nullable=False, index=True),
+)

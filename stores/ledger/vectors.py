@@ -1,0 +1,97 @@
+"""Vectors by model and text, so that none is computed twice."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from stores.ledger import schema
+from stores.ledger.chunks import IDS_PER_STATEMENT
+from stores.ledger.database import Database
+
+_T = schema.vectors.c
+Vector = npt.NDArray[np.float32]
+
+TOUCH_SECONDS = 86_400.0
+"""How exactly it is known when a vector was last used: so reading it seldom means writing."""
+
+
+class Vectors:
+    """The cache of computed vectors; losing it costs time, nothing else."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, model: str, text_hashes: Sequence[str]) -> dict[str, Vector]:
+        """The known vectors among these texts, by hash of the text."""
+        found: dict[str, Vector] = {}
+        stale: list[str] = []
+        before = time.time() - TOUCH_SECONDS
+        with self._database.reading() as connection:
+            for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
+                rows = connection.execute(
+                    select(_T.text_hash, _T.vector, _T.used_at).where(
+                        _T.model == model,
+                        _T.text_hash.in_(text_hashes[start : start + IDS_PER_STATEMENT]),
+                    )
+                )
+                for row in rows:
+                    found[row.text_hash] = np.frombuffer(row.vector, np.float32)
+                    if row.used_at < before:
+                        stale.append(row.text_hash)
+        if stale:
+            self._touch(model, stale)
+        return found
+
+    def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep vectors by hash of their text."""
+        if not vectors:
+            return
+        now = time.time()
+        dialect = sqlite if self._database.is_sqlite else postgresql
+        rows = [
+            {
+                "model": model,
+                "text_hash": text_hash,
+                "vector": vector.astype(np.float32).tobytes(),
+                "used_at": now,
+            }
+            for text_hash, vector in sorted(vectors.items())  # one order, so that no two deadlock
+        ]
+        with self._database.writing() as connection:
+            connection.execute(dialect.insert(schema.vectors).on_conflict_do_nothing(), rows)
+
+    def trim(self, rows: int) -> int:
+        """Keep the `rows` most recently used; returns how many were dropped."""
+        with self._database.writing() as connection:
+            surplus = (
+                connection.scalar(select(func.count()).select_from(schema.vectors)) or 0
+            ) - rows
+            if surplus <= 0:
+                return 0
+            oldest = (
+                select(_T.model, _T.text_hash).order_by(_T.used_at, _T.text_hash).limit(surplus)
+            ).subquery()
+            return connection.execute(
+                delete(schema.vectors).where(
+                    select(1)
+                    .where(oldest.c.model == _T.model, oldest.c.text_hash == _T.text_hash)
+                    .exists()
+                )
+            ).rowcount
+
+    def _touch(self, model: str, text_hashes: Sequence[str]) -> None:
+        now = time.time()
+        with self._database.writing() as connection:
+            for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
+                connection.execute(
+                    update(schema.vectors)
+                    .where(
+                        _T.model == model,
+                        _T.text_hash.in_(text_hashes[start : start + IDS_PER_STATEMENT]),
+                    )
+                    .values(used_at=now)
+                )

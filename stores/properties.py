@@ -1,0 +1,66 @@
+"""What properties a document may carry."""
+
+from collections.abc import Collection
+
+from callslip.errors import InvalidRequest
+from stores.contract import Value
+from stores.filters import is_unicode
+
+MOST_PROPERTIES = 64
+LONGEST_NAME = 128
+LONGEST_TEXT = 8000
+LONGEST_LIST = 256
+
+
+def check_properties(given: object, *, reserved: Collection[str]) -> dict[str, Value]:
+    """The properties as they are kept; InvalidRequest, naming the property, where one is wrong.
+
+    A value is a string, a finite number, a boolean, or a list of one of these types.
+    """
+    if not isinstance(given, dict):
+        raise InvalidRequest("properties is not an object of names and values")
+    if len(given) > MOST_PROPERTIES:
+        raise InvalidRequest(f"{len(given)} properties, at most {MOST_PROPERTIES} are kept")
+    for name, value in given.items():
+        if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+            raise InvalidRequest(f"a property's name has 1 to {LONGEST_NAME} characters")
+        if not is_unicode(name):
+            raise InvalidRequest("a property's name is not valid Unicode")
+        if name in reserved:
+            raise InvalidRequest(
+                f"property {name!r} is a field of every chunk",
+                hint="Give the property another name.",
+            )
+        if reason := _wrong(value):
+            raise InvalidRequest(f"property {name!r} {reason}")
+    return given
+
+
+def _wrong(value: object) -> str | None:
+    if isinstance(value, list):
+        if len(value) > LONGEST_LIST:
+            return f"has {len(value)} values, at most {LONGEST_LIST} are kept"
+        if len({_kind(member) for member in value}) > 1:
+            return "is a list of several types"
+        return next((reason for member in value if (reason := _wrong_scalar(member))), None)
+    return _wrong_scalar(value)
+
+
+def _kind(value: object) -> type:
+    return float if isinstance(value, int) and not isinstance(value, bool) else type(value)
+
+
+def _wrong_scalar(value: object) -> str | None:
+    if isinstance(value, str):
+        if not is_unicode(value):
+            return "is not valid Unicode"
+        if len(value) > LONGEST_TEXT:
+            return f"has {len(value)} characters, at most {LONGEST_TEXT} are kept"
+        return None
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        if not abs(value) <= 2**53:  # so that NaN is refused too
+            return "is a number that cannot be kept exactly"
+        return None
+    return "is neither a string, a number, a boolean nor a list of these"

@@ -1,0 +1,153 @@
+"""Periodic work: send again what got stuck, remove what was deleted, tidy up."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from celery import Task, shared_task
+from kombu.exceptions import OperationalError
+from redis.lock import Lock
+
+from callslip.errors import CallslipError
+from config import get_settings
+from tasks import ingest
+from tasks.process import backlog, blobs, broker, ledger, store
+from tasks.queues import BY_ROLE, MAINTENANCE
+
+log = logging.getLogger(__name__)
+
+LOCK_SECONDS = 60
+"""For one item of work; a worker that was killed keeps the others out no longer than this."""
+
+
+@shared_task(name="maintenance.sweep")
+def sweep() -> None:
+    """Send again what nobody works on and no message is on its way for."""
+    settings = get_settings().ingest
+    with _alone("sweep") as lock:
+        if lock is None:
+            return
+        idle = not any(backlog(queue) for queue in BY_ROLE["ingest"])
+        stuck = ledger().sweep.stuck(
+            idle=idle, resend_seconds=settings.resend_seconds, max_crashes=settings.max_attempts
+        )
+        for item in stuck:
+            log.info("sending %s v%d again from %s", item.document_id, item.version, item.step)
+            ingest.send(item.document_id, item.version, item.step)
+        for name in ledger().collections.deleted():
+            lock.reacquire()
+            _drop(name)
+        for document_id in ledger().sweep.unremoved(resend_seconds=settings.resend_seconds):
+            lock.reacquire()
+            _remove(document_id)
+        for document_id in ledger().sweep.unpruned():
+            lock.reacquire()
+            _prune(document_id)
+
+
+@shared_task(name="maintenance.remove")
+def remove(document_id: str) -> None:
+    """Remove what a deleted document left, and write the receipt."""
+    _remove(document_id)
+
+
+@shared_task(name="maintenance.drop")
+def drop(name: str) -> None:
+    """Remove what a deleted collection left."""
+    _drop(name)
+
+
+@shared_task(name="maintenance.trim")
+def trim() -> None:
+    """Keep the vector cache within its bound."""
+    with _alone("trim") as lock:
+        if lock is not None:
+            ledger().vectors.trim(get_settings().embedder.cache_rows)
+
+
+def send_removal(document_id: str) -> None:
+    """Queue the removal of a deleted document; without a broker the sweep will do it."""
+    _send(remove, document_id)
+
+
+def send_drop(name: str) -> None:
+    """Queue the removal of a deleted collection; without a broker the sweep will do it."""
+    _send(drop, name)
+
+
+def _send(task: Task, name: str) -> None:
+    try:
+        task.apply_async((name,), queue=MAINTENANCE)
+    except OperationalError as error:
+        log.warning("the broker does not answer, the sweep will do %s: %s", task.name, error)
+
+
+def _remove(document_id: str) -> None:
+    """A worker that still holds a lease may yet write: the sweep comes back after it."""
+    with _put_off_on_error(f"removal of {document_id}"):
+        document = ledger().documents.get(document_id)
+        if document.deleted_at is None or document.removed_at is not None:
+            return
+        if ledger().sweep.busy(document_id):
+            return
+        before = _counts(document.collection, document_id)
+        store().delete_document(document.collection, document_id)
+        blobs().delete(document_id)
+        after = _counts(document.collection, document_id)
+        if any(after.values()):
+            log.error("after removal %s still has %s", document_id, after)
+            return
+        ledger().chunks.forget(document_id)
+        ledger().documents.removed(document_id, {"before": before, "after": after})
+
+
+def _drop(name: str) -> None:
+    """A late message finds the collection gone, or made anew and not to be touched."""
+    with _put_off_on_error(f"removal of collection {name}"):
+        if name not in ledger().collections.deleted():
+            return
+        document_ids = ledger().collections.document_ids(name)
+        if any(ledger().sweep.busy(document_id) for document_id in document_ids):
+            return
+        store().drop_collection(name)
+        for document_id in document_ids:
+            blobs().delete(document_id)
+        ledger().collections.forget(name)
+
+
+def _prune(document_id: str) -> None:
+    """Take chunks that no version from the live one on has out of the store."""
+    with _put_off_on_error(f"pruning of {document_id}"):
+        document = ledger().documents.get(document_id)
+        ended = ledger().chunks.end(document_id)
+        store().delete_chunks(document.collection, ended)
+        ledger().chunks.forget(document_id, ended)
+
+
+def _counts(collection: str, document_id: str) -> dict[str, int]:
+    held = store().chunk_ids(collection, document_id)
+    return {str(half): len(ids) for half, ids in held.items()} | {
+        "blobs": blobs().count(document_id)
+    }
+
+
+@contextlib.contextmanager
+def _put_off_on_error(what: str) -> Iterator[None]:
+    """One that cannot be done now holds up no other: the next sweep comes back to it."""
+    try:
+        yield
+    except CallslipError as error:
+        log.warning("%s put off: %s", what, error.detail)
+
+
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[Lock | None]:
+    """The task's lock for the one process that got it; two schedulers double every task."""
+    lock = broker().lock(f"lock:{name}", timeout=LOCK_SECONDS, blocking=False)
+    held = lock.acquire()
+    try:
+        yield lock if held else None
+    finally:
+        if held:
+            with contextlib.suppress(Exception):  # it ran out: another may have it already
+                lock.release()

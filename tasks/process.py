@@ -1,0 +1,73 @@
+"""The clients and models of this process, made when first needed and never before a fork."""
+
+import redis
+from models.registry import make_analyzer, make_embedder, make_tokenizer
+
+from callslip.errors import BrokerDown, SettingsError
+from config import get_settings
+from ingestion.isolation import Extractor
+from ingestion.workshop import Workshop
+from models.per_process import PerProcess
+from retrieval.engine import Engine
+from stores.blobs import Blobs
+from stores.ledger import Ledger
+from stores.registry import make_store
+
+
+def _make_ledger() -> Ledger:
+    made = Ledger(get_settings().ledger_url)
+    made.create()
+    return made
+
+
+def _make_workshop() -> Workshop:
+    settings = get_settings()
+    return Workshop(
+        settings=settings,
+        ledger=ledger(),
+        blobs=blobs(),
+        store=store(),
+        embedder=embedder(),
+        tokenizer=make_tokenizer(settings),
+        analyzer=analyzer(),
+        extractor=Extractor(settings.extract),
+    )
+
+
+def _make_engine() -> Engine:
+    return Engine(get_settings(), ledger(), store(), embedder(), analyzer())
+
+
+def _make_broker() -> redis.Redis:
+    return redis.Redis.from_url(
+        broker_url(), socket_connect_timeout=2, socket_timeout=60, health_check_interval=25
+    )
+
+
+def broker_url() -> str:
+    """Where the queue's broker is; SettingsError where nothing says so."""
+    url = get_settings().broker.url
+    if url is None:
+        raise SettingsError(
+            "broker.url is not set",
+            hint="Start everything with `callslip up`, or set CALLSLIP_BROKER__URL.",
+        )
+    return url
+
+
+ledger = PerProcess(_make_ledger).get
+blobs = PerProcess(lambda: Blobs(get_settings().blobs_url)).get
+store = PerProcess(lambda: make_store(get_settings())).get
+embedder = PerProcess(lambda: make_embedder(get_settings())).get
+analyzer = PerProcess(make_analyzer).get
+workshop = PerProcess(_make_workshop).get
+engine = PerProcess(_make_engine).get
+broker = PerProcess(_make_broker).get
+
+
+def backlog(queue: str) -> int:
+    """How many messages wait in a queue; BrokerDown where the broker does not answer."""
+    try:
+        return int(broker().llen(queue))
+    except redis.RedisError as error:
+        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error

@@ -1,0 +1,71 @@
+"""kill -9 of any worker at any moment loses nothing and doubles nothing."""
+
+import time
+
+import pytest
+from outcome import Outcome, essay
+from stack import Stack
+
+from stores.ledger import STEPS, Step
+
+TRIES = 25
+"""Short steps are over before the signal arrives, now and then; then the next document is used."""
+
+
+def kill_during(outcome: Outcome, step: Step, text: str) -> str:
+    """Kill the ingest worker while it is in this step; the id of the document it had."""
+    for _ in range(TRIES):
+        document_id = outcome.submit(text)
+        while (record := outcome.step(document_id, step)).state == "pending":
+            time.sleep(0.0005)
+        if record.state == "running":
+            outcome.stack.kill("ingest")
+            if outcome.step(document_id, step).state == "running":
+                return document_id
+            outcome.stack.wait_until_back("ingest")
+        outcome.wait(document_id, "live")
+        text = essay(text.count("\n\n"))
+    raise AssertionError(f"step {step} was never caught running")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_worker_killed_in_a_step_loses_and_doubles_nothing(outcome: Outcome, step: Step) -> None:
+    paragraphs = {"extract": 3, "sectionize": 400, "chunk": 40}.get(step, 60)
+    text = essay(paragraphs)
+    document_id = kill_during(outcome, step, text)
+    outcome.stack.wait_until_back("ingest")
+    outcome.wait(document_id, "live")
+    assert outcome.step(document_id, step).crashes == 1
+    assert outcome.step(document_id, step).attempts == 2
+    original = outcome.http.get(f"/v1/documents/{document_id}/text").json()["text"]
+    outcome.assert_whole(document_id, original)
+
+
+def test_a_document_that_kills_its_worker_each_time_is_set_aside_and_others_go_on(
+    outcome: Outcome,
+) -> None:
+    text = essay(60)
+    document_id = outcome.submit(text)
+    for _ in range(3):
+        while outcome.step(document_id, "embed").state != "running":
+            time.sleep(0.01)
+        outcome.stack.kill("ingest")
+        outcome.stack.wait_until_back("ingest")
+    other = outcome.submit(essay(2))
+    found = outcome.wait(document_id, "failed")
+    assert found.newest.failure is not None
+    assert found.newest.failure.type == "worker-lost"
+    outcome.wait(other, "live")
+
+
+def test_a_dead_search_worker_comes_back_and_searches_go_on(
+    hasty_stack: Stack, outcome: Outcome
+) -> None:
+    text = essay(2)
+    outcome.wait(outcome.submit(text), "live")
+    hasty_stack.kill("search")
+    hasty_stack.wait_until_back("search")
+    question = {"collection": "chaos", "query": text.split()[6]}
+    answer = outcome.http.post("/v1/search", json=question)
+    assert answer.status_code == 200
+    assert answer.json()["hits"]

@@ -1,0 +1,64 @@
+"""The stores that the contract suite runs against; a new store is a fixture and a line."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+
+import pytest
+from chroma_server import chroma_server, chroma_settings
+
+from config.settings import Settings
+from stores.contract import CollectionSchema, Store
+from stores.registry import make_store
+
+
+@pytest.fixture(scope="session")
+def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real Chroma server for the whole session."""
+    with chroma_server(tmp_path_factory.mktemp("chroma")) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="session")
+def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a Chroma store that runs."""
+    return chroma_settings(chroma_url, tmp_path_factory.mktemp("index"))
+
+
+STORES: Mapping[str, str] = {"chroma": "chroma_at"}
+"""The fixture with the settings of each store."""
+
+
+@pytest.fixture(scope="session", params=STORES)
+def place(request: pytest.FixtureRequest) -> tuple[Settings, str]:
+    """What `make_store` takes to make each store in turn."""
+    return request.getfixturevalue(STORES[request.param]), request.param
+
+
+@pytest.fixture(scope="session")
+def store(place: tuple[Settings, str]) -> Iterator[Store]:
+    """Each store in turn."""
+    with closing(make_store(*place)) as made:
+        yield made
+
+
+@pytest.fixture
+def names(store: Store) -> Iterator[Callable[[], str]]:
+    """Names for collections that are dropped after the test."""
+    made: list[str] = []
+
+    def name() -> str:
+        made.append(f"t{time.monotonic_ns()}")
+        return made[-1]
+
+    yield name
+    for collection in made:
+        store.drop_collection(collection)
+
+
+@pytest.fixture
+def shelf(store: Store, names: Callable[[], str]) -> str:
+    """An empty collection of two dimensions."""
+    name = names()
+    store.ensure_schema(CollectionSchema(name, 2))
+    return name

@@ -1,0 +1,188 @@
+"""What can go wrong with the Chroma store's two halves, and what then holds."""
+
+import multiprocessing
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from chroma_server import chroma_server, chroma_settings
+from filelock import FileLock
+from processes import waits_until
+from store_cases import EAST, chunk, ids
+
+from callslip.errors import CollectionNotFound, StoreDown
+from config.settings import Settings
+from stores import keyword_index
+from stores.chroma import connection
+from stores.chroma.names import slug
+from stores.contract import CollectionSchema, Store
+from stores.filters import parse
+from stores.keyword_index import Entry, KeywordIndex
+from stores.registry import make_store
+
+pytest_plugins = ["store_fixtures"]
+
+
+@pytest.fixture
+def keywords(chroma_at: Settings, shelf: str) -> KeywordIndex:
+    """The keyword half of the shelf alone."""
+    return KeywordIndex(chroma_at.index_dir / slug(shelf), shelf)
+
+
+def test_a_crash_between_the_halves_shows_and_is_repaired_by_repeating(
+    store: Store, shelf: str, keywords: KeywordIndex
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    keywords.delete(["a"])
+    assert store.chunk_ids(shelf, "doc") == {"vector": {"a"}, "keyword": set()}
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    assert store.chunk_ids(shelf, "doc") == {"vector": {"a"}, "keyword": {"a"}}
+
+
+def test_an_id_that_only_the_keyword_half_holds_harms_no_vector_query(
+    store: Store, shelf: str, keywords: KeywordIndex
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    keywords.upsert([Entry("ghost", "every", {"document_id": "doc"})])
+    where = parse({"document_id ~": "d*"}, None)
+    assert ids(store.vector_query(shelf, EAST, 5, where)) == ["a"]
+
+
+def write_for_ever(folder: Path, start: int) -> None:
+    """Commit 20 entries at a time until killed."""
+    index = KeywordIndex(folder, "killed")
+    for number in range(start, start + 1_000_000, 20):
+        index.upsert([Entry(f"{number + i}", "every", {}) for i in range(20)])
+
+
+def test_a_killed_writer_leaves_whole_commits_and_no_lock(tmp_path: Path) -> None:
+    index = KeywordIndex(tmp_path / "index", "killed")
+    index.create()
+    for pause in (0.0, 0.005, 0.01, 0.02):
+        before = index.count(None)
+        writer = multiprocessing.get_context("spawn").Process(
+            target=write_for_ever, args=(tmp_path / "index", before)
+        )
+        writer.start()
+        assert waits_until(lambda start=before: index.count(None) > start)
+        time.sleep(pause)
+        writer.kill()
+        writer.join()
+        count = index.count(None)
+        assert count % 20 == 0
+        assert set(index.ids(None)) == {str(i) for i in range(count)}
+    index.upsert([Entry("after", "later", {})])
+    assert ids(index.search("later", 5, None)) == ["after"]
+
+
+def test_a_writer_that_waits_too_long_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword_index, "LOCK_SECONDS", 0.1)
+    index = KeywordIndex(tmp_path / "index", "busy")
+    index.create()
+    with FileLock(tmp_path / "index.lock"), pytest.raises(StoreDown, match="busy is being written"):
+        index.upsert([Entry("a", "x", {})])
+    index.upsert([Entry("a", "x", {})])
+
+
+def test_an_index_that_was_never_finished_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    index = KeywordIndex(tmp_path / "index", "half")
+    with pytest.raises(CollectionNotFound):
+        index.count(None)
+    index.create()
+    assert index.count(None) == 0
+
+
+def test_an_index_that_cannot_be_read_is_a_store_that_is_down(tmp_path: Path) -> None:
+    index = KeywordIndex(tmp_path / "index", "torn")
+    index.create()
+    (tmp_path / "index" / "meta.json").write_text("{")
+    with pytest.raises(StoreDown, match="torn cannot be read"):
+        index.count(None)
+
+
+def test_a_server_that_died_is_a_store_that_is_down_until_it_is_back(tmp_path: Path) -> None:
+    with chroma_server(tmp_path) as (url, server):
+        store = make_store(chroma_settings(url, tmp_path))
+        with closing(store):
+            store.ensure_schema(CollectionSchema("c", 2))
+            store.batch_upsert_chunks("c", [chunk("a")])
+            server.kill()
+            server.wait()
+            for call in (
+                store.ping,
+                lambda: store.ensure_schema(CollectionSchema("c", 2)),
+                lambda: store.batch_upsert_chunks("c", [chunk("b")]),
+                lambda: store.vector_query("c", EAST, 5),
+                lambda: store.get_chunks("c", ["a"]),
+                lambda: store.chunk_ids("c", "doc"),
+                lambda: store.delete_document("c", "doc"),
+                lambda: store.drop_collection("c"),
+            ):
+                with pytest.raises(StoreDown):
+                    call()
+    with chroma_server(tmp_path) as (url, _):
+        store = make_store(chroma_settings(url, tmp_path))
+        with closing(store):
+            assert ids(store.vector_query("c", EAST, 5)) == ["a"]
+
+
+class Broken(BaseHTTPRequestHandler):
+    """A proxy whose server is away."""
+
+    def do_GET(self) -> None:
+        self.send_error(503)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def broken_url() -> Iterator[str]:
+    """The address of a server that only answers 503."""
+    with HTTPServer(("127.0.0.1", 0), Broken) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_server_that_answers_with_an_error_is_down(broken_url: str, tmp_path: Path) -> None:
+    with closing(make_store(chroma_settings(broken_url, tmp_path))) as store:
+        with pytest.raises(StoreDown):
+            store.ping()
+        with pytest.raises(StoreDown):
+            store.vector_query("c", EAST, 5)
+
+
+def test_a_server_that_never_answers_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    monkeypatch.setattr(connection, "PING_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with closing(make_store(chroma_settings(url, tmp_path))) as store:
+            with pytest.raises(StoreDown, match="does not answer"):
+                store.ping()
+            with pytest.raises(StoreDown, match="does not answer"):
+                store.vector_query("c", EAST, 5)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [(Exception("<html>"), "not Chroma"), (connection.InternalError("x"), "internal error")],
+)
+def test_what_the_client_raises_for_a_server_gone_wrong_is_store_down(
+    raised: Exception, said: str
+) -> None:
+    with pytest.raises(StoreDown, match=said), connection.answering():
+        raise raised

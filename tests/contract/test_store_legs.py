@@ -1,0 +1,106 @@
+"""How every store ranks: the vector leg, the keyword leg and both."""
+
+import numpy as np
+import pytest
+from store_cases import EAST, chunk, ids, unit
+
+from callslip.errors import InvalidRequest
+from stores.contract import Store, Vector
+from stores.filters import parse
+from stores.fusion import Fusion, fuse
+
+pytest_plugins = ["store_fixtures"]
+
+
+def test_the_vector_score_is_the_cosine(store: Store, shelf: str) -> None:
+    vectors = {"same": (1, 0), "half": (1, 1), "right": (0, 1), "away": (-1, 0)}
+    store.batch_upsert_chunks(shelf, [chunk(i, vector=unit(*v)) for i, v in vectors.items()])
+    hits = store.vector_query(shelf, EAST, 9)
+    assert ids(hits) == ["same", "half", "right", "away"]
+    assert [hit.score for hit in hits] == pytest.approx([1, 0.7071, 0, -1], abs=1e-4)
+
+
+def test_the_keyword_score_is_bm25(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(
+        shelf, [chunk("a", terms="x x y"), chunk("b", terms="x y z"), chunk("c", terms="z z z")]
+    )
+    hits = store.keyword_query(shelf, "x", 9)
+    assert ids(hits) == ["a", "b"]
+    idf = np.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    expected = [idf * f * 2.2 / (f + 1.2) for f in (2, 1)]
+    assert [hit.score for hit in hits] == pytest.approx(expected, rel=1e-4)
+    twice = store.keyword_query(shelf, "x x", 9)
+    assert [hit.score for hit in twice] == pytest.approx([2 * e for e in expected], rel=1e-4)
+
+
+@pytest.mark.parametrize("terms", ["", "   ", "nobody", "every* OR (", '"body', "x" * 70_000])
+def test_terms_are_words_and_never_syntax(store: Store, shelf: str, terms: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    assert store.keyword_query(shelf, terms, 5) == []
+
+
+def test_terms_of_every_script_are_found(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", terms="출산 장려금 c++ ñ"), chunk("b")])
+    for term in ("출산", "장려금", "c++", "ñ"):
+        assert ids(store.keyword_query(shelf, term, 5)) == ["a"]
+
+
+def test_a_query_of_ten_thousand_terms_is_answered(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", terms="t7 t8"), chunk("b", terms="t7")])
+    terms = " ".join(f"t{i}" for i in range(10_000))
+    assert ids(store.keyword_query(shelf, terms, 5)) == ["a", "b"]
+
+
+def test_ties_are_broken_by_chunk_id_at_any_limit(store: Store, shelf: str) -> None:
+    order = [f"c{i:02}" for i in (31, 4, 15, 9, 26, 5, 35, 8, 97, 93)]
+    for some in (order[:3], order[3:4], order[4:]):
+        store.batch_upsert_chunks(shelf, [chunk(one) for one in some])
+    where = parse({"document_id ~": "d*"}, None)
+    for limit in (0, -1, 1, 3, 5, 50, 100_000):
+        expected = sorted(order)[: max(limit, 0)]
+        assert ids(store.vector_query(shelf, EAST, limit)) == expected
+        assert ids(store.vector_query(shelf, EAST, limit, where)) == expected
+        assert ids(store.keyword_query(shelf, "every", limit)) == expected
+
+
+def test_an_empty_collection_answers_with_nothing(store: Store, shelf: str) -> None:
+    assert store.vector_query(shelf, EAST, 5) == []
+    assert store.keyword_query(shelf, "every", 5) == []
+    assert store.count(shelf) == 0
+    assert store.aggregate_group_by(shelf, "p") == []
+    assert store.vector_query(shelf, EAST, 5, parse({"p ~": "*"}, None)) == []
+
+
+@pytest.mark.parametrize("vector", [unit(1, 0, 0), np.array([np.nan, 1], np.float32)])
+def test_a_query_vector_that_does_not_fit_is_refused(
+    store: Store, shelf: str, vector: Vector
+) -> None:
+    with pytest.raises(InvalidRequest, match="2 finite numbers"):
+        store.vector_query(shelf, vector, 5)
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+def test_hybrid_is_the_fusion_of_both_legs(
+    store: Store, shelf: str, fusion: Fusion, alpha: float
+) -> None:
+    rng = np.random.default_rng(7)
+    store.batch_upsert_chunks(
+        shelf,
+        [
+            chunk(f"c{i:02}", vector=unit(*rng.normal(size=2)), terms="x " * (i % 4) + "y")
+            for i in range(40)
+        ],
+    )
+    where = parse({"ordinal": 0}, None)
+    legs = (store.vector_query(shelf, EAST, 20, where), store.keyword_query(shelf, "x", 20, where))
+    vectors = [(hit.chunk_id, hit.score) for hit in legs[0]] if alpha > 0 else []
+    keywords = [(hit.chunk_id, hit.score) for hit in legs[1]] if alpha < 1 else []
+    expected = fuse(vectors, keywords, fusion=fusion, alpha=alpha)[:15]
+    found = store.hybrid_query(shelf, EAST, "x", 15, where, pool=20, fusion=fusion, alpha=alpha)
+    assert found == expected
+
+
+def test_hybrid_without_a_vector_is_the_keyword_leg(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a"), chunk("b", terms="other")])
+    assert [c.chunk_id for c in store.hybrid_query(shelf, None, "every", 5, alpha=1)] == ["a"]

@@ -1,0 +1,324 @@
+"""What every store does with what it is given: schema, writing, reading, deleting, counting."""
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import closing
+
+import numpy as np
+import pytest
+from store_cases import EAST, chunk, ids, unit
+
+from callslip.errors import CollectionNotFound, Conflict, InvalidRequest
+from config.settings import Settings
+from stores.contract import ChunkRecord, CollectionSchema, DocumentRecord, Store
+from stores.filters import parse
+from stores.registry import make_store
+
+pytest_plugins = ["store_fixtures"]
+
+
+def test_making_a_collection_again_keeps_what_it_holds(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    store.ensure_schema(CollectionSchema(shelf, 2))
+    assert store.count(shelf) == 1
+    assert len(store.vector_query(shelf, EAST, 5)) == 1
+
+
+def test_another_dimension_is_a_conflict(store: Store, shelf: str) -> None:
+    with pytest.raises(Conflict, match="2 dimensions, not 3"):
+        store.ensure_schema(CollectionSchema(shelf, 3))
+
+
+def test_no_dimension_is_no_schema(store: Store) -> None:
+    with pytest.raises(InvalidRequest):
+        store.ensure_schema(CollectionSchema("flat", 0))
+
+
+def test_dropping_is_idempotent_and_the_name_can_be_used_anew(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    store.drop_collection(shelf)
+    store.drop_collection(shelf)
+    with pytest.raises(CollectionNotFound):
+        store.count(shelf)
+    store.ensure_schema(CollectionSchema(shelf, 3))
+    assert store.count(shelf) == 0
+    outcome = store.batch_upsert_chunks(shelf, [chunk("a", vector=unit(0, 0, 1))])
+    assert outcome.stored == ("a",)
+    assert ids(store.vector_query(shelf, unit(0, 0, 1), 5)) == ["a"]
+
+
+CALLS: dict[str, Callable[[Store, str], object]] = {
+    "batch_upsert_documents": lambda s, c: s.batch_upsert_documents(
+        c, [DocumentRecord("d", "", "")]
+    ),
+    "batch_upsert_chunks": lambda s, c: s.batch_upsert_chunks(c, [chunk("a")]),
+    "vector_query": lambda s, c: s.vector_query(c, EAST, 1),
+    "keyword_query": lambda s, c: s.keyword_query(c, "every", 1),
+    "hybrid_query": lambda s, c: s.hybrid_query(c, EAST, "every", 1),
+    "get_chunks": lambda s, c: s.get_chunks(c, ["a"]),
+    "get_documents": lambda s, c: s.get_documents(c, ["d"]),
+    "chunk_ids": lambda s, c: s.chunk_ids(c, "d"),
+    "delete_chunks": lambda s, c: s.delete_chunks(c, ["a"]),
+    "delete_document": lambda s, c: s.delete_document(c, "d"),
+    "count": lambda s, c: s.count(c),
+    "aggregate_group_by": lambda s, c: s.aggregate_group_by(c, "p"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_names_a_collection_that_does_not_exist(store: Store, call: str) -> None:
+    with pytest.raises(CollectionNotFound, match="법 Nowhere"):
+        CALLS[call](store, "법 Nowhere")
+
+
+def test_collections_of_like_names_are_apart(store: Store) -> None:
+    pair = ("법령 모음/1", "법령 모음_2f1", "CASE", "case")
+    for name in pair:
+        store.ensure_schema(CollectionSchema(name, 2))
+        store.batch_upsert_chunks(name, [chunk(f"in {name}")])
+    for name in pair:
+        assert ids(store.vector_query(name, EAST, 9)) == [f"in {name}"]
+        assert ids(store.keyword_query(name, "every", 9)) == [f"in {name}"]
+        store.drop_collection(name)
+
+
+def test_a_chunk_comes_back_as_it_was_written(store: Store, shelf: str) -> None:
+    properties = {"n": 7, "f": 7.5, "b": True, "d": "2024-01-31", "l": ["가", "나"], "e": []}
+    written = ChunkRecord(
+        "조각:1/ä",
+        "문서 1",
+        "본문\n둘째 줄 \U0001f4da",
+        "본문 줄",
+        unit(0.6, 0.8),
+        section="1장/제2조",
+        heading="제2조",
+        title="출산장려금 지원 조례",
+        filename="조례.pdf",
+        lang="ko",
+        level=2,
+        ordinal=5,
+        start=10,
+        end=25,
+        properties=properties,
+    )
+    store.batch_upsert_chunks(shelf, [written])
+    (plain,) = store.get_chunks(shelf, [written.chunk_id])
+    assert plain.vector is None
+    for name in ("document_id", "body", "section", "heading", "title", "filename", "lang"):
+        assert getattr(plain, name) == getattr(written, name)
+    assert (plain.level, plain.ordinal, plain.start, plain.end) == (2, 5, 10, 25)
+    assert plain.properties == properties
+    (full,) = store.get_chunks(shelf, [written.chunk_id], include_vector=True)
+    assert full.vector is not None
+    assert full.vector.dtype == np.float32
+    assert np.allclose(full.vector, written.vector)
+
+
+def test_an_empty_body_is_kept(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", body="", terms="")])
+    assert store.get_chunks(shelf, ["a"])[0].body == ""
+    assert ids(store.vector_query(shelf, EAST, 5)) == ["a"]
+
+
+def test_chunks_come_in_the_order_they_were_asked_for(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk(x) for x in "abcd"])
+    found = store.get_chunks(shelf, ["d", "nobody", "a", "d", "c"])
+    assert [c.chunk_id for c in found] == ["d", "a", "d", "c"]
+    assert store.get_chunks(shelf, []) == []
+
+
+def test_an_upsert_replaces_the_whole_chunk(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(
+        shelf, [chunk("a", terms="old", properties={"p": "x", "q": 1, "l": ["x", "y"]})]
+    )
+    store.batch_upsert_chunks(
+        shelf,
+        [chunk("a", body="new body", terms="new", vector=unit(0, 1), properties={"p": 2, "l": []})],
+    )
+    (found,) = store.get_chunks(shelf, ["a"])
+    assert found.body == "new body"
+    assert found.properties == {"p": 2, "l": []}
+    assert store.keyword_query(shelf, "old", 5) == []
+    assert store.vector_query(shelf, unit(0, 1), 5)[0].score == pytest.approx(1)
+    for filter_ in ({"p": "x"}, {"q": 1}, {"l @": "x"}):
+        where = parse(filter_, None)
+        assert store.vector_query(shelf, EAST, 5, where) == []
+        assert store.keyword_query(shelf, "new", 5, where) == []
+    assert store.count(shelf) == 1
+
+
+def test_of_one_id_twice_in_a_batch_the_last_is_kept(store: Store, shelf: str) -> None:
+    outcome = store.batch_upsert_chunks(shelf, [chunk("a", body="1"), chunk("a", body="2")])
+    assert outcome.stored == ("a",)
+    assert store.get_chunks(shelf, ["a"])[0].body == "2"
+
+
+def test_a_bad_object_fails_alone_and_is_named(store: Store, shelf: str) -> None:
+    batch = [
+        chunk("good 1"),
+        chunk("nan", vector=np.array([np.nan, 1], np.float32)),
+        chunk("wide", vector=unit(1, 0, 0)),
+        chunk("null", properties={"p": None}),
+        chunk("mixed", properties={"p": ["x", 1]}),
+        chunk(""),
+        chunk("good 2"),
+    ]
+    outcome = store.batch_upsert_chunks(shelf, batch)
+    assert outcome.stored == ("good 1", "good 2")
+    assert set(outcome.failed) == {"nan", "wide", "null", "mixed", ""}
+    assert all(outcome.failed.values())
+    assert store.count(shelf) == 2
+    assert sorted(ids(store.vector_query(shelf, EAST, 9))) == ["good 1", "good 2"]
+
+
+def test_an_empty_batch_is_nothing_to_do(store: Store, shelf: str) -> None:
+    assert store.batch_upsert_chunks(shelf, []).stored == ()
+    assert store.batch_upsert_documents(shelf, []).stored == ()
+    store.delete_chunks(shelf, [])
+
+
+def test_a_batch_larger_than_the_server_takes_is_stored_whole(store: Store, shelf: str) -> None:
+    turns = np.linspace(0, np.pi, 6000)
+    batch = [chunk(f"{i:04}", vector=unit(np.cos(t), np.sin(t))) for i, t in enumerate(turns)]
+    assert len(store.batch_upsert_chunks(shelf, batch).stored) == 6000
+    assert store.count(shelf) == 6000
+    assert {len(half) for half in store.chunk_ids(shelf, "doc").values()} == {6000}
+    everywhere = parse({"document_id ~": "d*c"}, None)
+    for where in (None, everywhere):
+        for at in (0, 5999):
+            assert ids(store.vector_query(shelf, batch[at].vector, 1, where)) == [f"{at:04}"]
+
+
+def test_huge_texts_are_stored_and_an_overlong_property_is_named(store: Store, shelf: str) -> None:
+    outcome = store.batch_upsert_chunks(
+        shelf,
+        [
+            chunk("long body", body="긴 글 " * 400_000),
+            chunk("long property", properties={"p": "x" * 30_000}),
+            chunk("overlong property", properties={"p": "x" * 40_000}),
+        ],
+    )
+    assert outcome.stored == ("long body", "long property")
+    assert "'p'" in outcome.failed["overlong property"]
+    assert len(store.get_chunks(shelf, ["long body"])[0].body) == 1_600_000
+    for key, value in (("p", "x" * 30_000), ("p ~", "x*")):
+        where = parse({key: value}, None)
+        assert ids(store.vector_query(shelf, EAST, 5, where)) == ["long property"]
+        assert ids(store.keyword_query(shelf, "every", 5, where)) == ["long property"]
+
+
+def test_documents_come_back_and_are_replaced(store: Store, shelf: str) -> None:
+    one = DocumentRecord("문서 1", "제목", "a.pdf", {"n": 1, "l": ["x"]})
+    outcome = store.batch_upsert_documents(shelf, [one, DocumentRecord("", "", "")])
+    assert outcome.stored == ("문서 1",)
+    assert list(outcome.failed) == [""]
+    assert store.get_documents(shelf, ["nobody", "문서 1"]) == [one]
+    other = DocumentRecord("문서 1", "새 제목", "b.pdf")
+    store.batch_upsert_documents(shelf, [other])
+    assert store.get_documents(shelf, ["문서 1"]) == [other]
+
+
+def test_deleted_chunks_are_gone_from_every_half(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a"), chunk("b"), chunk("c")])
+    store.delete_chunks(shelf, iter(["a", "nobody", "a"]))
+    assert store.chunk_ids(shelf, "doc") == {"vector": {"b", "c"}, "keyword": {"b", "c"}}
+    assert ids(store.vector_query(shelf, EAST, 9)) == ["b", "c"]
+    assert ids(store.keyword_query(shelf, "every", 9)) == ["b", "c"]
+    assert store.count(shelf) == 2
+
+
+@pytest.mark.parametrize("document_id", ["문서", "2024-01-31", "a*b", "x" * 500])
+def test_a_deleted_document_takes_its_chunks_along_and_no_others(
+    store: Store, shelf: str, document_id: str
+) -> None:
+    store.batch_upsert_documents(shelf, [DocumentRecord(document_id, "", "")])
+    store.batch_upsert_chunks(
+        shelf,
+        [
+            chunk("a", document_id=document_id),
+            chunk("b", document_id=document_id + "!"),
+            chunk("c", properties={"document_id": document_id}),
+        ],
+    )
+    assert store.chunk_ids(shelf, document_id) == {"vector": {"a"}, "keyword": {"a"}}
+    for _ in range(2):
+        store.delete_document(shelf, document_id)
+        assert store.get_documents(shelf, [document_id]) == []
+        assert ids(store.vector_query(shelf, EAST, 9)) == ["b", "c"]
+        assert ids(store.keyword_query(shelf, "every", 9)) == ["b", "c"]
+
+
+def test_groups_are_counted_by_value_and_type(store: Store, shelf: str) -> None:
+    values: list[object] = ["나", "나", "가", 2, 2.0, 2.5, True, "2", "2024-03-01"]
+    values += ["2024-03-01T00:00:00Z", ["나", "다", "나"], []]
+    store.batch_upsert_chunks(
+        shelf, [*(chunk(f"c{i}", properties={"p": v}) for i, v in enumerate(values)), chunk("none")]
+    )
+    groups = store.aggregate_group_by(shelf, "p")
+    assert groups[0] == ("나", 3)
+    assert {(type(value), value): count for value, count in groups} == {
+        (str, "나"): 3,
+        (str, "가"): 1,
+        (str, "다"): 1,
+        (int, 2): 2,
+        (float, 2.5): 1,
+        (bool, True): 1,
+        (str, "2"): 1,
+        (str, "2024-03-01"): 1,
+        (str, "2024-03-01T00:00:00Z"): 1,
+    }
+    assert [count for _, count in groups] == sorted((c for _, c in groups), reverse=True)
+    assert store.aggregate_group_by(shelf, "p", parse({"p >": 0}, None)) == [(2, 2), (2.5, 1)]
+    assert store.aggregate_group_by(shelf, "lang") == [("", 13)]
+
+
+def test_groups_forget_what_was_replaced_or_deleted(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(shelf, [chunk(x, properties={"p": x}) for x in "abc"])
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"p": "b"})])
+    store.delete_chunks(shelf, ["c"])
+    assert store.aggregate_group_by(shelf, "p") == [("b", 2)]
+
+
+def write_many(settings: Settings, kind: str, collection: str, writer: str) -> None:
+    """Write 40 chunks in batches of four, in a process of its own."""
+    with closing(make_store(settings, kind)) as store:
+        for i in range(0, 40, 4):
+            batch = [chunk(f"{writer} {i + j:02}", document_id=writer) for j in range(4)]
+            assert len(store.batch_upsert_chunks(collection, batch).stored) == 4
+
+
+def test_two_processes_that_write_at_once_keep_every_row(
+    store: Store, place: tuple[Settings, str], shelf: str
+) -> None:
+    assert store.keyword_query(shelf, "every", 5) == []
+    spawn = multiprocessing.get_context("spawn")
+    writers = [
+        spawn.Process(target=write_many, args=(*place, shelf, name)) for name in ("one", "two")
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    for name in ("one", "two"):
+        expected = {f"{name} {i:02}" for i in range(40)}
+        assert store.chunk_ids(shelf, name) == {"vector": expected, "keyword": expected}
+    assert len(store.vector_query(shelf, EAST, 100)) == 80
+    assert len(store.keyword_query(shelf, "every", 100)) == 80
+
+
+def test_a_collection_that_another_process_made_anew_is_found(
+    store: Store, place: tuple[Settings, str], shelf: str
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("old")])
+    assert ids(store.vector_query(shelf, EAST, 5)) == ids(store.keyword_query(shelf, "every", 5))
+    with closing(make_store(*place)) as other:
+        other.drop_collection(shelf)
+        with pytest.raises(CollectionNotFound):
+            store.keyword_query(shelf, "every", 5)
+        other.ensure_schema(CollectionSchema(shelf, 3))
+    north = unit(0, 0, 1)
+    assert store.vector_query(shelf, north, 5) == []
+    assert store.batch_upsert_chunks(shelf, [chunk("new", vector=north)]).stored == ("new",)
+    assert ids(store.vector_query(shelf, north, 5)) == ["new"]
+    assert ids(store.keyword_query(shelf, "every", 5)) == ["new"]

@@ -1,0 +1,264 @@
+"""Documents and searches through the desk of a running stack."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from desk import Desk, assert_problem
+from openapi_spec_validator import validate
+from stack import Stack
+
+
+@pytest.fixture(scope="module")
+def desk(stack: Stack) -> Iterator[Desk]:
+    desk = Desk(stack)
+    yield desk
+    desk.http.close()
+
+
+LEAVE = "Parental leave lasts fourteen months. The request is made eight weeks before it begins."
+GRANT = "출산장려금은 첫째 자녀에게 이백만 원을 지급한다. 신청은 출생일부터 육십 일 이내에 한다."
+
+
+def test_a_document_goes_in_and_a_search_finds_it(desk: Desk) -> None:
+    answer = desk.send(text=LEAVE, name="leave.txt", title="Leave", properties={"year": 2026})
+    assert answer.status_code == 202
+    submitted = answer.json()
+    assert submitted["outcome"] == "accepted"
+    document = desk.settled(submitted["document_id"])
+    assert [s["step"] for s in document["steps"]] == [
+        *("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
+    ]
+    assert all(s["state"] == "done" and s["attempts"] == 1 for s in document["steps"])
+    assert all(s["seconds"] is not None for s in document["steps"])
+    assert document["steps"][2]["counts"]["chunks"] == 1
+    task = desk.http.get(submitted["task_url"]).json()
+    assert (task["state"], task["steps_done"]) == ("done", 6)
+    found = desk.search("how long is parental leave?").json()
+    hit = found["hits"][0]
+    assert hit["text"] == LEAVE
+    assert hit["document_id"] == submitted["document_id"]
+    assert hit["title"] == "Leave"
+    assert hit["properties"] == {"year": 2026}
+    assert hit["legs"]["vector"]["rank"] >= 1
+    assert hit["legs"]["keyword"]["rank"] >= 1
+    text = desk.http.get(f"/v1/documents/{hit['document_id']}/text", params=hit["span"]).json()
+    assert text["text"] == hit["text"]
+
+
+def test_both_spellings_of_a_korean_compound_find_the_passage(desk: Desk) -> None:
+    desk.live(text=GRANT, name="grant.txt")
+    for query in ("출산장려금", "출산 장려금"):
+        hits = desk.search(query, alpha=0).json()["hits"]
+        assert hits[0]["text"] == GRANT
+        assert hits[0]["lang"] == "ko"
+
+
+def test_filters_narrow_both_legs(desk: Desk) -> None:
+    for kind in ("policy", "faq"):
+        desk.live(text=f"Overtime is paid double ({kind}).", name=kind, properties={"kind": kind})
+    for alpha in (0, 1, 0.5):
+        found = desk.search("overtime pay", alpha=alpha, having_all={"kind": "faq"}).json()
+        assert [h["properties"]["kind"] for h in found["hits"]] == ["faq"]
+    assert desk.search("overtime", having_all={"kind": "none"}).json()["hits"] == []
+
+
+def test_a_new_version_replaces_the_old_one(desk: Desk) -> None:
+    first = desk.live(text="The canteen opens at eight.", name="canteen")
+    second = desk.live(text="The canteen opens at nine.", name="canteen")
+    assert first == second
+    assert desk.http.get(f"/v1/documents/{second}").json()["version"] == 2
+    texts = [h["text"] for h in desk.search("when does the canteen open").json()["hits"]]
+    assert "The canteen opens at nine." in texts
+    assert "The canteen opens at eight." not in texts
+
+
+def test_the_same_content_again_does_nothing_and_says_so(desk: Desk) -> None:
+    desk.live(text="The car park has forty places.", name="parking")
+    again = desk.send(text="The car park has forty places.", name="parking")
+    assert again.status_code == 200
+    assert again.json()["outcome"] == "unchanged"
+
+
+def test_the_same_content_under_another_name_is_refused_unless_wanted(desk: Desk) -> None:
+    desk.live(text="Keys are kept at the desk.", name="keys")
+    problem = assert_problem(
+        desk.send(text="Keys are kept at the desk.", name="keys-2"), 409, "duplicate-content"
+    )
+    assert "allow_duplicate" in problem["advice"]
+    body = {"text": "Keys are kept at the desk.", "name": "keys-2", "allow_duplicate": True}
+    assert desk.send(**body).status_code == 202
+
+
+def test_a_deleted_document_is_hidden_at_once_and_leaves_a_receipt(desk: Desk) -> None:
+    document_id = desk.live(text="The old lift is out of order.", name="lift")
+    answer = desk.http.delete(f"/v1/documents/{document_id}")
+    assert answer.status_code == 202
+    texts = [h["text"] for h in desk.search("lift out of order").json()["hits"]]
+    assert "The old lift is out of order." not in texts
+    until = time.monotonic() + 60
+    while (found := desk.http.get(f"/v1/documents/{document_id}").json())["receipt"] is None:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert found["state"] == "deleted"
+    assert found["receipt"]["before"]["vector"] == 1
+    assert set(found["receipt"]["after"].values()) == {0}
+    assert desk.http.get(answer.json()["task_url"]).json()["state"] == "done"
+    assert_problem(desk.http.get(f"/v1/documents/{document_id}/text"), 404, "document-not-found")
+
+
+def test_a_deleted_collection_is_gone_and_its_name_is_free(stack: Stack) -> None:
+    desk = Desk(stack)
+    desk.live(text="Nothing stays.", name="one")
+    assert desk.http.delete(f"/v1/collections/{desk.collection}").status_code == 202
+    assert_problem(desk.search("nothing"), 404, "collection-not-found")
+    until = time.monotonic() + 60
+    while desk.http.post("/v1/collections", json={"name": desk.collection}).status_code != 201:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert desk.search("nothing stays").json()["hits"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "slug"),
+    [
+        ({"text": ""}, 422, "empty-file"),
+        ({}, 400, "invalid-request"),
+        ({"text": 5}, 400, "invalid-request"),
+        ({"text": "x", "colour": "red"}, 400, "invalid-request"),
+        ({"text": "x", "properties": {"a": {"b": 1}}}, 400, "invalid-request"),
+        ({"text": "x", "properties": {"section": "a"}}, 400, "invalid-request"),
+        ({"text": "x", "properties": {"n": 1e400}}, 400, "invalid-request"),
+        ({"text": "x", "name": "\x00"}, 400, "invalid-request"),
+    ],
+)
+def test_a_bad_submission_is_a_problem_that_names_it(
+    desk: Desk, body: dict[str, object], status: int, slug: str
+) -> None:
+    import json
+
+    answer = desk.http.post(
+        f"/v1/collections/{desk.collection}/documents",
+        content=json.dumps(body),
+        headers={"content-type": "application/json"},
+    )
+    assert_problem(answer, status, slug)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "slug"),
+    [
+        ({"query": ""}, 400, "empty-query"),
+        ({"query": "   ?!"}, 400, "empty-query"),
+        ({"query": "word " * 10_000}, 400, "query-too-long"),
+        ({"query": "x", "top": 0}, 400, "invalid-request"),
+        ({"query": "x", "top": 100_000}, 400, "invalid-request"),
+        ({"query": "x", "alpha": 2}, 400, "invalid-request"),
+        ({"query": "x", "fusion": "best"}, 400, "invalid-request"),
+        ({"query": "x", "having_all": {}}, 400, "invalid-filter"),
+        ({"query": "x", "having_all": {"a =>": 1}}, 400, "invalid-filter"),
+        ({"query": "x", "having_all": {"a in": []}}, 400, "invalid-filter"),
+        ({"query": "x", "having_any": {"a >": "text"}}, 400, "invalid-filter"),
+        ({"query": "x", "collection": "nowhere"}, 404, "collection-not-found"),
+        ({"query": "x", "limit": 5}, 400, "invalid-request"),
+    ],
+)
+def test_a_bad_search_is_a_problem_that_names_it(
+    desk: Desk, more: dict[str, object], status: int, slug: str
+) -> None:
+    request = {"collection": desk.collection} | more
+    assert_problem(desk.http.post("/v1/search", json=request), status, slug)
+
+
+def test_unknown_things_are_not_found(desk: Desk) -> None:
+    for path, slug in [
+        ("/v1/documents/nothing", "document-not-found"),
+        ("/v1/tasks/nothing", "task-not-found"),
+        (f"/v1/tasks/ingest-{'0' * 32}-1", "task-not-found"),
+        ("/v1/collections/nowhere/documents", "collection-not-found"),
+        ("/v1/nothing", "invalid-request"),
+    ]:
+        assert_problem(desk.http.get(path), 404, slug)
+    assert_problem(desk.http.put("/v1/search"), 405, "invalid-request")
+    assert_problem(desk.http.post("/v1/collections", json={"name": "a b"}), 400, "invalid-request")
+    assert_problem(
+        desk.http.post(f"/v1/collections/{desk.collection}/documents", content=b"x"),
+        400,
+        "invalid-request",
+    )
+
+
+def test_a_file_that_is_too_large_is_refused_with_the_limit(desk: Desk) -> None:
+    answer = desk.upload("huge.txt", b"x" * 200_000_000)
+    problem = assert_problem(answer, 413, "file-too-large")
+    assert "100 MB" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("filename", "content", "slug"),
+    [
+        ("broken.pdf", b"%PDF-1.7 nothing follows", "broken-file"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(64), "unsupported-type"),
+        ("blank.txt", b" \n\n ", "no-text"),
+        ("fake.docx", b"PK\x03\x04 not a zip", "broken-file"),
+    ],
+)
+def test_a_bad_file_ends_as_failed_with_its_reason_and_others_go_on(
+    desk: Desk, filename: str, content: bytes, slug: str
+) -> None:
+    answer = desk.upload(filename, content, name=f"bad/{filename}")
+    assert answer.status_code == 202, answer.text
+    found = desk.settled(answer.json()["document_id"])
+    assert found["state"] == "failed"
+    assert found["error"]["type"] == slug
+    assert found["error"]["advice"]
+    assert found["error"]["step"] == "extract"
+    desk.live(text=f"After {filename} came this.", name=f"after {filename}")
+
+
+def test_a_failed_document_can_be_sent_again(desk: Desk) -> None:
+    bad = desk.upload("again.pdf", b"%PDF-1.7 broken").json()["document_id"]
+    assert desk.settled(bad)["state"] == "failed"
+    good = desk.upload("again.pdf", b"Now it is plain text.")
+    assert good.json()["document_id"] == bad
+    assert desk.settled(bad)["state"] == "live"
+
+
+def test_text_in_another_encoding_is_read(desk: Desk) -> None:
+    document_id = desk.upload("cp949.txt", GRANT.encode("cp949"), allow_duplicate="true").json()[
+        "document_id"
+    ]
+    assert desk.settled(document_id)["state"] == "live"
+    text = desk.http.get(f"/v1/documents/{document_id}/text").json()["text"]
+    assert text.strip() == GRANT
+
+
+def test_pages_of_other_origins_are_refused(desk: Desk) -> None:
+    answer = desk.http.post("/v1/search", headers={"Origin": "http://elsewhere.example"}, json={})
+    assert_problem(answer, 403, "invalid-request")
+    answer = desk.http.get("/healthz", headers={"Host": "rebound.example"})
+    assert_problem(answer, 403, "invalid-request")
+
+
+def test_readiness_names_every_queue(desk: Desk) -> None:
+    parts = desk.http.get("/readyz").json()["parts"]
+    assert {name for name in parts if name.startswith("queue ")} == {
+        *("queue ingest", "queue embed", "queue upsert", "queue search", "queue maintenance")
+    }
+    assert all(part["ready"] for part in parts.values())
+
+
+def test_the_openapi_document_is_valid_and_has_every_route(desk: Desk) -> None:
+    document = desk.http.get("/openapi.json").json()
+    validate(document)
+    assert {(method, path) for path, item in document["paths"].items() for method in item} >= {
+        ("post", "/v1/collections"),
+        ("get", "/v1/collections"),
+        ("post", "/v1/collections/{name}/documents"),
+        ("get", "/v1/documents/{document_id}"),
+        ("delete", "/v1/documents/{document_id}"),
+        ("get", "/v1/tasks/{task_id}"),
+        ("post", "/v1/search"),
+        ("get", "/healthz"),
+        ("get", "/readyz"),
+    }

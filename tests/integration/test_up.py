@@ -1,0 +1,128 @@
+"""`callslip up`: the whole of Callslip, started, broken and stopped."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+from processes import is_gone, waits_until
+from stack import MakeStack, Stack
+
+from workers import runfile
+from workers.up import running_url
+
+ROLES = ("ingest", "search", "maintenance", "api")
+
+
+def desk(stack: Stack) -> httpx.Client:
+    return httpx.Client(base_url=stack.url, timeout=30, trust_env=False)
+
+
+def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
+    with desk(stack) as client:
+        assert client.get("/readyz").status_code == 200
+    assert running_url(stack.settings) == stack.url
+    assert set(stack.running.parts) == {
+        *("valkey", "chroma", "ingest", "search", "maintenance", "api")
+    }
+    for name in stack.running.parts:
+        assert (stack.data_dir / "logs" / f"{name}.log").exists()
+
+
+def test_the_ingest_worker_is_nicer_than_the_search_worker(stack: Stack) -> None:
+    niceness = {role: os.getpriority(os.PRIO_PROCESS, stack.pids(role)[0]) for role in ROLES}
+    assert niceness["ingest"] > niceness["search"]
+    assert {os.getsid(stack.pids(role)[0]) for role in ROLES} == {os.getsid(stack.process.pid)}
+
+
+def test_a_second_start_in_the_same_folder_says_who_runs_there(stack: Stack) -> None:
+    second = Stack(stack.data_dir, {})
+    second.output = stack.data_dir / "second.out"
+    second.launch()
+    assert second.process.wait() == 1
+    assert second.says(f"process {stack.process.pid} at {stack.url}")
+    assert stack.process.poll() is None
+
+
+def test_a_killed_worker_is_started_again(stack: Stack) -> None:
+    before = stack.running.parts["maintenance"].pid
+    stack.kill("maintenance")
+    stack.wait_until_back("maintenance")
+    assert stack.running.parts["maintenance"].pid != before
+    assert stack.says("maintenance  ended by signal 9")
+
+
+def test_stopped_it_leaves_no_process_and_started_again_it_remembers(make_stack: MakeStack) -> None:
+    stack = make_stack({}).start()
+    with desk(stack) as client:
+        assert client.post("/v1/collections", json={"name": "remembered"}).is_success
+    family = stack.family()
+    stack.process.send_signal(signal.SIGINT)
+    assert stack.process.wait() == 0
+    assert all(map(is_gone, family))
+    assert runfile.read(stack.data_dir) is None
+    assert "killed" not in stack.output.read_text()
+
+    stack.start()
+    with desk(stack) as client:
+        names = [found["name"] for found in client.get("/v1/collections").json()["collections"]]
+    assert "remembered" in names
+
+
+def test_killed_it_leaves_no_process_and_can_be_started_again(make_stack: MakeStack) -> None:
+    stack = make_stack({}).start()
+    family = stack.family()
+    stack.process.kill()
+    stack.process.wait()
+    assert waits_until(lambda: all(map(is_gone, family)))
+    stack.start()
+
+
+def test_a_taken_port_is_named_with_the_setting(make_stack: MakeStack) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        stack = make_stack({"CALLSLIP_API__PORT": str(port)})
+        stack.launch()
+        assert stack.process.wait() == 1
+    assert stack.says(f"port {port} of 127.0.0.1")
+    assert stack.says("CALLSLIP_API__PORT")
+    assert not stack.says("Traceback")
+
+
+def test_a_part_that_cannot_start_is_named_and_nothing_is_left(make_stack: MakeStack) -> None:
+    stack = make_stack({})
+    manifest = stack.data_dir / "valkey" / "appendonlydir" / "appendonly.aof.manifest"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("this is no manifest\n")
+    stack.launch()
+    family = stack.family()
+    while stack.process.poll() is None:
+        family += stack.family()
+    assert stack.process.wait() == 1
+    assert stack.says("valkey ended with exit code 1")
+    assert stack.says(str(stack.data_dir / "logs" / "valkey.log"))
+    assert not stack.says("Traceback")
+    assert all(map(is_gone, family))
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, make_stack: MakeStack) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    stack = make_stack({"CALLSLIP_DATA_DIR": str(file)})
+    stack.launch()
+    assert stack.process.wait() == 1
+    assert stack.says(f"Nothing can be written in {file}")
+    assert stack.says("CALLSLIP_DATA_DIR")
+
+
+def test_servers_that_are_named_in_the_settings_are_not_started(
+    make_stack: MakeStack, stack: Stack
+) -> None:
+    borrowing = make_stack(
+        {
+            "CALLSLIP_BROKER__URL": stack.broker_url[:-1] + "1",
+            "CALLSLIP_CHROMA__URL": stack.chroma_url,
+        }
+    ).start()
+    assert {"valkey", "chroma"}.isdisjoint(borrowing.running.parts)

@@ -1,0 +1,43 @@
+"""A ledger of its own for each test, on SQLite and, where one is named, on PostgreSQL."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from stores.ledger import Ledger
+
+POSTGRESQL = "CALLSLIP_TEST_POSTGRESQL_URL"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database of each kind in turn."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'ledger.db'}"
+        return
+    if POSTGRESQL not in os.environ:
+        pytest.skip(f"{POSTGRESQL} names no PostgreSQL")
+    server = make_url(os.environ[POSTGRESQL])
+    name = f"test_{uuid.uuid4().hex}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    inside = server.update_query_dict({"options": f"-csearch_path={name}"})
+    yield inside.render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+    engine.dispose()
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    """A ledger with one collection, `shelf`."""
+    made = Ledger(ledger_url)
+    made.create()
+    made.collections.create("shelf", store="memory", embedder="tiny", dimension=4, analyzer="1")
+    yield made
+    made.close()

@@ -1,0 +1,85 @@
+"""The command line: every command teaches, and errors say what to do."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from callslip.errors import PermanentError
+from cli.ingesting import find_files
+from cli.main import condition, main
+
+HOW_DO_I = Path(__file__).parents[2] / "docs" / "how-do-i.md"
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_command_shows_an_example(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"])
+    assert shown.exit_code == 0
+    assert f"callslip {name}" in shown.output
+
+
+@pytest.mark.parametrize("name", ["ingest", "status", "search", "doctor", "config", "eval"])
+def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
+    assert "--json" in CliRunner().invoke(main, [name, "--help"]).output
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    told = README.read_text() + HOW_DO_I.read_text()
+    named = {line.split()[1] for line in told.splitlines() if line.startswith("callslip ")}
+    assert named <= set(main.commands)
+
+
+def test_a_desk_that_is_down_is_an_error_with_advice() -> None:
+    shown = CliRunner().invoke(main, ["search", "x", "--url", "http://127.0.0.1:9"])
+    assert shown.exit_code == 1
+    assert "no answer from http://127.0.0.1:9" in shown.output
+    assert "callslip up" in shown.output
+
+
+def test_config_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSLIP_SEARCH__ALPHA", "0.5")
+    shown = CliRunner().invoke(main, ["config", "--json"])
+    lines = {line["key"]: line for line in json.loads(shown.stdout)}
+    assert lines["search.alpha"]["value"] == "0.5"
+    assert lines["search.alpha"]["origin"] == "CALLSLIP_SEARCH__ALPHA"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("doc_type=policy", ("doc_type", "policy")),
+        ("year=2024", ("year", 2024)),
+        ("year >=2024", ("year >", 2024)),
+        ("year >==2024", ("year >=", 2024)),
+        ("year !==2024", ("year !=", 2024)),
+        ("tags @=leave", ("tags @", "leave")),
+        ("open=true", ("open", True)),
+        ("url=http://x/?a=b", ("url", "http://x/?a=b")),
+        ('kind in=["a", "b"]', ("kind in", ["a", "b"])),
+    ],
+)
+def test_a_condition_is_key_operator_and_value(given: str, expected: tuple[str, object]) -> None:
+    assert condition(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", "x", "=1"])
+def test_a_condition_without_a_key_or_a_value_is_refused(given: str) -> None:
+    with pytest.raises(click.BadParameter):
+        condition(given)
+
+
+def test_files_are_found_by_path_folder_and_glob_each_once(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a/one.md", "a/two.txt", "a/.hidden", "three.md"):
+        (tmp_path / name).write_text(name)
+    given = [str(tmp_path / "a"), str(tmp_path / "*.md"), str(tmp_path / "a" / "one.md")]
+    assert [s.name for s in find_files(given)] == ["one.md", "two.txt", "three.md"]
+
+
+def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError, match="names no file"):
+        find_files([str(tmp_path / "nothing")])

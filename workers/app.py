@@ -1,0 +1,89 @@
+"""The Celery app. The reasons for each setting are in docs/architecture.md."""
+
+import logging
+from typing import Any, Literal
+
+from celery import Celery
+from kombu.entity import Queue
+
+from config import get_settings
+from tasks import ingest, maintenance, search
+from tasks.process import broker_url
+from tasks.queues import ALL, INGEST, MAINTENANCE
+
+Role = Literal["api", "ingest", "search", "maintenance"]
+
+VISIBILITY_SECONDS = 7200
+"""The same everywhere: the shortest on a broker wins. Lost work comes back by the sweep."""
+
+TASK_MODULES = (ingest, maintenance, search)
+"""Imported so that their tasks are known to every app made here."""
+
+
+def make_app(role: Role) -> Celery:
+    """The app of one kind of process; it becomes the current one."""
+    settings = get_settings()
+    app = Celery("callslip", broker=broker_url())
+    app.conf.update(_COMMON)
+    app.conf.update(_BY_ROLE[role])
+    app.conf.broker_transport_options = {**_TRANSPORT, **_TRANSPORT_BY_ROLE.get(role, {})}
+    app.conf.beat_schedule = {
+        "sweep": {
+            "task": maintenance.sweep.name,
+            "schedule": settings.ingest.sweep_seconds,
+            "options": {"queue": MAINTENANCE, "expires": settings.ingest.sweep_seconds},
+        },
+        "trim": {
+            "task": maintenance.trim.name,
+            "schedule": 3600.0,
+            "options": {"queue": MAINTENANCE, "expires": 3600.0},
+        },
+    }
+    app.set_default()
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    return app
+
+
+_COMMON: dict[str, Any] = {
+    "task_queues": [Queue(name) for name in ALL],  # type: ignore[no-untyped-call]
+    "task_default_queue": INGEST,
+    "task_create_missing_queues": False,
+    "task_serializer": "json",
+    "accept_content": ["json"],
+    "task_ignore_result": True,
+    "worker_prefetch_multiplier": 1,
+    "worker_enable_remote_control": False,
+    "worker_send_task_events": False,
+    "worker_hijack_root_logger": True,
+    "worker_log_format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+    "worker_task_log_format": "%(asctime)s %(levelname)s %(name)s %(task_id)s %(message)s",
+    "broker_connection_retry_on_startup": True,
+    "worker_cancel_long_running_tasks_on_connection_loss": True,
+    "visibility_timeout": VISIBILITY_SECONDS,
+    "redis_socket_connect_timeout": 2,
+    "redis_socket_keepalive": True,
+}
+
+_TRANSPORT: dict[str, Any] = {
+    "visibility_timeout": VISIBILITY_SECONDS,
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 1,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 30,
+    "socket_keepalive": True,
+    "health_check_interval": 25,
+}
+
+_TRANSPORT_BY_ROLE: dict[Role, dict[str, Any]] = {"search": {"ack_emulation": False}}
+
+_BY_ROLE: dict[Role, dict[str, Any]] = {
+    "api": {"task_publish_retry": False, "broker_pool_limit": 8},
+    "ingest": {
+        "task_acks_late": True,
+        "task_retry_on_worker_lost": True,
+        "worker_max_memory_per_child": 3_000_000,
+        "worker_proc_alive_timeout": 60,
+    },
+    "search": {},
+    "maintenance": {"beat_scheduler": "celery.beat:Scheduler"},
+}

@@ -1,0 +1,121 @@
+"""Which parts `callslip up` runs, in which order and with which settings."""
+
+import functools
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+import redis
+
+from config.keys import KEYS
+from config.load import environment
+from config.settings import ApiSettings, Settings
+from tasks.queues import BY_ROLE
+from workers import services
+from workers.app import Role
+from workers.child import Part
+from workers.commands import argv
+from workers.presence import PREFIX
+
+GUARD, MODEL = "guard", "model"
+
+WORKERS: tuple[Role, ...] = ("ingest", "search", "maintenance")
+
+ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
+
+
+def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
+    """The settings with an address for everything that `up` starts itself, and the parts."""
+    broker, chroma, desk = services.free_ports(3)
+    host = services.LOOPBACK
+    placed: dict[str, object] = {
+        "data_dir": data_dir,
+        "api": settings.api.model_copy(update={"port": settings.api.port or desk}),
+    }
+    servers = []
+    if settings.broker.url is None:
+        servers.append(services.valkey(data_dir, broker, after=(GUARD,)))
+        url = f"redis://{host}:{broker}/0"
+        placed["broker"] = settings.broker.model_copy(update={"url": url})
+    if settings.chroma.url is None:
+        servers.append(services.chroma(data_dir, chroma, after=(GUARD,)))
+        url = f"http://{host}:{chroma}"
+        placed["chroma"] = settings.chroma.model_copy(update={"url": url})
+    settings = settings.model_copy(update=placed)
+    return settings, [
+        _guard(data_dir),
+        _model(settings),
+        *servers,
+        *_programs(settings, after=(GUARD, MODEL, *(server.name for server in servers))),
+    ]
+
+
+def _guard(data_dir: Path) -> Part:
+    command = (sys.executable, "-m", "workers.guard", str(data_dir), str(os.getpid()))
+    return Part(GUARD, command, os.environ, stop_seconds=1.0)
+
+
+def _model(settings: Settings) -> Part:
+    """What is built once from the model's weights; in a process that gives its memory back."""
+    program = "import sys, pathlib, models.prepare as m; m.prepare(pathlib.Path(sys.argv[1]))"
+    command = (sys.executable, "-c", program, str(settings.models_dir))
+    return Part(MODEL, command, os.environ, after=(GUARD,), once=True, start_seconds=600.0)
+
+
+def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
+    """Our own processes; they see these settings exactly, wherever each value came from."""
+    values = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
+    env = {**os.environ, **services.NO_TELEMETRY, **environment(values)}
+    nice = ("nice", "-n", str(settings.ingest.niceness))
+    broker = redis.Redis.from_url(
+        str(settings.broker.url),
+        socket_connect_timeout=services.PROBE_SECONDS,
+        socket_timeout=services.PROBE_SECONDS,
+    )
+    return [
+        *(
+            Part(
+                role,
+                (*(nice if role == "ingest" else ()), *argv(role, settings)),
+                env,
+                functools.partial(_reads_its_queues, broker, BY_ROLE[role]),
+                after=after,
+            )
+            for role in WORKERS
+        ),
+        Part(
+            "api",
+            argv("api", settings),
+            env,
+            ready=lambda pid: _lacks(settings.api) == "",
+            lacks=lambda: _lacks(settings.api),
+            after=after,
+        ),
+    ]
+
+
+def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> bool:
+    me = f"{socket.gethostname()}:{pid}"
+    try:
+        return broker.exists(*(f"{PREFIX}:{queue}:{me}" for queue in queues)) == len(queues)
+    except redis.RedisError:
+        return False
+
+
+def _lacks(api: ApiSettings) -> str:
+    """What the desk's /readyz says is missing; nothing when all is there."""
+    host = services.LOOPBACK if api.host in ANY_ADDRESS else api.host
+    answer = services.get(api.port, "/readyz", host)
+    if answer is None:
+        return "no answer from /readyz"
+    status, body = answer
+    if status == HTTPStatus.OK:
+        return ""
+    if status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return f"/readyz answers {status}"
+    parts = json.loads(body)["parts"]
+    return "; ".join(f"{name}: {part['reason']}" for name, part in parts.items() if part["reason"])

@@ -1,0 +1,78 @@
+"""Each worker says which queues it reads, so that a queue without a reader is noticed.
+
+A consumer writes a key per queue that expires unless it is written again; the timer that writes it
+is the consumer's own, so a worker that lost its broker or hangs falls silent.
+"""
+
+import logging
+import os
+import socket
+from typing import Any
+
+import redis
+from celery import Celery, bootsteps
+
+from callslip.errors import BrokerDown
+from tasks.process import broker
+from tasks.queues import ALL
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 2.0
+EXPIRES_SECONDS = 10
+PREFIX = "consumer"
+
+
+class Presence(bootsteps.StartStopStep):
+    """A step of the consumer, after it began to read its queues."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, parent: Any, **kwargs: Any) -> None:
+        super().__init__(parent, **kwargs)
+        self._timer: Any = None
+        self._keys: list[str] = []
+
+    def start(self, parent: Any) -> None:
+        """Begin to write, and do so at once."""
+        me = f"{socket.gethostname()}:{os.getpid()}"
+        self._keys = [f"{PREFIX}:{q.name}:{me}" for q in parent.task_consumer.queues]
+        self._write()
+        self._timer = parent.timer.call_repeatedly(EVERY_SECONDS, self._write)
+
+    def stop(self, parent: Any) -> None:
+        """Fall silent at once."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            if self._keys:
+                broker().delete(*self._keys)
+        except redis.RedisError:
+            log.debug("the broker went first")
+
+    def _write(self) -> None:
+        try:
+            pipeline = broker().pipeline(transaction=False)
+            for key in self._keys:
+                pipeline.set(key, 1, ex=EXPIRES_SECONDS)
+            pipeline.execute()
+        except redis.RedisError as error:
+            log.warning("cannot announce: %s", type(error).__name__)
+
+
+def announce(app: Celery) -> None:
+    """Let the workers of this app say which queues they read."""
+    app.steps["consumer"].add(Presence)
+
+
+def consumers() -> dict[str, int]:
+    """How many workers read each queue now; BrokerDown where the broker does not answer."""
+    try:
+        counts = dict.fromkeys(ALL, 0)
+        for key in broker().scan_iter(match=f"{PREFIX}:*", count=1000):
+            queue = key.decode().split(":")[1]
+            counts[queue] = counts.get(queue, 0) + 1
+    except redis.RedisError as error:
+        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
+    return counts

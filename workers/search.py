@@ -1,0 +1,20 @@
+"""The search worker's app, as Celery's command line finds it; warm before it reads its queue."""
+
+from typing import Any
+
+from celery.signals import worker_init
+
+from tasks.process import engine
+from workers.app import make_app
+from workers.presence import announce
+
+app = make_app("search")
+announce(app)
+
+
+@worker_init.connect
+def _warm_up(**_: Any) -> None:
+    """Load the model and both analyzers now, so that the first search is as fast as the others."""
+    ready = engine()
+    ready.embedder.query("warm")
+    ready.analyzer.analyze("warm 준비")

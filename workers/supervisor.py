@@ -1,0 +1,188 @@
+"""Runs a few programs as one: starts them in order, restarts what dies, stops all of them."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Self
+
+import click
+
+from callslip.errors import StartError
+from workers.child import LOOP_DEATHS, SETTLED, Child, Part
+
+TICK = 0.1
+"""Seconds between two looks at the parts."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+SECOND_PRESS = 1.0
+"""Seconds after the first Ctrl-C from which another one means "at once"."""
+
+LOG_CHECK = 60.0
+"""Seconds between two looks at the length of the logs."""
+
+Pids = Mapping[str, int]
+
+
+class Supervisor:
+    """Keeps parts running between `start` and the end of its `with` block.
+
+    Each part leads a process group of its own, so that nothing it started survives it, and all stay
+    in one session, because the kernel weighs niceness inside a session only. Call everything but
+    `request_stop` from one thread. `changed` is told the process ids whenever one changes.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        logs: Path,
+        echo: Callable[[str], None],
+        changed: Callable[[Pids], None] = lambda pids: None,
+    ) -> None:
+        self._width = max(len(part.name) for part in parts)
+        self._children = {part.name: Child(part, logs / f"{part.name}.log") for part in parts}
+        self._echo = echo
+        self._changed = changed
+        self.stop_requested = False
+        self._hurry = False
+        self._logs_checked = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def request_stop(self, *, hurry: bool = False) -> None:
+        """Ask `start` or `watch` to return; with `hurry`, kill rather than wait for clean ends.
+
+        Safe in a signal handler.
+        """
+        self.stop_requested = True
+        self._hurry = self._hurry or hurry
+
+    def start(self) -> bool:
+        """Return True once every part is ready, False when a stop was requested.
+
+        Raises StartError, with the end of its log, when a part dies or takes too long.
+        """
+        while not self.stop_requested:
+            if dead := self._look():
+                raise _failure(dead[0])
+            if all(child.ready for child in self._children.values()):
+                return True
+            time.sleep(TICK)
+        return False
+
+    def watch(self) -> None:
+        """Start what dies again, until a stop is requested."""
+        while not self.stop_requested:
+            for child in self._look():
+                self._warn(child, child.schedule())
+            self._bound_logs()
+            time.sleep(TICK)
+
+    def _look(self) -> list[Child]:
+        """Start what is due, note what became ready, and return what has died."""
+        dead = []
+        for child in self._children.values():
+            if child.process is None:
+                if self._may_start(child):
+                    if not child.spawn():
+                        dead.append(child)
+                    self._report_pids()
+            elif child.has_ended():
+                self._report_pids()
+                if child.ready:
+                    self._say(child, f"done after {child.age():.1f} s")
+                else:
+                    dead.append(child)
+            elif not child.ready:
+                if child.becomes_ready():
+                    self._say(child, f"ready after {child.age():.1f} s")
+                elif child.age() > child.part.start_seconds:
+                    child.give_up()
+        return dead
+
+    def _may_start(self, child: Child) -> bool:
+        needs = (self._children[name].ready for name in child.part.after)
+        return not child.ready and child.due() and all(needs)
+
+    def _stop(self) -> None:
+        """SIGTERM to each part once what needs it is gone, SIGKILL to the group that lingers."""
+        asked: dict[str, float] = {}
+        while running := [c for c in self._children.values() if not c.has_ended()]:
+            needed = {name for child in running for name in child.part.after}
+            for child in running:
+                name = child.part.name
+                if self._hurry:
+                    child.kill()
+                elif name not in asked:
+                    if name not in needed:
+                        child.terminate()
+                        asked[name] = time.monotonic()
+                elif time.monotonic() - asked[name] > child.part.stop_seconds:
+                    self._say(child, "does not stop, killed", fg="yellow")
+                    child.kill()
+                    asked[name] = float("inf")
+            time.sleep(TICK / 2)
+        self._report_pids()
+
+    def _bound_logs(self) -> None:
+        if time.monotonic() - self._logs_checked > LOG_CHECK:
+            self._logs_checked = time.monotonic()
+            for child in self._children.values():
+                child.bound_log()
+
+    def _report_pids(self) -> None:
+        children = self._children.items()
+        self._changed({name: child.process.pid for name, child in children if child.process})
+
+    def _warn(self, child: Child, wait: float) -> None:
+        text = f"{child.end}; starting it again in {wait:.1f} s"
+        if child.is_looping():
+            text += f". {LOOP_DEATHS} deaths within {SETTLED:.0f} s: read {child.log}"
+        self._say(child, text, fg="yellow")
+
+    def _say(self, child: Child, text: str, fg: str | None = None) -> None:
+        self._echo(click.style(f"  {child.part.name:{self._width}}  {text}", fg=fg))
+
+
+@contextmanager
+def stop_on_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Inside, Ctrl-C, SIGTERM and SIGHUP stop the supervisor; a second Ctrl-C kills at once.
+
+    One that comes sooner than SECOND_PRESS is an echo: some senders signal a process and its group.
+    """
+    first = None
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal first
+        now = time.monotonic()
+        again = number == signal.SIGINT and first is not None and now - first > SECOND_PRESS
+        first = first or now
+        supervisor.request_stop(hurry=again)
+
+    before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _failure(child: Child) -> StartError:
+    name, tail = child.part.name, child.tail()
+    wrote = f"The end of its log:\n\n{tail}\n" if tail else "It wrote no log."
+    return StartError(
+        f"{name} {child.end} before all was ready. {wrote}",
+        hint=f"Read {child.log}, correct what it complains about, and start again.",
+    )

@@ -1,0 +1,126 @@
+"""`callslip up`: everything on one machine, from one process, until Ctrl-C."""
+
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from callslip.errors import CallslipError, StartError
+from config.keys import variable
+from config.load import Loaded
+from config.settings import ApiSettings, Settings
+from workers import runfile
+from workers.plan import GUARD, plan
+from workers.runfile import Process, RunFile
+from workers.supervisor import Supervisor, stop_on_signals
+
+Echo = Callable[[str], None]
+
+AfterReady = Callable[[str, bool], None]
+"""Called with the desk's URL and whether this folder was never greeted before."""
+
+GREETED = "greeted"
+"""Empty file in data_dir: `after_ready` came to its end once."""
+
+
+def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> int:
+    """Run every part until Ctrl-C, SIGTERM or SIGHUP; for the main thread only.
+
+    `after_ready` runs in a thread of its own once everything answers. Returns the exit code. Raises
+    StartError when something cannot start or runs already; nothing of it is left then.
+    """
+    echo, settings = _whoever_listens(echo), loaded.settings
+    data_dir = settings.data_dir.absolute()
+    _check_folder(data_dir)
+    with runfile.alone(data_dir):
+        if left := runfile.read(data_dir):
+            runfile.end_leftovers(left)
+        _check_port(settings.api)
+        settings, parts = plan(settings, data_dir)
+        record = runfile.recorder(_run_file(settings), data_dir, leave_out=GUARD)
+        supervisor = Supervisor(parts, data_dir / "logs", echo, record)
+        try:
+            with stop_on_signals(supervisor):
+                _run(supervisor, settings, echo, after_ready)
+        finally:
+            runfile.remove(data_dir)
+    return 0
+
+
+def running_url(settings: Settings) -> str | None:
+    """Where the desk answers that runs in the data folder now, if one does."""
+    found = runfile.read(settings.data_dir)
+    return found.api_url if found and found.is_running() else None
+
+
+def _run(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: AfterReady) -> None:
+    begun = time.monotonic()
+    echo(f"Starting Callslip in {settings.data_dir}")
+    if not settings.models_dir.exists():
+        echo("The first start prepares the embedding model, which takes a little longer.")
+    greeting = threading.Thread(
+        target=_greet, args=(supervisor, settings, echo, after_ready), daemon=True
+    )
+    with supervisor:
+        if supervisor.start():
+            echo(f"Ready after {time.monotonic() - begun:.1f} s")
+            greeting.start()
+            supervisor.watch()
+        echo("Stopping (Ctrl-C again: at once)")
+    if greeting.ident:
+        greeting.join(timeout=1.0)  # it may be writing, and the process must not end in a write
+    echo("Stopped")
+
+
+def _greet(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: AfterReady) -> None:
+    marker = settings.data_dir / GREETED
+    try:
+        after_ready(settings.api_url, not marker.exists())
+        marker.touch()
+    except Exception as error:
+        if supervisor.stop_requested:
+            return  # the desk went away under it
+        if not isinstance(error, CallslipError):
+            raise
+        echo(f"{error.detail} {error.advice}")
+
+
+def _check_folder(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=data_dir).close()
+    except OSError as error:
+        raise StartError(
+            f"Nothing can be written in {data_dir}: {error.strerror}.",
+            hint=f"Set {variable('data_dir')} to a folder that you may write to.",
+        ) from error
+
+
+def _check_port(api: ApiSettings) -> None:
+    family = socket.AF_INET6 if ":" in api.host else socket.AF_INET
+    try:
+        socket.create_server((api.host, api.port), family=family).close()
+    except OSError as error:
+        raise StartError(
+            f"The desk cannot listen on port {api.port} of {api.host}: {error.strerror}.",
+            hint=f"Set {variable('api.port')} or --port to another port; 0 takes a free one.",
+        ) from error
+
+
+def _run_file(settings: Settings) -> RunFile:
+    urls = (settings.api_url, str(settings.broker.url), str(settings.chroma.url))
+    return RunFile(Process.of(os.getpid()), *urls)
+
+
+def _whoever_listens(echo: Echo) -> Echo:
+    """Without a terminal to write to (it was closed), stopping must still go on."""
+
+    def write(text: str) -> None:
+        with suppress(OSError):
+            echo(text)
+
+    return write
