@@ -35,4 +35,5 @@ def create_app() -> OpenAPI:
     for module in (collections, documents, tasks, searches, health):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
+    app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
     return app

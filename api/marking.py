@@ -17,6 +17,9 @@ EXCERPT = 700
 SPLIT_AT_MOST = 40
 """Characters of a word that is tried in parts: their number grows with the square."""
 
+MOST_HEADINGS = 3
+"""A passage may begin with its heading below those of the sections around it."""
+
 Span = tuple[int, int]
 
 _WORD = re.compile(r"[^\W_]+")
@@ -26,6 +29,7 @@ _PARTICLES = re.compile(
     "(?:이란|이라는|인가요|인가|입니까|합니까|하나요|되나요|까지|부터|에서|에게|에는|으로|로는"
     "|은|는|이|가|을|를|의|에|로|와|과|도|만)$"
 )
+_EMPTY_LINES = re.compile(r"\n\s*\n")
 _STOP_WORDS = frozenset(
     _WORD.findall(
         "a an and are as at be by can do does for from has have how i if in is it its my of on or"
@@ -91,6 +95,20 @@ def find(text: str, query: str) -> list[Span]:
     if parts:
         spans += [match.span() for match in _spaced(*parts).finditer(text)]
     return _apart(spans)
+
+
+def body(text: str, heading: str) -> str:
+    """A passage for a list of hits: without the headings it begins with and without empty lines."""
+    lines = tighten(reflow(text)).strip().split("\n")
+    headings = [line.strip("# ") for line in lines[:MOST_HEADINGS]]
+    if heading and heading in headings:
+        lines = lines[headings.index(heading) + 1 :] or lines
+    return "\n".join(lines)
+
+
+def tighten(text: str) -> str:
+    """The text without empty lines."""
+    return _EMPTY_LINES.sub("\n", text)
 
 
 def reflow(text: str) -> str:

@@ -10,7 +10,7 @@ from flask import Blueprint, Response, make_response, render_template, request
 from werkzeug.datastructures import MultiDict
 
 from api import documents, messages, views
-from api.marking import Passage, excerpt, reflow, whole
+from api.marking import Passage, body, excerpt, reflow, tighten, whole
 from api.search_form import SearchForm
 from callslip.errors import CallslipError, CollectionNotFound, Conflict, InvalidRequest
 from config import get_settings
@@ -43,6 +43,7 @@ class ShownHit:
     """A hit with the part of its passage that the list shows."""
 
     hit: Hit
+    heading: Passage
     passage: Passage
 
 
@@ -127,9 +128,9 @@ def passage() -> Response:
         "passage.html",
         document=views.document(record),
         around=around,
-        before=text[: start - first],
-        found=whole(text[start - first : end - first], request.args.get("q", "")),
-        after=text[end - first :],
+        before=tighten(text[: start - first]),
+        found=whole(tighten(text[start - first : end - first]), request.args.get("q", "")),
+        after=tighten(text[end - first :]),
     )
 
 
@@ -148,6 +149,8 @@ def _guarded(response: Response) -> Response:
 @blueprint.app_template_filter("seconds")
 def _seconds(seconds: float) -> str:
     """A duration as a person says it."""
+    if seconds < 0.05:
+        return "<0.1 s"
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -206,7 +209,15 @@ def _shelf(collection: str, args: MultiDict[str, str]) -> Shelf:
 
 
 def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
-    return tuple(ShownHit(hit, excerpt(reflow(hit.text), response.query)) for hit in response.hits)
+    query = response.query
+    return tuple(
+        ShownHit(
+            hit,
+            heading=whole(hit.heading or hit.title, query),
+            passage=excerpt(body(hit.text, hit.heading), query),
+        )
+        for hit in response.hits
+    )
 
 
 def _number(args: MultiDict[str, str], name: str) -> int:

@@ -8,9 +8,11 @@ import unicodedata
 from dataclasses import dataclass
 from typing import IO, Any
 
-from flask import Request
+from flask import Request, abort
+from pydantic import ValidationError
 
 from api.messages import NewDocument
+from api.problems import invalid
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from config import get_settings
 from config.settings import MEGABYTE
@@ -18,6 +20,9 @@ from stores.contract import FILTERABLE
 from stores.properties import check_properties
 
 HASH_BYTES = 1 << 20
+TEXT_ENDINGS = (".txt", ".md", ".markdown")
+"""Names that text sent as JSON keeps; any other gets `.txt`, as its ending says nothing of it."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -72,13 +77,16 @@ def _from_form(request: Request) -> Upload:
 
 
 def _from_json(request: Request) -> Upload:
-    body = NewDocument.model_validate(request.get_json())
+    try:
+        body = NewDocument.model_validate(request.get_json())
+    except ValidationError as error:
+        abort(invalid(error))
     content = body.text.encode("utf-8", "replace")
     name = clean_name(body.name or f"text-{hashlib.sha256(content).hexdigest()[:12]}")
     return _upload(
         io.BytesIO(content),
         name=name,
-        filename=name if "." in name else f"{name}.txt",
+        filename=name if name.lower().endswith(TEXT_ENDINGS) else f"{name}.txt",
         title=body.title,
         properties=body.properties,
         allow_duplicate=body.allow_duplicate,

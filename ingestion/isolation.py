@@ -32,8 +32,8 @@ class Extractor:
     """`ingestion.extract.extract` under a time and a memory limit. Threads may share one.
 
     One child reads all files, one at a time. It starts with the first file (.5 s) and again after
-    one that ended it, ends with this process however that ends, and costs .3 ms per file: little
-    enough that harmless formats need no second way. 100 MB take .1 s to hand over.
+    one that ended it, ends with this process however that ends, and costs .2 ms per file: little
+    enough that harmless formats need no second way. 100 MB take .2 s to hand over.
     """
 
     def __init__(self, limits: ExtractSettings) -> None:

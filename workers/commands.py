@@ -3,8 +3,7 @@
 import sys
 
 from config.settings import Settings
-from tasks.queues import BY_ROLE
-from workers.app import Role
+from tasks.queues import BY_ROLE, Role
 
 ROLES: tuple[Role, ...] = ("ingest", "search", "maintenance", "api")
 

@@ -14,12 +14,10 @@ import redis
 from config.keys import KEYS
 from config.load import environment
 from config.settings import ApiSettings, Settings
-from tasks.queues import BY_ROLE
+from tasks.queues import BY_ROLE, PRESENCE, Role
 from workers import services
-from workers.app import Role
 from workers.child import Part
 from workers.commands import argv
-from workers.presence import PREFIX
 
 GUARD, MODEL = "guard", "model"
 
@@ -101,7 +99,7 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
 def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> bool:
     me = f"{socket.gethostname()}:{pid}"
     try:
-        return broker.exists(*(f"{PREFIX}:{queue}:{me}" for queue in queues)) == len(queues)
+        return broker.exists(*(f"{PRESENCE}:{queue}:{me}" for queue in queues)) == len(queues)
     except redis.RedisError:
         return False
 

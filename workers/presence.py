@@ -14,13 +14,12 @@ from celery import Celery, bootsteps
 
 from callslip.errors import BrokerDown
 from tasks.process import broker
-from tasks.queues import ALL
+from tasks.queues import ALL, PRESENCE
 
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 2.0
 EXPIRES_SECONDS = 10
-PREFIX = "consumer"
 
 
 class Presence(bootsteps.StartStopStep):
@@ -36,7 +35,7 @@ class Presence(bootsteps.StartStopStep):
     def start(self, parent: Any) -> None:
         """Begin to write, and do so at once."""
         me = f"{socket.gethostname()}:{os.getpid()}"
-        self._keys = [f"{PREFIX}:{q.name}:{me}" for q in parent.task_consumer.queues]
+        self._keys = [f"{PRESENCE}:{q.name}:{me}" for q in parent.task_consumer.queues]
         self._write()
         self._timer = parent.timer.call_repeatedly(EVERY_SECONDS, self._write)
 
@@ -70,7 +69,7 @@ def consumers() -> dict[str, int]:
     """How many workers read each queue now; BrokerDown where the broker does not answer."""
     try:
         counts = dict.fromkeys(ALL, 0)
-        for key in broker().scan_iter(match=f"{PREFIX}:*", count=1000):
+        for key in broker().scan_iter(match=f"{PRESENCE}:*", count=1000):
             queue = key.decode().split(":")[1]
             counts[queue] = counts.get(queue, 0) + 1
     except redis.RedisError as error:

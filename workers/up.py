@@ -13,6 +13,7 @@ from callslip.errors import CallslipError, StartError
 from config.keys import variable
 from config.load import Loaded
 from config.settings import ApiSettings, Settings
+from stores.ledger import Ledger
 from workers import runfile
 from workers.plan import GUARD, plan
 from workers.runfile import Process, RunFile
@@ -39,6 +40,7 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> int:
     with runfile.alone(data_dir):
         if left := runfile.read(data_dir):
             runfile.end_leftovers(left)
+        _free_leases(settings)
         _check_port(settings.api)
         settings, parts = plan(settings, data_dir)
         record = runfile.recorder(_run_file(settings), data_dir, leave_out=GUARD)
@@ -98,6 +100,15 @@ def _check_folder(data_dir: Path) -> None:
             f"Nothing can be written in {data_dir}: {error.strerror}.",
             hint=f"Set {variable('data_dir')} to a folder that you may write to.",
         ) from error
+
+
+def _free_leases(settings: Settings) -> None:
+    """A ledger in this folder is ours alone: whoever held a lease on it is gone."""
+    if settings.ledger.url is None:
+        ledger = Ledger(settings.ledger_url)
+        ledger.create()
+        ledger.leases.expire_all()
+        ledger.close()
 
 
 def _check_port(api: ApiSettings) -> None:

@@ -246,12 +246,14 @@ document.addEventListener("click", async (event) => {
   const shown = hit.querySelector(".context, .problem");
   if (shown) {
     shown.remove();
+    hit.classList.remove("opened");
   } else {
     const found = await fetchMarkup(link.href, "#passage, .problem").catch(problemOf);
     found.removeAttribute("id");
     link.closest(".why").before(found);
+    hit.classList.add("opened");
+    found.querySelector(".found")?.scrollIntoView({ block: "nearest" });
   }
-  hit.classList.toggle("opened", Boolean(hit.querySelector(".context")));
   link.textContent = shown ? "In context" : "Close context";
   link.setAttribute("aria-expanded", String(!shown));
 });

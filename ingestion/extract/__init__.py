@@ -8,6 +8,8 @@ the file is trusted.
 from collections.abc import Callable
 from dataclasses import replace
 
+from lxml import etree
+
 from callslip.errors import BrokenFile, CallslipError, ExtractionLimit
 from config.settings import ExtractSettings
 from ingestion.extract import mail, markdown, pdf, plain, web, word
@@ -27,6 +29,9 @@ READERS: dict[str, Reader] = {
 }
 """One reader per media type. Its spans are into its own raw text; `tidy` moves them."""
 
+_XML_NO_MEMORY = etree.ErrorTypes.ERR_NO_MEMORY
+"""libxml2 reports it as a syntax error of this code."""
+
 
 def extract(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
     """Read one file; the name only breaks ties between kinds of plain text.
@@ -39,11 +44,13 @@ def extract(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedTex
         text = tidy(READERS[found.media_type](data, limits), limits.max_chars)
     except CallslipError:
         raise
-    except MemoryError:
-        raise ExtractionLimit(f"{filename} needs more than {limits.memory_mb} MB to read") from None
     except RecursionError:
         raise ExtractionLimit(f"{filename} is nested too deeply to read") from None
     except Exception as error:
+        if isinstance(error, MemoryError) or getattr(error, "code", None) == _XML_NO_MEMORY:
+            raise ExtractionLimit(
+                f"{filename} needs more than {limits.memory_mb} MB to read"
+            ) from None
         # The libraries raise dozens of types on damaged input; their messages may quote it.
         raise BrokenFile(
             f"{filename} cannot be read as {found.media_type} ({type(error).__name__})"

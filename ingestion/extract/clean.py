@@ -17,6 +17,10 @@ _DROPPED = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]+"
 )
 _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff\ud800-\udfff]")
+_ANY = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u2028\u2029\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\uffff]"
+)
+"""Whatever the three before would find: most texts are looked through once."""
 
 
 def clean(text: str) -> str:
@@ -35,19 +39,16 @@ def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
             f"the file holds {len(raw.text):,} characters, more than {max_chars:,}",
             hint="Split the file, or raise extract.max_chars in the settings.",
         )
-    if garbage := sum(1 for _ in _GARBAGE.finditer(raw.text)):
-        visible = sum(map(len, raw.text.split()))
-        if garbage > MAX_GARBAGE * visible:
-            raise GarbageText(f"{garbage} of {visible} characters mean nothing")
-    text, at = _clean_with_marks(raw)
-    if not text or text.isspace():
+    if _ANY.search(raw.text):
+        _refuse_garbage(raw.text)
+        raw = _clean_with_spans(raw)
+    elif not unicodedata.is_normalized("NFC", raw.text):
+        raw = _clean_with_spans(raw)
+    if not raw.text or raw.text.isspace():
         raise NoText("the file holds no text")
     return replace(
         raw,
-        text=text,
         title=_line(raw.title),
-        headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
-        pages=tuple(Page(p.number, at[p.start], at[p.end]) for p in raw.pages),
         properties={
             _line(k) or "": clean(v).strip() for k, v in raw.properties.items() if _line(k)
         },
@@ -59,8 +60,15 @@ def _line(value: str | None) -> str | None:
     return (" ".join(clean(value).split()) or None) if value else None
 
 
-def _clean_with_marks(raw: ExtractedText) -> tuple[str, dict[int, int]]:
-    """The clean text and where each start and end of a span has moved.
+def _refuse_garbage(text: str) -> None:
+    garbage = sum(1 for _ in _GARBAGE.finditer(text))
+    visible = sum(map(len, text.split()))
+    if garbage > MAX_GARBAGE * visible:
+        raise GarbageText(f"{garbage} of {visible} characters mean nothing")
+
+
+def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
+    """Clean the text between the ends of spans, so that each end is known in the new text.
 
     Readers put spans at the edges of words, so that nothing composes across one.
     """
@@ -74,4 +82,9 @@ def _clean_with_marks(raw: ExtractedText) -> tuple[str, dict[int, int]]:
         pieces.append(piece)
         length += len(piece)
         at[end] = length
-    return "".join(pieces), at
+    return replace(
+        raw,
+        text="".join(pieces),
+        headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
+        pages=tuple(Page(p.number, at[p.start], at[p.end]) for p in raw.pages),
+    )

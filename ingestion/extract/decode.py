@@ -113,9 +113,12 @@ def _wide(data: bytes) -> str | None:
     sample = data[: SAMPLE & ~1]
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     low, high = sorted((even, odd))
-    if high * 20 < len(sample) // 2 or low * 10 > high:
+    if high * 20 < len(sample) // 2 or low * 2 > high:
         return None
-    return "utf-16-le" if odd > even else "utf-16-be"
+    codec = "utf-16-le" if odd > even else "utf-16-be"
+    text = sample.decode(codec, "replace")
+    odd_ones = sum(1 for c in text if not c.isprintable() and not c.isspace())
+    return codec if odd_ones * 50 <= len(text) else None
 
 
 def _damaged_utf8(data: bytes) -> str | None:

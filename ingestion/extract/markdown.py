@@ -11,8 +11,8 @@ from ingestion.extract.clean import clean
 from ingestion.extract.decode import decode
 from ingestion.parts import ExtractedText, Heading
 
-MAX_FRONT_MATTER = 65_536
-"""Characters: more than that between two `---` is not front matter."""
+MAX_FRONT_MATTER = 8_192
+"""Characters: more between two `---` is not front matter. Nested much deeper, libyaml crashes."""
 
 _FRONT_MATTER = re.compile(
     rf"---[ \t]*\n(.{{0,{MAX_FRONT_MATTER}}}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S
@@ -33,7 +33,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     if match := _FRONT_MATTER.match(text):
         body = match.end()
         try:
-            properties = _properties(yaml.safe_load(match[1]))
+            properties = _properties(yaml.load(match[1], Loader=yaml.CSafeLoader))
         except (yaml.YAMLError, ValueError, RecursionError):
             warnings += ("the front matter is not valid YAML and was left unread",)
     headings = tuple(_headings(text, body))

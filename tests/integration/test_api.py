@@ -219,7 +219,7 @@ def test_a_bad_file_ends_as_failed_with_its_reason_and_others_go_on(
 def test_a_failed_document_can_be_sent_again(desk: Desk) -> None:
     bad = desk.upload("again.pdf", b"%PDF-1.7 broken").json()["document_id"]
     assert desk.settled(bad)["state"] == "failed"
-    good = desk.upload("again.pdf", b"Now it is plain text.")
+    good = desk.upload("again.txt", b"Now it is plain text.", name="again.pdf")
     assert good.json()["document_id"] == bad
     assert desk.settled(bad)["state"] == "live"
 

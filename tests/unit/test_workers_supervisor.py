@@ -109,7 +109,9 @@ def test_a_part_that_dies_at_start_is_named_with_the_end_of_its_log(
 ) -> None:
     (tmp_path / "broken.log").write_text("of an earlier start\n")
     broken = part(
-        "broken", "[print('line', i, flush=True) for i in range(50)]; raise SystemExit(3)"
+        "broken",
+        "[print('line', i, flush=True) for i in range(50)]; raise SystemExit(3)",
+        ready=lambda pid: False,
     )
     with (
         pytest.raises(StartError, match=r"broken ended with exit code 3") as raised,

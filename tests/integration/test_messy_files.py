@@ -1,0 +1,231 @@
+"""Real files of every awkward kind, and hostile ones, through the limited child to chunks."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import docx
+import pytest
+
+from callslip.errors import (
+    BrokenFile,
+    CallslipError,
+    DocumentError,
+    EmptyFile,
+    ExtractionLimit,
+    GarbageText,
+    NeedsPassword,
+    NoText,
+    NoTextLayer,
+    UnsupportedType,
+)
+from config.settings import ChunkingSettings, ExtractSettings
+from ingestion.chunk import chunk
+from ingestion.isolation import Extractor
+from ingestion.parts import ExtractedText
+from ingestion.sectionize import sectionize
+from models.tokens import Tokenizer
+
+MESSY = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "messy"
+MANIFEST = MESSY / "manifest.tsv"
+
+TEXT = None
+OUTCOMES: dict[str, tuple[type[CallslipError] | None, ...]] = {
+    "text": (TEXT,),
+    "degraded": (TEXT,),
+    "empty": (NoText, EmptyFile),
+    "no-text-layer": (NoTextLayer,),
+    "garbage-text": (GarbageText,),
+    "needs-password": (NeedsPassword,),
+    "reject": (BrokenFile, EmptyFile, UnsupportedType),
+    "bounded": (TEXT, ExtractionLimit, NoTextLayer),
+}
+"""What the manifest's words mean here."""
+
+NOT_YET_READ = {
+    "fake-power-point-malformed.pptx": "PowerPoint",
+    "fake-power-point-table.pptx": "PowerPoint",
+    "xlsx-subtable-cases.xlsx": "Excel",
+    "empty.xlsx": "Excel; that it is empty is not seen before it is read",
+    "duplicate-paragraphs.doc": "Word 97",
+    "fake-email-attachment.msg": "Outlook",
+    "testHWP_5.0.hwp": "Hangul 5",
+    "table.hwp": "Hangul 5",
+    "testHWP_3.0.hwp": "Hangul 3",
+    "testRTFJapanese.rtf": "rich text",
+}
+"""Types without a reader: UnsupportedType, whatever text they hold."""
+
+OTHERWISE = {
+    "poppler-742-0-fuzzed.pdf": (
+        BrokenFile,
+        "some text is expected; its page tree is fuzzed, and PDFium finds no page in it",
+    ),
+}
+"""Files of which the manifest's expectation is not what a good reader can do."""
+
+
+def manifest() -> list[dict[str, str]]:
+    if not MANIFEST.exists():
+        return []
+    with MANIFEST.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+ROWS = manifest()
+
+
+@pytest.fixture(scope="module")
+def extractor() -> Iterator[Extractor]:
+    with Extractor(ExtractSettings()) as extractor:
+        yield extractor
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return Tokenizer(tmp_path_factory.mktemp("models"))
+
+
+@pytest.mark.skipif(not ROWS, reason="the messy files are not on this machine")
+def test_every_messy_file_is_in_the_manifest() -> None:
+    names = {row["file"] for row in ROWS}
+    assert {path.name for path in MESSY.iterdir()} - {MANIFEST.name} == names
+    assert names >= NOT_YET_READ.keys() | OTHERWISE.keys()
+
+
+@pytest.mark.parametrize(
+    "row",
+    ROWS or [pytest.param({}, marks=pytest.mark.skip("the messy files are not on this machine"))],
+    ids=lambda row: row.get("file", "-"),
+)
+def test_a_messy_file_ends_as_its_manifest_expects(
+    row: dict[str, str], extractor: Extractor, tokenizer: Tokenizer
+) -> None:
+    name = row["file"]
+    expected = OUTCOMES[row["expect"]]
+    if name in NOT_YET_READ:
+        expected = (UnsupportedType,)
+    elif name in OTHERWISE:
+        expected = (OTHERWISE[name][0],)
+    assert outcome((MESSY / name).read_bytes(), name, extractor, tokenizer) in expected
+
+
+def outcome(
+    data: bytes, name: str, extractor: Extractor, tokenizer: Tokenizer
+) -> type[DocumentError] | None:
+    """Read, cut and check; the class of the error that ended it, or None for text."""
+    try:
+        text = extractor.extract(data, name)
+    except DocumentError as error:
+        return type(error)
+    check(text, tokenizer)
+    return TEXT
+
+
+def check(text: ExtractedText, tokenizer: Tokenizer) -> None:
+    """Sections tile the text; chunks hold all of it and are read whole by the embedder."""
+    sections = sectionize(text)
+    assert "".join(text.text[s.start : s.end] for s in sections) == text.text
+    settings = ChunkingSettings()
+    chunks = chunk(text.text, sections, tokenizer, settings, "document")
+    assert chunks
+    end = 0
+    for found in chunks:
+        assert not text.text[end : found.start].strip()
+        end = max(end, found.end)
+        content = text.text[found.start : found.end]
+        assert content == content.strip() != ""
+        assert tokenizer.count(content) <= settings.max_tokens
+    assert not text.text[end:].strip()
+
+
+def plain_docx(body: str = "Body text.") -> dict[str, bytes]:
+    document = docx.Document()
+    document.add_paragraph(body)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(parts: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def docx_with_entity() -> bytes:
+    parts = plain_docx()
+    head, root = parts["word/document.xml"].decode().split("?>", 1)
+    entity = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+    parts["word/document.xml"] = f"{head}?>{entity}{root.replace('text.', '&e;')}".encode()
+    return zipped(parts)
+
+
+def docx_with_laughs() -> bytes:
+    parts = plain_docx()
+    head, root = parts["word/document.xml"].decode().split("?>", 1)
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+    declaration = f'<!DOCTYPE x [<!ENTITY l0 "ha">{laughs}]>'
+    parts["word/document.xml"] = f"{head}?>{declaration}{root.replace('text.', '&l11;')}".encode()
+    return zipped(parts)
+
+
+KOREAN = "모든 국민은 인간으로서의 존엄과 가치를 가지며, 행복을 추구할 권리를 가진다.\n" * 40
+MOJIBAKE = KOREAN.encode("utf-8").decode("latin-1")
+
+HOSTILE: dict[str, tuple[bytes, tuple[type[DocumentError] | None, ...]]] = {
+    "nested.html": (b"<html>" + b"<div>" * 100_000 + b"x" + b"</div>" * 100_000, (TEXT,)),
+    "unclosed.html": (b"<html>" + b"<b><i><font>" * 50_000 + b"x", (TEXT,)),
+    "headings.md": (b"".join(b"# Heading %d\ntext\n" % n for n in range(100_000)), (TEXT,)),
+    "quotes.md": (b">" * 100_000 + b" x", (TEXT, ExtractionLimit)),
+    "control.txt": (b"\x00\x01\x02 some\x00\x07 bell \x03\x04" * 3, (UnsupportedType,)),
+    "few-control.txt": (b"Text with a bell\x07 and nothing else that is odd in it.", (TEXT,)),
+    "bomb.docx": (zipped(plain_docx() | {"word/x.bin": bytes(700_000_000)}), (ExtractionLimit,)),
+    "entity.docx": (docx_with_entity(), (TEXT, BrokenFile)),
+    "laughs.docx": (docx_with_laughs(), (TEXT, BrokenFile)),
+    "utf16.txt": (KOREAN.encode("utf-16-le"), (TEXT,)),
+    "cp949.txt": (KOREAN.encode("cp949"), (TEXT,)),
+    "mojibake.txt": (MOJIBAKE.encode("utf-8"), (TEXT,)),
+    "multipart.eml": (
+        b"Subject: x\nFrom: a\nTo: b\n"
+        + b"".join(
+            b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(3000)
+        ),
+        (NoText, ExtractionLimit),
+    ),
+    "pages.pdf": (b"%PDF-1.7\n" + b"1 0 obj<</Kids[1 0 R]>>endobj\n" * 50_000, (BrokenFile,)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_ends_in_text_or_a_named_error(
+    name: str, extractor: Extractor, tokenizer: Tokenizer
+) -> None:
+    data, expected = HOSTILE[name]
+    assert outcome(data, name, extractor, tokenizer) in expected
+
+
+def test_one_line_of_twenty_megabytes_becomes_chunks(
+    extractor: Extractor, tokenizer: Tokenizer
+) -> None:
+    text = extractor.extract(b"no line ends here " * 1_100_000, "line.txt")
+    chunks = chunk(text.text, sectionize(text), tokenizer, ChunkingSettings(), "document")
+    assert chunks[0].start == 0
+    assert chunks[-1].end == len(text.text.rstrip())
+    assert max(c.tokens for c in chunks) <= 500
+
+
+def test_entities_bring_no_file_in(extractor: Extractor) -> None:
+    assert "root:" not in extractor.extract(docx_with_entity(), "entity.docx").text
+
+
+def test_encodings_come_out_right(extractor: Extractor) -> None:
+    for name in ("utf16.txt", "cp949.txt"):
+        text = extractor.extract(HOSTILE[name][0], name)
+        assert text.text == KOREAN
+        assert len(text.warnings) == 1

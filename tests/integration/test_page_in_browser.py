@@ -1,0 +1,207 @@
+"""The page at / in headless Chromium, over a running stack."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from desk import Desk
+from playwright.sync_api import Browser, Dialog, FilePayload, Page, expect, sync_playwright
+from stack import Stack
+
+CHROMIUM = Path("/usr/bin/chromium")
+LIVE_MS = 120_000
+
+LEAVE = "Parental leave lasts fourteen months. The request is made eight weeks before it begins."
+GRANT = "출산장려금은 첫째 자녀에게 이백만 원을 지급한다. 신청은 출생일부터 육십 일 이내에 한다."
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+DROP = """
+(zone, [name, text]) => {
+  const carried = new DataTransfer();
+  carried.items.add(new File([text], name, { type: "text/plain" }));
+  const told = { dataTransfer: carried, bubbles: true, cancelable: true };
+  zone.dispatchEvent(new DragEvent("dragover", told));
+  zone.dispatchEvent(new DragEvent("drop", told));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, stack: Stack) -> Iterator[Page]:
+    """A page that fails the test on a script error, a breach of its policy or a foreign address."""
+    context = browser.new_context(base_url=stack.url)
+    context.set_default_timeout(30_000)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda m: wrong.append(m.text) if "Content Security" in m.text else None)
+    desk = urlsplit(stack.url).netloc
+    page.on("request", lambda r: wrong.append(r.url) if urlsplit(r.url).netloc != desk else None)
+    yield page
+    context.close()
+    assert not wrong
+
+
+@pytest.fixture
+def desk(stack: Stack) -> Iterator[Desk]:
+    desk = Desk(stack)
+    yield desk
+    desk.http.close()
+
+
+def file(name: str, text: str) -> FilePayload:
+    return {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+
+
+def is_live(page: Page, name: str) -> None:
+    expect(page.locator("#shelf .slip.live").filter(has_text=name)).to_be_visible(timeout=LIVE_MS)
+
+
+def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
+    name = f"page-{uuid.uuid4().hex[:8]}"
+    page.goto("/")
+    if page.get_by_text("New collection", exact=True).is_visible():
+        page.get_by_text("New collection", exact=True).click()
+    page.get_by_label("Name of the new collection").fill(name)
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("This collection is empty")).to_be_visible()
+
+    surrounding = "\n\n".join(f"Paragraph {n} is about the canteen." for n in range(60))
+    long = f"{surrounding}\n\n# Leave\n\n{LEAVE}\n\n# More\n\n{surrounding}"
+    page.set_input_files("#files", [file("long.md", long), file("grant.txt", GRANT)])
+    is_live(page, "long.md")
+    is_live(page, "grant.txt")
+    expect(page.locator("#tally")).to_have_text("2 live")
+    expect(page.locator("#arrivals li")).to_have_count(0)
+    slip = page.locator("#shelf .slip").filter(has_text="grant.txt")
+    slip.locator("summary").click()
+    steps = slip.locator(".steps li")
+    if not steps.first.is_visible():  # it had just unfolded by itself
+        slip.locator("summary").click()
+    expect(steps.locator(".word")).to_have_text(["done"] * 6)
+    expect(steps.locator(".took").filter(has_text=" s")).to_have_count(6)
+
+    page.get_by_label("Question").fill("how long is parental leave?")
+    page.get_by_label("Question").press("Enter")
+    hit = page.locator(".hit").first
+    expect(hit.locator("mark").first).to_be_visible()
+    assert "Parental" in hit.locator(".excerpt mark").all_text_contents()
+    assert page.url.endswith(f"/?collection={name}&q=how+long+is+parental+leave%3F")
+    link = hit.locator("a.in-context")
+    link.press("Enter")
+    expect(hit.locator(".found")).to_contain_text(LEAVE)
+    expect(hit.locator(".around").first).to_contain_text("…")
+    expect(link).to_have_attribute("aria-expanded", "true")
+    link.press("Enter")
+    expect(hit.locator(".found")).to_have_count(0)
+
+
+def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, desk: Desk) -> None:
+    desk.live(text=LEAVE, name="leave.txt")
+    page.goto(f"/?collection={desk.collection}")
+    files = [file("leave.txt", LEAVE), file("copy.txt", LEAVE), file("empty.txt", "")]
+    page.set_input_files("#files", files)
+    arrivals = page.locator("#arrivals li")
+    expect(arrivals).to_have_count(3)
+    expect(arrivals.locator(".stamp")).to_have_text(["unchanged", "duplicate", "failed"])
+    expect(arrivals.nth(0)).to_contain_text("It is here already")
+    expect(arrivals.nth(1)).to_contain_text("already under another name")
+    expect(arrivals.nth(2)).to_contain_text("Upload a file that has content.")
+    arrivals.nth(2).get_by_role("button", name="Dismiss").click()
+    arrivals.nth(1).get_by_role("button", name="Keep both").click()
+    is_live(page, "copy.txt")
+    expect(arrivals).to_have_count(1)
+
+
+def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, desk: Desk) -> None:
+    page.goto(f"/?collection={desk.collection}")
+    broken: FilePayload = {"name": "x.pdf", "mimeType": "", "buffer": b"%PDF-1.7 no pages at all"}
+    page.set_input_files("#files", [broken])
+    slip = page.locator("#shelf .slip.failed")
+    expect(slip.locator(".steps .failed .step")).to_have_text("extract", timeout=LIVE_MS)
+    expect(slip.locator(".problem .advice")).not_to_be_empty()
+    expect(slip.locator(".problem")).to_be_visible()
+
+
+def test_a_dropped_file_with_a_hostile_name_and_text_stays_text(page: Page, desk: Desk) -> None:
+    dialogs: list[Dialog] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog), dialog.dismiss()))
+    page.goto(f"/?collection={desk.collection}")
+    name = f"{HOSTILE}.txt"
+    text = f"Parental leave {HOSTILE} <script>alert(2)</script> lasts fourteen months."
+    page.locator("#drop").evaluate(DROP, [name, text])
+    is_live(page, name)
+    page.locator("#drop").evaluate(DROP, [name, ""])  # its error is written by the script
+    expect(page.locator("#arrivals .problem")).to_contain_text(HOSTILE)
+    page.goto(f"/?collection={desk.collection}&q=parental+{HOSTILE}")
+    hit = page.locator(".hit").first
+    expect(hit).to_contain_text(HOSTILE)
+    hit.get_by_text("In context").click()
+    expect(hit.locator(".found")).to_contain_text("<script>alert(2)</script>")
+    expect(page.locator("img")).to_have_count(0)
+    assert not dialogs
+
+
+def test_a_document_is_deleted_after_a_question(page: Page, desk: Desk) -> None:
+    desk.live(text=LEAVE, name="leave.txt")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"/?collection={desk.collection}")
+    page.locator("#shelf summary").press("Enter")
+    page.get_by_role("button", name="Delete leave.txt").click()
+    expect(page.locator("#shelf .slip")).to_have_count(0)
+    expect(page.locator("#tally")).to_have_text("No documents yet")
+
+
+def test_a_filter_is_written_in_rows(page: Page, desk: Desk) -> None:
+    desk.live(text=LEAVE, name="a.txt", properties={"year": 2024})
+    desk.live(text=f"{LEAVE} Since 2026.", name="b.txt", properties={"year": 2026})
+    page.goto(f"/?collection={desk.collection}")
+    page.get_by_label("Question").fill("parental leave")
+    page.locator("summary").filter(has_text="Options").click()
+    page.get_by_label("Property").fill("year")
+    page.get_by_label("Operator").select_option(">")
+    page.get_by_label("Value").fill("2025")
+    page.get_by_role("button", name="Add a line").click()
+    expect(page.locator("#filters li")).to_have_count(2)
+    page.get_by_label("Property").nth(1).fill("lang")
+    page.get_by_label("Value").nth(1).fill("en")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator(".hit .place")).to_have_text(["b.txt"])
+
+
+def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, desk: Desk) -> None:
+    desk.live(text=GRANT, name="grant.txt", title="출산장려금 조례")
+    with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"/?collection={desk.collection}")
+        expect(page.get_by_text("callslip ingest").first).to_be_visible()
+        expect(page.locator("#drop")).to_be_hidden()
+        page.get_by_label("Question").fill("출산 장려금은 얼마인가요?")
+        page.get_by_role("button", name="Search").click()
+        expect(page.locator(".hit mark").first).to_be_visible()
+        page.get_by_text("In context").click()
+        expect(page.locator(".found")).to_contain_text("이백만 원")
+
+
+@pytest.mark.parametrize("width", [320, 400, 1200])
+def test_nothing_is_wider_than_the_window(page: Page, desk: Desk, width: int) -> None:
+    desk.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"/?collection={desk.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1")
+    expect(page.locator(".hit")).to_have_count(1)
+    page.locator("#shelf summary").click()
+    page.locator("a.in-context").click()
+    expect(page.locator(".found")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,405 @@
+"""The page at /, rendered over a real ledger; the search's way through the queue is replaced."""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from flask.testing import FlaskClient
+from ledger_moves import publish, submission, submit, taken, work
+
+from api import documents, pages
+from api.app import create_app
+from callslip.errors import NeedsPassword, Overloaded
+from ingestion.artifacts import EXTRACTED
+from ingestion.parts import ExtractedText
+from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
+from stores.blobs import Blobs
+from stores.ledger import Accepted, Ledger
+
+HOSTILE = """<img src=x onerror="alert(1)">'"&amp;<script>alert(2)</script>"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    made.create()
+    for module in (pages, documents):
+        monkeypatch.setattr(module, "ledger", lambda: made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shelf(ledger: Ledger) -> Ledger:
+    """A ledger with the collection that `ledger_moves` submits to."""
+    ledger.collections.create("shelf", store="memory", embedder="tiny", dimension=4, analyzer="1")
+    return ledger
+
+
+@pytest.fixture
+def client(ledger: Ledger) -> FlaskClient:
+    return create_app().test_client()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[SearchRequest]:
+    """The searches that were asked; each is answered with one hostile hit."""
+    requests: list[SearchRequest] = []
+
+    def ask(request: SearchRequest) -> SearchResponse:
+        requests.append(request)
+        return answer(request.query, hit(f"Leave lasts long. {HOSTILE}"))
+
+    monkeypatch.setattr(pages, "ask", ask)
+    return requests
+
+
+def hit(text: str) -> Hit:
+    return Hit(
+        rank=1,
+        score=0.75,
+        chunk_id="c1",
+        document_id="d1",
+        title=f"Title {HOSTILE}",
+        filename=f"File {HOSTILE}",
+        section="leave",
+        heading=f"Heading {HOSTILE}",
+        text=text,
+        span=Span(start=3, end=3 + len(text)),
+        lang="en",
+        properties={HOSTILE: [HOSTILE, "b"], "year": 2026},
+        legs=Legs(vector=None, keyword=Leg(rank=4, score=7.5)),
+    )
+
+
+def answer(query: str, *hits: Hit, **more: object) -> SearchResponse:
+    known = {"partial": False, "left_out": {}} | more
+    return SearchResponse.model_validate(
+        {
+            "collection": "shelf",
+            "query": query,
+            "hits": [h.model_dump() for h in hits],
+            "alpha": 0.4,
+            "fusion": "weighted",
+            "candidates": 12,
+            "timings": {"legs": 3.0, "embed": 9.0},
+        }
+        | known
+    )
+
+
+class Tags(HTMLParser):
+    """Every tag and attribute, as a browser would read them, and the text between."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def addresses(self) -> list[str]:
+        names = ("href", "src", "action", "data-url", "data-delete", "formaction", "poster")
+        return [value for _, a in self.tags for n in names if (value := a.get(n)) is not None]
+
+
+def assert_harmless(html: str) -> Tags:
+    tags = Tags(html)
+    assert all(tag != "img" for tag, _ in tags.tags)
+    scripts = [a for tag, a in tags.tags if tag == "script"]
+    assert [a["src"] for a in scripts] == ["/static/page.js"] * len(scripts)
+    assert not [a for _, attrs in tags.tags for a in attrs if a.startswith("on") or a == "style"]
+    return tags
+
+
+def extracted(
+    ledger: Ledger, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Accepted:
+    """A live document whose text lies where the extract step puts it."""
+    kept = Blobs(str(tmp_path / "blobs"))
+    monkeypatch.setattr(documents, "blobs", lambda: kept)
+    item = publish(ledger, text, ["c1"])
+    parts = ExtractedText(text=text, media_type="text/plain")
+    kept.write(item.document_id, "extract-artifact", EXTRACTED.dump(parts))
+    return item
+
+
+def test_a_first_visit_is_told_what_to_do(client: FlaskClient) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "Nothing is stored yet" in page.text
+    assert "Create a collection" in page.text
+    assert 'data-url="/v1/collections"' in page.text
+
+
+def test_an_empty_collection_is_told_what_to_do(client: FlaskClient, shelf: Ledger) -> None:
+    page = client.get("/").text
+    assert "This collection is empty" in page
+    assert "No documents yet" in page
+
+
+def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, shelf: Ledger) -> None:
+    submit(shelf, "waits", "waits.txt")
+    stalled = submit(shelf, "stalled", "stalled.txt")
+    taken(shelf, stalled, lease=-1.0)
+    working = submit(shelf, "works", "works.txt")
+    work(shelf, working, "enrich")
+    taken(shelf, working, "embed")
+    locked = submit(shelf, "locked", "locked.txt")
+    shelf.leases.fail(taken(shelf, locked), NeedsPassword("'locked.txt' is encrypted"))
+    publish(shelf, "live", ["c1", "c2"])
+    page = client.get("/").text
+    slips = dict(re.findall(r'<li class="slip (\w+)" id="document-(\w+)">', page))
+    assert set(slips) == {"waiting", "stalled", "working", "failed", "live"}
+    text = Tags(page).text
+    assert "1 live, 3 on the way, 1 failed" in text
+    assert "2 passages" in text
+    assert "Save a copy without the password" in text
+    for step in ("extract", "sectionize", "chunk", "enrich", "embed", "upsert"):
+        assert text.count(f"\n{step}\n") == 5
+    assert 'data-unfinished="true"' in page
+
+
+def test_the_list_alone_says_when_nothing_is_left_to_watch(
+    client: FlaskClient, shelf: Ledger
+) -> None:
+    publish(shelf, "live", ["c1"])
+    page = client.get("/page/documents?collection=shelf").text
+    assert page.lstrip().startswith('<div id="shelf"')
+    assert 'data-unfinished="false"' in page
+
+
+def test_a_long_list_comes_in_pages(
+    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "SHOWN", 2)
+    for n in range(3):
+        submit(shelf, str(n), f"{n}.txt")
+    page = client.get("/").text
+    older = re.search(r'href="([^"]*before=[^"]*)#documents">Older', page)
+    assert older, page
+    assert "2.txt" in page
+    assert "0.txt" not in page
+    second = client.get(older[1].replace("&amp;", "&")).text
+    assert "0.txt" in second
+    assert "Newest" in second
+
+
+def test_hits_are_rendered_without_javascript(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+) -> None:
+    page = client.get("/?collection=shelf&q=how+long+is+leave")
+    assert page.status_code == 200
+    assert asked[0] == SearchRequest.model_validate(
+        {"collection": "shelf", "query": "how long is leave"}
+    )
+    assert "<mark>Leave</mark> lasts <mark>long</mark>." in page.text
+    text = " ".join(Tags(page.text).text.split())
+    assert "score 0.750 words rank 4 (7.500) meaning not found" in text
+    assert "year 2026" in text
+    assert "of 12 candidates, 12 ms, 60 % words, 40 % meaning" in text
+
+
+def test_every_field_of_the_form_reaches_the_search(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+) -> None:
+    rows = [
+        *[("key", "year"), ("operator", ">="), ("value", "2024")],
+        *[("key", "lang"), ("operator", "in"), ("value", "en, ko")],
+        *[("key", "code"), ("operator", "=="), ("value", '"007"')],
+        *[("key", "title"), ("operator", "~"), ("value", "1*")],
+        *[("key", ""), ("operator", "=="), ("value", "ignored")],
+    ]
+    given = [("q", "leave"), ("alpha", "0.8"), ("fusion", "rrf"), ("top", "3"), *rows]
+    page = client.get(f"/?{urlencode(given)}")
+    assert page.status_code == 200
+    request = asked[0]
+    assert (request.alpha, request.fusion, request.top) == (0.8, "rrf", 3)
+    assert request.having_all == {
+        "year >=": 2024,
+        "lang in": ["en", "ko"],
+        "code ==": "007",
+        "title ~": "1*",
+    }
+    assert request.having_any is None
+    for _, value in given[:4]:
+        assert f'value="{value}"' in page.text or value == "3"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("q=a&alpha=much", "Invalid request"),
+        ("q=a&fusion=magic", "Invalid request"),
+        ("q=a&top=0", "Invalid request"),
+        ("q=a&key=year&operator=is&value=1", "Invalid filter"),
+        ("q=a&key=a&operator=%3D%3D&value=1&key=a&operator=%3D%3D&value=2", "stands in two lines"),
+    ],
+)
+def test_a_wrong_field_is_named_on_the_page(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest], query: str, told: str
+) -> None:
+    page = client.get(f"/?{query}")
+    assert page.status_code == 400
+    assert told in page.text
+    assert 'role="alert"' in page.text
+    assert not asked
+
+
+def test_a_failed_search_is_told_with_its_advice(
+    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(_: SearchRequest) -> SearchResponse:
+        raise Overloaded("70 searches are waiting")
+
+    monkeypatch.setattr(pages, "ask", ask)
+    page = client.get("/?q=leave")
+    assert page.status_code == 503
+    assert "70 searches are waiting." in page.text
+    assert Overloaded.hint in page.text
+
+
+def test_a_leg_that_was_left_out_is_told(
+    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partial = answer("leave", partial=True, left_out={"vector": "the embedder does not answer"})
+    monkeypatch.setattr(pages, "ask", lambda _: partial)
+    page = client.get("/?q=leave").text
+    assert "The vector leg was left out: the embedder does not answer" in page
+    assert "No passage was found" in page
+
+
+def test_an_unknown_collection_is_told_beside_the_known_ones(
+    client: FlaskClient, shelf: Ledger
+) -> None:
+    page = client.get("/?collection=none&q=leave")
+    assert page.status_code == 404
+    assert "Collection &#39;none&#39; does not exist." in page.text
+    assert "/?collection=shelf" in page.text
+
+
+def test_a_passage_is_shown_in_its_document(
+    client: FlaskClient, shelf: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "𠮷" * 600 + f"Before. Leave lasts {HOSTILE} a year. After." + "z" * 600
+    item = extracted(shelf, text, tmp_path, monkeypatch)
+    start, end = text.index("Leave"), text.index(" After")
+    place = {"document": item.document_id, "start": start, "end": end, "q": "leave"}
+    page = client.get(f"/page/passage?{urlencode(place)}")
+    assert page.status_code == 200
+    assert_harmless(page.text)
+    found = re.search(r'<span class="found">(.*?)</span><span class="around">', page.text, re.S)
+    assert found
+    assert found[1].startswith("<mark>Leave</mark> lasts &lt;img")
+    assert found[1].endswith("a year.")
+    assert Tags(page.text).text.count("𠮷") == pages.SURROUNDINGS - len("Before. ")
+    assert Tags(page.text).text.count("z") == pages.SURROUNDINGS - len(" After.")
+
+
+def test_a_passage_of_a_document_that_is_being_replaced_is_not_guessed(
+    client: FlaskClient, shelf: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = extracted(shelf, "old text", tmp_path, monkeypatch)
+    submit(shelf, "new text")
+    page = client.get(f"/page/passage?document={item.document_id}&start=0&end=3")
+    assert page.status_code == 409
+    assert "Search again when it is live" in page.text
+
+
+@pytest.mark.parametrize("query", ["start=-1&end=3", "start=x&end=3", "start=0"])
+def test_a_passage_without_a_place_is_refused(
+    client: FlaskClient, shelf: Ledger, query: str
+) -> None:
+    item = publish(shelf, "text", ["c1"])
+    page = client.get(f"/page/passage?document={item.document_id}&{query}")
+    assert page.status_code == 400
+    assert "Invalid request" in page.text
+
+
+def test_an_unknown_document_is_told(client: FlaskClient, shelf: Ledger) -> None:
+    page = client.get("/page/passage?document=none&start=0&end=1")
+    assert page.status_code == 404
+    assert "Document not found" in page.text
+
+
+def test_hostile_text_never_becomes_markup(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+) -> None:
+    digest = hashlib.sha256(b"x").hexdigest()
+    hostile = submission("x", HOSTILE)
+    item = shelf.documents.submit("shelf", hostile, uuid.uuid4().hex)
+    assert hostile.sha256 == digest
+    shelf.leases.fail(taken(shelf, item), NeedsPassword(f"{HOSTILE} is encrypted"))
+    fields = {
+        "q": HOSTILE,
+        "key": HOSTILE,
+        "operator": "==",
+        "value": HOSTILE,
+        "collection": "shelf",
+    }
+    page = client.get(f"/?{urlencode(fields)}")
+    assert page.status_code == 200
+    tags = assert_harmless(page.text)
+    assert tags.text.count("<img src=x onerror=") >= 6
+    assert any(a.get("data-name") == HOSTILE for _, a in tags.tags)
+    assert_harmless(client.get("/page/documents?collection=shelf").text)
+    assert_harmless(client.get(f"/?{urlencode({'collection': HOSTILE})}").text)
+
+
+def test_no_address_leads_outside(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+) -> None:
+    publish(shelf, "live", ["c1"])
+    found = [
+        address
+        for path in ("/", "/?q=leave", "/?collection=none", "/page/documents?collection=shelf")
+        for address in Tags(client.get(path).text).addresses()
+    ]
+    assert found
+    for address in found:
+        parts = urlsplit(address)
+        assert not parts.scheme, address
+        assert not parts.netloc, address
+    for name in ("page.css", "page.js"):
+        with client.get(f"/static/{name}") as static:
+            text = static.text
+        assert "//" not in re.sub(r"^\s*//.*|\s// .*", "", text, flags=re.M), name
+        assert "@import" not in text
+        assert "url(" not in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=leave", "/page/documents?collection=none", "/static/page.js", "/healthz"]
+)
+def test_every_answer_is_guarded(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest], path: str
+) -> None:
+    with client.get(path) as page:
+        headers = page.headers
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'self';")
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_every_control_has_a_name(
+    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+) -> None:
+    html = client.get("/?q=leave&key=a&operator=%3D%3D&value=1").text
+    labelled = {a.get("for") for tag, a in Tags(html).tags if tag == "label"}
+    inside = re.findall(r"<label[^>]*>(?:(?!</label>).)*</label>", html, re.S)
+    wrapped = {a["name"] for part in inside for _, a in Tags(part).tags if "name" in a}
+    for tag, attributes in Tags(html).tags:
+        if tag in ("input", "select") and attributes.get("type") not in ("hidden", "file"):
+            assert attributes.get("id") in labelled or attributes["name"] in wrapped, attributes

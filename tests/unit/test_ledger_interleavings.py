@@ -1,0 +1,264 @@
+"""Workers, desks, sweeps and prunings in any order: no version is lost, none done twice."""
+
+import uuid
+from collections import defaultdict
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from ledger_moves import LONG, OVER, submission
+
+from callslip.errors import BrokenFile, LeaseLost, StoreDown, TransientError
+from stores.ledger import STEPS, Accepted, Claim, Ledger, Stuck
+
+pytest_plugins = ["ledger_fixtures"]
+
+PICK = st.integers(min_value=0, max_value=1000)
+MAX_CRASHES = 4
+
+
+class Upsert:
+    """How far one worker is with the last step of a version."""
+
+    def __init__(self, claim: Claim, chunk_ids: list[str]) -> None:
+        self.claim, self.chunk_ids = claim, chunk_ids
+        self.stage = "expect"
+
+
+class Workers(RuleBasedStateMachine):
+    """Several workers on a few documents; the store is a set of ids that everybody may write to.
+
+    What ought to be true is kept beside the ledger: which steps were finished, which contents are
+    live. A worker may stop anywhere and come back late; the letters of a content are its chunks.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__()
+        self.ledger = ledger
+        self.shelf = uuid.uuid4().hex
+        ledger.collections.create(self.shelf, store="", embedder="", dimension=1, analyzer="")
+        self.items: list[Accepted] = []
+        self.contents: dict[tuple[str, int], str] = {}
+        self.claims: list[Claim] = []
+        self.upserts: list[Upsert] = []
+        self.finished: dict[tuple[str, int], list[str]] = defaultdict(list)
+        self.live: dict[str, int] = {}
+        self.deleted: set[str] = set()
+        self.store: set[str] = set()
+        self.leaving: tuple[str, set[str]] | None = None
+
+    @rule(name=st.sampled_from(["a", "b"]), content=st.sampled_from(["xy", "y", "xz", "z"]))
+    def submit(self, name: str, content: str) -> None:
+        given = submission(content, name)
+        accepted = self.ledger.documents.submit(self.shelf, given, uuid.uuid4().hex)
+        assert accepted.document_id not in self.deleted
+        self.contents[accepted.document_id, accepted.version] = content
+        if accepted not in self.items:
+            self.items.append(accepted)
+
+    @precondition(lambda self: self.items)
+    @rule(pick=PICK, ahead=st.sampled_from([0, 0, 0, 0, 1, 5]), lease=st.sampled_from([LONG, OVER]))
+    def claim(self, pick: int, ahead: int, lease: float) -> None:
+        """Mostly of the next step that is to be done, of a newer version rather than an older."""
+        item = self.items[-1 - pick % min(len(self.items), 3)]
+        done = len(self.finished[item.document_id, item.version])
+        self._claim(item, min(done + ahead, len(STEPS) - 1), lease)
+
+    @precondition(lambda self: self.items)
+    @rule(whole=st.booleans())
+    def work_on_the_newest(self, whole: bool) -> None:
+        """A worker that nobody disturbs, up to the last step or with it."""
+        self._work_on(self.items[-1], len(STEPS) if whole else len(STEPS) - 1)
+
+    @precondition(lambda self: self.claims)
+    @rule(pick=PICK)
+    def finish(self, pick: int) -> None:
+        claim = self.claims[pick % len(self.claims)]
+        try:
+            self.ledger.leases.finish(claim, "artifact", {})
+        except LeaseLost:
+            return
+        self._note_finished(claim)
+
+    @precondition(lambda self: self.upserts)
+    @rule(pick=PICK)
+    def go_on_with_upsert(self, pick: int) -> None:
+        """Record what is about to be stored; store it; count it; go live: others come between."""
+        self._advance(self.upserts[pick % len(self.upserts)])
+
+    @precondition(lambda self: self.claims or self.upserts)
+    @rule(pick=PICK, how=st.sampled_from(["release", "renew", "fail", "drop"]))
+    def something_else(self, pick: int, how: str) -> None:
+        claims = [*self.claims, *(u.claim for u in self.upserts)]
+        claim, leases = claims[pick % len(claims)], self.ledger.leases
+        try:
+            if how == "release":
+                leases.release(claim, StoreDown("no answer"), wait=0, give_up=3600)
+            elif how == "renew":
+                leases.renew(claim)
+            elif how == "fail" and pick % 4 == 0:
+                leases.fail(claim, BrokenFile("it broke"))
+        except LeaseLost:
+            leases.drop(claim)
+
+    @precondition(lambda self: self.items)
+    @rule(pick=PICK)
+    def delete(self, pick: int) -> None:
+        if pick % 4 == 0:
+            document_id = self.items[pick % len(self.items)].document_id
+            self.ledger.documents.delete(document_id)
+            self.deleted.add(document_id)
+
+    @rule()
+    def sweep(self) -> None:
+        self._sweep()
+
+    @rule()
+    def restart(self) -> None:
+        self.ledger.leases.expire_all()
+
+    @precondition(lambda self: self.leaving is None)
+    @rule()
+    def begin_to_prune(self) -> None:
+        for document_id in self.ledger.sweep.unpruned():
+            self.leaving = document_id, self.ledger.chunks.end(document_id)
+
+    @precondition(lambda self: self.leaving is not None)
+    @rule(dies=st.booleans())
+    def go_on_with_pruning(self, dies: bool) -> None:
+        assert self.leaving is not None
+        document_id, chunk_ids = self.leaving
+        self.store -= chunk_ids
+        if not dies:
+            self.ledger.chunks.forget(document_id, chunk_ids)
+        self.leaving = None
+
+    @invariant()
+    def what_is_seen_is_what_is_live_and_stored(self) -> None:
+        alive = {d: v for d, v in self.live.items() if d not in self.deleted}
+        expected = {chunk_id: d for d, v in alive.items() for chunk_id in self._chunk_ids(d, v)}
+        every = {f"{d}-{letter}" for d, _ in self.contents for letter in "xyz"}
+        assert self.ledger.chunks.visible(sorted(every)) == expected
+        assert set(expected) <= self.store
+
+    @invariant()
+    def only_the_newest_version_may_be_queued(self) -> None:
+        for document_id in {i.document_id for i in self.items}:
+            newest = self.ledger.documents.get(document_id).newest.version
+            for version in range(1, newest):
+                found = self.ledger.documents.version(document_id, version)
+                assert found.state in ("live", "superseded", "failed")
+
+    def teardown(self) -> None:
+        """With workers that live and a sweep that comes round, everything comes to an end."""
+        if self.leaving is not None:
+            self.go_on_with_pruning(dies=False)
+        self.ledger.leases.expire_all()
+        for _ in range(50):
+            if not (stuck := self._sweep()):
+                break
+            for item in stuck:
+                self._work_on(item, len(STEPS))
+            while (self.begin_to_prune(), self.leaving)[1]:  # type: ignore[func-returns-value]
+                self.go_on_with_pruning(dies=False)
+        for document_id in {i.document_id for i in self.items} - self.deleted:
+            found = self.ledger.documents.get(document_id)
+            assert found.state in ("live", "failed"), found
+            if found.state == "live":
+                assert found.live_version == found.newest.version == self.live[document_id]
+        self.what_is_seen_is_what_is_live_and_stored()
+        assert self.ledger.sweep.unpruned() == []
+
+    def _work_on(self, item: Accepted | Stuck, end: int) -> None:
+        for step in range(len(self.finished[item.document_id, item.version]), end):
+            claim = self._claim(item, step, LONG)
+            if claim in self.claims:
+                self.finish(self.claims.index(claim))
+            elif claim is not None:
+                while self._advance(self.upserts[-1]):
+                    pass
+
+    def _claim(self, item: Accepted | Stuck, step: int, lease: float) -> Claim | None:
+        claimed = self.ledger.leases.claim(
+            item.document_id,
+            item.version,
+            STEPS[step],
+            worker="tester",
+            lease_seconds=lease,
+            max_crashes=MAX_CRASHES,
+        )
+        if not isinstance(claimed, Claim):
+            return None
+        assert item.document_id not in self.deleted
+        if claimed.step == "upsert":
+            ids = self._chunk_ids(item.document_id, item.version)
+            self.upserts.append(Upsert(claimed, ids))
+        else:
+            self.claims.append(claimed)
+        return claimed
+
+    def _advance(self, upsert: Upsert) -> bool:
+        """Do the next thing of an upsert; false when it is over."""
+        try:
+            if upsert.stage == "expect":
+                self.ledger.chunks.expect(upsert.claim, dict.fromkeys(upsert.chunk_ids, "hash"))
+                upsert.stage = "write"
+            elif upsert.stage == "write":
+                self.store |= set(upsert.chunk_ids)
+                upsert.stage = "count"
+            elif upsert.stage == "count":
+                assert upsert.chunk_ids
+                upsert.stage = "go live" if set(upsert.chunk_ids) <= self.store else "over"
+            elif upsert.stage == "go live":
+                self.ledger.leases.go_live(upsert.claim, upsert.chunk_ids, {})
+                self._note_finished(upsert.claim)
+                self.live[upsert.claim.document_id] = upsert.claim.version
+                upsert.stage = "over"
+        except LeaseLost:
+            self.ledger.leases.drop(upsert.claim)
+            upsert.stage = "over"
+        except TransientError as error:
+            upsert.stage = "over"
+            try:
+                self.ledger.leases.release(upsert.claim, error, wait=0, give_up=3600)
+            except LeaseLost:
+                self.ledger.leases.drop(upsert.claim)
+        return upsert.stage != "over"
+
+    def _note_finished(self, claim: Claim) -> None:
+        done = self.finished[claim.document_id, claim.version]
+        assert claim.document_id not in self.deleted
+        assert tuple(done) == STEPS[: len(done)]
+        assert claim.step == STEPS[len(done)], "a step was done twice, or out of turn"
+        done.append(claim.step)
+
+    def _sweep(self) -> list[Stuck]:
+        stuck = self.ledger.sweep.stuck(idle=True, resend_seconds=-1, max_crashes=MAX_CRASHES)
+        for item in stuck:
+            assert item.step == STEPS[len(self.finished[item.document_id, item.version])]
+            assert item.document_id not in self.deleted
+        return stuck
+
+    def _chunk_ids(self, document_id: str, version: int) -> list[str]:
+        return [f"{document_id}-{letter}" for letter in self.contents[document_id, version]]
+
+
+@pytest.mark.timeout(1200)
+def test_any_interleaving_loses_no_version_and_finishes_none_twice(ledger: Ledger) -> None:
+    run_state_machine_as_test(
+        lambda: Workers(ledger),
+        settings=settings(
+            max_examples=12,
+            stateful_step_count=50,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

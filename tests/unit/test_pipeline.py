@@ -1,0 +1,445 @@
+"""The steps of a document on a real ledger and real blobs, with whatever can go wrong."""
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from ledger_moves import OVER, taken
+from memory_store import MemoryStore
+
+from callslip.errors import BrokenFile, EmbedderDown, LeaseLost, StoreDown
+from config.settings import ChunkingSettings, IngestSettings, Settings
+from ingestion import steps
+from ingestion.extract import extract
+from ingestion.parts import ExtractedText
+from ingestion.pipeline import run_step
+from ingestion.steps import original_name
+from ingestion.workshop import Workshop
+from models.embedder import Vectors
+from stores.blobs import Blobs
+from stores.contract import BatchOutcome, ChunkRecord, CollectionSchema
+from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger, Submission
+
+SETTINGS = Settings(
+    chunking=ChunkingSettings(target_tokens=32, max_tokens=32, overlap_tokens=0),
+    ingest=IngestSettings(retry_base_seconds=60, batch_size=2),
+)
+
+
+class Words:
+    """A tokenizer whose tokens are words."""
+
+    def offsets(self, text: str) -> list[int]:
+        return [i for i, c in enumerate(text) if c != " " and (i == 0 or text[i - 1] == " ")]
+
+
+class Lower:
+    """An analyzer that knows no language."""
+
+    def analyze(self, text: str) -> str:
+        return text.lower()
+
+
+class Reader:
+    """Extraction in this process."""
+
+    def extract(self, data: bytes, filename: str) -> ExtractedText:
+        return extract(data, filename, SETTINGS.extract)
+
+
+class Tiny:
+    """An embedder of four dimensions that remembers what it was given."""
+
+    model, dimension, max_tokens, lexical_only = "tiny", 4, 1000, False
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        self.given += texts
+        digests = [hashlib.sha256(text.encode()).digest()[:4] for text in texts]
+        rows = np.array([list(digest) for digest in digests], np.float32) + 1
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Workshop]:
+    """A workshop on a ledger and blobs of its own, with the collection `shelf`."""
+    store = MemoryStore()
+    store.ensure_schema(CollectionSchema("shelf", 4))
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(
+            "shelf", store="memory", embedder="tiny", dimension=4, analyzer=""
+        )
+        parts: dict[str, Any] = {
+            "embedder": Tiny(),
+            "tokenizer": Words(),
+            "analyzer": Lower(),
+            "extractor": Reader(),
+        }
+        blobs = Blobs(str(tmp_path / "blobs"))
+        yield Workshop(settings=SETTINGS, ledger=ledger, blobs=blobs, store=store, **parts)
+
+
+def paragraphs(*words: str) -> str:
+    """A text in which each of these words is a chunk."""
+    return "\n\n".join(" ".join([f"{word}{n}" for n in range(30)]) for word in words)
+
+
+def submit(shop: Workshop, text: str, name: str = "a.txt", **properties: Any) -> Accepted:
+    """Do what the desk does with a submission."""
+    content = text.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    new_id = shop.ledger.documents.id_of("shelf", name) or uuid.uuid4().hex
+    shop.blobs.write(new_id, original_name(digest), content)
+    given = Submission(name, name, "", digest, len(content), properties)
+    return shop.ledger.documents.submit("shelf", given, new_id)
+
+
+def run(shop: Workshop, item: Accepted, *, upto: str = "upsert") -> str:
+    """Run the chain of a version up to and with a step; returns where it ended."""
+    for step in STEPS[: STEPS.index(cast("Any", upto)) + 1]:
+        if run_step(shop, step, item.document_id, item.version) == "stop":
+            return f"stopped at {step}"
+    return "went on"
+
+
+def look(shop: Workshop, item: Accepted) -> DocumentRecord:
+    """The document as it stands."""
+    return shop.ledger.documents.get(item.document_id)
+
+
+def held(shop: Workshop, item: Accepted) -> set[str]:
+    """Ids of the chunks that the store holds of a document."""
+    return shop.store.chunk_ids("shelf", item.document_id)["vector"]
+
+
+def seen(shop: Workshop, item: Accepted) -> list[str]:
+    """First words of the chunks that a search may show, in order of the text."""
+    visible = shop.ledger.chunks.visible(sorted(held(shop, item)))
+    chunks = shop.store.get_chunks("shelf", list(visible))
+    return [c.body.split()[0] for c in sorted(chunks, key=lambda c: c.ordinal)]
+
+
+def test_a_document_goes_through_all_steps_and_is_live(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one", "two", "three"), dept="law")
+    assert run(shop, item) == "went on"
+    found = look(shop, item)
+    assert (found.state, found.live_version) == ("live", 1)
+    assert [(s.step, s.state, s.attempts) for s in found.steps] == [(s, "done", 1) for s in STEPS]
+    assert [s.counts.get("chunks", s.counts.get("vectors")) for s in found.steps[2:]] == [3] * 4
+    assert seen(shop, item) == ["one0", "two0", "three0"]
+    stored = shop.store.get_chunks("shelf", sorted(held(shop, item)), include_vector=True)
+    text = paragraphs("one", "two", "three")
+    assert all(c.body == text[c.start : c.end] for c in stored)
+    assert all(c.properties["dept"] == "law" for c in stored)
+
+
+def test_no_step_runs_before_the_one_before_it(shop: Workshop) -> None:
+    item = submit(shop, "words")
+    for step in reversed(STEPS[1:]):
+        assert run_step(shop, step, item.document_id, item.version) == "stop"
+    assert all(s.attempts == 0 for s in look(shop, item).steps)
+
+
+def test_a_chain_delivered_twice_does_nothing_the_second_time(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one", "two"))
+    run(shop, item)
+    before = look(shop, item)
+    assert run(shop, item) == "went on"
+    assert look(shop, item) == before
+
+
+def test_two_workers_at_once_do_each_step_once(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one", "two"))
+    for step in STEPS:
+        with ThreadPoolExecutor(2) as pool:
+            runs = [pool.submit(run_step, shop, step, item.document_id, item.version) for _ in "12"]
+            assert "go on" in {r.result() for r in runs}
+    assert look(shop, item).state == "live"
+    assert all(s.attempts == 1 for s in look(shop, item).steps)
+
+
+def test_work_goes_on_where_a_dead_worker_left_it_and_the_late_result_is_dropped(
+    shop: Workshop,
+) -> None:
+    item = submit(shop, paragraphs("one"))
+    run(shop, item, upto="chunk")
+    dead = taken(shop.ledger, item, "enrich", lease=OVER)
+    assert run(shop, item) == "went on"
+    with pytest.raises(LeaseLost):
+        shop.ledger.leases.finish(dead, "late", {})
+    step = look(shop, item).steps[3]
+    assert (step.state, step.attempts, step.crashes) == ("done", 2, 1)
+    assert step.artifact != "late"
+
+
+def test_a_worker_that_is_overtaken_while_it_works_drops_its_result(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = submit(shop, paragraphs("one"))
+    run(shop, item, upto="chunk")
+    embedder = Tiny()
+
+    def overtaken(texts: Sequence[str]) -> Vectors:
+        shop.ledger.leases.expire_all()
+        other = taken(shop.ledger, item, "embed")
+        shop.ledger.leases.finish(other, "the other's", {"vectors": 1})
+        return Tiny.passages(embedder, texts)
+
+    run(shop, item, upto="enrich")
+    monkeypatch.setattr(embedder, "passages", overtaken)
+    late = replace(shop, embedder=cast("Any", embedder))
+    assert run_step(late, "embed", item.document_id, 1) == "stop"
+    step = look(shop, item).steps[4]
+    assert (step.state, step.artifact, step.attempts) == ("done", "the other's", 2)
+
+
+def test_a_transient_error_puts_the_step_back_with_a_time(shop: Workshop) -> None:
+    class Down(Tiny):
+        def passages(self, texts: Sequence[str]) -> Vectors:
+            raise EmbedderDown("no answer")
+
+    item = submit(shop, paragraphs("one"))
+    down = replace(shop, embedder=cast("Any", Down()))
+    assert run(down, item) == "stopped at embed"
+    found = look(shop, item)
+    step = found.steps[4]
+    assert (found.state, step.state, step.attempts, step.crashes) == ("waiting", "pending", 1, 0)
+    assert step.retry_at is not None
+    assert step.failure is not None
+    assert step.failure.type == "embedder-down"
+    assert run(shop, item) == "stopped at embed", "it is too early"
+    impatient = SETTINGS.ingest.model_copy(update={"retry_for_seconds": 0.0})
+    shop.ledger.leases.expire_all()
+    item = submit(shop, paragraphs("two"))
+    down = replace(down, settings=SETTINGS.model_copy(update={"ingest": impatient}))
+    assert run(down, item) == "stopped at embed"
+    found = look(shop, item)
+    assert found.state == "failed"
+    assert found.newest.failure is not None
+    assert (found.newest.failure.type, found.newest.failure.step) == ("embedder-down", "embed")
+
+
+def test_a_file_that_cannot_be_read_fails_with_its_reason(shop: Workshop) -> None:
+    item = submit(shop, "%PDF-1.7 and nothing more", "a.pdf")
+    assert run(shop, item) == "stopped at extract"
+    failure = look(shop, item).newest.failure
+    assert failure is not None
+    assert (failure.type, failure.step) == ("broken-file", "extract")
+    assert failure.advice == BrokenFile.hint
+    assert run(shop, item) == "stopped at extract"
+
+
+def test_a_mistake_of_ours_is_named_without_its_message(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Wrong(Lower):
+        def analyze(self, text: str) -> str:
+            raise ValueError(f"cannot analyze {text!r}")
+
+    item = submit(shop, "a secret of the document")
+    with caplog.at_level(logging.DEBUG):
+        assert run(replace(shop, analyzer=cast("Any", Wrong())), item) == "stopped at enrich"
+    failure = look(shop, item).newest.failure
+    assert failure is not None
+    assert (failure.type, failure.step) == ("internal-error", "enrich")
+    assert "ValueError at test_pipeline.py:" in failure.detail
+    assert "secret" not in str(failure) + caplog.text
+    assert "ValueError" in caplog.text
+
+
+def test_a_document_that_kills_its_worker_each_time_is_set_aside(shop: Workshop) -> None:
+    item = submit(shop, "words")
+    for _ in range(SETTINGS.ingest.max_attempts):
+        taken(shop.ledger, item, lease=OVER)
+    assert run(shop, item) == "stopped at extract"
+    failure = look(shop, item).newest.failure
+    assert failure is not None
+    assert failure.type == "worker-lost"
+
+
+def test_a_newer_version_stops_the_older_one_and_takes_its_place(shop: Workshop) -> None:
+    old = submit(shop, paragraphs("one", "two"))
+    run(shop, old, upto="enrich")
+    new = submit(shop, paragraphs("three"))
+    assert run(shop, old) == "stopped at embed"
+    assert run(shop, new) == "went on"
+    assert seen(shop, new) == ["three0"]
+    assert shop.ledger.documents.version(old.document_id, 1).state == "superseded"
+
+
+def test_unchanged_chunks_keep_their_ids_and_vectors_and_the_others_change_at_go_live(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = submit(shop, paragraphs("one", "two"))
+    run(shop, first)
+    before, embedder = held(shop, first), Tiny()
+    second = submit(shop, paragraphs("two", "three"))
+    new = replace(shop, embedder=cast("Any", embedder))
+    run(new, second, upto="embed")
+    assert [text.split()[0] for text in embedder.given] == ["three0"]
+    go_live = shop.ledger.leases.go_live
+    shown: list[list[str]] = []
+
+    def looked_at(*given: Any) -> None:
+        shown.append(sorted(seen(shop, first)))
+        go_live(*given)
+        shown.append(sorted(seen(shop, first)))
+
+    monkeypatch.setattr(shop.ledger.leases, "go_live", looked_at)
+    run(new, second)
+    assert shown == [["one0", "two0"], ["three0", "two0"]]
+    assert len(held(shop, first) & before) == 2
+    ended = shop.ledger.chunks.end(first.document_id)
+    assert ended == before - set(shop.ledger.chunks.visible(sorted(before)))
+    assert len(ended) == 1
+
+
+def test_a_version_that_differs_in_a_property_computes_nothing_again(shop: Workshop) -> None:
+    first = submit(shop, paragraphs("one", "two"), lang="en")
+    run(shop, first)
+    artifacts = [s.artifact for s in look(shop, first).steps]
+    blobs = shop.blobs.count(first.document_id)
+
+    class Never:
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(f"{name} was used")
+
+    class Known(Never):
+        model = "tiny"
+
+    never = {"extractor": Never(), "tokenizer": Never(), "analyzer": Never(), "embedder": Known()}
+    second = submit(shop, paragraphs("one", "two"), lang="ko")
+    assert run(replace(shop, **cast("Any", never)), second) == "went on"
+    assert [s.artifact for s in look(shop, first).steps] == artifacts
+    assert shop.blobs.count(first.document_id) == blobs
+    stored = shop.store.get_chunks("shelf", sorted(held(shop, first)))
+    assert {c.properties["lang"] for c in stored} == {"ko"}
+
+
+def test_what_was_embedded_before_a_crash_is_not_embedded_again(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    class Dies(Tiny):
+        def passages(self, texts: Sequence[str]) -> Vectors:
+            if self.given:
+                raise Killed
+            return super().passages(texts)
+
+    monkeypatch.setattr(steps, "EMBED_BATCH", 2)
+    words = ["one", "two", "three", "four", "five"]
+    item = submit(shop, paragraphs(*words))
+    first, second = Dies(), Tiny()
+    with pytest.raises(Killed):
+        run(replace(shop, embedder=cast("Any", first)), item)
+    assert look(shop, item).steps[4].state == "running"
+    shop.ledger.leases.expire_all()
+    assert run(replace(shop, embedder=cast("Any", second)), item) == "went on"
+    assert len(first.given) == 2
+    assert len(second.given) == 3
+    assert seen(shop, item) == [f"{word}0" for word in words]
+
+
+def test_a_text_that_stands_there_twice_is_embedded_once(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one", "two", "one"))
+    assert run(shop, item) == "went on"
+    assert len(cast("Any", shop.embedder).given) == 2
+    assert seen(shop, item) == ["one0", "two0", "one0"]
+
+
+def test_a_document_deleted_during_work_leaves_nothing_new(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one"))
+    before = shop.blobs.count(item.document_id)
+
+    class Deleted(Reader):
+        def extract(self, data: bytes, filename: str) -> ExtractedText:
+            shop.ledger.documents.delete(item.document_id)
+            while shop.ledger.sweep.busy(item.document_id):  # until the lease is not renewed
+                pass
+            return super().extract(data, filename)
+
+    hurried = SETTINGS.ingest.model_copy(update={"lease_seconds": 0.3})
+    during = replace(
+        shop,
+        settings=SETTINGS.model_copy(update={"ingest": hurried}),
+        extractor=cast("Any", Deleted()),
+    )
+    assert run(during, item) == "stopped at extract"
+    assert look(shop, item).state == "deleted"
+    assert shop.blobs.count(item.document_id) == before
+    assert not shop.ledger.sweep.busy(item.document_id)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_document_deleted_between_steps_is_not_worked_on(shop: Workshop, step: str) -> None:
+    item = submit(shop, paragraphs("one"))
+    if step != "extract":
+        run(shop, item, upto=STEPS[STEPS.index(cast("Any", step)) - 1])
+    shop.ledger.documents.delete(item.document_id)
+    assert run_step(shop, cast("Any", step), item.document_id, 1) == "stop"
+    assert held(shop, item) == set()
+
+
+def test_a_lease_is_given_back_when_the_work_turns_out_to_be_in_vain(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = submit(shop, paragraphs("one"))
+    run(shop, item, upto="embed")
+    expect = shop.ledger.chunks.expect
+
+    def deleted(*given: Any) -> None:
+        shop.ledger.documents.delete(item.document_id)
+        expect(*given)
+
+    monkeypatch.setattr(shop.ledger.chunks, "expect", deleted)
+    assert run(shop, item) == "stopped at upsert"
+    assert held(shop, item) == set()
+    assert not shop.ledger.sweep.busy(item.document_id)
+
+
+def test_a_store_that_lost_chunks_makes_no_version_live(shop: Workshop) -> None:
+    class Forgetful(MemoryStore):
+        def batch_upsert_chunks(
+            self, collection: str, chunks: Sequence[ChunkRecord]
+        ) -> BatchOutcome:
+            super().batch_upsert_chunks(collection, chunks[:1])
+            return BatchOutcome(tuple(c.chunk_id for c in chunks))
+
+    forgetful = Forgetful()
+    forgetful.ensure_schema(CollectionSchema("shelf", 4))
+    item = submit(shop, paragraphs("one", "two"))
+    assert run(replace(shop, store=forgetful), item) == "stopped at upsert"
+    found = look(shop, item)
+    assert (found.state, found.live_version) == ("waiting", None)
+    assert found.steps[5].failure is not None
+    assert found.steps[5].failure.type == StoreDown.slug
+    assert "lacks 1 of 2" in found.steps[5].failure.detail
+
+
+def test_a_chunk_that_comes_back_while_it_is_pruned_is_in_the_store_afterwards(
+    shop: Workshop,
+) -> None:
+    hurried = SETTINGS.ingest.model_copy(update={"retry_base_seconds": 1e-9})
+    shop = replace(shop, settings=SETTINGS.model_copy(update={"ingest": hurried}))
+    run(shop, submit(shop, paragraphs("one", "two")))
+    run(shop, submit(shop, paragraphs("two")))
+    third = submit(shop, paragraphs("three", "one"))
+    leaving = shop.ledger.chunks.end(third.document_id)
+    assert run(shop, third) == "stopped at embed"
+    shop.store.delete_chunks("shelf", leaving)
+    shop.ledger.chunks.forget(third.document_id, leaving)
+    assert run(shop, third) == "went on"
+    assert seen(shop, third) == ["three0", "one0"]
