@@ -4,6 +4,7 @@ Searching and reading need no JavaScript. static/page.js uploads and deletes thr
 asks for `/page/documents` again and again while a document is on its way.
 """
 
+import re
 from dataclasses import dataclass
 
 from flask import Blueprint, Response, make_response, render_template, request
@@ -14,6 +15,7 @@ from api.marking import Passage, body, excerpt, reflow, tighten, whole
 from api.search_form import SearchForm
 from callslip.errors import CallslipError, CollectionNotFound, Conflict, InvalidRequest
 from config import get_settings
+from models.language import lang
 from retrieval.messages import Hit, SearchResponse
 from stores.contract import FILTERABLE
 from stores.filters import OPERATORS
@@ -34,6 +36,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 """On every answer of the desk: a browser may open any of them."""
+
+_CUT_AT_START, _CUT_AT_END = re.compile(r"^\S{1,30}\s"), re.compile(r"\s\S{1,30}$")
+"""A word that the window of characters cut in two."""
 
 blueprint = Blueprint("pages", __name__)
 
@@ -124,13 +129,19 @@ def passage() -> Response:
     )
     around = messages.TextSlice.model_validate_json(answered.get_data())
     text = reflow(around.text)
+    before, after = text[: start - first], text[end - first :]
+    if around.start:
+        before = _CUT_AT_START.sub("", before)
+    if around.end < around.length:
+        after = _CUT_AT_END.sub("", after)
     return _html(
         "passage.html",
         document=views.document(record),
         around=around,
-        before=tighten(text[: start - first]),
+        lang=lang(text),
+        before=tighten(before),
         found=whole(tighten(text[start - first : end - first]), request.args.get("q", "")),
-        after=tighten(text[end - first :]),
+        after=tighten(after),
     )
 
 
@@ -155,6 +166,12 @@ def _seconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@blueprint.app_template_filter("sentence")
+def _sentence(detail: str) -> str:
+    """An error's detail as a sentence."""
+    return f"{detail[:1].upper()}{detail[1:].rstrip('.')}."
 
 
 @blueprint.app_template_filter("counts")

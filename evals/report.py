@@ -41,6 +41,14 @@ class Report:
     kept: bool
     warnings: tuple[str, ...]
 
+    def shallow(self) -> dict[LegName, LegReport]:
+        """The legs whose Recall@100 is too low because a ranking was cut off before DEPTH."""
+        return {
+            name: leg
+            for name, leg in self.legs.items()
+            if leg.depth is not None and leg.depth < min(DEPTH, self.documents)
+        }
+
     def as_json(self) -> dict[str, Any]:
         """For programs; seconds per phase and what is odd stand at the end."""
         return {
@@ -53,7 +61,7 @@ class Report:
                 "ingest": round(self.ingest_seconds, 1),
                 **{name: round(leg.seconds, 1) for name, leg in self.legs.items()},
             },
-            "depth": {name: leg.depth for name, leg in self.legs.items() if leg.depth},
+            "depth": {name: leg.depth for name, leg in self.shallow().items()},
             "collection": self.collection if self.kept else None,
             "warnings": list(self.warnings),
         }
@@ -75,8 +83,7 @@ def table(report: Report) -> str:
         *(
             f"Recall@100 of {name} saw only {leg.depth} documents for some query:"
             " their passages filled the longest answer."
-            for name, leg in report.legs.items()
-            if leg.depth is not None and leg.depth < DEPTH
+            for name, leg in report.shallow().items()
         ),
         *(f"Note: {warning}." for warning in report.warnings),
     ]

@@ -23,7 +23,9 @@ function element(name, text = "", className = "") {
 
 function problemOf({ title, detail, advice }) {
   const told = element("div", "", "problem");
-  told.append(element("p", `${title}. ${detail}`), element("p", advice, "advice"));
+  const sentence = element("p");
+  sentence.append(element("b", `${title}.`), ` ${detail[0].toUpperCase()}${detail.slice(1)}`);
+  told.append(sentence, element("p", advice, "advice"));
   return told;
 }
 

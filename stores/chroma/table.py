@@ -80,20 +80,28 @@ class Table:
         return int(self._on(lambda at: at.metadata["dimension"]))
 
     def upsert(self, rows: Sequence[Row]) -> None:
-        """Write rows; the same id again replaces the whole row."""
+        """Write rows; the same id again replaces the whole row.
+
+        Of a row whose vector and text are stored already only the metadata is written: moving a
+        point of Chroma's graph costs many times what adding it did, even to where it was.
+        """
         for batch in self._slices(rows):
-            ids = [row.id for row in batch]
-            got = self._call("get", ids=ids, include=["metadatas"])
-            old = dict(zip(got["ids"], got["metadatas"], strict=True))
-            # Chroma's upsert merges metadata: only None removes a key that the row had.
-            metadatas = [{**dict.fromkeys(old.get(row.id) or ()), **row.metadata} for row in batch]
-            self._call(
-                "upsert",
-                ids=ids,
-                embeddings=[row.vector for row in batch],
-                documents=[row.text for row in batch],
-                metadatas=metadatas,
-            )
+            old = {row.id: row for row in self.get([row.id for row in batch], include_vector=True)}
+            known = {row.id for row in batch if row.id in old and _alike(row, old[row.id])}
+            if moved := [row for row in batch if row.id not in known]:
+                self._call(
+                    "upsert",
+                    ids=[row.id for row in moved],
+                    embeddings=[row.vector for row in moved],
+                    documents=[row.text for row in moved],
+                    metadatas=[_replacing(row, old.get(row.id)) for row in moved],
+                )
+            if restated := [row for row in batch if row.id in known]:
+                self._call(
+                    "update",
+                    ids=[row.id for row in restated],
+                    metadatas=[_replacing(row, old[row.id]) for row in restated],
+                )
 
     def get(self, ids: Sequence[str], *, include_vector: bool = False) -> list[Row]:
         """Read the rows of these ids, in this order; unknown ids are left out."""
@@ -169,3 +177,16 @@ def _bytes(row: Row) -> int:
     texts = [row.text, *(value for value in row.metadata.values() if isinstance(value, str))]
     numbers = 0 if row.vector is None else len(row.vector)
     return NUMBER_BYTES * numbers + sum(len(text.encode()) for text in texts)
+
+
+def _alike(row: Row, stored: Row) -> bool:
+    """Tell whether text and direction are the same; Chroma gives back what it made unit length."""
+    if row.vector is None or stored.vector is None or row.text != stored.text:
+        return False
+    unit = row.vector / np.linalg.norm(row.vector)
+    return np.allclose(unit, stored.vector / np.linalg.norm(stored.vector), rtol=0, atol=1e-6)
+
+
+def _replacing(row: Row, stored: Row | None) -> dict[str, object]:
+    """Metadata that also removes the old keys: Chroma merges, and only None deletes a key."""
+    return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata}

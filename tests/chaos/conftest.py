@@ -7,7 +7,7 @@ from outcome import Outcome
 from stack import Stack
 
 HASTY = {
-    "CALLSLIP_INGEST__LEASE_SECONDS": "3",
+    "CALLSLIP_INGEST__LEASE_SECONDS": "6",
     "CALLSLIP_INGEST__SWEEP_SECONDS": "1",
     "CALLSLIP_INGEST__RESEND_SECONDS": "4",
     "CALLSLIP_INGEST__MAX_ATTEMPTS": "3",

@@ -147,6 +147,21 @@ def test_an_upsert_replaces_the_whole_chunk(store: Store, shelf: str) -> None:
     assert store.count(shelf) == 1
 
 
+def test_an_upsert_of_the_same_text_and_vector_replaces_the_properties(
+    store: Store, shelf: str
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"p": "x", "l": ["x", "y"]})])
+    store.batch_upsert_chunks(
+        shelf, [chunk("a", terms="new", level=3, properties={"l": ["y"]}), chunk("b", terms="new")]
+    )
+    (found, _) = store.get_chunks(shelf, ["a", "b"])
+    assert (found.level, found.properties) == (3, {"l": ["y"]})
+    for key, value, expected in (("p", "x", []), ("l @", "x", []), ("l @", "y", ["a"])):
+        where = parse({key: value}, None)
+        assert ids(store.vector_query(shelf, EAST, 5, where)) == expected
+        assert ids(store.keyword_query(shelf, "new", 5, where)) == expected
+
+
 def test_of_one_id_twice_in_a_batch_the_last_is_kept(store: Store, shelf: str) -> None:
     outcome = store.batch_upsert_chunks(shelf, [chunk("a", body="1"), chunk("a", body="2")])
     assert outcome.stored == ("a",)

@@ -46,6 +46,11 @@ def test_what_takes_too_much_memory_is_ended_and_the_next_file_read() -> None:
         assert extractor.extract(b"fine", "a.txt").text == "fine"
 
 
+def end(child: psutil.Process, number: signal.Signals) -> None:
+    child.send_signal(number)
+    child.resume()
+
+
 @pytest.mark.parametrize(
     ("number", "error"),
     [
@@ -60,7 +65,7 @@ def test_a_reader_that_dies_is_named_and_replaced(
     with Extractor(ExtractSettings()) as extractor:
         child = new_reader(extractor)
         child.suspend()  # so that it is sure to die in the middle of the file
-        ending = threading.Timer(0.3, lambda: (child.send_signal(number), child.resume()))
+        ending = threading.Timer(0.3, end, args=(child, number))
         ending.start()
         with pytest.raises(error):
             extractor.extract(b"text", "b.txt")

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -54,14 +55,25 @@ class Workers(RuleBasedStateMachine):
         self.store: set[str] = set()
         self.leaving: tuple[str, set[str]] | None = None
 
-    @rule(name=st.sampled_from(["a", "b"]), content=st.sampled_from(["xy", "y", "xz", "z"]))
-    def submit(self, name: str, content: str) -> None:
+    @initialize()
+    def something_is_live(self) -> None:
+        self.submit("a", "xy", steps=len(STEPS))
+
+    @rule(
+        name=st.sampled_from(["a", "a", "b"]),
+        content=st.sampled_from(["xy", "y", "xz"]),
+        steps=st.sampled_from([0, 5, 6]),
+    )
+    def submit(self, name: str, content: str, steps: int) -> None:
+        """A new version that nobody disturbs for so many steps."""
         given = submission(content, name)
-        accepted = self.ledger.documents.submit(self.shelf, given, uuid.uuid4().hex)
+        new_id = f"{self.shelf[:24]}{len(self.items):08}"  # in one order in every run
+        accepted = self.ledger.documents.submit(self.shelf, given, new_id)
         assert accepted.document_id not in self.deleted
         self.contents[accepted.document_id, accepted.version] = content
         if accepted not in self.items:
             self.items.append(accepted)
+        self._work_on(accepted, steps)
 
     @precondition(lambda self: self.items)
     @rule(pick=PICK, ahead=st.sampled_from([0, 0, 0, 0, 1, 5]), lease=st.sampled_from([LONG, OVER]))
@@ -71,32 +83,23 @@ class Workers(RuleBasedStateMachine):
         done = len(self.finished[item.document_id, item.version])
         self._claim(item, min(done + ahead, len(STEPS) - 1), lease)
 
-    @precondition(lambda self: self.items)
-    @rule(whole=st.booleans())
-    def work_on_the_newest(self, whole: bool) -> None:
-        """A worker that nobody disturbs, up to the last step or with it."""
-        self._work_on(self.items[-1], len(STEPS) if whole else len(STEPS) - 1)
-
     @precondition(lambda self: self.claims)
     @rule(pick=PICK)
     def finish(self, pick: int) -> None:
-        claim = self.claims[pick % len(self.claims)]
-        try:
-            self.ledger.leases.finish(claim, "artifact", {})
-        except LeaseLost:
-            return
-        self._note_finished(claim)
+        self._finish(self.claims[-1 - pick % min(len(self.claims), 4)])
 
-    @precondition(lambda self: self.upserts)
-    @rule(pick=PICK)
-    def go_on_with_upsert(self, pick: int) -> None:
+    @precondition(lambda self: self._open_upserts())
+    @rule(pick=PICK, times=st.integers(1, 4))
+    def go_on_with_upsert(self, pick: int, times: int) -> None:
         """Record what is about to be stored; store it; count it; go live: others come between."""
-        self._advance(self.upserts[pick % len(self.upserts)])
+        upserts = self._open_upserts()
+        for _ in range(times):
+            self._advance(upserts[pick % len(upserts)])
 
-    @precondition(lambda self: self.claims or self.upserts)
+    @precondition(lambda self: self.claims or self._open_upserts())
     @rule(pick=PICK, how=st.sampled_from(["release", "renew", "fail", "drop"]))
     def something_else(self, pick: int, how: str) -> None:
-        claims = [*self.claims, *(u.claim for u in self.upserts)]
+        claims = [*self.claims[-3:], *(u.claim for u in self._open_upserts())]
         claim, leases = claims[pick % len(claims)], self.ledger.leases
         try:
             if how == "release":
@@ -127,7 +130,7 @@ class Workers(RuleBasedStateMachine):
     @precondition(lambda self: self.leaving is None)
     @rule()
     def begin_to_prune(self) -> None:
-        for document_id in self.ledger.sweep.unpruned():
+        for document_id in self._unpruned()[:1]:
             self.leaving = document_id, self.ledger.chunks.end(document_id)
 
     @precondition(lambda self: self.leaving is not None)
@@ -162,25 +165,30 @@ class Workers(RuleBasedStateMachine):
             self.go_on_with_pruning(dies=False)
         self.ledger.leases.expire_all()
         for _ in range(50):
-            if not (stuck := self._sweep()):
-                break
+            stuck = self._sweep()
             for item in stuck:
                 self._work_on(item, len(STEPS))
-            while (self.begin_to_prune(), self.leaving)[1]:  # type: ignore[func-returns-value]
+            self.begin_to_prune()
+            if self.leaving is not None:
                 self.go_on_with_pruning(dies=False)
+            elif not stuck:
+                break
         for document_id in {i.document_id for i in self.items} - self.deleted:
             found = self.ledger.documents.get(document_id)
             assert found.state in ("live", "failed"), found
             if found.state == "live":
                 assert found.live_version == found.newest.version == self.live[document_id]
         self.what_is_seen_is_what_is_live_and_stored()
-        assert self.ledger.sweep.unpruned() == []
+        assert self._unpruned() == []
+
+    def _open_upserts(self) -> list[Upsert]:
+        return [upsert for upsert in self.upserts if upsert.stage != "over"]
 
     def _work_on(self, item: Accepted | Stuck, end: int) -> None:
         for step in range(len(self.finished[item.document_id, item.version]), end):
             claim = self._claim(item, step, LONG)
             if claim in self.claims:
-                self.finish(self.claims.index(claim))
+                self._finish(claim)
             elif claim is not None:
                 while self._advance(self.upserts[-1]):
                     pass
@@ -232,6 +240,13 @@ class Workers(RuleBasedStateMachine):
                 self.ledger.leases.drop(upsert.claim)
         return upsert.stage != "over"
 
+    def _finish(self, claim: Claim) -> None:
+        try:
+            self.ledger.leases.finish(claim, "artifact", {})
+        except LeaseLost:
+            return
+        self._note_finished(claim)
+
     def _note_finished(self, claim: Claim) -> None:
         done = self.finished[claim.document_id, claim.version]
         assert claim.document_id not in self.deleted
@@ -240,11 +255,17 @@ class Workers(RuleBasedStateMachine):
         done.append(claim.step)
 
     def _sweep(self) -> list[Stuck]:
-        stuck = self.ledger.sweep.stuck(idle=True, resend_seconds=-1, max_crashes=MAX_CRASHES)
+        found = self.ledger.sweep.stuck(idle=True, resend_seconds=-1, max_crashes=MAX_CRASHES)
+        mine = {item.document_id for item in self.items}
+        stuck = sorted((s for s in found if s.document_id in mine), key=str)
         for item in stuck:
             assert item.step == STEPS[len(self.finished[item.document_id, item.version])]
             assert item.document_id not in self.deleted
         return stuck
+
+    def _unpruned(self) -> list[str]:
+        mine = {item.document_id for item in self.items}
+        return sorted(mine & set(self.ledger.sweep.unpruned()))
 
     def _chunk_ids(self, document_id: str, version: int) -> list[str]:
         return [f"{document_id}-{letter}" for letter in self.contents[document_id, version]]
@@ -255,8 +276,8 @@ def test_any_interleaving_loses_no_version_and_finishes_none_twice(ledger: Ledge
     run_state_machine_as_test(
         lambda: Workers(ledger),
         settings=settings(
-            max_examples=12,
-            stateful_step_count=50,
+            max_examples=25,
+            stateful_step_count=30,
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),

@@ -74,8 +74,7 @@ SCALARS = st.one_of(
 def test_what_the_desk_takes_every_store_takes(given: dict[str, Any]) -> None:
     try:
         kept = check_properties(given, reserved=FILTERABLE)
-    except InvalidRequest as refused:
-        assert refused.detail
+    except InvalidRequest:
         return
     assert document_fault(DocumentRecord("d", "", "", kept)) is None
     assert json.loads(json.dumps(kept)) == kept

@@ -1,0 +1,173 @@
+"""`make bench`: throughput, search latency and memory of a private stack, as Markdown tables."""
+
+import argparse
+import platform
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import psutil
+
+from callslip import __version__
+from callslip.errors import CallslipError
+from config.settings import Settings
+from evals import latency, memory
+from evals.client import Desk
+from evals.fresh_texts import FreshTexts
+from evals.latency import Latency, ingesting, percentiles
+from evals.memory import RoleMemory
+from evals.private_stack import PrivateStack, private_stack
+from evals.throughput import EmbedderAlone, Kind, Throughput, Throughputs
+from models.registry import make_analyzer, make_embedder
+from models.tokens import Tokenizer
+from retrieval.engine import Engine
+from stores.ledger import Ledger
+from stores.registry import make_store
+
+LONG = Kind("several chunks", tokens=2500)
+SHORT = Kind("one chunk", tokens=300)
+
+COLLECTION = "bench"
+
+SECONDS, ROUNDS = 30.0, 3
+QUICK_SECONDS, QUICK_ROUNDS = 8.0, 1
+
+
+def main() -> None:
+    """Measure and print; a failure prints what is wrong and exits with 1."""
+    options = _options()
+    seconds = QUICK_SECONDS if options.quick else options.seconds
+    rounds = QUICK_ROUNDS if options.quick else options.rounds
+    try:
+        _tell("Starting a stack of its own")
+        with private_stack() as stack, Desk(stack.run.api_url) as desk:
+            desk.post("/v1/collections", {"name": COLLECTION})
+            print(_header(stack.settings, seconds, rounds), end="\n\n")
+            print(_throughput_table(_throughputs(desk, stack, seconds, rounds)), end="\n\n")
+            latencies, memories = _latencies(desk, stack, seconds)
+            print(_latency_table(latencies), end="\n\n")
+            print(_memory_table(memories))
+    except CallslipError as error:
+        sys.exit(f"{error.detail}\n{error.advice}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m evals.bench", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of each throughput")
+    parser.add_argument("--quick", action="store_true", help="a first look in about two minutes")
+    return parser.parse_args()
+
+
+def _throughputs(desk: Desk, stack: PrivateStack, seconds: float, rounds: int) -> list[Throughput]:
+    with EmbedderAlone(stack.settings) as alone:
+        throughputs = Throughputs(desk, COLLECTION, stack.settings, alone)
+        found = []
+        for kind in (LONG, SHORT):
+            _tell(f"Ingesting documents of {kind.name}")
+            found.append(throughputs.measure(kind, seconds, rounds))
+        return found
+
+
+def _latencies(
+    desk: Desk, stack: PrivateStack, seconds: float
+) -> tuple[list[Latency], list[RoleMemory]]:
+    texts = FreshTexts(Tokenizer(stack.settings.models_dir))
+    with _engine(stack.settings) as engine:
+        _tell("Searching, idle")
+        idle = latency.measure(desk, engine, texts, COLLECTION, "idle", seconds)
+        _tell("Searching while ingesting")
+        with ingesting(desk, texts, COLLECTION, LONG.tokens):
+            busy = latency.measure(desk, engine, texts, COLLECTION, "while ingesting", seconds)
+            memories = memory.by_role(stack.run)
+    return [idle, busy], memories
+
+
+@contextmanager
+def _engine(settings: Settings) -> Iterator[Engine]:
+    """The parts of a search, in this process."""
+    ledger, store = Ledger(settings.ledger_url), make_store(settings)
+    try:
+        yield Engine(settings, ledger, store, make_embedder(settings), make_analyzer())
+    finally:
+        store.close()
+        ledger.close()
+
+
+def _header(settings: Settings, seconds: float, rounds: int) -> str:
+    return (
+        f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()}"
+        f" {platform.machine()}, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f} at"
+        f" the start, Python {platform.python_version()}; {settings.ingest.concurrency} ingest"
+        f" processes, embedder {settings.embedder.kind} with"
+        f" {settings.embedder.threads or 'one per core'} threads; about {seconds:.0f} s a"
+        f" measurement, {rounds} rounds of each throughput."
+    )
+
+
+def _throughput_table(found: Sequence[Throughput]) -> str:
+    return _table(
+        (
+            *("Documents of", "chunks each", "tokens a chunk", "documents × rounds"),
+            *("chain, documents/s", "embedder alone, documents/s", "chain ÷ embedder"),
+        ),
+        [
+            (
+                each.kind.name,
+                f"{each.chunks_per_document:.1f}",
+                f"{each.tokens_per_chunk:.0f}",
+                f"{each.documents} × {len(each.chain)}",
+                f"{statistics.median(each.chain):.2f}",
+                f"{statistics.median(each.alone):.2f}",
+                f"{statistics.median(each.ratios):.0%}"
+                f" ({min(each.ratios):.0%} to {max(each.ratios):.0%})",
+            )
+            for each in found
+        ],
+    )
+
+
+def _latency_table(found: Sequence[Latency]) -> str:
+    """Milliseconds: the desk, the sum of the parts, the difference of the medians, each part."""
+    rows = []
+    for each in found:
+        series = {"at the desk": each.desk, "sum of the parts": each.parts} | {
+            f"part: {stage}": took for stage, took in each.stages.items()
+        }
+        for name, milliseconds in series.items():
+            p50, p95, p99 = (f"{p:.1f}" for p in percentiles(milliseconds))
+            rows.append((each.situation, name, str(len(milliseconds)), p50, p95, p99))
+    return _table(("Search, ms", "", "n", "p50", "p95", "p99"), rows)
+
+
+def _memory_table(found: Sequence[RoleMemory]) -> str:
+    rows = [
+        (
+            each.role,
+            str(len(each.megabytes)),
+            f"{sum(each.megabytes):.0f}",
+            ", ".join(f"{size:.0f}" for size in each.megabytes),
+        )
+        for each in sorted(found, key=lambda each: -sum(each.megabytes))
+    ]
+    total = f"{sum(sum(each.megabytes) for each in found):.0f}"
+    count = str(sum(len(each.megabytes) for each in found))
+    return _table(
+        ("Role", "processes", f"MB ({memory.unit()}) while ingesting", "each"),
+        [*rows, ("all", count, total, "")],
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _tell(text: str) -> None:
+    print(f"{text} …", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""A whole Callslip of its own for a benchmark: `callslip up` in a folder and on free ports."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from callslip.errors import StartError
+from config.keys import PREFIX
+from config.load import load
+from config.settings import Settings
+from workers import runfile
+from workers.runfile import RunFile
+
+TUNED = tuple(f"{PREFIX}{section}__" for section in ("CHUNKING", "EMBEDDER", "INGEST", "SEARCH"))
+"""Variables that a benchmark may be run with; others could lead it to servers that are in use."""
+
+START_SECONDS = 300.0
+STOP_SECONDS = 60.0
+
+_PROGRAM = """
+import functools, sys
+from config.load import load
+from workers.up import run
+sys.exit(run(load(), functools.partial(print, flush=True), lambda url, first_time: None))
+"""
+
+
+@dataclass(frozen=True)
+class PrivateStack:
+    """A stack that is ready, with the settings that its processes have in force."""
+
+    run: RunFile
+    settings: Settings
+
+
+@contextmanager
+def private_stack() -> Iterator[PrivateStack]:
+    """Start a stack in a temporary folder; stop it and remove the folder at the end.
+
+    Settings are the defaults and, of the environment, what begins like one of TUNED. Raises
+    StartError, with what it printed, when it does not become ready.
+    """
+    with tempfile.TemporaryDirectory(prefix="callslip-bench-") as folder:
+        data_dir = Path(folder)
+        environ = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith(PREFIX) or name.startswith(TUNED)
+        }
+        environ |= {f"{PREFIX}DATA_DIR": folder, f"{PREFIX}API__PORT": "0"}
+        output = data_dir / "up.out"
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                (sys.executable, "-c", _PROGRAM),
+                env=environ,
+                cwd=folder,  # where no callslip.yaml is
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            run = _wait(process, data_dir, output)
+            placed = {
+                f"{PREFIX}API__PORT": run.api_url.rpartition(":")[2],
+                f"{PREFIX}BROKER__URL": run.broker_url,
+                f"{PREFIX}CHROMA__URL": run.chroma_url,
+            }
+            yield PrivateStack(run, load(environ | placed, data_dir).settings)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait(process: "subprocess.Popen[bytes]", data_dir: Path, output: Path) -> RunFile:
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if (run := runfile.read(data_dir)) and _is_ready(run.api_url):
+            return run
+        time.sleep(0.2)
+    raise StartError(f"The benchmark's stack did not start. It printed:\n\n{output.read_text()}")
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", trust_env=False).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
