@@ -5,6 +5,7 @@ from importlib.metadata import version
 from flask_openapi3 import Info, OpenAPI
 
 from api import collections, documents, health, origins, pages, searches, tasks
+from api.description import described
 from api.messages import Problem
 from api.problems import handle_problems, invalid
 from config import get_settings
@@ -20,7 +21,6 @@ def create_app() -> OpenAPI:
         "api",
         info=Info(title="Callslip", version=version("callslip")),
         doc_ui=False,
-        responses={"default": Problem},
         validation_error_status=400,
         validation_error_model=Problem,
         validation_error_callback=invalid,
@@ -35,5 +35,5 @@ def create_app() -> OpenAPI:
     for module in (collections, documents, tasks, searches, health):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
-    app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
+    app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
     return app

@@ -119,9 +119,13 @@ def get_document(path: DocumentPath) -> Response:
 
 @blueprint.get("/v1/documents/<string:document_id>/text", responses={200: messages.TextSlice})
 def get_text(path: DocumentPath, query: TextQuery) -> Response:
-    """Part of the extracted text of the newest version; spans of hits are into this text."""
+    """Part of the extracted text; spans of hits are into this text.
+
+    It is the live version's, or the newest's where nothing is live yet.
+    """
     record = ledger().documents.get(path.document_id)
-    artifact = next((s.artifact for s in record.steps if s.step == "extract"), None)
+    version = record.live_version or record.newest.version
+    artifact = ledger().documents.artifact(record.document_id, version, "extract")
     if record.deleted_at is not None or artifact is None:
         raise DocumentNotFound(f"document {path.document_id!r} has no extracted text")
     text = EXTRACTED.load(blobs().read(record.document_id, artifact)).text

@@ -18,6 +18,7 @@ from stores.ledger.records import (
     DocumentRecord,
     DocumentState,
     Failure,
+    Step,
     StepRecord,
     Submission,
     VersionRecord,
@@ -133,6 +134,15 @@ class Documents:
         if row is None:
             raise DocumentNotFound(f"document {document_id!r} has no version {version}")
         return _version(row)
+
+    def artifact(self, document_id: str, version: int, step: Step) -> str | None:
+        """The name of what a step put out, once it is done."""
+        with self._database.reading() as connection:
+            return connection.scalar(
+                select(_S.artifact).where(
+                    _S.document_id == document_id, _S.version == version, _S.step == step
+                )
+            )
 
     def get(self, document_id: str) -> DocumentRecord:
         """A document as it stands now, deleted ones too; DocumentNotFound where there is none."""

@@ -19,6 +19,12 @@ class Desk:
         created = self.http.post("/v1/collections", json={"name": self.collection})
         assert created.status_code == 201, created.text
 
+    def __enter__(self) -> "Desk":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
     def send(self, **body: Any) -> httpx.Response:
         """Submit JSON text."""
         return self.http.post(f"/v1/collections/{self.collection}/documents", json=body)

@@ -1,24 +1,18 @@
 """Real files of every awkward kind, and hostile ones, through the limited child to chunks."""
 
-import csv
 import io
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import docx
 import pytest
+from messy import MANIFEST, MESSY, NOT_YET_READ, OTHERWISE, ROWS, TEXT, expected_of
 
 from callslip.errors import (
     BrokenFile,
-    CallslipError,
     DocumentError,
-    EmptyFile,
     ExtractionLimit,
-    GarbageText,
-    NeedsPassword,
     NoText,
-    NoTextLayer,
     UnsupportedType,
 )
 from config.settings import ChunkingSettings, ExtractSettings
@@ -27,54 +21,6 @@ from ingestion.isolation import Extractor
 from ingestion.parts import ExtractedText
 from ingestion.sectionize import sectionize
 from models.tokens import Tokenizer
-
-MESSY = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "messy"
-MANIFEST = MESSY / "manifest.tsv"
-
-TEXT = None
-OUTCOMES: dict[str, tuple[type[CallslipError] | None, ...]] = {
-    "text": (TEXT,),
-    "degraded": (TEXT,),
-    "empty": (NoText, EmptyFile),
-    "no-text-layer": (NoTextLayer,),
-    "garbage-text": (GarbageText,),
-    "needs-password": (NeedsPassword,),
-    "reject": (BrokenFile, EmptyFile, UnsupportedType),
-    "bounded": (TEXT, ExtractionLimit, NoTextLayer),
-}
-"""What the manifest's words mean here."""
-
-NOT_YET_READ = {
-    "fake-power-point-malformed.pptx": "PowerPoint",
-    "fake-power-point-table.pptx": "PowerPoint",
-    "xlsx-subtable-cases.xlsx": "Excel",
-    "empty.xlsx": "Excel; that it is empty is not seen before it is read",
-    "duplicate-paragraphs.doc": "Word 97",
-    "fake-email-attachment.msg": "Outlook",
-    "testHWP_5.0.hwp": "Hangul 5",
-    "table.hwp": "Hangul 5",
-    "testHWP_3.0.hwp": "Hangul 3",
-    "testRTFJapanese.rtf": "rich text",
-}
-"""Types without a reader: UnsupportedType, whatever text they hold."""
-
-OTHERWISE = {
-    "poppler-742-0-fuzzed.pdf": (
-        BrokenFile,
-        "some text is expected; its page tree is fuzzed, and PDFium finds no page in it",
-    ),
-}
-"""Files of which the manifest's expectation is not what a good reader can do."""
-
-
-def manifest() -> list[dict[str, str]]:
-    if not MANIFEST.exists():
-        return []
-    with MANIFEST.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
-ROWS = manifest()
 
 
 @pytest.fixture(scope="module")
@@ -104,12 +50,8 @@ def test_a_messy_file_ends_as_its_manifest_expects(
     row: dict[str, str], extractor: Extractor, tokenizer: Tokenizer
 ) -> None:
     name = row["file"]
-    expected = OUTCOMES[row["expect"]]
-    if name in NOT_YET_READ:
-        expected = (UnsupportedType,)
-    elif name in OTHERWISE:
-        expected = (OTHERWISE[name][0],)
-    assert outcome((MESSY / name).read_bytes(), name, extractor, tokenizer) in expected
+    found = outcome((MESSY / name).read_bytes(), name, extractor, tokenizer)
+    assert found in expected_of(row)
 
 
 def outcome(

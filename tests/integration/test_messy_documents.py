@@ -1,0 +1,52 @@
+"""Every messy file over HTTP and through the whole chain: live, or failed with its reason."""
+
+from pathlib import Path
+
+import pytest
+from conftest import MakeStack
+from desk import Desk
+from messy import MESSY, ROWS, TEXT, expected_of
+
+from callslip.errors import BY_SLUG
+
+
+@pytest.mark.skipif(not ROWS, reason="the messy files are not on this machine")
+def test_every_messy_file_ends_as_its_manifest_expects_and_the_workers_go_on(
+    make_stack: MakeStack,
+) -> None:
+    # Keyword search alone: what is shown here is states, and the vectors of 2 MB take minutes.
+    stack = make_stack({"CALLSLIP_EMBEDDER__KIND": "none"}).start()
+    with Desk(stack) as desk:
+        check_all(desk)
+
+
+def check_all(desk: Desk) -> None:
+    """Send every file, wait until each has ended, and compare."""
+    sent = {row["file"]: submit(desk, MESSY / row["file"]) for row in ROWS}
+    found = {name: desk.settled(sent[name]) if sent[name] else None for name in sent}
+    wrong = {}
+    for row in ROWS:
+        document = found[row["file"]]
+        if document is None:
+            ended = "empty-file"
+        else:
+            ended = "live" if document["state"] == "live" else document["error"]["type"]
+        expected = {"live" if kind is TEXT else kind.slug for kind in expected_of(row)}
+        if ended not in expected:
+            wrong[row["file"]] = (ended, expected)
+    assert wrong == {}
+    failed = [d for d in found.values() if d and d["state"] == "failed"]
+    assert all(d["error"]["advice"] and d["error"]["type"] in BY_SLUG for d in failed)
+    desk.live(text="The workers go on.", name="after")
+    assert desk.search("do the workers go on").json()["hits"][0]["text"] == "The workers go on."
+
+
+def submit(desk: Desk, path: Path) -> str | None:
+    """The document's id, or None for a file that the desk itself refuses as empty."""
+    answer = desk.upload(path.name, path.read_bytes(), allow_duplicate="true")
+    if answer.status_code == 422:
+        assert answer.json()["type"] == "urn:callslip:problem:empty-file"
+        return None
+    assert answer.status_code == 202, answer.text
+    document_id: str = answer.json()["document_id"]
+    return document_id

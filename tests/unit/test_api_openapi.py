@@ -1,0 +1,51 @@
+"""The OpenAPI document is generated from the code; here it is held against the routes."""
+
+import re
+
+from flask_openapi3 import OpenAPI
+from openapi_spec_validator import validate
+
+from api.app import create_app
+from api.description import described
+
+PAGES = ("/", "/page/", "/static/", "/openapi.json")
+"""For people: the page, its parts and files, and the document itself."""
+
+
+def operations(app: OpenAPI) -> set[tuple[str, str]]:
+    return {(method, path) for path, item in described(app)["paths"].items() for method in item}
+
+
+def routes(app: OpenAPI) -> set[tuple[str, str]]:
+    found = set()
+    for rule in app.url_map.iter_rules():
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+        if path == "/" or path.startswith(PAGES[1:]):
+            continue
+        methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}
+        found |= {(method.lower(), path) for method in methods}
+    return found
+
+
+def test_the_openapi_document_is_valid() -> None:
+    validate(described(create_app()))
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    app = create_app()
+    assert operations(app) == routes(app)
+    assert len(operations(app)) == 12
+
+
+def test_every_operation_says_what_it_does_and_how_it_fails() -> None:
+    for path, item in described(create_app())["paths"].items():
+        for method, operation in item.items():
+            assert operation["summary"], (method, path)
+            problem = operation["responses"]["default"]["content"]
+            assert "application/problem+json" in problem, (method, path)
+
+
+def test_a_submission_is_described_as_a_file_and_as_text() -> None:
+    paths = described(create_app())["paths"]
+    body = paths["/v1/collections/{name}/documents"]["post"]["requestBody"]["content"]
+    assert set(body) == {"multipart/form-data", "application/json"}
