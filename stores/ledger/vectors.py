@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from stores.ledger import schema
@@ -72,16 +72,9 @@ class Vectors:
             ) - rows
             if surplus <= 0:
                 return 0
-            oldest = (
-                select(_T.model, _T.text_hash).order_by(_T.used_at, _T.text_hash).limit(surplus)
-            ).subquery()
-            return connection.execute(
-                delete(schema.vectors).where(
-                    select(1)
-                    .where(oldest.c.model == _T.model, oldest.c.text_hash == _T.text_hash)
-                    .exists()
-                )
-            ).rowcount
+            key = tuple_(_T.text_hash, _T.model)
+            oldest = select(_T.text_hash, _T.model).order_by(_T.used_at).limit(surplus)
+            return connection.execute(delete(schema.vectors).where(key.in_(oldest))).rowcount
 
     def _touch(self, model: str, text_hashes: Sequence[str]) -> None:
         now = time.time()

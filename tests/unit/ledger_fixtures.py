@@ -6,21 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ledger_moves import KINDS, POSTGRESQL
 from sqlalchemy import create_engine, make_url, text
 
 from stores.ledger import Ledger
 
-POSTGRESQL = "CALLSLIP_TEST_POSTGRESQL_URL"
 
-
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database of each kind in turn."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'ledger.db'}"
         return
-    if POSTGRESQL not in os.environ:
-        pytest.skip(f"{POSTGRESQL} names no PostgreSQL")
     server = make_url(os.environ[POSTGRESQL])
     name = f"test_{uuid.uuid4().hex}"
     engine = create_engine(server, isolation_level="AUTOCOMMIT")

@@ -1,6 +1,7 @@
 """What the desk and the workers do with a ledger, in a word each, for tests."""
 
 import hashlib
+import os
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -9,6 +10,10 @@ from stores.ledger import STEPS, Accepted, Claim, Ledger, Refusal, Step, Submiss
 
 LONG, OVER = 60.0, -1.0
 """Seconds of a lease that holds through a test, and of one that ran out before it began."""
+
+POSTGRESQL = "CALLSLIP_TEST_POSTGRESQL_URL"
+KINDS = ["sqlite", "postgresql"] if POSTGRESQL in os.environ else ["sqlite"]
+"""The databases that every ledger test runs on."""
 
 
 def submission(content: str = "one", name: str = "a.txt", **properties: Any) -> Submission:

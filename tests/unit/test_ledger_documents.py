@@ -1,11 +1,22 @@
 """Documents and their versions: coming in, being replaced, going away."""
 
+import os
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ledger_moves import claim, publish, store_chunks, submission, submit, taken, work
+from ledger_moves import (
+    KINDS,
+    POSTGRESQL,
+    claim,
+    publish,
+    store_chunks,
+    submission,
+    submit,
+    taken,
+    work,
+)
 
 from callslip.errors import (
     BrokenFile,
@@ -21,6 +32,12 @@ from stores.ledger.database import Database
 from stores.ledger.schema import about
 
 pytest_plugins = ["ledger_fixtures"]
+
+
+def test_the_ledger_tests_run_on_postgresql_too() -> None:
+    if POSTGRESQL not in os.environ:
+        pytest.skip(f"every ledger test ran on SQLite alone: {POSTGRESQL} names no PostgreSQL")
+    assert "postgresql" in KINDS
 
 
 def test_a_submission_is_version_one_and_waits_with_all_its_steps(ledger: Ledger) -> None:

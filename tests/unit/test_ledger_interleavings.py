@@ -276,7 +276,7 @@ def test_any_interleaving_loses_no_version_and_finishes_none_twice(ledger: Ledge
     run_state_machine_as_test(
         lambda: Workers(ledger),
         settings=settings(
-            max_examples=25,
+            max_examples=15,
             stateful_step_count=30,
             deadline=None,
             derandomize=True,

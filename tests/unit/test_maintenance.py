@@ -1,0 +1,145 @@
+"""Removing what was deleted and what no version needs, on a real ledger and real blobs."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ledger_moves import LONG, publish, submission, submit, taken
+from memory_store import MemoryStore
+
+from callslip.errors import CollectionExists, DocumentNotFound, StoreDown
+from stores.blobs import Blobs
+from stores.contract import ChunkRecord, CollectionSchema, DocumentRecord
+from stores.ledger import Accepted, Ledger
+from tasks import maintenance
+
+
+@dataclass(frozen=True)
+class House:
+    """What maintenance looks after."""
+
+    ledger: Ledger
+    blobs: Blobs
+    store: MemoryStore
+
+    def fill(self, content: str, letters: str) -> Accepted:
+        """Make a version live whose chunks are these letters, in the ledger and in the store."""
+        item = publish(self.ledger, content, letters)
+        document_id, vector = item.document_id, np.ones(1, np.float32)
+        self.blobs.write(document_id, f"original-{content}", content.encode())
+        self.store.batch_upsert_documents("shelf", [DocumentRecord(document_id, "", "a.txt")])
+        self.store.batch_upsert_chunks(
+            "shelf",
+            [ChunkRecord(letter, document_id, letter, letter, vector) for letter in letters],
+        )
+        return item
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    """A ledger, blobs and a store with the collection `shelf`."""
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        made = House(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
+        make_shelf(made)
+        for name in ("ledger", "blobs", "store"):
+            part = getattr(made, name)
+            monkeypatch.setattr(maintenance, name, lambda part=part: part)
+        yield made
+
+
+def make_shelf(house: House) -> None:
+    """Make the collection, as the desk does."""
+    house.ledger.collections.create("shelf", store="", embedder="", dimension=1, analyzer="")
+    house.store.ensure_schema(CollectionSchema("shelf", 1))
+
+
+def test_a_deleted_document_is_removed_everywhere_and_leaves_a_receipt(house: House) -> None:
+    item = house.fill("one", "xy")
+    maintenance.remove(item.document_id)
+    assert house.store.count("shelf") == 2, "it is not deleted"
+    house.ledger.documents.delete(item.document_id)
+    maintenance.remove(item.document_id)
+    maintenance.remove(item.document_id)
+    found = house.ledger.documents.get(item.document_id)
+    assert found.receipt == {
+        "before": {"vector": 2, "keyword": 2, "blobs": 1},
+        "after": {"vector": 0, "keyword": 0, "blobs": 0},
+    }
+    assert house.store.get_documents("shelf", [item.document_id]) == []
+
+
+def test_a_removal_waits_for_a_worker_that_may_still_write(house: House) -> None:
+    item = submit(house.ledger)
+    claim = taken(house.ledger, item, lease=LONG)
+    house.ledger.documents.delete(item.document_id)
+    maintenance.remove(item.document_id)
+    assert house.ledger.documents.get(item.document_id).removed_at is None
+    house.ledger.leases.drop(claim)
+    maintenance.remove(item.document_id)
+    assert house.ledger.documents.get(item.document_id).removed_at is not None
+
+
+def test_a_store_that_does_not_answer_puts_a_removal_off(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object) -> None:
+        raise StoreDown("no answer")
+
+    item = house.fill("one", "x")
+    house.ledger.documents.delete(item.document_id)
+    with monkeypatch.context() as patched:
+        patched.setattr(house.store, "delete_document", down)
+        maintenance.remove(item.document_id)
+    assert house.ledger.documents.get(item.document_id).removed_at is None
+    maintenance.remove(item.document_id)
+    assert house.ledger.documents.get(item.document_id).removed_at is not None
+
+
+def test_what_is_gone_already_holds_up_no_other(house: House) -> None:
+    item = house.fill("one", "x")
+    house.ledger.documents.delete(item.document_id)
+    house.store.drop_collection("shelf")
+    maintenance.remove(item.document_id)
+    maintenance.remove("f" * 32)
+    maintenance.drop("nowhere")
+
+
+def test_chunks_that_no_version_needs_leave_the_store(house: House) -> None:
+    house.fill("one", "xy")
+    item = house.fill("two", "yz")
+    assert house.store.count("shelf") == 3
+    maintenance._prune(item.document_id)
+    assert house.store.chunk_ids("shelf", item.document_id)["keyword"] == {"y", "z"}
+    assert house.ledger.sweep.unpruned() == []
+
+
+def test_a_deleted_collection_goes_with_all_it_holds_and_its_name_is_free_again(
+    house: House,
+) -> None:
+    item = house.fill("one", "xy")
+    house.ledger.collections.delete("shelf")
+    with pytest.raises(CollectionExists):
+        make_shelf(house)
+    maintenance.drop("shelf")
+    assert house.blobs.count(item.document_id) == 0
+    with pytest.raises(DocumentNotFound):
+        house.ledger.documents.get(item.document_id)
+    make_shelf(house)
+
+
+def test_a_late_message_does_not_touch_a_collection_that_was_made_anew(house: House) -> None:
+    house.fill("one", "xy")
+    house.ledger.collections.delete("shelf")
+    maintenance.drop("shelf")
+    make_shelf(house)
+    item = house.fill("two", "xy")
+    maintenance.drop("shelf")
+    assert house.store.count("shelf") == 2
+    assert set(house.ledger.chunks.visible(["x", "y"])) == {"x", "y"}
+    again = house.ledger.documents.submit("shelf", submission("two"), uuid.uuid4().hex)
+    assert (again.document_id, again.fresh) == (item.document_id, False)
