@@ -23,6 +23,7 @@
     │   │   ├── NoText
     │   │   ├── GarbageText
     │   │   ├── ExtractionLimit
+    │   │   ├── ObjectRefused       the store cannot keep one of its chunks
     │   │   └── WorkerLost          its worker died each time it was tried
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
@@ -238,6 +239,13 @@ class ExtractionLimit(DocumentError):
 
     slug = "extraction-limit"
     hint = "Split the file, or raise extract.timeout_seconds and extract.memory_mb."
+
+
+class ObjectRefused(DocumentError):
+    """The store cannot keep one of the document's objects."""
+
+    slug = "object-refused"
+    hint = "Correct what is named, usually a property, and submit the document again."
 
 
 class WorkerLost(DocumentError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from callslip.errors import StoreDown
+from callslip.errors import ObjectRefused, StoreDown
 from ingestion.artifacts import (
     CHUNKS,
     ENRICHED,
@@ -180,4 +180,4 @@ def upsert_chunks(work: Work) -> Stored:
 def _whole(failed: Mapping[str, str]) -> None:
     if failed:
         object_id, reason = next(iter(failed.items()))
-        raise StoreDown(f"the store refused {len(failed)} objects, first {object_id}: {reason}")
+        raise ObjectRefused(f"the store refused {len(failed)} objects, first {object_id}: {reason}")

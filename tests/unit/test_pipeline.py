@@ -15,7 +15,7 @@ import pytest
 from ledger_moves import OVER, taken
 from memory_store import MemoryStore
 
-from callslip.errors import BrokenFile, EmbedderDown, LeaseLost, StoreDown
+from callslip.errors import BrokenFile, EmbedderDown, LeaseLost, ObjectRefused, StoreDown
 from config.settings import ChunkingSettings, IngestSettings, Settings
 from ingestion import steps
 from ingestion.extract import extract
@@ -427,6 +427,24 @@ def test_a_store_that_lost_chunks_makes_no_version_live(shop: Workshop) -> None:
     assert found.steps[5].failure is not None
     assert found.steps[5].failure.type == StoreDown.slug
     assert "lacks 1 of 2" in found.steps[5].failure.detail
+
+
+def test_an_object_that_the_store_refuses_fails_the_version_and_is_named(shop: Workshop) -> None:
+    class Choosy(MemoryStore):
+        def batch_upsert_chunks(
+            self, collection: str, chunks: Sequence[ChunkRecord]
+        ) -> BatchOutcome:
+            return BatchOutcome((), {chunks[0].chunk_id: "a property is too long"})
+
+    choosy = Choosy()
+    choosy.ensure_schema(CollectionSchema("shelf", 4))
+    item = submit(shop, paragraphs("one"))
+    assert run(replace(shop, store=choosy), item) == "stopped at upsert"
+    found = look(shop, item)
+    assert found.state == "failed"
+    assert found.newest.failure is not None
+    assert found.newest.failure.type == ObjectRefused.slug
+    assert "a property is too long" in found.newest.failure.detail
 
 
 def test_a_chunk_that_comes_back_while_it_is_pruned_is_in_the_store_afterwards(
