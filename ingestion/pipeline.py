@@ -73,12 +73,8 @@ def run_step(shop: Workshop, step: Step, document_id: str, version: int) -> Next
 
 
 def _do(shop: Workshop, claim: Claim) -> None:
-    document = shop.ledger.documents.get(claim.document_id)
-    if document.newest.version != claim.version:
-        raise LeaseLost(f"document {claim.document_id} has a newer version")
-    before = {s.step: s.artifact for s in document.steps if s.artifact is not None}
     with LeaseKeeper(shop.ledger, claim) as keeper:
-        work = Work(shop, document.newest, claim, keeper, before)
+        work = Work(shop, claim, keeper)
         if claim.step == "upsert":
             stored = steps.upsert_chunks(work)
             shop.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts)

@@ -37,14 +37,17 @@ class Work:
     """A claimed step with what it may use."""
 
     shop: Workshop
-    version: VersionRecord
     claim: Claim
     keeper: LeaseKeeper
-    artifacts: Mapping[Step, str]
+
+    @property
+    def version(self) -> VersionRecord:
+        """The version that is worked on."""
+        return self.claim.record
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
         """The output of an earlier step."""
-        return kind.load(self.shop.blobs.read(self.version.document_id, self.artifacts[step]))
+        return kind.load(self.shop.blobs.read(self.version.document_id, self.claim.artifacts[step]))
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,10 @@ def name_of(work: Work) -> str:
     step, settings = work.claim.step, work.shop.settings
     matters: dict[Step, tuple[str, dict[str, Any]]] = {
         "extract": (work.version.sha256, {"filename": work.version.filename}),
-        "sectionize": (work.artifacts.get("extract", ""), {}),
-        "chunk": (work.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
-        "enrich": (work.artifacts.get("chunk", ""), {"analyzer": ANALYZER}),
-        "embed": (work.artifacts.get("chunk", ""), {"model": work.shop.embedder.model}),
+        "sectionize": (work.claim.artifacts.get("extract", ""), {}),
+        "chunk": (work.claim.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
+        "enrich": (work.claim.artifacts.get("chunk", ""), {"analyzer": ANALYZER}),
+        "embed": (work.claim.artifacts.get("chunk", ""), {"model": work.shop.embedder.model}),
     }
     source, settings_that_matter = matters[step]
     return artifact_name(step, source, **settings_that_matter)

@@ -17,12 +17,12 @@ from stores.ledger.records import (
     STEPS,
     DocumentRecord,
     DocumentState,
-    Failure,
     Step,
     StepRecord,
     Submission,
     VersionRecord,
 )
+from stores.ledger.rows import step_record, version_record
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
@@ -133,7 +133,7 @@ class Documents:
             ).one_or_none()
         if row is None:
             raise DocumentNotFound(f"document {document_id!r} has no version {version}")
-        return _version(row)
+        return version_record(row, row)
 
     def artifact(self, document_id: str, version: int, step: Step) -> str | None:
         """The name of what a step put out, once it is done."""
@@ -219,11 +219,11 @@ class Documents:
             versions = connection.execute(
                 _versions_query().where(_V.document_id.in_(ids)).order_by(_V.version)
             ).all()
-            newest = {row.document_id: _version(row) for row in versions}
+            newest = {row.document_id: version_record(row, row) for row in versions}
             rows = connection.execute(select(schema.steps).where(_S.document_id.in_(ids))).all()
         steps: dict[tuple[str, int], list[StepRecord]] = {}
         for row in rows:
-            steps.setdefault((row.document_id, row.version), []).append(_step(row))
+            steps.setdefault((row.document_id, row.version), []).append(step_record(row))
         records = {}
         for row in documents:
             version = newest[row.document_id]
@@ -301,41 +301,6 @@ def _requeue(connection: Connection, document_id: str, version: int, now: float)
 def _versions_query() -> Any:
     return select(schema.versions, _D.collection, _D.name).join(
         schema.documents, _D.document_id == _V.document_id
-    )
-
-
-def _version(row: Row[Any]) -> VersionRecord:
-    return VersionRecord(
-        document_id=row.document_id,
-        version=row.version,
-        collection=row.collection,
-        name=row.name,
-        state=row.state,
-        sha256=row.sha256,
-        size=row.size,
-        filename=row.filename,
-        title=row.title,
-        properties=row.properties,
-        failure=Failure(**row.error) if row.error else None,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-    )
-
-
-def _step(row: Row[Any]) -> StepRecord:
-    return StepRecord(
-        step=row.step,
-        state=row.state,
-        attempts=row.attempts,
-        crashes=row.crashes,
-        worker=row.worker,
-        lease_until=row.lease_until,
-        retry_at=row.retry_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        artifact=row.artifact,
-        counts=row.counts or {},
-        failure=Failure(**row.error) if row.error else None,
     )
 
 

@@ -15,6 +15,7 @@ from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document, steps_of
 from stores.ledger.records import STEPS, Claim, Failure, Refusal, Step
+from stores.ledger.rows import version_record
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
 
@@ -42,18 +43,17 @@ class Leases:
         """
         now = time.time()
         with self._database.writing() as connection:
-            if lock_document(connection, document_id) is None:
-                return Refusal("gone")
-            state = connection.scalar(
-                select(_V.state).where(_V.document_id == document_id, _V.version == version)
-            )
-            if state is None:
+            document = lock_document(connection, document_id)
+            found = connection.execute(
+                select(schema.versions).where(_V.document_id == document_id, _V.version == version)
+            ).one_or_none()
+            if document is None or found is None:
                 return Refusal("gone")
             rows = {row.step: row for row in steps_of(connection, document_id, version)}
             row = rows[step]
             if row.state == "done":
                 return Refusal("done")
-            if state != "queued":
+            if found.state != "queued":
                 return Refusal("gone")
             if any(rows[earlier].state != "done" for earlier in STEPS[: STEPS.index(step)]):
                 return Refusal("leased")
@@ -79,7 +79,15 @@ class Leases:
                     finished_at=None,
                 )
             )
-        return Claim(document_id, version, step, row.attempts + 1, lease_seconds)
+        return Claim(
+            document_id,
+            version,
+            step,
+            token=row.attempts + 1,
+            lease_seconds=lease_seconds,
+            record=version_record(found, document),
+            artifacts={name: r.artifact for name, r in rows.items() if r.artifact is not None},
+        )
 
     def renew(self, claim: Claim) -> None:
         """Show a sign of life; LeaseLost when the step is no longer this claim's."""

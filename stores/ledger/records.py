@@ -1,5 +1,6 @@
 """What the ledger says, as values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -122,13 +123,18 @@ class DocumentRecord:
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to do one step. `token` is the fencing token: only its holder may finish."""
+    """The right to do one step. `token` is the fencing token: only its holder may finish.
+
+    `record` and `artifacts` (of the steps before) are as they stood when the step was claimed.
+    """
 
     document_id: str
     version: int
     step: Step
     token: int
     lease_seconds: float
+    record: VersionRecord
+    artifacts: Mapping[Step, str]
 
 
 @dataclass(frozen=True)
