@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from models.analyzer import Analyzer
-
 from callslip.errors import EmbedderDown, EmptyQuery, InvalidRequest, QueryTooLong
 from config.settings import Settings
+from models.analyzer import Analyzer
 from models.embedder import Embedder, Vectors
 from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
 from stores.contract import Store, StoredChunk

@@ -1,13 +1,13 @@
 """The clients and models of this process, made when first needed and never before a fork."""
 
 import redis
-from models.registry import make_analyzer, make_embedder, make_tokenizer
 
 from callslip.errors import BrokerDown, SettingsError
 from config import get_settings
 from ingestion.isolation import Extractor
 from ingestion.workshop import Workshop
 from models.per_process import PerProcess
+from models.registry import make_analyzer, make_embedder, make_tokenizer
 from retrieval.engine import Engine
 from stores.blobs import Blobs
 from stores.ledger import Ledger
