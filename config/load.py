@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from callslip.errors import SettingsError
 from config import yaml_file
@@ -21,6 +22,25 @@ TEST_PREFIX = "CALLSLIP_TEST_"
 """Variables of the test suite; they are not settings."""
 
 
+class _InForce(Settings, BaseSettings):
+    """The settings with their sources: the variables of this process win over what is passed."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", env_parse_none_str=""
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+
 @dataclass(frozen=True)
 class Loaded:
     """The settings in force, and for each dotted key where its value came from.
@@ -32,14 +52,15 @@ class Loaded:
     origins: dict[str, str]
 
 
-def load(environ: Mapping[str, str] = os.environ, folder: Path = Path()) -> Loaded:
+def load(folder: Path = Path()) -> Loaded:
     """Read the file that CALLSLIP_CONFIG names, else callslip.yaml in `folder`, and the variables.
 
     Raises SettingsError that says of every wrong setting where it stands and what was expected.
     """
-    given = _from_file(environ, folder) | _from_environment(environ)
+    in_file = _from_file(folder)
+    given = in_file | _from_environment()
     origins = {key: given[key].origin if key in given else "default" for key in KEYS}
-    return Loaded(_validated(given), origins)
+    return Loaded(_validated(in_file, given), origins)
 
 
 @cache
@@ -59,8 +80,8 @@ def environment(overrides: Mapping[str, object]) -> dict[str, str]:
     return {variable(key): _rendered(value) for key, value in overrides.items()}
 
 
-def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, Given]:
-    if named := environ.get(FILE_VARIABLE):
+def _from_file(folder: Path) -> dict[str, Given]:
+    if named := os.environ.get(FILE_VARIABLE):
         if not Path(named).is_file():
             raise SettingsError(f"{FILE_VARIABLE} names {named}, and there is no such file")
         return yaml_file.read(Path(named))
@@ -68,10 +89,11 @@ def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, Given]:
     return yaml_file.read(path) if path.is_file() else {}
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
+def _from_environment() -> dict[str, Given]:
+    """What the variables say, to tell of it; an unknown one would pass pydantic-settings."""
     given: dict[str, Given] = {}
     problems = []
-    for name, text in environ.items():
+    for name, text in os.environ.items():
         if not name.upper().startswith(PREFIX):
             continue
         if name == FILE_VARIABLE or name.startswith(TEST_PREFIX):
@@ -86,13 +108,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
     return given
 
 
-def _validated(given: Mapping[str, Given]) -> Settings:
+def _validated(in_file: Mapping[str, Given], given: Mapping[str, Given]) -> Settings:
     values: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in in_file.items():
         section, _, name = key.rpartition(".")
         (values.setdefault(section, {}) if section else values)[name] = value.text
     try:
-        return Settings.model_validate(values)
+        return _InForce(**values)
     except ValidationError as error:
         problems = [
             _problem(".".join(map(str, e["loc"])), e["msg"], given)

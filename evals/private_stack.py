@@ -15,7 +15,7 @@ import httpx
 from callslip.errors import StartError
 from config.keys import PREFIX
 from config.load import load
-from config.settings import Settings
+from config.settings import BrokerSettings, ChromaSettings, Settings
 from workers import runfile
 from workers.runfile import RunFile
 
@@ -69,11 +69,11 @@ def private_stack() -> Iterator[PrivateStack]:
         try:
             run = _wait(process, data_dir, output)
             placed = {
-                f"{PREFIX}API__PORT": run.api_url.rpartition(":")[2],
-                f"{PREFIX}BROKER__URL": run.broker_url,
-                f"{PREFIX}CHROMA__URL": run.chroma_url,
+                "data_dir": data_dir,
+                "broker": BrokerSettings(url=run.broker_url),
+                "chroma": ChromaSettings(url=run.chroma_url),
             }
-            yield PrivateStack(run, load(environ | placed, data_dir).settings)
+            yield PrivateStack(run, load(data_dir).settings.model_copy(update=placed))
         finally:
             process.terminate()
             try:

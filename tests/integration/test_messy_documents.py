@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from conftest import MakeStack
 from desk import Desk
 from messy import MESSY, ROWS, TEXT, expected_of
+from stack import MakeStack
 
 from callslip.errors import BY_SLUG
 

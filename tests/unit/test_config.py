@@ -1,12 +1,15 @@
 """Loading, explaining and documenting the settings."""
 
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from pydantic import SecretStr
 
 from callslip.errors import SettingsError
-from config import describe, environment, get_settings, load, masked
+from config import Loaded, describe, environment, get_settings, masked
+from config import load as load_in_force
 from config.keys import KEYS, accepts
 from config.reference import reference
 
@@ -17,6 +20,12 @@ def write(folder: Path, text: str) -> Path:
     path = folder / "callslip.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def load(environ: dict[str, str], folder: Path) -> Loaded:
+    """What is in force with these variables, and no others, and the file in `folder`."""
+    with patch.dict(os.environ, environ, clear=True):
+        return load_in_force(folder)
 
 
 def complaint(folder: Path, yaml: str = "", **environ: str) -> str:
@@ -46,7 +55,7 @@ def test_yaml_wins_over_defaults_and_the_environment_over_both(tmp_path):
 def test_the_file_is_found_in_the_working_directory(tmp_path, monkeypatch):
     write(tmp_path, "search:\n  top: 7\n")
     monkeypatch.chdir(tmp_path)
-    loaded = load({})
+    loaded = load({}, Path())
     assert loaded.settings.search.top == 7
     assert loaded.origins["search.top"] == "callslip.yaml:2"
 
