@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
 from processes import is_gone, waits_until
@@ -71,7 +72,8 @@ class Stack:
             "CALLSLIP_BROKER__URL": self.broker_url,
             "CALLSLIP_CHROMA__URL": self.chroma_url,
         }
-        return load(self.environ | places, self.data_dir).settings
+        with patch.dict(os.environ, self.environ | places, clear=True):
+            return load(self.data_dir).settings
 
     def start(self) -> "Stack":
         """Return once everything is ready; fails with the ends of the logs."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
 
 from callslip.errors import TransientError
 from stores.ledger import schema
@@ -15,6 +15,20 @@ _C, _D = schema.chunks.c, schema.documents.c
 
 IDS_PER_STATEMENT = 500
 """Bound values per statement; SQLite allows 32,766, older ones 999."""
+
+
+# Statements of the hot path are built once: building one costs more than running it.
+_OF_DOCUMENT = select(_C.chunk_id, _C.first_version, _C.last_version).where(
+    _C.document_id == bindparam("document_id")
+)
+_VISIBLE = (
+    select(_C.chunk_id, _C.document_id)
+    .join(schema.documents, _D.document_id == _C.document_id)
+    .where(_C.chunk_id.in_(bindparam("chunk_ids", expanding=True)))
+    .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
+    .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
+)
+_INSERT = insert(schema.chunks)
 
 
 class Chunks:
@@ -33,11 +47,7 @@ class Chunks:
         """
         with self._database.writing() as connection:
             held(connection, claim)
-            rows = connection.execute(
-                select(_C.chunk_id, _C.first_version, _C.last_version).where(
-                    _C.document_id == claim.document_id
-                )
-            ).all()
+            rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
             known = {row.chunk_id for row in rows if row.last_version is None}
             ended = (row for row in rows if row.last_version is not None)
             leaving = {row.chunk_id for row in ended if row.last_version < row.first_version}
@@ -54,7 +64,7 @@ class Chunks:
                 if chunk_id not in known
             ]
             if new:
-                connection.execute(insert(schema.chunks), new)
+                connection.execute(_INSERT, new)
 
     def visible(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Those of the ids that belong to a live version of a document that is not deleted.
@@ -64,13 +74,8 @@ class Chunks:
         found: dict[str, str] = {}
         with self._database.reading() as connection:
             for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
-                rows = connection.execute(
-                    select(_C.chunk_id, _C.document_id)
-                    .join(schema.documents, _D.document_id == _C.document_id)
-                    .where(_C.chunk_id.in_(chunk_ids[start : start + IDS_PER_STATEMENT]))
-                    .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
-                    .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
-                )
+                some = list(chunk_ids[start : start + IDS_PER_STATEMENT])
+                rows = connection.execute(_VISIBLE, {"chunk_ids": some})
                 found |= {row.chunk_id: row.document_id for row in rows}
         return found
 

@@ -19,6 +19,37 @@ from stores.ledger.rows import version_record
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
 
+_VERSION = select(schema.versions).where(
+    _V.document_id == bindparam("document_id"), _V.version == bindparam("version")
+)
+_HELD = (
+    select(schema.steps)
+    .join(schema.versions, (_V.document_id == _S.document_id) & (_V.version == _S.version))
+    .where(_S.document_id == bindparam("document_id"), _S.version == bindparam("version"))
+    .where(_S.step == bindparam("step"), _S.attempts == bindparam("token"))
+    .where(_S.state == "running", _V.state == "queued")
+)
+_SET_STEP = update(schema.steps).where(
+    _S.document_id == bindparam("of_document"),
+    _S.version == bindparam("of_version"),
+    _S.step == bindparam("of_step"),
+)
+_SET_VERSION = update(schema.versions).where(
+    _V.document_id == bindparam("of_document"), _V.version == bindparam("of_version")
+)
+_SUPERSEDE = (
+    update(schema.versions)
+    .where(_V.document_id == bindparam("of_document"), _V.state == "live")
+    .values(state="superseded")
+)
+_SET_DOCUMENT = update(schema.documents).where(_D.document_id == bindparam("of_document"))
+_OPEN_CHUNKS = select(_C.chunk_id, _C.first_version).where(
+    _C.document_id == bindparam("document_id"), _C.last_version.is_(None)
+)
+_END_CHUNK = update(schema.chunks).where(
+    _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
+)
+
 
 class Leases:
     """The right to work, and the record of what came of it."""
@@ -45,7 +76,7 @@ class Leases:
         with self._database.writing() as connection:
             document = lock_document(connection, document_id)
             found = connection.execute(
-                select(schema.versions).where(_V.document_id == document_id, _V.version == version)
+                _VERSION, {"document_id": document_id, "version": version}
             ).one_or_none()
             if document is None or found is None:
                 return Refusal("gone")
@@ -65,19 +96,19 @@ class Leases:
             if crashes >= max_crashes:
                 set_aside_crashed(connection, document_id, version, step, crashes)
                 return Refusal("gone")
-            connection.execute(
-                update(schema.steps)
-                .where(_at(document_id, version, step))
-                .values(
-                    state="running",
-                    attempts=row.attempts + 1,
-                    crashes=crashes,
-                    worker=worker,
-                    lease_until=now + lease_seconds,
-                    retry_at=None,
-                    started_at=now,
-                    finished_at=None,
-                )
+            _set_step(
+                connection,
+                document_id,
+                version,
+                step,
+                state="running",
+                attempts=row.attempts + 1,
+                crashes=crashes,
+                worker=worker,
+                lease_until=now + lease_seconds,
+                retry_at=None,
+                started_at=now,
+                finished_at=None,
             )
         return Claim(
             document_id,
@@ -93,10 +124,12 @@ class Leases:
         """Show a sign of life; LeaseLost when the step is no longer this claim's."""
         with self._database.writing() as connection:
             held(connection, claim)
-            connection.execute(
-                update(schema.steps)
-                .where(_at(claim.document_id, claim.version, claim.step))
-                .values(lease_until=time.time() + claim.lease_seconds)
+            _set_step(
+                connection,
+                claim.document_id,
+                claim.version,
+                claim.step,
+                lease_until=time.time() + claim.lease_seconds,
             )
 
     def finish(self, claim: Claim, artifact: str | None, counts: dict[str, int]) -> None:
@@ -116,38 +149,19 @@ class Leases:
             _done(connection, claim, None, counts)
             kept = set(chunk_ids)
             ended = [
-                {"chunk": row.chunk_id, "first": row.first_version}
-                for row in connection.execute(
-                    select(_C.chunk_id, _C.first_version).where(
-                        _C.document_id == claim.document_id, _C.last_version.is_(None)
-                    )
-                )
+                {"of_chunk": row.chunk_id, "since": row.first_version}
+                for row in connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id})
                 if row.chunk_id not in kept
             ]
             if ended:
-                connection.execute(
-                    update(schema.chunks)
-                    .where(
-                        _C.chunk_id == bindparam("chunk"), _C.first_version == bindparam("first")
-                    )
-                    .values(last_version=claim.version - 1),
-                    ended,
-                )
-            connection.execute(
-                update(schema.versions)
-                .where(_V.document_id == claim.document_id, _V.state == "live")
-                .values(state="superseded")
+                last = {"last_version": claim.version - 1}
+                connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
+            document = {"of_document": claim.document_id}
+            connection.execute(_SUPERSEDE, document)
+            _set_version(
+                connection, claim.document_id, claim.version, state="live", finished_at=now
             )
-            connection.execute(
-                update(schema.versions)
-                .where(_V.document_id == claim.document_id, _V.version == claim.version)
-                .values(state="live", finished_at=now)
-            )
-            connection.execute(
-                update(schema.documents)
-                .where(_D.document_id == claim.document_id)
-                .values(live_version=claim.version)
-            )
+            connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
 
     def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
         """Put a step back after a transient error, not to be tried for `wait` seconds.
@@ -162,16 +176,16 @@ class Leases:
             if now + wait - since > give_up:
                 _fail(connection, claim.document_id, claim.version, claim.step, failure)
                 return
-            connection.execute(
-                update(schema.steps)
-                .where(_at(claim.document_id, claim.version, claim.step))
-                .values(
-                    state="pending",
-                    lease_until=None,
-                    retry_at=now + wait,
-                    failing_since=since,
-                    error=failure.as_json(),
-                )
+            _set_step(
+                connection,
+                claim.document_id,
+                claim.version,
+                claim.step,
+                state="pending",
+                lease_until=None,
+                retry_at=now + wait,
+                failing_since=since,
+                error=failure.as_json(),
             )
 
     def fail(self, claim: Claim, error: CallslipError) -> None:
@@ -191,7 +205,8 @@ class Leases:
         with self._database.writing() as connection:
             connection.execute(
                 update(schema.steps)
-                .where(_at(claim.document_id, claim.version, claim.step))
+                .where(_S.document_id == claim.document_id, _S.version == claim.version)
+                .where(_S.step == claim.step)
                 .where(_S.state == "running", _S.attempts == claim.token)
                 .values(state="pending", lease_until=None)
             )
@@ -220,23 +235,19 @@ def held(connection: Connection, claim: Claim) -> Row[Any]:
     row = None
     if lock_document(connection, claim.document_id) is not None:
         row = connection.execute(
-            select(schema.steps)
-            .join(
-                schema.versions,
-                (_V.document_id == _S.document_id) & (_V.version == _S.version),
-            )
-            .where(_at(claim.document_id, claim.version, claim.step))
-            .where(_S.state == "running", _S.attempts == claim.token, _V.state == "queued")
+            _HELD,
+            {
+                "document_id": claim.document_id,
+                "version": claim.version,
+                "step": claim.step,
+                "token": claim.token,
+            },
         ).one_or_none()
     if row is None:
         raise LeaseLost(
             f"step {claim.step!r} of document {claim.document_id} is no longer this worker's"
         )
     return row
-
-
-def _at(document_id: str, version: int, step: Step) -> Any:
-    return (_S.document_id == document_id) & (_S.version == version) & (_S.step == step)
 
 
 def set_aside_crashed(
@@ -250,18 +261,18 @@ def set_aside_crashed(
 def _done(
     connection: Connection, claim: Claim, artifact: str | None, counts: dict[str, int]
 ) -> None:
-    connection.execute(
-        update(schema.steps)
-        .where(_at(claim.document_id, claim.version, claim.step))
-        .values(
-            state="done",
-            lease_until=None,
-            failing_since=None,
-            error=None,
-            finished_at=time.time(),
-            artifact=artifact,
-            counts=counts,
-        )
+    _set_step(
+        connection,
+        claim.document_id,
+        claim.version,
+        claim.step,
+        state="done",
+        lease_until=None,
+        failing_since=None,
+        error=None,
+        finished_at=time.time(),
+        artifact=artifact,
+        counts=counts,
     )
 
 
@@ -274,19 +285,29 @@ def _fail(
     crashes: int | None = None,
 ) -> None:
     now = time.time()
-    connection.execute(
-        update(schema.steps)
-        .where(_at(document_id, version, step))
-        .values(
-            state="failed",
-            lease_until=None,
-            finished_at=now,
-            error=failure.as_json(),
-            **({} if crashes is None else {"crashes": crashes}),
-        )
+    _set_step(
+        connection,
+        document_id,
+        version,
+        step,
+        state="failed",
+        lease_until=None,
+        finished_at=now,
+        error=failure.as_json(),
+        **({} if crashes is None else {"crashes": crashes}),
     )
-    connection.execute(
-        update(schema.versions)
-        .where(_V.document_id == document_id, _V.version == version)
-        .values(state="failed", finished_at=now, error=failure.as_json())
+    _set_version(
+        connection, document_id, version, state="failed", finished_at=now, error=failure.as_json()
     )
+
+
+def _set_step(
+    connection: Connection, document_id: str, version: int, step: Step, **values: Any
+) -> None:
+    where = {"of_document": document_id, "of_version": version, "of_step": step}
+    connection.execute(_SET_STEP, where | values)
+
+
+def _set_version(connection: Connection, document_id: str, version: int, **values: Any) -> None:
+    where = {"of_document": document_id, "of_version": version}
+    connection.execute(_SET_VERSION, where | values)

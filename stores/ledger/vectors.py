@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import delete, func, select, tuple_, update
+from sqlalchemy import bindparam, delete, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from stores.ledger import schema
@@ -17,6 +17,11 @@ Vector = npt.NDArray[np.float32]
 
 TOUCH_SECONDS = 86_400.0
 """How exactly it is known when a vector was last used: so reading it seldom means writing."""
+
+
+_KNOWN = select(_T.text_hash, _T.vector, _T.used_at).where(
+    _T.model == bindparam("model"), _T.text_hash.in_(bindparam("hashes", expanding=True))
+)
 
 
 class Vectors:
@@ -32,12 +37,8 @@ class Vectors:
         before = time.time() - TOUCH_SECONDS
         with self._database.reading() as connection:
             for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
-                rows = connection.execute(
-                    select(_T.text_hash, _T.vector, _T.used_at).where(
-                        _T.model == model,
-                        _T.text_hash.in_(text_hashes[start : start + IDS_PER_STATEMENT]),
-                    )
-                )
+                some = list(text_hashes[start : start + IDS_PER_STATEMENT])
+                rows = connection.execute(_KNOWN, {"model": model, "hashes": some})
                 for row in rows:
                     found[row.text_hash] = np.frombuffer(row.vector, np.float32)
                     if row.used_at < before:
