@@ -1,5 +1,6 @@
 """Every setting, once, typed; config/load.py says where the values come from."""
 
+import os
 from pathlib import Path
 from typing import Literal, Self
 
@@ -91,7 +92,11 @@ class EmbedderSettings(Section):
         default=500, ge=32, description="longest passage the server's model reads, in e5 tokens"
     )
     timeout_seconds: float = Field(default=30.0, gt=0, description="for one call of the server")
-    threads: int = Field(default=0, ge=0, description="of the local model; 0: one per core")
+    threads: int = Field(
+        default=0,
+        ge=0,
+        description="of the local model; 0: the cores shared out among ingest.concurrency",
+    )
     cache_rows: int = Field(
         default=1_000_000, ge=0, description="vectors kept by text and model; 0: none"
     )
@@ -230,6 +235,11 @@ class Settings(Section):
     def index_dir(self) -> Path:
         """The folder of the keyword index."""
         return self.chroma.index_dir or self.data_dir.absolute() / "keyword"
+
+    @property
+    def embedder_threads(self) -> int:
+        """Of one inference: so many that all ingest processes together fill the cores once."""
+        return self.embedder.threads or max(1, (os.cpu_count() or 1) // self.ingest.concurrency)
 
     @property
     def models_dir(self) -> Path:

@@ -102,7 +102,7 @@ def _header(settings: Settings, seconds: float, rounds: int) -> str:
         f" {platform.machine()}, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f} at"
         f" the start, Python {platform.python_version()}; {settings.ingest.concurrency} ingest"
         f" processes, embedder {settings.embedder.kind} with"
-        f" {settings.embedder.threads or 'one per core'} threads; about {seconds:.0f} s a"
+        f" {settings.embedder_threads} threads each; about {seconds:.0f} s a"
         f" measurement, {rounds} rounds of each throughput."
     )
 

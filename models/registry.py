@@ -18,7 +18,8 @@ def make_embedder(settings: Settings) -> Embedder:
         return OpenAIEmbedder(chosen, make_tokenizer(settings))
     from models.e5 import E5Embedder
 
-    return E5Embedder(settings.models_dir, make_tokenizer(settings), threads=chosen.threads)
+    tokenizer = make_tokenizer(settings)
+    return E5Embedder(settings.models_dir, tokenizer, threads=settings.embedder_threads)
 
 
 def make_tokenizer(settings: Settings) -> Tokenizer:

@@ -207,7 +207,7 @@ class KeywordIndex:
         """One writer at a time; beside the folder, so that it outlives a drop."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(f"{self._folder}.lock", timeout=LOCK_SECONDS):
+            with FileLock(f"{self._folder}.lock", timeout=LOCK_SECONDS, poll_interval=0.005):
                 yield
         except Timeout as error:
             raise StoreDown(

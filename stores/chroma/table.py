@@ -18,8 +18,13 @@ HNSW: CreateHNSWConfiguration = {
     "max_neighbors": 32,
     "ef_construction": 200,
     "ef_search": 300,
+    "sync_threshold": 100,
 }
-"""Recall@100 at 20,000 × 384: 1.00 on clustered vectors, .85 on random ones (by default .30)."""
+"""Recall@100 at 20,000 × 384: 1.00 on clustered vectors, .85 on random ones (by default .30).
+
+A call that writes reads the log of what its graph file lacks: at the default of 1000 rows, writing
+one row takes 9 to 32 ms, at 100 always 10; writing many at once is as fast.
+"""
 
 IDS_PER_CALL = 5000
 """SQLite under Chroma takes 32,766 variables in a statement."""
