@@ -27,7 +27,7 @@ MAX_QUERY_TERMS = 1024
 LOCK_SECONDS = 30.0
 """How long a writer waits for another, which writes a batch in 20 ms, and merges in seconds."""
 
-_HEAP_BYTES = 32_000_000
+_HEAP_BYTES = 15_000_000
 
 _ID, _TERMS = "chunk_id", "terms"
 
