@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,13 @@ def _running_url(settings: Settings) -> str:
 @main.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of the desk; 0 takes a free one.")
 @click.option("--examples/--no-examples", default=True, help="Ingest the examples the first time.")
+@as_json
 @reporting
-def up(port: int | None, examples: bool) -> None:
+def up(port: int | None, examples: bool, json_out: bool) -> None:
     """Start everything on this machine and keep it running until Ctrl-C.
+
+    With --json it prints one object once everything is ready; how it goes on is told on standard
+    error.
 
     \b
     Example:  callslip up --port 9000
@@ -63,19 +68,31 @@ def up(port: int | None, examples: bool) -> None:
 
     if port is not None:
         os.environ["CALLSLIP_API__PORT"] = str(port)
-    run_all(load(), echo=click.echo, after_ready=_Welcome(examples))
+    run_all(
+        load(), echo=partial(click.echo, err=json_out), after_ready=_Welcome(examples, json_out)
+    )
 
 
 class _Welcome:
-    """What a person sees when everything is ready."""
+    """What a person, or a program, sees when everything is ready."""
 
-    def __init__(self, examples: bool) -> None:
-        self._examples = examples
+    def __init__(self, examples: bool, json_out: bool) -> None:
+        self._examples, self._json_out = examples, json_out
 
     def __call__(self, url: str, first_time: bool) -> None:
+        report = None
         if self._examples and first_time and EXAMPLES.is_dir():
             with Client(url) as client:
-                report = ingest(client, DEFAULT_COLLECTION, find_files([str(EXAMPLES)]))
+                report = ingest(
+                    client,
+                    DEFAULT_COLLECTION,
+                    find_files([str(EXAMPLES)]),
+                    show_bar=not self._json_out,
+                )
+        if self._json_out:
+            emit({"url": url, "pid": os.getpid(), "examples": report and report.as_json()})
+            return
+        if report:
             _tell(report)
         click.secho(f"\nCallslip is ready: {url}", bold=True)
         click.echo('Search:  callslip search "how long is parental leave?"')

@@ -26,10 +26,10 @@ START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 
 _PROGRAM = """
-import functools, sys
+import functools
 from config.load import load
 from workers.up import run
-sys.exit(run(load(), functools.partial(print, flush=True), lambda url, first_time: None))
+run(load(), functools.partial(print, flush=True), lambda url, first_time: None)
 """
 
 

@@ -28,11 +28,11 @@ GREETED = "greeted"
 """Empty file in data_dir: `after_ready` came to its end once."""
 
 
-def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> int:
+def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
     """Run every part until Ctrl-C, SIGTERM or SIGHUP; for the main thread only.
 
-    `after_ready` runs in a thread of its own once everything answers. Returns the exit code. Raises
-    StartError when something cannot start or runs already; nothing of it is left then.
+    `after_ready` runs in a thread of its own once everything answers. Raises StartError when
+    something cannot start or runs already; nothing of it is left then.
     """
     echo, settings = _whoever_listens(echo), loaded.settings
     data_dir = settings.data_dir.absolute()
@@ -50,7 +50,6 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> int:
                 _run(supervisor, settings, echo, after_ready)
         finally:
             runfile.remove(data_dir)
-    return 0
 
 
 def running_url(settings: Settings) -> str | None:

@@ -1,8 +1,11 @@
 """`callslip up`: the whole of Callslip, started, broken and stopped."""
 
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -28,6 +31,26 @@ def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
     }
     for name in stack.running.parts:
         assert (stack.data_dir / "logs" / f"{name}.log").exists()
+
+
+def test_a_program_is_told_as_json_where_the_desk_is(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, {"CALLSLIP_EMBEDDER__KIND": "none"})
+    command = (str(Path(sys.executable).with_name("callslip")), "up", "--no-examples", "--json")
+    with subprocess.Popen(
+        command, env=stack.environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout
+        try:
+            printed = b""
+            while not printed.endswith(b"}\n"):
+                line = process.stdout.readline()
+                assert line, "it ended before it was ready"
+                printed += line
+            told = json.loads(printed)
+            assert told == {"url": stack.url, "pid": process.pid, "examples": None}
+            assert httpx.get(f"{told['url']}/readyz", trust_env=False).status_code == 200
+        finally:
+            process.terminate()
 
 
 def test_the_ingest_worker_is_nicer_than_the_search_worker(stack: Stack) -> None:
