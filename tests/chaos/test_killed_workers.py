@@ -46,7 +46,7 @@ def test_a_document_that_kills_its_worker_each_time_is_set_aside_and_others_go_o
 ) -> None:
     text = essay(60)
     document_id = outcome.submit(text)
-    for _ in range(3):
+    for _ in range(2):
         while outcome.step(document_id, "embed").state != "running":
             time.sleep(0.01)
         outcome.stack.kill("ingest")
