@@ -38,7 +38,9 @@ class DocumentPath(BaseModel):
 
 class ListQuery(messages.Request):
     limit: int = Field(50, ge=1, le=500)
-    before: float | None = Field(None, description="`next_before` of the page before")
+    before: float | None = Field(
+        None, allow_inf_nan=False, description="`next_before` of the page before"
+    )
 
 
 class TextQuery(messages.Request):

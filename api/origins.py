@@ -21,12 +21,20 @@ def guard(app: Flask) -> None:
 
     @app.before_request
     def _check() -> Response | None:
-        host = urlsplit(f"//{request.host}")
-        if get_settings().api.host in LOOPBACK and host.hostname not in LOOPBACK:
-            return _refuse(f"the desk listens on loopback and was called {host.hostname!r}")
+        host = urlsplit(f"//{request.host}").hostname
+        if get_settings().api.host in LOOPBACK and host not in LOOPBACK:
+            called = repr(host) if host else "by no name that there can be"
+            return _refuse(f"the desk listens on loopback and was called {called}")
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
+        if origin is not None and _place(origin) != request.host:
             return _refuse("a web page of another origin sent this request")
+        return None
+
+
+def _place(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
         return None
 
 

@@ -3,16 +3,19 @@
 import json
 import logging
 
-from flask import Flask, Response, make_response
+from flask import Flask, Response, make_response, request
 from pydantic import ValidationError
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from callslip.errors import CallslipError, FileTooLarge, InternalError, InvalidRequest
 from config import get_settings
+from config.settings import MEGABYTE
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+
+NOT_JSON = "is not a JSON object sent as application/json"
 
 
 def problem(
@@ -39,7 +42,10 @@ def problem(
 def invalid(error: ValidationError) -> Response:
     """The response for a request of the wrong shape; names the fields, never repeats the values."""
     errors = [
-        {"field": ".".join(str(part) for part in e["loc"]) or "body", "message": e["msg"]}
+        {
+            "field": ".".join(str(part) for part in e["loc"]) or "body",
+            "message": e["msg"] if e["loc"] else NOT_JSON,
+        }
         for e in error.errors(include_input=False, include_url=False)
     ]
     told = "; ".join(f"{e['field']}: {e['message']}" for e in errors[:3])
@@ -56,7 +62,15 @@ def handle_problems(app: Flask) -> None:
     @app.errorhandler(RequestEntityTooLarge)
     def _too_large(_: RequestEntityTooLarge) -> Response:
         limit = get_settings().api.max_upload_mb
-        return problem(FileTooLarge(f"the request is larger than {limit} MB"))
+        if (request.content_length or 0) > limit * MEGABYTE:
+            return problem(FileTooLarge(f"the request is larger than {limit} MB"))
+        hint = "Send one file, as the part named file, and short fields beside it."
+        told = InvalidRequest("the form has too many parts, or too long a text field", hint=hint)
+        return problem(told, status=413)
+
+    @app.errorhandler(RecursionError)
+    def _too_deep(_: RecursionError) -> Response:
+        return problem(InvalidRequest("the JSON is nested too deeply"))
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response:
@@ -65,7 +79,10 @@ def handle_problems(app: Flask) -> None:
         told = InvalidRequest(
             error.description or error.name, hint="GET /openapi.json has the API."
         )
-        return problem(told, status=error.code)
+        response = problem(told, status=error.code)
+        if isinstance(error, MethodNotAllowed) and error.valid_methods:
+            response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+        return response
 
     @app.errorhandler(Exception)
     def _unknown(error: Exception) -> Response:

@@ -60,7 +60,7 @@ def _from_form(request: Request) -> Upload:
         )
     form = request.form
     if unknown := set(form) - {"name", "title", "properties", "allow_duplicate"}:
-        raise InvalidRequest(f"unknown field {min(unknown)!r}")
+        raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
     try:
         properties = json.loads(form.get("properties", "{}"))
     except ValueError as error:
@@ -78,7 +78,7 @@ def _from_form(request: Request) -> Upload:
 
 def _from_json(request: Request) -> Upload:
     try:
-        body = NewDocument.model_validate(request.get_json())
+        body = NewDocument.model_validate(request.get_json(silent=True))
     except ValidationError as error:
         abort(invalid(error))
     content = body.text.encode("utf-8", "replace")

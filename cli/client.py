@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import httpx
 
@@ -60,9 +61,9 @@ class Client:
 
     def documents(self, collection: str) -> Iterator[dict[str, Any]]:
         """Every document of a collection, newest first."""
-        before = None
+        path, before = f"/v1/collections/{quote(collection, safe='')}/documents", None
         while True:
-            page = self.get(f"/v1/collections/{collection}/documents", limit=500, before=before)
+            page = self.get(path, limit=500, before=before)
             yield from page["documents"]
             before = page["next_before"]
             if before is None:

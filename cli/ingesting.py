@@ -81,7 +81,7 @@ def ingest(
             submitted = _send(client, collection, source, report)
             if submitted is None:
                 bar.update(1)
-            elif submitted["outcome"] == "unchanged":
+            elif submitted["outcome"] == "unchanged" and _is_live(client, submitted):
                 report.unchanged.append(source.name)
                 bar.update(1)
             else:
@@ -94,6 +94,11 @@ def ingest(
                 time.sleep(POLL_SECONDS)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _is_live(client: Client, submitted: dict[str, Any]) -> bool:
+    document = client.get(f"/v1/documents/{submitted['document_id']}")
+    return bool(document["state"] == "live")
 
 
 def _send(client: Client, collection: str, source: Source, report: Report) -> dict[str, Any] | None:

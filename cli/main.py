@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -20,6 +23,10 @@ from workers import runfile
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
 DEFAULT_COLLECTION = "main"
+
+CONDITION = re.compile(
+    r"(?P<prop>[^=<>!~]*[^=<>!~\s])\s*(?P<operator>[<>!=]=|[=<>~])\s*(?P<value>.*)", re.DOTALL
+)
 
 collection_option = click.option(
     "-c", "--collection", default=DEFAULT_COLLECTION, show_default=True, help="The collection."
@@ -95,8 +102,17 @@ class _Welcome:
         if report:
             _tell(report)
         click.secho(f"\nCallslip is ready: {url}", bold=True)
-        click.echo('Search:  callslip search "how long is parental leave?"')
+        click.echo(f'Search:  {_program()} search "how long is parental leave?"')
         click.echo("Stop:    Ctrl-C\n")
+
+
+def _program() -> str:
+    """What to type for this program in the same folder."""
+    if shutil.which("callslip"):
+        return "callslip"
+    program = Path(sys.argv[0]).absolute()
+    here = Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
 @main.command(name="ingest")
@@ -153,7 +169,7 @@ def status(document_id: str | None, collection: str, url: str | None, json_out: 
     """
     with _client(url) as client:
         if document_id:
-            found = client.get(f"/v1/documents/{document_id}")
+            found = client.get(f"/v1/documents/{quote(document_id, safe='')}")
         else:
             found = {
                 "collections": client.get("/v1/collections")["collections"],
@@ -178,7 +194,8 @@ def _tell_collection(found: dict[str, Any], collection: str) -> None:
     for record in found["collections"]:
         click.echo(f"{record['name']}: {record['documents']} documents, {record['embedder']}")
     if not found["documents"]:
-        click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH`.")
+        aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"
+        click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH{aim}`.")
     for document in found["documents"]:
         done = sum(s["state"] == "done" for s in document["steps"])
         click.echo(
@@ -217,8 +234,8 @@ def _tell_document(document: dict[str, Any]) -> None:
     "-w",
     "--where",
     multiple=True,
-    metavar="'KEY [OP]=VALUE'",
-    help="A condition that must hold, e.g. 'doc_type=policy' or 'year >==2024'.",
+    metavar="CONDITION",
+    help="What must hold, e.g. doc_type=policy, 'year>=2024' or 'lang in=en,ko'.",
 )
 @url_option
 @as_json
@@ -267,16 +284,22 @@ def _why(legs: dict[str, Any]) -> str:
 
 
 def condition(given: str) -> tuple[str, Any]:
-    """`key=value` or `key OP=value`; a value that reads as JSON (number, true, list) is that."""
-    key, found, value = given.partition("=")
-    if value.startswith("=") and key.endswith((" >", " <", " !", " =")):
-        key, value = f"{key}=", value[1:]
-    if not found or not key:
-        raise click.BadParameter(f"{given!r} is not KEY=VALUE", param_hint="--where")
+    """`year>=2024`, `doc_type=policy` or `lang in=en,ko`, as a key of a filter and its value.
+
+    A value that reads as JSON (number, true, list) is that.
+    """
+    found = CONDITION.fullmatch(given)
+    if not found:
+        raise click.BadParameter(
+            f"{given!r} is not a condition such as 'year>=2024'", param_hint="--where"
+        )
+    prop, operator, text = found["prop"], found["operator"], found["value"]
+    key = prop if operator == "=" else f"{prop} {operator}"
     try:
-        return key, json.loads(value)
+        return key, json.loads(text)
     except ValueError:
-        return key, value
+        listed = prop.endswith((" in", " not-in", " contains"))
+        return key, [part.strip() for part in text.split(",")] if listed else text
 
 
 @main.command()
@@ -350,8 +373,10 @@ def run(role: Any) -> None:
     \b
     Example:  callslip run ingest
     """
+    from tasks.process import broker_url
     from workers.commands import argv
 
     settings = load().settings
+    broker_url()  # says what is missing better than the process would
     command = argv(role, settings)
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own

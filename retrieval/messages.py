@@ -1,8 +1,20 @@
 """What a search asks and what it answers, as it travels over HTTP and the queue."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from stores.filters import is_unicode
+
+
+def _unicode(text: str) -> str:
+    if not is_unicode(text):
+        raise ValueError("is not valid Unicode")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
+"""JSON can write half of a surrogate pair, which is no character."""
 
 
 class SearchRequest(BaseModel):
@@ -10,8 +22,8 @@ class SearchRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    collection: str = Field(description="the collection to search")
-    query: str = Field(description="the question, in English or Korean")
+    collection: Text = Field(description="the collection to search")
+    query: Text = Field(description="the question, in English or Korean")
     top: int | None = Field(
         None, ge=1, description="most hits to return; default from the settings"
     )

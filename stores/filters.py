@@ -15,6 +15,8 @@ OPERATORS: tuple[Operator, ...] = get_args(Operator)
 Comparable = str | float | bool | datetime
 """What values are compared as: two are equal when type and value are; a datetime is in UTC."""
 
+_GLUED = re.compile(r"\w[=<>!~]+\s*$")
+
 MAX_VALUES = 500
 """Values in one filter. Chroma's SQL breaks at 1,000 alternatives."""
 
@@ -149,6 +151,8 @@ def _split(key: str) -> tuple[str, Operator]:
         operator = token
     elif space and not any(char.isalnum() or char == "_" for char in token):
         raise InvalidFilter(f"{key!r} has an unknown operator {token!r}.")
+    elif _GLUED.search(key):
+        raise InvalidFilter(f"{key!r} needs a space between the property and the operator.")
     else:
         prop = key
     prop = prop.strip()

@@ -174,6 +174,39 @@ def test_a_bad_search_is_a_problem_that_names_it(
     assert_problem(desk.http.post("/v1/search", json=request), status, slug)
 
 
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b"{", b"", b'{"collection":"x","query":"a \\ud800 b"}', b"[1]"]
+)
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/collections"])
+def test_what_is_not_a_json_object_is_a_bad_request(desk: Desk, path: str, body: bytes) -> None:
+    answer = desk.http.post(path, content=body, headers={"content-type": "application/json"})
+    assert_problem(answer, 400, "invalid-request")
+
+
+def test_a_form_with_parts_of_no_name_is_a_bad_request(desk: Desk) -> None:
+    part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\na\r\n'
+    others = (
+        b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n"
+        b'--x\r\nContent-Disposition: form-data; name="colour"\r\n\r\na\r\n--x--\r\n'
+    )
+    answer = desk.http.post(
+        f"/v1/collections/{desk.collection}/documents",
+        content=part + others,
+        headers={"content-type": "multipart/form-data; boundary=x"},
+    )
+    assert_problem(answer, 400, "invalid-request")
+
+
+def test_a_wrong_method_names_the_right_ones(desk: Desk) -> None:
+    answer = desk.http.put("/healthz")
+    assert_problem(answer, 405, "invalid-request")
+    assert "GET" in answer.headers["allow"]
+
+
+def test_an_origin_that_is_no_address_is_refused(desk: Desk) -> None:
+    assert desk.http.get("/healthz", headers={"origin": "http://["}).status_code == 403
+
+
 def test_unknown_things_are_not_found(desk: Desk) -> None:
     for path, slug in [
         ("/v1/documents/nothing", "document-not-found"),

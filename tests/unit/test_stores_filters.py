@@ -35,7 +35,6 @@ def holds(key: str, value: object, properties: dict[str, object]) -> bool:
         ("a contains", ["x"], "a", "contains"),
         ("a in", [1], "a", "in"),
         ("a not-in", [1], "a", "not-in"),
-        ("a>", 1, "a>", "=="),
         ("contains", 1, "contains", "=="),
         ("~", 1, "~", "=="),
         ("doc type", "x", "doc type", "=="),
@@ -49,6 +48,12 @@ def test_the_last_token_of_a_key_is_its_operator(
 ) -> None:
     condition = only(key, value)
     assert (condition.prop, condition.operator) == (prop, operator)
+
+
+@pytest.mark.parametrize("key", ["a>", "a>=", "시행일== "])
+def test_an_operator_glued_to_its_property_is_refused(key: str) -> None:
+    with pytest.raises(InvalidFilter, match="needs a space"):
+        parse({key: 1}, None)
 
 
 @pytest.mark.parametrize(
