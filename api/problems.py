@@ -2,6 +2,7 @@
 
 import json
 import logging
+from contextlib import suppress
 
 from flask import Flask, Response, make_response, request
 from pydantic import ValidationError
@@ -14,6 +15,8 @@ from config.settings import MEGABYTE
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+
+BLOCK = 1 << 16
 
 NOT_JSON = "is not a JSON object sent as application/json"
 
@@ -54,6 +57,15 @@ def invalid(error: ValidationError) -> Response:
 
 def handle_problems(app: Flask) -> None:
     """Let the app answer every error as a problem."""
+
+    @app.after_request
+    def _read_to_the_end(response: Response) -> Response:
+        """What is left of a refused body would be taken for the next request of the connection."""
+        if response.status_code >= 400:
+            with suppress(HTTPException, OSError):
+                while request.stream.read(BLOCK):
+                    pass
+        return response
 
     @app.errorhandler(CallslipError)
     def _known(error: CallslipError) -> Response:

@@ -197,6 +197,15 @@ def test_a_form_with_parts_of_no_name_is_a_bad_request(desk: Desk) -> None:
     assert_problem(answer, 400, "invalid-request")
 
 
+def test_a_connection_goes_on_after_a_refused_upload(desk: Desk) -> None:
+    for _ in range(10):
+        answer = desk.http.post(
+            "/v1/collections/nowhere/documents", files={"file": ("a.txt", b"x" * 300_000)}
+        )
+        assert_problem(answer, 404, "collection-not-found")
+        assert desk.http.get("/healthz").status_code == 200
+
+
 def test_a_wrong_method_names_the_right_ones(desk: Desk) -> None:
     answer = desk.http.put("/healthz")
     assert_problem(answer, 405, "invalid-request")
