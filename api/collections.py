@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from api import messages
 from api.answers import answer
 from models.analyzer import VERSION as ANALYZER
-from stores.contract import CollectionSchema
 from stores.ledger import CollectionRecord
+from stores.records import CollectionSchema, VectorSpec
 from tasks import maintenance
 from tasks.process import embedder, ledger, store
 
@@ -30,7 +30,7 @@ def create_collection(body: messages.NewCollection) -> Response:
         dimension=embedder().dimension,
         analyzer=ANALYZER,
     )
-    kept.ensure_schema(CollectionSchema(record.name, record.dimension))
+    kept.ensure_schema(CollectionSchema(record.name, VectorSpec(record.dimension, normalized=True)))
     return answer(_message(record, 0), 201 if new else 200)
 
 

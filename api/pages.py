@@ -17,9 +17,9 @@ from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest
 from config import get_settings
 from models.language import lang
 from retrieval.messages import Hit, SearchResponse
-from stores.contract import FILTERABLE
 from stores.filters import OPERATORS
 from stores.ledger import CollectionRecord
+from stores.records import FILTERABLE
 from tasks.process import ledger
 from tasks.search import ask
 

@@ -16,8 +16,8 @@ from api.problems import invalid
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from config import get_settings
 from config.settings import MEGABYTE
-from stores.contract import FILTERABLE
 from stores.properties import check_properties
+from stores.records import FILTERABLE
 
 HASH_BYTES = 1 << 20
 TEXT_ENDINGS = (".txt", ".md", ".markdown")

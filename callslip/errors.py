@@ -5,9 +5,13 @@
     │   ├── InvalidRequest          400  a value of the request is wrong
     │   │   ├── InvalidFilter
     │   │   ├── EmptyQuery
-    │   │   └── QueryTooLong
+    │   │   ├── QueryTooLong
+    │   │   ├── MetricNotIndexed    too many chunks to compare one by one
+    │   │   └── StoreCannot         this kind of store has no such thing
     │   ├── NotFound                404
     │   │   ├── CollectionNotFound
+    │   │   ├── TenantNotFound
+    │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
     │   │   └── TaskNotFound
     │   ├── Conflict                409
@@ -33,6 +37,8 @@
         ├── DeskDown
         ├── BrokerDown
         ├── StoreDown
+        │   ├── StoreReadOnly
+        │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
         ├── Overloaded
         ├── SearchTimeout           504
@@ -118,6 +124,20 @@ class QueryTooLong(InvalidRequest):
     hint = "Shorten the query, or raise search.max_query_chars in the settings."
 
 
+class MetricNotIndexed(InvalidRequest):
+    """The vectors are indexed by another metric, and too many match to be compared one by one."""
+
+    slug = "metric-not-indexed"
+    hint = "Leave `method` out, or narrow the search with a filter."
+
+
+class StoreCannot(InvalidRequest):
+    """The collection's store has no such thing."""
+
+    slug = "store-cannot"
+    hint = "docs/filters.md says what each store can do; `callslip migrate` moves a collection."
+
+
 class NotFound(PermanentError):
     """What the request names does not exist."""
 
@@ -131,6 +151,20 @@ class CollectionNotFound(NotFound):
 
     slug = "collection-not-found"
     hint = "GET /v1/collections lists the names; POST /v1/collections makes one."
+
+
+class TenantNotFound(NotFound):
+    """The collection has no such tenant."""
+
+    slug = "tenant-not-found"
+    hint = "GET /v1/collections/NAME/tenants lists them; a tenant's first document makes it."
+
+
+class VectorNotFound(NotFound):
+    """The collection has no vector of this name."""
+
+    slug = "vector-not-found"
+    hint = "Leave `vector_name` out for the default vector."
 
 
 class DocumentNotFound(NotFound):
@@ -304,6 +338,34 @@ class StoreDown(TransientError):
     """A store, the ledger or the blob store does not answer."""
 
     slug = "store-down"
+
+
+class StoreReadOnly(StoreDown):
+    """The store answers but takes nothing, commonly because its disk is full."""
+
+    slug = "store-read-only"
+    hint = "Free space on the store's disk or lift its block; nothing is lost, writes are retried."
+
+
+class BatchInterrupted(StoreDown):
+    """The store was lost in the middle of a batch: `stored` was acknowledged, `unstored` was not.
+
+    Writing the batch again finishes the job.
+    """
+
+    slug = "batch-interrupted"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        hint: str | None = None,
+        stored: tuple[str, ...] = (),
+        unstored: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(detail, hint=hint)
+        self.stored = stored
+        self.unstored = unstored
 
 
 class EmbedderDown(TransientError):

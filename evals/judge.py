@@ -15,8 +15,8 @@ from evals import beir
 from evals.client import Desk
 from evals.measures import measure, rank_documents
 from evals.report import LegName, LegReport, Report
-from stores.contract import FILTERABLE, Value
 from stores.properties import check_properties
+from stores.records import FILTERABLE, Value
 
 ALPHA: dict[LegName, float | None] = {"keyword": 0.0, "vector": 1.0, "hybrid": None}
 """Weight of the vector leg; None is whatever the desk does when nothing is said."""

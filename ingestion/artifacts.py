@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
-from stores.contract import Vector
+from stores.records import Vector
 
 T = TypeVar("T")
 

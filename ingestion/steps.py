@@ -25,8 +25,8 @@ from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
 from ingestion.sectionize import sectionize
 from ingestion.workshop import Workshop
 from models.analyzer import VERSION as ANALYZER
-from stores.contract import ChunkRecord, DocumentRecord, Vector
 from stores.ledger import Claim, Step, VersionRecord
+from stores.records import ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
 """Chunks between two looks at the lease; each batch's vectors are kept at once in the cache."""

@@ -10,10 +10,11 @@ from config.settings import Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder, Vectors
 from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
-from stores.contract import Store, StoredChunk
+from stores.contract import Store
 from stores.filters import parse
 from stores.fusion import Candidate, LegScore
 from stores.ledger import CollectionRecord, Ledger
+from stores.records import StoredChunk
 
 
 @dataclass(frozen=True)

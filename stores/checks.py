@@ -4,24 +4,29 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from stores.contract import ChunkRecord, DocumentRecord
 from stores.filters import is_unicode, normalize
+from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, Vector, VectorSpec
 
 MAX_TEXT_BYTES = 32_000
 """Of an id, a property's name or a text that filters see: inverted indexes hold a term in 64 KB."""
 
 
-def chunk_fault(chunk: ChunkRecord, dimension: int) -> str | None:
-    """Say why a collection of this dimension cannot store the chunk; None where it can."""
-    shape = np.shape(chunk.vector)
-    if shape != (dimension,):
-        return f"its vector has the shape {shape}, the collection's is ({dimension},)"
-    if not np.isfinite(chunk.vector).all():
-        return "its vector holds a value that is not a finite number"
-    if not np.any(chunk.vector):
-        return "its vector has length 0 and so no direction"
+UNIT_TOLERANCE = 1e-3
+"""How far from 1 the length of a vector may be that counts as normalized."""
+
+
+def chunk_fault(chunk: ChunkRecord, schema: CollectionSchema) -> str | None:
+    """Say why the collection cannot store the chunk; None where it can."""
+    if fault := _vector_fault("its vector", chunk.vector, schema.default):
+        return fault
+    for name, vector in chunk.named.items():
+        if name not in schema.named:
+            return f"the collection has no vector {name!r}"
+        if fault := _vector_fault(f"its vector {name!r}", vector, schema.named[name]):
+            return fault
     fields = {
         "document_id": chunk.document_id,
+        "parent_id": chunk.parent_id,
         "section": chunk.section,
         "title": chunk.title,
         "filename": chunk.filename,
@@ -47,6 +52,20 @@ def document_fault(document: DocumentRecord) -> str | None:
         *_property_faults(document.properties),
     ]
     return faults[0] if faults else None
+
+
+def _vector_fault(what: str, vector: Vector, spec: VectorSpec) -> str | None:
+    shape = np.shape(vector)
+    if shape != (spec.dimension,):
+        return f"{what} has the shape {shape}, the collection's is ({spec.dimension},)"
+    if not np.isfinite(vector).all():
+        return f"{what} holds a value that is not a finite number"
+    length = float(np.linalg.norm(vector))
+    if spec.metric == "cosine" and length == 0:
+        return f"{what} has length 0 and so no direction"
+    if spec.normalized and abs(length - 1) > UNIT_TOLERANCE:
+        return f"{what} has the length {length:.4g}, the collection's have 1"
+    return None
 
 
 def _id_faults(name: str, value: str) -> Iterator[str]:

@@ -1,117 +1,54 @@
 """The contract of stores: what every one of them does, in the same words and with the same result.
 
 A store holds what a search needs of each chunk. It does not decide what is live: the ledger does.
+docs/filters.md says what the parameters of a search mean.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from callslip.errors import InvalidRequest, MetricNotIndexed, StoreCannot
 from stores.filters import Where
 from stores.fusion import Candidate, Fusion, fuse
+from stores.metrics import Metric, distance, score_of_unit, scores
+from stores.records import (
+    BatchOutcome,
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    LegHit,
+    Scalar,
+    StoredChunk,
+    Vector,
+    VectorSpec,
+)
+from stores.ties import ranked
 
-Vector = npt.NDArray[np.float32]
-Scalar = str | float | int | bool
-Value = Scalar | list[str] | list[float] | list[bool]
-"""A property. A string in ISO 8601 form is a date; a list holds one type."""
+EXACT_LIMIT = 10_000
+"""Vectors that are compared one by one where the index knows only another metric."""
 
-Properties = Mapping[str, Value]
-
-
-@dataclass(frozen=True)
-class CollectionSchema:
-    """What a store must know before the first chunk arrives. The metric is cosine."""
-
-    name: str
-    dimension: int
-
-
-@dataclass(frozen=True)
-class DocumentRecord:
-    """A document, as filters on documents see it."""
-
-    document_id: str
-    title: str
-    filename: str
-    properties: Properties = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ChunkRecord:
-    """A chunk. `terms` is the analyzed text, separated by spaces; `vector` has length 1."""
-
-    chunk_id: str
-    document_id: str
-    body: str
-    terms: str
-    vector: Vector
-    section: str = ""
-    heading: str = ""
-    title: str = ""
-    filename: str = ""
-    lang: str = ""
-    level: int = 0
-    ordinal: int = 0
-    start: int = 0
-    end: int = 0
-    properties: Properties = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class StoredChunk:
-    """A chunk as a store gives it back; the vector only where it was asked for."""
-
-    chunk_id: str
-    document_id: str
-    body: str
-    section: str
-    heading: str
-    title: str
-    filename: str
-    lang: str
-    level: int
-    ordinal: int
-    start: int
-    end: int
-    properties: dict[str, Value]
-    vector: Vector | None = None
-
-
-FILTERABLE = ("document_id", "section", "filename", "title", "lang", "level", "ordinal")
-"""Fields of a chunk that filters see beside its own properties, and that no property may hide."""
-
-
-@dataclass(frozen=True)
-class LegHit:
-    """One hit of one leg. Higher scores are better: cosine similarity, or BM25."""
-
-    chunk_id: str
-    score: float
-
-
-@dataclass(frozen=True)
-class BatchOutcome:
-    """What became of each object of a batch: ids stored, and the reason for each that was not."""
-
-    stored: tuple[str, ...]
-    failed: Mapping[str, str] = field(default_factory=dict)
-
-
-Half = Literal["vector", "keyword"]
+_EXACT_BATCH = 1000
 
 
 class Store(ABC):
     """One client per process, made after the fork.
 
     Every method raises StoreDown when the store does not answer and CollectionNotFound where the
-    collection does not exist. Ties in scores are broken by chunk id, ascending.
+    collection does not exist. In a collection with tenants every method that reads or writes
+    chunks or documents needs one: InvalidRequest without, TenantNotFound for an unknown one; in
+    one without tenants, a tenant is an InvalidRequest. Ties in scores are broken by chunk id,
+    ascending.
     """
 
-    kind: str
+    kind: ClassVar[str]
+
+    indexed: ClassVar[frozenset[Metric]]
+    """Metrics that `nearest` answers where the schema names them."""
+
+    # Collections
 
     @abstractmethod
     def ping(self) -> None:
@@ -119,39 +56,165 @@ class Store(ABC):
 
     @abstractmethod
     def ensure_schema(self, schema: CollectionSchema) -> None:
-        """Make the collection where it is missing. Idempotent; another dimension is a Conflict."""
+        """Make the collection where it is missing. Idempotent; another schema is a Conflict."""
+
+    @abstractmethod
+    def schema(self, collection: str) -> CollectionSchema:
+        """The schema that the collection was made with."""
+
+    @abstractmethod
+    def collections(self) -> list[str]:
+        """The names of all collections that Callslip made in this store, in order."""
 
     @abstractmethod
     def drop_collection(self, collection: str) -> None:
         """Remove the collection and all it holds. Idempotent."""
 
     @abstractmethod
+    def ensure_tenant(self, collection: str, tenant: str) -> None:
+        """Make the tenant where it is missing. InvalidRequest in a collection without tenants."""
+
+    @abstractmethod
+    def drop_tenant(self, collection: str, tenant: str) -> None:
+        """Remove the tenant and all it holds. Idempotent."""
+
+    @abstractmethod
+    def tenants(self, collection: str) -> list[str]:
+        """The names of the collection's tenants, in order; none in one without tenants."""
+
+    # Writing
+
+    @abstractmethod
     def batch_upsert_documents(
-        self, collection: str, documents: Sequence[DocumentRecord]
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         """Write documents; the same id again replaces."""
 
     @abstractmethod
-    def batch_upsert_chunks(self, collection: str, chunks: Sequence[ChunkRecord]) -> BatchOutcome:
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
         """Write chunks; the same id again replaces. A bad object fails alone and is named.
 
-        A NaN vector, one of another dimension, an empty id or a property of an unknown type is a
-        failed object, never a failed batch (`stores.checks` has the rules).
+        What is acknowledged is found by the next call. A NaN vector, one of another dimension, an
+        empty id or a property of an unknown type is a failed object, never a failed batch
+        (`stores.checks` has the rules). BatchInterrupted where the store is lost on the way.
         """
+
+    @abstractmethod
+    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        """Remove chunks from every half. Unknown ids are nothing to do."""
+
+    @abstractmethod
+    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+        """Remove a document and all its chunks. Idempotent."""
+
+    # Searching
 
     @abstractmethod
     def build_where(self, where: Where) -> object:
         """Translate a filter into the store's own language; InvalidFilter where it cannot."""
 
     @abstractmethod
-    def vector_query(
-        self, collection: str, vector: Vector, limit: int, where: Where | None = None
+    def nearest(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
     ) -> list[LegHit]:
-        """The nearest chunks by cosine similarity, best first."""
+        """The nearest chunks by the metric that the vectors are indexed with, best first.
+
+        Called only with a vector that fits and where `indexed` has the metric.
+        """
+
+    def vector_query(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
+        method: Metric | None = None,
+        horizon: float | None = None,
+    ) -> list[LegHit]:
+        """The nearest chunks, best first, none farther than `horizon`.
+
+        `method` is the collection's own metric where it is left out. Another one is computed
+        exactly over the chunks that match; MetricNotIndexed where these are too many.
+        InvalidRequest for a vector that does not fit, VectorNotFound for an unknown name.
+        """
+        spec, metric = self._fitting(collection, vector, vector_name, method)
+        if limit < 1:
+            return []
+        native = spec.metric in self.indexed
+        length = float(np.linalg.norm(vector))
+        if native and metric == spec.metric:
+            hits = self.nearest(
+                collection, vector, limit, where, tenant=tenant, vector_name=vector_name
+            )
+        elif (
+            native
+            and spec.normalized
+            and spec.metric == "cosine"
+            and score_of_unit(metric, 1.0, length) is not None
+        ):
+            near = self.nearest(
+                collection, vector, limit, where, tenant=tenant, vector_name=vector_name
+            )
+            hits = [LegHit(h.chunk_id, score_of_unit(metric, h.score, length) or 0.0) for h in near]
+        else:
+            hits = self.exact_query(
+                collection,
+                vector,
+                limit,
+                where,
+                tenant=tenant,
+                vector_name=vector_name,
+                metric=metric,
+            )
+        return [h for h in hits if horizon is None or distance(metric, h.score) <= horizon]
+
+    def exact_query(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None,
+        *,
+        tenant: str,
+        vector_name: str,
+        metric: Metric,
+    ) -> list[LegHit]:
+        """The nearest chunks by any metric, without an index: every vector that matches is read."""
+        matching = self.count(collection, where, tenant=tenant)
+        if matching > EXACT_LIMIT:
+            raise MetricNotIndexed(
+                f"Collection {collection} is not indexed by {metric}, and {matching} chunks match:"
+                f" at most {EXACT_LIMIT} are compared one by one."
+            )
+        ids = self.find_ids(collection, where, tenant=tenant)
+        hits: list[LegHit] = []
+        for start in range(0, len(ids), _EXACT_BATCH):
+            some = ids[start : start + _EXACT_BATCH]
+            chunks = self.get_chunks(collection, some, tenant=tenant, include_vector=True)
+            hits += score_chunks(chunks, vector, metric, vector_name)
+        return ranked(hits)[:limit]
 
     @abstractmethod
     def keyword_query(
-        self, collection: str, terms: str, limit: int, where: Where | None = None
+        self,
+        collection: str,
+        terms: str,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
     ) -> list[LegHit]:
         """The best chunks by BM25 over analyzed terms, best first; none share no term."""
 
@@ -163,6 +226,10 @@ class Store(ABC):
         limit: int,
         where: Where | None = None,
         *,
+        tenant: str = "",
+        vector_name: str = "",
+        method: Metric | None = None,
+        horizon: float | None = None,
         pool: int = 100,
         fusion: Fusion = "weighted",
         alpha: float = 0.4,
@@ -170,57 +237,178 @@ class Store(ABC):
     ) -> list[Candidate]:
         """Both legs, fused by Callslip so that every store ranks alike.
 
-        `alpha` is the weight of the vector leg; at 0 or 1 the other leg is not run.
+        `alpha` is the weight of the vector leg; at 0 or 1 the other leg is not run. A horizon
+        holds for the keyword leg too: its hits are measured. `fusion="native"` leaves the fusing
+        to the store; StoreCannot where it has none.
         """
         vectors: list[LegHit] = []
         keywords: list[LegHit] = []
+        if fusion == "native" and vector is not None and terms and 0 < alpha < 1:
+            return self.native_query(
+                collection,
+                vector,
+                terms,
+                limit,
+                where,
+                tenant=tenant,
+                vector_name=vector_name,
+                method=method,
+                horizon=horizon,
+                pool=pool,
+                alpha=alpha,
+            )
         if vector is not None and alpha > 0:
-            vectors = self.vector_query(collection, vector, pool, where)
+            vectors = self.vector_query(
+                collection,
+                vector,
+                pool,
+                where,
+                tenant=tenant,
+                vector_name=vector_name,
+                method=method,
+                horizon=horizon,
+            )
         if terms and (alpha < 1 or vector is None):
-            keywords = self.keyword_query(collection, terms, pool, where)
+            keywords = self.keyword_query(collection, terms, pool, where, tenant=tenant)
+        if keywords and vector is not None and horizon is not None:
+            near = self._within(
+                collection, vector, keywords, tenant, vector_name, method, horizon
+            ) | {hit.chunk_id for hit in vectors}
+            keywords = [hit for hit in keywords if hit.chunk_id in near]
         return fuse(
             [(h.chunk_id, h.score) for h in vectors],
             [(h.chunk_id, h.score) for h in keywords],
-            fusion=fusion,
+            fusion="rrf" if fusion == "rrf" else "weighted",
             alpha=alpha,
             rrf_k=rrf_k,
         )[:limit]
 
-    @abstractmethod
-    def get_chunks(
-        self, collection: str, chunk_ids: Sequence[str], *, include_vector: bool = False
-    ) -> list[StoredChunk]:
-        """The chunks of these ids, in this order; unknown ids are left out."""
+    def native_query(
+        self,
+        collection: str,
+        vector: Vector,
+        terms: str,
+        limit: int,
+        where: Where | None,
+        *,
+        tenant: str,
+        vector_name: str,
+        method: Metric | None,
+        horizon: float | None,
+        pool: int,
+        alpha: float,
+    ) -> list[Candidate]:
+        """Both legs as the store itself fuses them."""
+        raise StoreCannot(f"The store {self.kind} has no fusion of its own.")
+
+    def _fitting(
+        self, collection: str, vector: Vector, vector_name: str, method: Metric | None
+    ) -> tuple[VectorSpec, Metric]:
+        """What the query's vector is compared with and how; InvalidRequest unless it fits."""
+        spec = self.schema(collection).vector(vector_name)
+        if np.shape(vector) != (spec.dimension,):
+            self.forget(collection)
+            spec = self.schema(collection).vector(vector_name)
+        metric = method or spec.metric
+        if np.shape(vector) != (spec.dimension,) or not np.isfinite(vector).all():
+            raise InvalidRequest(f"The query's vector is not {spec.dimension} finite numbers.")
+        if metric == "cosine" and not np.any(vector):
+            raise InvalidRequest("The query's vector has length 0 and so no direction.")
+        return spec, metric
+
+    def _within(
+        self,
+        collection: str,
+        vector: Vector,
+        hits: Sequence[LegHit],
+        tenant: str,
+        vector_name: str,
+        method: Metric | None,
+        horizon: float,
+    ) -> set[str]:
+        """The ids of those hits that are not farther than the horizon."""
+        _, metric = self._fitting(collection, vector, vector_name, method)
+        ids = [hit.chunk_id for hit in hits]
+        chunks = self.get_chunks(collection, ids, tenant=tenant, include_vector=True)
+        measured = score_chunks(chunks, vector, metric, vector_name)
+        return {h.chunk_id for h in measured if distance(metric, h.score) <= horizon}
+
+    # Reading
 
     @abstractmethod
-    def get_documents(self, collection: str, document_ids: Sequence[str]) -> list[DocumentRecord]:
+    def get_chunks(
+        self,
+        collection: str,
+        chunk_ids: Sequence[str],
+        *,
+        tenant: str = "",
+        include_vector: bool = False,
+        include_terms: bool = False,
+    ) -> list[StoredChunk]:
+        """The chunks of these ids, in this order; unknown ids are left out.
+
+        Vectors come back as they were given, to the precision of 32 bits.
+        """
+
+    @abstractmethod
+    def get_documents(
+        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[DocumentRecord]:
         """The documents of these ids, in this order; unknown ids are left out."""
 
     @abstractmethod
-    def chunk_ids(self, collection: str, document_id: str) -> dict[Half, set[str]]:
-        """The ids that each half of the store holds of a document; for counts and audits."""
+    def find_ids(
+        self, collection: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[str]:
+        """The ids of all chunks that match, ascending."""
 
     @abstractmethod
-    def delete_chunks(self, collection: str, chunk_ids: Iterable[str]) -> None:
-        """Remove chunks from every half. Unknown ids are nothing to do."""
+    def chunk_ids(
+        self, collection: str, document_id: str | None = None, *, tenant: str = ""
+    ) -> dict[str, set[str]]:
+        """The ids that each half of the store holds of a document, or of all; for counts, audits.
+
+        Halves are named `vector` and `keyword`; those of named vectors, `vector:NAME`, hold only
+        the chunks that have one. A store that keeps all in one object gives the same set for each.
+        """
 
     @abstractmethod
-    def delete_document(self, collection: str, document_id: str) -> None:
-        """Remove a document and all its chunks. Idempotent."""
+    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
+        """The ids of all documents that have a record or a chunk in any half."""
 
     @abstractmethod
-    def count(self, collection: str, where: Where | None = None) -> int:
+    def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
         """How many chunks match."""
 
     @abstractmethod
     def aggregate_group_by(
-        self, collection: str, prop: str, where: Where | None = None
+        self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
         """How many chunks hold each value of a property, most frequent first, then by value.
 
         A list counts once for each of its values. Dates are given as they were written.
         """
 
+    def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
+        """The greatest level that a chunk has; None where there is no chunk."""
+        levels = (value for value, _ in self.aggregate_group_by(collection, "level", tenant=tenant))
+        return max((int(level) for level in levels), default=None)
+
+    def forget(self, collection: str) -> None:  # noqa: B027 - most stores keep nothing
+        """Look the collection up anew at its next use: another process may have made it anew."""
+
     @abstractmethod
     def close(self) -> None:
         """Give up connections; the store is not used afterwards."""
+
+
+def score_chunks(
+    chunks: Iterable[StoredChunk], vector: Vector, metric: Metric, vector_name: str = ""
+) -> list[LegHit]:
+    """Score chunks by their vectors, those without one of this name left out; in no order."""
+    held = ((c.chunk_id, c.named.get(vector_name) if vector_name else c.vector) for c in chunks)
+    pairs = [(chunk_id, v) for chunk_id, v in held if v is not None]
+    if not pairs:
+        return []
+    found = scores(metric, vector, np.stack([v for _, v in pairs]))
+    return [LegHit(i, float(score)) for (i, _), score in zip(pairs, found, strict=True)]

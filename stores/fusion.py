@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Fusion = Literal["weighted", "rrf"]
+Fusion = Literal["weighted", "rrf", "native"]
+"""weighted and rrf are Callslip's own, the same for every store; native is what a store has."""
+
 Leg = Sequence[tuple[str, float]]
 
 
@@ -27,7 +29,12 @@ class Candidate:
 
 
 def fuse(
-    vectors: Leg, keywords: Leg, *, fusion: Fusion = "weighted", alpha: float = 0.4, rrf_k: int = 60
+    vectors: Leg,
+    keywords: Leg,
+    *,
+    fusion: Literal["weighted", "rrf"] = "weighted",
+    alpha: float = 0.4,
+    rrf_k: int = 60,
 ) -> list[Candidate]:
     """Merge two legs, each best first, into one list, best first; ties by chunk id.
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import tantivy
 from filelock import FileLock, Timeout
 
-from callslip.errors import CollectionNotFound, StoreDown
+from callslip.errors import CollectionNotFound, NotFound, StoreDown
 from stores.atoms import FLAG, NUMBER, TEXT, Atom, atoms
-from stores.contract import LegHit, Scalar
 from stores.filters import Where
 from stores.keyword_filter import PROPS, decode, filter_query, prefix, term
+from stores.records import LegHit, Scalar
 from stores.ties import best
 
 MAX_QUERY_TERMS = 1024
@@ -35,7 +35,7 @@ _ID, _TERMS = "chunk_id", "terms"
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_ID, stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(_TERMS, tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field(_TERMS, stored=True, tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(PROPS, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
@@ -59,9 +59,10 @@ class KeywordIndex:
     StoreDown where its files cannot be read or another writer holds it for too long.
     """
 
-    def __init__(self, folder: Path, collection: str) -> None:
+    def __init__(self, folder: Path, collection: str, missing: NotFound | None = None) -> None:
         self._folder = folder
         self._collection = collection
+        self._missing = missing or CollectionNotFound(f"Collection {collection} does not exist.")
         self._opened: tantivy.Index | None = None
 
     def create(self) -> None:
@@ -115,6 +116,22 @@ class KeywordIndex:
     def ids(self, where: Where | None) -> list[str]:
         """Give the ids of all entries that match, in no order."""
         return self._ids(self._matching(where))
+
+    def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """Give the analyzed terms of these entries, in any order."""
+        query = tantivy.Query.term_set_query(SCHEMA, _ID, list(chunk_ids))
+        searcher = self._searcher()
+        found = searcher.search(query, searcher.num_docs + 1, count=False)
+        documents = (searcher.doc(at) for _, at in found.hits)
+        return {document[_ID][0]: document[_TERMS][0] for document in documents}
+
+    def values(self, name: str) -> list[str]:
+        """Give every text that a property has on some entry."""
+        start = prefix(TEXT, name)
+        found = self._searcher().terms_with_prefix(
+            PROPS, start, filter_query=tantivy.Query.all_query()
+        )
+        return [text[len(start) :] for text, count in found if count]
 
     def ids_having(self, item: Atom) -> list[str]:
         """Give the ids of all entries that have a property, in no order."""
@@ -184,9 +201,7 @@ class KeywordIndex:
         except (OSError, ValueError) as error:
             self._opened = None
             if not self._exists():
-                raise CollectionNotFound(
-                    f"Collection {self._collection} does not exist."
-                ) from error
+                raise self._missing from error
             raise StoreDown(
                 f"The keyword index of {self._collection} cannot be read: {error}"
             ) from error

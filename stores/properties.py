@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from callslip.errors import InvalidRequest
-from stores.contract import Value
 from stores.filters import is_unicode
+from stores.records import Value
 
 MOST_PROPERTIES = 64
 LONGEST_NAME = 128

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from stores.contract import LegHit
+from stores.records import LegHit
 
 _SPARE = 16
 

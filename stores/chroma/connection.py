@@ -13,11 +13,15 @@ from chromadb.api.models.Collection import Collection
 from chromadb.config import Settings
 from chromadb.errors import ChromaError, InternalError, NotFoundError
 
-from callslip.errors import CollectionNotFound, SettingsError, StoreDown
+from callslip.errors import NotFound, SettingsError, StoreDown, StoreReadOnly
 
 PING_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 """The client's own default is to wait for ever."""
+
+_PAGE = 500
+
+_READ_ONLY = ("readonly", "read-only", "disk is full", "No space left")
 
 T = TypeVar("T")
 
@@ -62,11 +66,11 @@ class Connection:
                     session.timeout = httpx.Timeout(REQUEST_SECONDS, connect=PING_SECONDS)
             return self._client
 
-    def on(self, name: str, collection: str, act: Callable[[Collection], T]) -> T:
+    def on(self, name: str, missing: NotFound, act: Callable[[Collection], T]) -> T:
         """Do something with a Chroma collection, whose handle is kept.
 
-        A handle gets stale when another process drops the collection and makes it anew: it is
-        looked up once more. Raises CollectionNotFound under the name that the user knows.
+        Handles get stale when another process drops the collection and makes it anew: they are
+        looked up once more. Raises `missing` where there is none.
         """
         for _ in range(2):
             try:
@@ -77,8 +81,16 @@ class Connection:
                         self._handles[name] = handle
                     return act(handle)
             except NotFoundError:
-                self.forget(name)
-        raise CollectionNotFound(f"Collection {collection} does not exist.")
+                self._handles.clear()
+        raise missing
+
+    def names(self) -> list[str]:
+        """The names of all Chroma collections."""
+        found: list[str] = []
+        with answering():
+            while page := self.client().list_collections(limit=_PAGE, offset=len(found)):
+                found += [each.name for each in page]
+        return found
 
     def forget(self, name: str) -> None:
         """Look the Chroma collection up anew at its next use."""
@@ -111,6 +123,8 @@ def answering() -> Iterator[None]:
     except httpx.HTTPError as error:
         raise StoreDown(f"Chroma does not answer ({type(error).__name__}).") from error
     except InternalError as error:
+        if any(sign in str(error) for sign in _READ_ONLY):
+            raise StoreReadOnly("Chroma takes nothing: its disk is full or read-only.") from error
         raise StoreDown("Chroma answered with an internal error; its log says more.") from error
     except (NotFoundError, ChromaError):
         raise

@@ -5,16 +5,18 @@ them is repaired by repeating the step; `chunk_ids` shows what each half holds.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import tantivy
 
-from callslip.errors import InvalidRequest
+from callslip.errors import CollectionNotFound, NotFound
 from stores.atoms import TEXT, Atom
+from stores.batching import slices, write
 from stores.checks import chunk_fault, document_fault
+from stores.chroma import names
 from stores.chroma.connection import Connection
 from stores.chroma.metadata import (
     CHUNK_ID,
@@ -22,30 +24,40 @@ from stores.chroma.metadata import (
     document_metadata,
     stored_chunk,
     stored_document,
-    visible,
 )
-from stores.chroma.names import chunks_of, documents_of, slug
-from stores.chroma.table import IDS_PER_CALL, Row, Table, batches
+from stores.chroma.table import BYTES_PER_CALL, IDS_PER_CALL, Row, Table, batches
 from stores.chroma.where import ChromaWhere, key, translate
-from stores.contract import (
+from stores.contract import Store
+from stores.filters import Where
+from stores.keyword_filter import filter_query
+from stores.keyword_index import SCHEMA, Entry, KeywordIndex
+from stores.metrics import Metric
+from stores.records import (
     BatchOutcome,
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
-    Half,
     LegHit,
     Scalar,
-    Store,
     StoredChunk,
     Vector,
+    visible,
 )
-from stores.filters import Where
-from stores.keyword_filter import filter_query
-from stores.keyword_index import SCHEMA, Entry, KeywordIndex
+from stores.schemas import (
+    check_made,
+    check_schema,
+    check_tenant,
+    dump_schema,
+    load_schema,
+    tenant_missing,
+)
 from stores.ties import best, ranked
 
 _NO_VECTOR = np.ones(1, np.float32)
 """Of documents: Chroma stores nothing without one."""
+
+_CHUNKS_PER_WRITE = 5000
+_TERMS_PER_CALL = 1000
 
 
 @dataclass(frozen=True)
@@ -58,25 +70,39 @@ class BothHalves:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Where a collection lies."""
+    """Where a collection, or one tenant of it, lies."""
 
     chunks: Table
+    named: Mapping[str, Table]
     documents: Table
     keywords: KeywordIndex
 
+    @property
+    def vectors(self) -> dict[str, Table]:
+        """The tables of vectors by name, the default one's is empty."""
+        return {"": self.chunks, **self.named}
+
+    def drop(self) -> None:
+        self.keywords.drop()
+        self.documents.drop()
+        for table in self.vectors.values():
+            table.drop()
+
 
 class ChromaStore(Store):
-    """A collection is two Chroma collections, chunks and documents, and a folder in `index_dir`.
+    """A collection is some Chroma collections and a folder in `index_dir`, each tenant's its own.
 
-    Nothing is connected before the first call.
+    One Chroma collection holds the schema, one the documents, one the chunks with their default
+    vector, and one more each name of a vector. Nothing is connected before the first call.
     """
 
     kind = "chroma"
+    indexed = frozenset[Metric]({"cosine", "dot", "l2-squared"})
 
     def __init__(self, url: str, index_dir: Path) -> None:
         self._connection = Connection(url)
         self._index_dir = index_dir
-        self._parts: dict[str, _Parts] = {}
+        self._parts: dict[tuple[str, str], tuple[CollectionSchema, _Parts]] = {}
         self._lock = threading.Lock()
 
     def ping(self) -> None:
@@ -86,124 +112,260 @@ class ChromaStore(Store):
         self._connection.close()
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
-        if schema.dimension < 1:
-            raise InvalidRequest("A collection's dimension is at least 1.")
-        at = self._of(schema.name)
-        at.chunks.create(schema.dimension)
-        at.documents.create(len(_NO_VECTOR))
-        at.keywords.create()
+        check_schema(schema)
+        table = self._schema_table(schema.name)
+        table.create({"schema": dump_schema(schema)})
+        check_made(load_schema(table.about()["schema"]), schema)
+        if not schema.tenants:
+            self._create(schema, self._of(schema.name))
+
+    def schema(self, collection: str) -> CollectionSchema:
+        return load_schema(self._schema_table(collection).about()["schema"])
+
+    def collections(self) -> list[str]:
+        found = (names.collection_of(name) for name in self._connection.names())
+        return sorted(name for name in found if name is not None)
 
     def drop_collection(self, collection: str) -> None:
-        at = self._of(collection)
-        at.keywords.drop()
-        at.documents.drop()
-        at.chunks.drop()
+        try:
+            schema = self.schema(collection)
+        except CollectionNotFound:
+            return
+        places = self.tenants(collection) if schema.tenants else [""]
+        for tenant in places:
+            self._placed(schema, tenant).drop()
+        self._schema_table(collection).drop()
+
+    def ensure_tenant(self, collection: str, tenant: str) -> None:
+        schema = self._fresh_schema(collection)
+        check_tenant(schema, tenant)
+        self._create(schema, self._placed(schema, tenant))
+
+    def drop_tenant(self, collection: str, tenant: str) -> None:
+        schema = self._fresh_schema(collection)
+        check_tenant(schema, tenant)
+        self._placed(schema, tenant).drop()
+
+    def tenants(self, collection: str) -> list[str]:
+        self._fresh_schema(collection)
+        found = (names.tenant_of(collection, name) for name in self._connection.names())
+        return sorted(name for name in found if name is not None)
 
     def batch_upsert_documents(
-        self, collection: str, documents: Sequence[DocumentRecord]
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         unique = {document.document_id: document for document in documents}
         failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
         good = [document for id_, document in unique.items() if id_ not in failed]
-        self._of(collection).documents.upsert(
+        self._of(collection, tenant).documents.upsert(
             [Row(d.document_id, _NO_VECTOR, "", document_metadata(d)) for d in good]
         )
         return BatchOutcome(tuple(document.document_id for document in good), failed)
 
-    def batch_upsert_chunks(self, collection: str, chunks: Sequence[ChunkRecord]) -> BatchOutcome:
-        at = self._of(collection)
-        at.chunks.refresh()
-        dimension = at.chunks.dimension()
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        schema = self._fresh_schema(collection)
+        at = self._of(collection, tenant)
+        for table in at.vectors.values():
+            table.refresh()
         unique = {chunk.chunk_id: chunk for chunk in chunks}
-        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, dimension))}
+        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, schema))}
         good = [chunk for id_, chunk in unique.items() if id_ not in failed]
-        at.chunks.upsert(
-            [
-                Row(
-                    id=chunk.chunk_id,
-                    vector=chunk.vector,
-                    text=chunk.body,
-                    metadata=chunk_metadata(chunk),
-                )
-                for chunk in good
-            ]
+        cut = slices(
+            good, count=_CHUNKS_PER_WRITE, size=BYTES_PER_CALL, size_of=lambda c: 3 * len(c.body)
         )
-        at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in good])
-        return BatchOutcome(tuple(chunk.chunk_id for chunk in good), failed)
+
+        def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
+            _put(at, schema, some)
+            return {}
+
+        return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
 
     def build_where(self, where: Where) -> BothHalves:
         return BothHalves(translate(where), filter_query(SCHEMA, where))
 
-    def vector_query(
-        self, collection: str, vector: Vector, limit: int, where: Where | None = None
+    def nearest(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
     ) -> list[LegHit]:
-        at = self._of(collection)
-        _check_query(at.chunks, vector)
+        at = self._of(collection, tenant)
+        table = at.vectors[vector_name]
         native = translate(where) if where else None
         if where is None or native is not None:
-            return best(lambda count: at.chunks.nearest(vector, count, native), limit)
+            return best(lambda count: table.nearest(vector, count, native), limit)
         hits: list[LegHit] = []
         for batch in batches(at.keywords.ids(where), IDS_PER_CALL):
             among: ChromaWhere = {CHUNK_ID: {"$in": batch}}
-            hits += best(lambda count, w=among: at.chunks.nearest(vector, count, w), limit)  # type: ignore[misc]
+            hits += best(lambda count, w=among: table.nearest(vector, count, w), limit)  # type: ignore[misc]
         return ranked(hits)[: max(limit, 0)]
 
     def keyword_query(
-        self, collection: str, terms: str, limit: int, where: Where | None = None
+        self,
+        collection: str,
+        terms: str,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
     ) -> list[LegHit]:
-        return self._of(collection).keywords.search(terms, limit, where)
+        return self._of(collection, tenant).keywords.search(terms, limit, where)
 
     def get_chunks(
-        self, collection: str, chunk_ids: Sequence[str], *, include_vector: bool = False
+        self,
+        collection: str,
+        chunk_ids: Sequence[str],
+        *,
+        tenant: str = "",
+        include_vector: bool = False,
+        include_terms: bool = False,
     ) -> list[StoredChunk]:
-        rows = self._of(collection).chunks.get(chunk_ids, include_vector=include_vector)
-        return [stored_chunk(row.id, row.text, row.metadata, row.vector) for row in rows]
+        at = self._of(collection, tenant)
+        rows = at.chunks.get(chunk_ids, include_vector=include_vector)
+        vectors: dict[str, dict[str, Vector]] = {row.id: {} for row in rows}
+        for name, table in at.vectors.items() if include_vector else ():
+            held = rows if name == "" else table.get(list(vectors), include_vector=True)
+            for row in held:
+                if row.vector is not None:
+                    vectors[row.id][name] = row.vector
+        terms: dict[str, str] = {}
+        for batch in batches(vectors, _TERMS_PER_CALL) if include_terms else ():
+            terms |= at.keywords.terms(batch)
+        return [
+            stored_chunk(
+                row.id, row.text, row.metadata, vectors=vectors[row.id], terms=terms.get(row.id)
+            )
+            for row in rows
+        ]
 
-    def get_documents(self, collection: str, document_ids: Sequence[str]) -> list[DocumentRecord]:
-        rows = self._of(collection).documents.get(document_ids)
+    def get_documents(
+        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[DocumentRecord]:
+        rows = self._of(collection, tenant).documents.get(document_ids)
         return [stored_document(row.id, row.metadata) for row in rows]
 
-    def chunk_ids(self, collection: str, document_id: str) -> dict[Half, set[str]]:
-        at, item = self._of(collection), Atom(TEXT, "document_id", document_id)
+    def find_ids(
+        self, collection: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[str]:
+        return sorted(self._of(collection, tenant).keywords.ids(where))
+
+    def chunk_ids(
+        self, collection: str, document_id: str | None = None, *, tenant: str = ""
+    ) -> dict[str, set[str]]:
+        at = self._of(collection, tenant)
+        item = None if document_id is None else Atom(TEXT, "document_id", document_id)
+        having: ChromaWhere | None = None if item is None else {key(item): document_id}
+        keywords = at.keywords.ids(None) if item is None else at.keywords.ids_having(item)
+        halves = {f"vector:{name}" if name else "vector": t for name, t in at.vectors.items()}
         return {
-            "vector": at.chunks.ids({key(item): document_id}),
-            "keyword": set(at.keywords.ids_having(item)),
+            **{half: table.ids(having) for half, table in halves.items()},
+            "keyword": set(keywords),
         }
 
-    def delete_chunks(self, collection: str, chunk_ids: Iterable[str]) -> None:
-        at, ids = self._of(collection), list(dict.fromkeys(chunk_ids))
-        at.chunks.delete(ids)
+    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
+        at = self._of(collection, tenant)
+        lost = at.chunks.ids(None) - set(at.keywords.ids(None))  # of a crash between the halves
+        return (
+            at.documents.ids(None)
+            | set(at.keywords.values("document_id"))
+            | {c.document_id for c in self.get_chunks(collection, sorted(lost), tenant=tenant)}
+        )
+
+    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
+        for table in at.vectors.values():
+            table.delete(ids)
         at.keywords.delete(ids)
 
-    def delete_document(self, collection: str, document_id: str) -> None:
-        at, item = self._of(collection), Atom(TEXT, "document_id", document_id)
-        at.chunks.delete_where({key(item): document_id})
+    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+        at, item = self._of(collection, tenant), Atom(TEXT, "document_id", document_id)
+        for table in at.vectors.values():
+            table.delete_where({key(item): document_id})
         at.keywords.delete_having(item)
         at.documents.delete([document_id])
 
-    def count(self, collection: str, where: Where | None = None) -> int:
-        return self._of(collection).keywords.count(where)
+    def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
+        return self._of(collection, tenant).keywords.count(where)
 
     def aggregate_group_by(
-        self, collection: str, prop: str, where: Where | None = None
+        self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        return self._of(collection).keywords.groups(prop, where)
+        return self._of(collection, tenant).keywords.groups(prop, where)
 
-    def _of(self, collection: str) -> _Parts:
-        """Find the parts of a collection, the same objects for all threads."""
+    def forget(self, collection: str) -> None:
+        self._schema_table(collection).refresh()
+
+    def _fresh_schema(self, collection: str) -> CollectionSchema:
+        self.forget(collection)
+        return self.schema(collection)
+
+    def _schema_table(self, collection: str) -> Table:
+        missing = CollectionNotFound(f"Collection {collection} does not exist.")
+        return Table(self._connection, names.schema_of(collection), missing)
+
+    def _create(self, schema: CollectionSchema, at: _Parts) -> None:
+        for table in (*at.vectors.values(), at.documents):
+            table.create({"of": schema.name})
+        at.keywords.create()
+
+    def _of(self, collection: str, tenant: str = "") -> _Parts:
+        """Find the parts of a collection or a tenant, the same objects for all threads."""
+        schema = self.schema(collection)
+        check_tenant(schema, tenant)
+        return self._placed(schema, tenant)
+
+    def _placed(self, schema: CollectionSchema, tenant: str) -> _Parts:
         with self._lock:
-            if collection not in self._parts:
-                self._parts[collection] = _Parts(
-                    Table(self._connection, chunks_of(collection), collection),
-                    Table(self._connection, documents_of(collection), collection),
-                    KeywordIndex(self._index_dir / slug(collection), collection),
-                )
-            return self._parts[collection]
+            known, parts = self._parts.get((schema.name, tenant), (None, None))
+            if parts is None or known != schema:
+                parts = self._make(schema, tenant)
+                self._parts[schema.name, tenant] = schema, parts
+            return parts
+
+    def _make(self, schema: CollectionSchema, tenant: str) -> _Parts:
+        collection = schema.name
+        missing: NotFound = CollectionNotFound(f"Collection {collection} does not exist.")
+        if tenant:
+            missing = tenant_missing(collection, tenant)
+
+        def vectors(name: str) -> Table:
+            table = names.chunks_of(collection, tenant, name)
+            return Table(self._connection, table, missing, schema.vector(name).metric)
+
+        return _Parts(
+            vectors(""),
+            {name: vectors(name) for name in schema.named},
+            Table(self._connection, names.documents_of(collection, tenant), missing),
+            KeywordIndex(
+                self._index_dir / names.folder_of(collection, tenant), collection, missing
+            ),
+        )
 
 
-def _check_query(table: Table, vector: Vector) -> None:
-    """Raise InvalidRequest unless the vector fits."""
-    if np.shape(vector) != (table.dimension(),):
-        table.refresh()
-    if np.shape(vector) != (table.dimension(),) or not np.isfinite(vector).all():
-        raise InvalidRequest(f"The query's vector is not {table.dimension()} finite numbers.")
+def _put(at: _Parts, schema: CollectionSchema, chunks: Sequence[ChunkRecord]) -> None:
+    """Write chunks into every half; of a chunk that lost a named vector the old one goes."""
+    metadata = [chunk_metadata(chunk, _rescaled(chunk, schema)) for chunk in chunks]
+    both = list(zip(chunks, metadata, strict=True))
+    at.chunks.upsert([Row(c.chunk_id, c.vector, c.body, m) for c, m in both])
+    for name, table in at.named.items():
+        having = [(c, m) for c, m in both if name in c.named]
+        table.upsert([Row(c.chunk_id, c.named[name], "", m) for c, m in having])
+        table.delete([c.chunk_id for c in chunks if name not in c.named])
+    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
+
+
+def _rescaled(chunk: ChunkRecord, schema: CollectionSchema) -> dict[str, Vector]:
+    """The vectors that Chroma would not give back: in a cosine space it makes them length 1."""
+    vectors = {"": chunk.vector, **chunk.named}
+    specs = {name: schema.vector(name) for name in vectors}
+    return {
+        name: vector
+        for name, vector in vectors.items()
+        if specs[name].metric == "cosine" and not specs[name].normalized
+    }

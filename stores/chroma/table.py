@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from chromadb.api.collection_configuration import CreateHNSWConfiguration
 
-from callslip.errors import Conflict
+from callslip.errors import NotFound
+from stores.batching import slices
 from stores.chroma.connection import Connection, answering
 from stores.chroma.where import ChromaWhere
-from stores.contract import LegHit, Vector
+from stores.metrics import Metric
+from stores.records import LegHit, Vector
 
 HNSW: CreateHNSWConfiguration = {
-    "space": "cosine",
     "max_neighbors": 32,
     "ef_construction": 200,
     "ef_search": 300,
@@ -36,6 +37,14 @@ NUMBER_BYTES = 20
 """A float as JSON, at most."""
 
 
+_SPACES: Mapping[Metric, Literal["cosine", "ip", "l2"]] = {
+    "cosine": "cosine",
+    "dot": "ip",
+    "l2-squared": "l2",
+}
+"""Chroma's names; vectors of another metric lie in an l2 space that nobody asks."""
+
+
 @dataclass(frozen=True)
 class Row:
     """A vector, a text and metadata under an id."""
@@ -47,30 +56,27 @@ class Row:
 
 
 class Table:
-    """A Chroma collection; `collection` is what its users call it and errors name."""
+    """A Chroma collection; `missing` is what is raised where there is none."""
 
-    def __init__(self, connection: Connection, name: str, collection: str) -> None:
+    def __init__(
+        self, connection: Connection, name: str, missing: NotFound, metric: Metric = "cosine"
+    ) -> None:
         self._connection = connection
         self._name = name
-        self._collection = collection
+        self._missing = missing
+        self._space = _SPACES.get(metric, "l2")
         self._rows_per_call = 0
 
-    def create(self, dimension: int) -> None:
-        """Make it where it is missing. Idempotent; raises Conflict at another dimension."""
+    def create(self, about: Mapping[str, str]) -> None:
+        """Make it where it is missing. Idempotent."""
         with answering():
             self._connection.client().get_or_create_collection(
                 self._name,
-                metadata={"dimension": dimension},
-                configuration={"hnsw": HNSW},
+                metadata=dict(about),
+                configuration={"hnsw": {**HNSW, "space": self._space}},
                 embedding_function=None,
             )
         self.refresh()
-        if self.dimension() != dimension:
-            raise Conflict(
-                f"Collection {self._collection} has {self.dimension()} dimensions,"
-                f" not {dimension}.",
-                hint="Vectors of another embedder need a collection of their own.",
-            )
 
     def drop(self) -> None:
         """Remove it. Idempotent."""
@@ -80,9 +86,9 @@ class Table:
         """Forget what is known of it: another process may have made it anew."""
         self._connection.forget(self._name)
 
-    def dimension(self) -> int:
-        """The dimension that its schema was made with."""
-        return int(self._on(lambda at: at.metadata["dimension"]))
+    def about(self) -> Mapping[str, str]:
+        """What it was made with."""
+        return dict(self._on(lambda at: at.metadata))
 
     def upsert(self, rows: Sequence[Row]) -> None:
         """Write rows; the same id again replaces the whole row.
@@ -90,9 +96,10 @@ class Table:
         Of a row whose vector and text are stored already only the metadata is written: moving a
         point of Chroma's graph costs many times what adding it did, even to where it was.
         """
-        for batch in self._slices(rows):
+        self._rows_per_call = self._rows_per_call or self._max_batch()
+        for batch in slices(rows, count=self._rows_per_call, size=BYTES_PER_CALL, size_of=_bytes):
             old = {row.id: row for row in self.get([row.id for row in batch], include_vector=True)}
-            known = {row.id for row in batch if row.id in old and _alike(row, old[row.id])}
+            known = {row.id for row in batch if row.id in old and self._alike(row, old[row.id])}
             if moved := [row for row in batch if row.id not in known]:
                 self._call(
                     "upsert",
@@ -119,9 +126,16 @@ class Table:
                 found[id_] = Row(id_, vector, got["documents"][i], got["metadatas"][i])
         return [found[id_] for id_ in ids if id_ in found]
 
-    def ids(self, where: ChromaWhere) -> set[str]:
+    def ids(self, where: ChromaWhere | None) -> set[str]:
         """The ids of all rows that match."""
-        return set(self._call("get", where=where, include=[])["ids"])
+        found: set[str] = set()
+        while True:
+            page = self._call(
+                "get", where=where, include=[], limit=IDS_PER_CALL, offset=len(found)
+            )["ids"]
+            found |= set(page)
+            if len(page) < IDS_PER_CALL:
+                return found
 
     def nearest(self, vector: Vector, count: int, where: ChromaWhere | None) -> list[LegHit]:
         """The nearest rows that match by cosine similarity, best first."""
@@ -133,7 +147,8 @@ class Table:
             include=["distances"],
         )
         pairs = zip(got["ids"][0], got["distances"][0], strict=True)
-        return [LegHit(id_, 1.0 - distance) for id_, distance in pairs]
+        at_zero = 0.0 if self._space == "l2" else 1.0  # `ip` is 1 minus the inner product
+        return [LegHit(id_, at_zero - distance) for id_, distance in pairs]
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove rows. Unknown ids are nothing to do."""
@@ -144,20 +159,6 @@ class Table:
         """Remove all rows that match."""
         self._call("delete", where=where)
 
-    def _slices(self, rows: Sequence[Row]) -> Iterator[list[Row]]:
-        """Cut a batch by the server's limits on rows and on bytes."""
-        self._rows_per_call = self._rows_per_call or self._max_batch()
-        slice_: list[Row] = []
-        size = 0
-        for row in rows:
-            size += _bytes(row)
-            if slice_ and (size > BYTES_PER_CALL or len(slice_) == self._rows_per_call):
-                yield slice_
-                slice_, size = [], _bytes(row)
-            slice_.append(row)
-        if slice_:
-            yield slice_
-
     def _max_batch(self) -> int:
         with answering():
             return self._connection.client().get_max_batch_size()
@@ -167,7 +168,16 @@ class Table:
         return self._on(lambda at: getattr(at, method)(**arguments))
 
     def _on(self, act: Any) -> Any:
-        return self._connection.on(self._name, self._collection, act)
+        return self._connection.on(self._name, self._missing, act)
+
+    def _alike(self, row: Row, stored: Row) -> bool:
+        """Tell whether text and vector are the same; of a cosine space, the direction."""
+        if row.vector is None or stored.vector is None or row.text != stored.text:
+            return False
+        if self._space != "cosine":
+            return bool(np.array_equal(row.vector, stored.vector))
+        unit = row.vector / np.linalg.norm(row.vector)
+        return np.allclose(unit, stored.vector / np.linalg.norm(stored.vector), rtol=0, atol=1e-6)
 
 
 def batches(items: Iterable[str], size: int) -> Iterator[list[str]]:
@@ -182,14 +192,6 @@ def _bytes(row: Row) -> int:
     texts = [row.text, *(value for value in row.metadata.values() if isinstance(value, str))]
     numbers = 0 if row.vector is None else len(row.vector)
     return NUMBER_BYTES * numbers + sum(len(text.encode()) for text in texts)
-
-
-def _alike(row: Row, stored: Row) -> bool:
-    """Tell whether text and direction are the same; Chroma gives back what it made unit length."""
-    if row.vector is None or stored.vector is None or row.text != stored.text:
-        return False
-    unit = row.vector / np.linalg.norm(row.vector)
-    return np.allclose(unit, stored.vector / np.linalg.norm(stored.vector), rtol=0, atol=1e-6)
 
 
 def _replacing(row: Row, stored: Row | None) -> dict[str, object]:

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from stores.contract import ChunkRecord, LegHit, Store, Vector
+from stores.contract import Store
 from stores.filters import Where
+from stores.records import ChunkRecord, LegHit, Vector
 
 
 def unit(*values: float) -> Vector:

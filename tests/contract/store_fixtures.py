@@ -8,7 +8,8 @@ import pytest
 from chroma_server import chroma_server, chroma_settings
 
 from config.settings import Settings
-from stores.contract import CollectionSchema, Store
+from stores.contract import Store
+from stores.records import CollectionSchema, VectorSpec
 from stores.registry import make_store
 
 
@@ -60,5 +61,5 @@ def names(store: Store) -> Iterator[Callable[[], str]]:
 def shelf(store: Store, names: Callable[[], str]) -> str:
     """An empty collection of two dimensions."""
     name = names()
-    store.ensure_schema(CollectionSchema(name, 2))
+    store.ensure_schema(CollectionSchema(name, VectorSpec(2)))
     return name

@@ -20,9 +20,10 @@ from config.settings import Settings
 from stores import keyword_index
 from stores.chroma import connection
 from stores.chroma.names import slug
-from stores.contract import CollectionSchema, Store
+from stores.contract import Store
 from stores.filters import parse
 from stores.keyword_index import Entry, KeywordIndex
+from stores.records import CollectionSchema, VectorSpec
 from stores.registry import make_store
 
 pytest_plugins = ["store_fixtures"]
@@ -112,13 +113,13 @@ def test_a_server_that_died_is_a_store_that_is_down_until_it_is_back(tmp_path: P
     with chroma_server(tmp_path) as (url, server):
         store = make_store(chroma_settings(url, tmp_path))
         with closing(store):
-            store.ensure_schema(CollectionSchema("c", 2))
+            store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
             store.batch_upsert_chunks("c", [chunk("a")])
             server.kill()
             server.wait()
             for call in (
                 store.ping,
-                lambda: store.ensure_schema(CollectionSchema("c", 2)),
+                lambda: store.ensure_schema(CollectionSchema("c", VectorSpec(2))),
                 lambda: store.batch_upsert_chunks("c", [chunk("b")]),
                 lambda: store.vector_query("c", EAST, 5),
                 lambda: store.get_chunks("c", ["a"]),

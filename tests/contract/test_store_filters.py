@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from store_cases import EAST, agrees, chunk
 
 from callslip.errors import InvalidFilter
-from stores.contract import CollectionSchema, Store
+from stores.contract import Store
 from stores.filters import matches, parse
+from stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 
@@ -113,7 +114,7 @@ FILTERS: list[dict[str, object]] = [
 def cabinet(store: Store) -> str:
     """A collection with a chunk for each kind of property."""
     store.drop_collection("cabinet")
-    store.ensure_schema(CollectionSchema("cabinet", 2))
+    store.ensure_schema(CollectionSchema("cabinet", VectorSpec(2)))
     outcome = store.batch_upsert_chunks(
         "cabinet", [chunk(i, properties=p) for i, p in PROPERTIES.items()]
     )
@@ -256,5 +257,5 @@ def test_any_filter_on_any_properties_finds_what_it_means(
 def drawers(store: Store) -> str:
     """A collection that is emptied and filled again and again."""
     store.drop_collection("drawers")
-    store.ensure_schema(CollectionSchema("drawers", 2))
+    store.ensure_schema(CollectionSchema("drawers", VectorSpec(2)))
     return "drawers"

@@ -10,8 +10,9 @@ from store_cases import EAST, chunk, ids, unit
 
 from callslip.errors import CollectionNotFound, Conflict, InvalidRequest
 from config.settings import Settings
-from stores.contract import ChunkRecord, CollectionSchema, DocumentRecord, Store
+from stores.contract import Store
 from stores.filters import parse
+from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 from stores.registry import make_store
 
 pytest_plugins = ["store_fixtures"]
@@ -19,19 +20,19 @@ pytest_plugins = ["store_fixtures"]
 
 def test_making_a_collection_again_keeps_what_it_holds(store: Store, shelf: str) -> None:
     store.batch_upsert_chunks(shelf, [chunk("a")])
-    store.ensure_schema(CollectionSchema(shelf, 2))
+    store.ensure_schema(CollectionSchema(shelf, VectorSpec(2)))
     assert store.count(shelf) == 1
     assert len(store.vector_query(shelf, EAST, 5)) == 1
 
 
 def test_another_dimension_is_a_conflict(store: Store, shelf: str) -> None:
     with pytest.raises(Conflict, match="2 dimensions, not 3"):
-        store.ensure_schema(CollectionSchema(shelf, 3))
+        store.ensure_schema(CollectionSchema(shelf, VectorSpec(3)))
 
 
 def test_no_dimension_is_no_schema(store: Store) -> None:
     with pytest.raises(InvalidRequest):
-        store.ensure_schema(CollectionSchema("flat", 0))
+        store.ensure_schema(CollectionSchema("flat", VectorSpec(0)))
 
 
 def test_dropping_is_idempotent_and_the_name_can_be_used_anew(store: Store, shelf: str) -> None:
@@ -40,7 +41,7 @@ def test_dropping_is_idempotent_and_the_name_can_be_used_anew(store: Store, shel
     store.drop_collection(shelf)
     with pytest.raises(CollectionNotFound):
         store.count(shelf)
-    store.ensure_schema(CollectionSchema(shelf, 3))
+    store.ensure_schema(CollectionSchema(shelf, VectorSpec(3)))
     assert store.count(shelf) == 0
     outcome = store.batch_upsert_chunks(shelf, [chunk("a", vector=unit(0, 0, 1))])
     assert outcome.stored == ("a",)
@@ -74,7 +75,7 @@ def test_every_call_names_a_collection_that_does_not_exist(store: Store, call: s
 def test_collections_of_like_names_are_apart(store: Store) -> None:
     pair = ("법령 모음/1", "법령 모음_2f1", "CASE", "case")
     for name in pair:
-        store.ensure_schema(CollectionSchema(name, 2))
+        store.ensure_schema(CollectionSchema(name, VectorSpec(2)))
         store.batch_upsert_chunks(name, [chunk(f"in {name}")])
     for name in pair:
         assert ids(store.vector_query(name, EAST, 9)) == [f"in {name}"]
@@ -331,7 +332,7 @@ def test_a_collection_that_another_process_made_anew_is_found(
         other.drop_collection(shelf)
         with pytest.raises(CollectionNotFound):
             store.keyword_query(shelf, "every", 5)
-        other.ensure_schema(CollectionSchema(shelf, 3))
+        other.ensure_schema(CollectionSchema(shelf, VectorSpec(3)))
     north = unit(0, 0, 1)
     assert store.vector_query(shelf, north, 5) == []
     assert store.batch_upsert_chunks(shelf, [chunk("new", vector=north)]).stored == ("new",)

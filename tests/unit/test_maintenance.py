@@ -13,8 +13,8 @@ from memory_store import MemoryStore
 
 from callslip.errors import CollectionExists, DocumentNotFound, StoreDown
 from stores.blobs import Blobs
-from stores.contract import ChunkRecord, CollectionSchema, DocumentRecord
 from stores.ledger import Accepted, Ledger
+from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 from tasks import maintenance
 
 
@@ -55,7 +55,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 def make_shelf(house: House) -> None:
     """Make the collection, as the desk does."""
     house.ledger.collections.create("shelf", store="", embedder="", dimension=1, analyzer="")
-    house.store.ensure_schema(CollectionSchema("shelf", 1))
+    house.store.ensure_schema(CollectionSchema("shelf", VectorSpec(1)))
 
 
 def test_a_deleted_document_is_removed_everywhere_and_leaves_a_receipt(house: House) -> None:

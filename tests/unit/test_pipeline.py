@@ -25,8 +25,8 @@ from ingestion.steps import original_name
 from ingestion.workshop import Workshop
 from models.embedder import Vectors
 from stores.blobs import Blobs
-from stores.contract import BatchOutcome, ChunkRecord, CollectionSchema
 from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger, Submission
+from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
 
 SETTINGS = Settings(
     chunking=ChunkingSettings(target_tokens=32, max_tokens=32, overlap_tokens=0),
@@ -74,7 +74,7 @@ class Tiny:
 def shop(tmp_path: Path) -> Iterator[Workshop]:
     """A workshop on a ledger and blobs of its own, with the collection `shelf`."""
     store = MemoryStore()
-    store.ensure_schema(CollectionSchema("shelf", 4))
+    store.ensure_schema(CollectionSchema("shelf", VectorSpec(4)))
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(
@@ -419,7 +419,7 @@ def test_a_store_that_lost_chunks_makes_no_version_live(shop: Workshop) -> None:
             return BatchOutcome(tuple(c.chunk_id for c in chunks))
 
     forgetful = Forgetful()
-    forgetful.ensure_schema(CollectionSchema("shelf", 4))
+    forgetful.ensure_schema(CollectionSchema("shelf", VectorSpec(4)))
     item = submit(shop, paragraphs("one", "two"))
     assert run(replace(shop, store=forgetful), item) == "stopped at upsert"
     found = look(shop, item)
@@ -437,7 +437,7 @@ def test_an_object_that_the_store_refuses_fails_the_version_and_is_named(shop: W
             return BatchOutcome((), {chunks[0].chunk_id: "a property is too long"})
 
     choosy = Choosy()
-    choosy.ensure_schema(CollectionSchema("shelf", 4))
+    choosy.ensure_schema(CollectionSchema("shelf", VectorSpec(4)))
     item = submit(shop, paragraphs("one"))
     assert run(replace(shop, store=choosy), item) == "stopped at upsert"
     found = look(shop, item)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from callslip.errors import InvalidRequest
 from stores.checks import document_fault
-from stores.contract import FILTERABLE, DocumentRecord
 from stores.properties import (
     LONGEST_LIST,
     LONGEST_NAME,
@@ -17,6 +16,7 @@ from stores.properties import (
     MOST_PROPERTIES,
     check_properties,
 )
+from stores.records import FILTERABLE, DocumentRecord
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from stores.checks import MAX_TEXT_BYTES, chunk_fault, document_fault
 from stores.chroma.connection import Connection
 from stores.chroma.names import chunks_of, slug
 from stores.chroma.where import translate
-from stores.contract import ChunkRecord, DocumentRecord, LegHit
 from stores.filters import parse
+from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, LegHit, VectorSpec
 from stores.registry import make_store
 from stores.ties import best
 
+SCHEMA = CollectionSchema("c", VectorSpec(2))
 CHUNK = ChunkRecord("c", "d", "body", "term", np.array([1, 0], np.float32))
 
 
@@ -44,14 +45,14 @@ CHUNK = ChunkRecord("c", "d", "body", "term", np.array([1, 0], np.float32))
     ],
 )
 def test_a_chunk_that_cannot_be_stored_is_told_why(change: dict[str, object], fault: str) -> None:
-    told = chunk_fault(replace(CHUNK, **change), 2)  # type: ignore[arg-type]
+    told = chunk_fault(replace(CHUNK, **change), SCHEMA)  # type: ignore[arg-type]
     assert told is not None
     assert fault in told
 
 
 def test_a_chunk_may_hold_every_kind_of_property() -> None:
     properties = {"t": "x", "n": 1, "f": 2.5, "b": True, "l": [1, 2.5], "e": [], "d": "2024-01-01"}
-    assert chunk_fault(replace(CHUNK, properties=properties), 2) is None
+    assert chunk_fault(replace(CHUNK, properties=properties), SCHEMA) is None
 
 
 def test_a_document_needs_an_id() -> None:

@@ -1,0 +1,51 @@
+"""Distances between vectors, defined once; every store means these."""
+
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Metric = Literal["cosine", "dot", "l2-squared", "hamming", "manhattan"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+
+def scores(
+    metric: Metric, query: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float64]:
+    """Score vectors, shape (n, d), against a query, shape (d,): higher is nearer, shape (n,).
+
+    `distance` turns a score into the metric's distance.
+    """
+    q, rows = query.astype(np.float64), vectors.astype(np.float64)
+    match metric:
+        case "cosine":
+            lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(q)
+            return np.asarray(rows @ q / np.where(lengths > 0, lengths, np.inf))
+        case "dot":
+            return np.asarray(rows @ q)
+        case "l2-squared":
+            return -np.asarray(np.square(rows - q).sum(axis=1))
+        case "hamming":
+            # Compared as stored: 64 bits would tell a rounded number from itself.
+            unlike = vectors != query.astype(np.float32)
+            return -np.asarray(unlike.sum(axis=1), np.float64)
+        case "manhattan":
+            return -np.asarray(np.abs(rows - q).sum(axis=1))
+
+
+def distance(metric: Metric, score: float) -> float:
+    """The distance that a score stands for.
+
+    cosine: 1 - cosine similarity, 0 to 2. dot: the negative inner product. l2-squared: the sum of
+    squared differences. hamming: how many numbers differ. manhattan: the sum of differences.
+    """
+    return 1.0 - score if metric == "cosine" else -score
+
+
+def score_of_unit(metric: Metric, cosine: float, query_length: float) -> float | None:
+    """The score of a stored vector of length 1 by its cosine; None where that does not say it."""
+    if metric == "dot":
+        return query_length * cosine
+    if metric == "l2-squared":
+        return -(query_length**2 + 1.0 - 2.0 * query_length * cosine)
+    return None
