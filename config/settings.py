@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 MEGABYTE = 1_000_000
 
+StoreKind = Literal["chroma", "weaviate", "crate", "tfidf"]
+
 
 class Section(BaseModel):
     """One group of settings; an unknown key in it is an error."""
@@ -60,7 +62,7 @@ class BlobSettings(Section):
 
 
 class ChromaSettings(Section):
-    """The vector store."""
+    """A Chroma server, and the keyword index beside it."""
 
     url: str | None = Field(
         default=None, description="unset: `callslip up` starts Chroma's server in data_dir"
@@ -68,6 +70,47 @@ class ChromaSettings(Section):
     index_dir: Path | None = Field(
         default=None, description="keyword index beside it; unset: in data_dir"
     )
+
+
+class WeaviateSettings(Section):
+    """A Weaviate server, for collections that are kept there."""
+
+    url: str | None = Field(
+        default=None, description="of its HTTP interface, such as http://127.0.0.1:8080"
+    )
+    grpc_url: str | None = Field(
+        default=None, description="of its gRPC interface; unset: port 50051 of the same host"
+    )
+    api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
+    timeout_seconds: float = Field(default=60.0, gt=0, description="for one call")
+
+
+class CrateSettings(Section):
+    """A CrateDB cluster, for collections that are kept there."""
+
+    url: str | None = Field(
+        default=None, description="of its HTTP interface, such as http://127.0.0.1:4200"
+    )
+    user: str = Field(default="crate", description="user name")
+    password: SecretStr | None = Field(default=None, description="where the cluster asks for one")
+    schema_name: str = Field(
+        default="callslip",
+        pattern=r"^[a-z][a-z0-9_]{0,40}$",
+        description="schema that the tables lie in",
+    )
+    shards: int = Field(
+        default=1, ge=1, description="of a new table; more than one for many machines"
+    )
+    replicas: str = Field(
+        default="0-1", pattern=r"^[0-9]+(-([0-9]+|all))?$", description="of a new table"
+    )
+    timeout_seconds: float = Field(default=60.0, gt=0, description="for one call")
+
+
+class TfidfSettings(Section):
+    """The TF-IDF store: files and numpy, no server."""
+
+    folder: Path | None = Field(default=None, description="its files; unset: in data_dir")
 
 
 class EmbedderSettings(Section):
@@ -175,8 +218,9 @@ class SearchSettings(Section):
     top: int = Field(default=10, ge=1, description="hits when the request does not say")
     max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
     pool: int = Field(default=100, ge=1, le=500, description="candidates taken from each leg")
-    fusion: Literal["weighted", "rrf"] = Field(
-        default="weighted", description="how the legs are merged: by score, or by reciprocal rank"
+    fusion: Literal["weighted", "rrf", "native"] = Field(
+        default="weighted",
+        description="how the legs are merged: by score, by reciprocal rank, or as the store does",
     )
     alpha: float = Field(
         default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
@@ -208,7 +252,11 @@ class Settings(Section):
     broker: BrokerSettings = BrokerSettings()
     ledger: LedgerSettings = LedgerSettings()
     blobs: BlobSettings = BlobSettings()
+    store: StoreKind = Field(default="chroma", description="where new collections are kept")
     chroma: ChromaSettings = ChromaSettings()
+    weaviate: WeaviateSettings = WeaviateSettings()
+    crate: CrateSettings = CrateSettings()
+    tfidf: TfidfSettings = TfidfSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     extract: ExtractSettings = ExtractSettings()
@@ -235,6 +283,11 @@ class Settings(Section):
     def index_dir(self) -> Path:
         """The folder of the keyword index."""
         return self.chroma.index_dir or self.data_dir.absolute() / "keyword"
+
+    @property
+    def tfidf_dir(self) -> Path:
+        """The folder of the TF-IDF store."""
+        return self.tfidf.folder or self.data_dir.absolute() / "tfidf"
 
     @property
     def embedder_threads(self) -> int:

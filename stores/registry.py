@@ -7,7 +7,7 @@ from config.settings import Settings
 from stores.contract import Store
 
 
-def make_store(settings: Settings, kind: str = "chroma") -> Store:
+def make_store(settings: Settings, kind: str) -> Store:
     """Make the store of this kind for this process, after a fork; it connects at its first use.
 
     Raises SettingsError for an unknown kind and where a needed setting is missing.

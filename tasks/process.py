@@ -57,7 +57,7 @@ def broker_url() -> str:
 
 ledger = PerProcess(_make_ledger).get
 blobs = PerProcess(lambda: Blobs(get_settings().blobs_url)).get
-store = PerProcess(lambda: make_store(get_settings())).get
+store = PerProcess(lambda: make_store(get_settings(), "chroma")).get
 embedder = PerProcess(lambda: make_embedder(get_settings())).get
 analyzer = PerProcess(make_analyzer).get
 workshop = PerProcess(_make_workshop).get

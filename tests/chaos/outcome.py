@@ -25,7 +25,7 @@ class Outcome:
         self.stack = stack
         settings = stack.settings
         self.ledger = Ledger(settings.ledger_url)
-        self.store = make_store(settings)
+        self.store = make_store(settings, "chroma")
         self.tokenizer = Tokenizer(settings.models_dir)
         self.http = httpx.Client(base_url=stack.url, timeout=60, trust_env=False)
         self.http.post("/v1/collections", json={"name": COLLECTION}).raise_for_status()

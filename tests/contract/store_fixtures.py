@@ -26,14 +26,15 @@ def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Sett
     return chroma_settings(chroma_url, tmp_path_factory.mktemp("index"))
 
 
-STORES: Mapping[str, str] = {"chroma": "chroma_at"}
-"""The fixture with the settings of each store."""
+STORES: Mapping[str, tuple[str, str]] = {"chroma": ("chroma", "chroma_at")}
+"""By the name that the suite shows: the kind of store, and the fixture with its settings."""
 
 
 @pytest.fixture(scope="session", params=STORES)
 def place(request: pytest.FixtureRequest) -> tuple[Settings, str]:
     """What `make_store` takes to make each store in turn."""
-    return request.getfixturevalue(STORES[request.param]), request.param
+    kind, settings = STORES[request.param]
+    return request.getfixturevalue(settings), kind
 
 
 @pytest.fixture(scope="session")

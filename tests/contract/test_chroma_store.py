@@ -111,7 +111,7 @@ def test_an_index_that_cannot_be_read_is_a_store_that_is_down(tmp_path: Path) ->
 
 def test_a_server_that_died_is_a_store_that_is_down_until_it_is_back(tmp_path: Path) -> None:
     with chroma_server(tmp_path) as (url, server):
-        store = make_store(chroma_settings(url, tmp_path))
+        store = make_store(chroma_settings(url, tmp_path), "chroma")
         with closing(store):
             store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
             store.batch_upsert_chunks("c", [chunk("a")])
@@ -130,7 +130,7 @@ def test_a_server_that_died_is_a_store_that_is_down_until_it_is_back(tmp_path: P
                 with pytest.raises(StoreDown):
                     call()
     with chroma_server(tmp_path) as (url, _):
-        store = make_store(chroma_settings(url, tmp_path))
+        store = make_store(chroma_settings(url, tmp_path), "chroma")
         with closing(store):
             assert ids(store.vector_query("c", EAST, 5)) == ["a"]
 
@@ -157,7 +157,7 @@ def broken_url() -> Iterator[str]:
 
 
 def test_a_server_that_answers_with_an_error_is_down(broken_url: str, tmp_path: Path) -> None:
-    with closing(make_store(chroma_settings(broken_url, tmp_path))) as store:
+    with closing(make_store(chroma_settings(broken_url, tmp_path)), "chroma") as store:
         with pytest.raises(StoreDown):
             store.ping()
         with pytest.raises(StoreDown):
@@ -171,7 +171,7 @@ def test_a_server_that_never_answers_is_down(
     monkeypatch.setattr(connection, "PING_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with closing(make_store(chroma_settings(url, tmp_path))) as store:
+        with closing(make_store(chroma_settings(url, tmp_path)), "chroma") as store:
             with pytest.raises(StoreDown, match="does not answer"):
                 store.ping()
             with pytest.raises(StoreDown, match="does not answer"):

@@ -105,13 +105,13 @@ def test_chroma_is_told_one_clause_per_type_and_knows_no_patterns() -> None:
 
 def test_the_registry_names_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"chroma\.url is not set"):
-        make_store(Settings())
+        make_store(Settings(), "chroma")
     with pytest.raises(SettingsError, match="no store 'paper'"):
         make_store(Settings(), "paper")
     with pytest.raises(SettingsError, match="no address"):
         Connection("localhost:8000")
     settings = Settings(data_dir=tmp_path, chroma=ChromaSettings(url="http://127.0.0.1:1"))
-    store = make_store(settings)
+    store = make_store(settings, "chroma")
     with pytest.raises(StoreDown, match="does not answer"):
         store.ping()
     store.close()
