@@ -30,7 +30,7 @@ class SearchRequest(BaseModel):
     alpha: float | None = Field(
         None, ge=0, le=1, description="weight of the vector leg: 0 keyword only, 1 vector only"
     )
-    fusion: Literal["weighted", "rrf"] | None = Field(
+    fusion: Literal["weighted", "rrf", "native"] | None = Field(
         None, description="how the legs are merged; rrf is reciprocal rank fusion"
     )
     having_all: dict[str, Any] | None = Field(
@@ -89,7 +89,7 @@ class SearchResponse(BaseModel):
     query: str
     hits: list[Hit]
     alpha: float
-    fusion: Literal["weighted", "rrf"]
+    fusion: Literal["weighted", "rrf", "native"]
     candidates: int = Field(description="distinct chunks that the legs found together")
     partial: bool = Field(description="true where a leg was left out because it did not answer")
     left_out: dict[str, str] = Field(description="leg to reason")

@@ -45,7 +45,7 @@ def chroma_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
 
 def _wait_for(settings: Settings, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + STARTUP_SECONDS
-    with closing(make_store(settings)) as made:
+    with closing(make_store(settings, "chroma")) as made:
         while True:
             try:
                 return made.ping()

@@ -157,7 +157,7 @@ def broken_url() -> Iterator[str]:
 
 
 def test_a_server_that_answers_with_an_error_is_down(broken_url: str, tmp_path: Path) -> None:
-    with closing(make_store(chroma_settings(broken_url, tmp_path)), "chroma") as store:
+    with closing(make_store(chroma_settings(broken_url, tmp_path), "chroma")) as store:
         with pytest.raises(StoreDown):
             store.ping()
         with pytest.raises(StoreDown):
@@ -171,7 +171,7 @@ def test_a_server_that_never_answers_is_down(
     monkeypatch.setattr(connection, "PING_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with closing(make_store(chroma_settings(url, tmp_path)), "chroma") as store:
+        with closing(make_store(chroma_settings(url, tmp_path), "chroma")) as store:
             with pytest.raises(StoreDown, match="does not answer"):
                 store.ping()
             with pytest.raises(StoreDown, match="does not answer"):
