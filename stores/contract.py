@@ -180,6 +180,17 @@ class Store(ABC):
             )
         return [h for h in hits if horizon is None or distance(metric, h.score) <= horizon]
 
+    def answers(self, spec: VectorSpec) -> frozenset[Metric]:
+        """The methods that such vectors answer by index, at any size.
+
+        The cosine of a vector of length 1 says its inner product and its Euclidean distance too.
+        """
+        if spec.metric not in self.indexed:
+            return frozenset()
+        if spec.metric == "cosine" and spec.normalized:
+            return frozenset({"cosine", "dot", "l2-squared"})
+        return frozenset({spec.metric})
+
     def exact_query(
         self,
         collection: str,

@@ -42,10 +42,8 @@ def distance(metric: Metric, score: float) -> float:
     return 1.0 - score if metric == "cosine" else -score
 
 
-def score_of_unit(metric: Metric, cosine: float, query_length: float) -> float | None:
-    """The score of a stored vector of length 1 by its cosine; None where that does not say it."""
+def score_of_unit(metric: Metric, cosine: float, query_length: float) -> float:
+    """The dot or l2-squared score of a stored vector of length 1, by its cosine."""
     if metric == "dot":
         return query_length * cosine
-    if metric == "l2-squared":
-        return -(query_length**2 + 1.0 - 2.0 * query_length * cosine)
-    return None
+    return -(query_length**2 + 1.0 - 2.0 * query_length * cosine)

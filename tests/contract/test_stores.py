@@ -58,7 +58,10 @@ CALLS: dict[str, Callable[[Store, str], object]] = {
     "hybrid_query": lambda s, c: s.hybrid_query(c, EAST, "every", 1),
     "get_chunks": lambda s, c: s.get_chunks(c, ["a"]),
     "get_documents": lambda s, c: s.get_documents(c, ["d"]),
+    "schema": lambda s, c: s.schema(c),
+    "find_ids": lambda s, c: s.find_ids(c),
     "chunk_ids": lambda s, c: s.chunk_ids(c, "d"),
+    "document_ids": lambda s, c: s.document_ids(c),
     "delete_chunks": lambda s, c: s.delete_chunks(c, ["a"]),
     "delete_document": lambda s, c: s.delete_document(c, "d"),
     "count": lambda s, c: s.count(c),
@@ -113,6 +116,41 @@ def test_a_chunk_comes_back_as_it_was_written(store: Store, shelf: str) -> None:
     assert full.vector is not None
     assert full.vector.dtype == np.float32
     assert np.allclose(full.vector, written.vector)
+
+
+def test_terms_and_the_parent_come_back(store: Store, shelf: str) -> None:
+    store.batch_upsert_chunks(
+        shelf, [chunk("p", terms="출산 장려금 x x"), chunk("a", parent_id="p", terms="")]
+    )
+    parent, child = store.get_chunks(shelf, ["p", "a"], include_terms=True)
+    assert (parent.terms, parent.parent_id) == ("출산 장려금 x x", "")
+    assert (child.terms, child.parent_id) == ("", "p")
+    assert [c.terms for c in store.get_chunks(shelf, ["p", "a"])] == [None, None]
+    where = parse({"parent_id": "p"}, None)
+    assert ids(store.vector_query(shelf, EAST, 5, where)) == ["a"]
+    store.batch_upsert_chunks(shelf, [chunk("a", parent_id="nobody")])
+    assert store.get_chunks(shelf, ["a"])[0].parent_id == "nobody"
+
+
+def test_ids_are_found_whole_and_in_order(store: Store, shelf: str) -> None:
+    rows = [chunk(f"{i:05}", document_id=f"d{i % 3}", level=i % 2) for i in range(2500, 0, -1)]
+    store.batch_upsert_chunks(shelf, rows)
+    store.batch_upsert_documents(shelf, [DocumentRecord("empty", "", "")])
+    everyone = sorted(row.chunk_id for row in rows)
+    assert store.find_ids(shelf) == everyone
+    odd = [row.chunk_id for row in reversed(rows) if row.level == 1]
+    assert store.find_ids(shelf, parse({"level": 1}, None)) == odd
+    assert store.find_ids(shelf, parse({"document_id ~": "d*", "level": 1}, None)) == odd
+    assert store.find_ids(shelf, parse({"level": 2}, None)) == []
+    assert store.chunk_ids(shelf) == {"vector": set(everyone), "keyword": set(everyone)}
+    assert store.document_ids(shelf) == {"d0", "d1", "d2", "empty"}
+    assert store.deepest_level(shelf) == 1
+
+
+def test_an_empty_collection_has_no_deepest_level(store: Store, shelf: str) -> None:
+    assert store.deepest_level(shelf) is None
+    assert store.find_ids(shelf) == []
+    assert store.document_ids(shelf) == set()
 
 
 def test_an_empty_body_is_kept(store: Store, shelf: str) -> None:
