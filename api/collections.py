@@ -1,14 +1,21 @@
 """/v1/collections"""
 
+from contextlib import suppress
+from dataclasses import replace
+
 from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, Field
 
 from api import messages
 from api.answers import answer
+from callslip.errors import CollectionNotFound
+from config import get_settings
 from models.analyzer import VERSION as ANALYZER
 from stores.ledger import CollectionRecord
+from stores.metrics import Metric
 from stores.records import CollectionSchema, VectorSpec
+from stores.schemas import check_tenant
 from tasks import maintenance
 from tasks.process import embedder, ledger, store
 
@@ -19,18 +26,28 @@ class CollectionPath(BaseModel):
     name: str = Field(description="the collection")
 
 
+class TenantPath(CollectionPath):
+    tenant: str = Field(description="the tenant")
+
+
 @blueprint.post("/v1/collections", responses={200: messages.Collection, 201: messages.Collection})
 def create_collection(body: messages.NewCollection) -> Response:
     """Make a collection. The same call again answers 200 with the collection as it is."""
-    kept = store()
+    given = body.model_dump(exclude_unset=True, exclude_none=True)
+    kind: str = get_settings().store
+    schema = CollectionSchema(body.name, _embedded(body.metric))
+    with suppress(CollectionNotFound):  # what the request leaves out is as it was made
+        known = ledger().collections.get(body.name)
+        kind, schema = known.store, known.schema
+    kind = given.get("store", kind)
+    schema = replace(schema, tenants=given.get("tenants", schema.tenants))
+    if "metric" in given:
+        schema = replace(schema, default=_embedded(body.metric))
+    store(kind)  # says what is missing before the ledger knows the collection
     record, new = ledger().collections.create(
-        body.name,
-        store=kept.kind,
-        embedder=embedder().model,
-        dimension=embedder().dimension,
-        analyzer=ANALYZER,
+        schema, store=kind, embedder=embedder().model, analyzer=ANALYZER
     )
-    kept.ensure_schema(CollectionSchema(record.name, VectorSpec(record.dimension, normalized=True)))
+    store(kind).ensure_schema(schema)
     return answer(_message(record, 0), 201 if new else 200)
 
 
@@ -49,5 +66,49 @@ def delete_collection(path: CollectionPath) -> Response:
     return answer(messages.CollectionDeleted(collection=path.name), 202)
 
 
+@blueprint.post("/v1/collections/<string:name>/tenants", responses={201: messages.Tenant})
+def create_tenant(path: CollectionPath, body: messages.Tenant) -> Response:
+    """Make a tenant; its first document would make it too."""
+    record = ledger().collections.get(path.name)
+    check_tenant(record.schema, body.tenant)
+    ledger().tenants.create(path.name, body.tenant)
+    store(record.store).ensure_tenant(path.name, body.tenant)
+    return answer(body, 201)
+
+
+@blueprint.get("/v1/collections/<string:name>/tenants", responses={200: messages.Tenants})
+def list_tenants(path: CollectionPath) -> Response:
+    """The collection's tenants."""
+    ledger().collections.get(path.name)
+    return answer(messages.Tenants(tenants=ledger().tenants.all(path.name)))
+
+
+@blueprint.delete(
+    "/v1/collections/<string:name>/tenants/<path:tenant>", responses={202: messages.Tenant}
+)
+def delete_tenant(path: TenantPath) -> Response:
+    """Delete a tenant with all its documents: hidden at once, removed soon after."""
+    ledger().collections.get(path.name)
+    for document_id in ledger().tenants.delete(path.name, path.tenant):
+        maintenance.send_removal(document_id)
+    return answer(messages.Tenant(tenant=path.tenant), 202)
+
+
+def _embedded(metric: Metric) -> VectorSpec:
+    """Vectors as the installation's embedder makes them."""
+    return VectorSpec(embedder().dimension, metric, normalized=True)
+
+
 def _message(record: CollectionRecord, live: int) -> messages.Collection:
-    return messages.Collection(**record.__dict__, documents=live)
+    return messages.Collection(
+        name=record.name,
+        store=record.store,
+        embedder=record.embedder,
+        dimension=record.schema.default.dimension,
+        metric=record.schema.default.metric,
+        vector_names=sorted(record.schema.named),
+        tenants=record.schema.tenants,
+        analyzer=record.analyzer,
+        created_at=record.created_at,
+        documents=live,
+    )

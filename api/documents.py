@@ -16,6 +16,7 @@ from callslip.errors import DocumentNotFound, DuplicateContent
 from ingestion.artifacts import EXTRACTED
 from ingestion.steps import original_name
 from stores.ledger import Submission
+from stores.schemas import check_tenant
 from tasks import ingest, maintenance
 from tasks.process import blobs, ledger
 
@@ -37,6 +38,7 @@ class DocumentPath(BaseModel):
 
 
 class ListQuery(messages.Request):
+    tenant: str | None = Field(None, description="whose documents; left out: everyone's")
     limit: int = Field(50, ge=1, le=500)
     before: float | None = Field(
         None, allow_inf_nan=False, description="`next_before` of the page before"
@@ -58,14 +60,16 @@ def submit_document(path: CollectionPath) -> Response:
 
     The same name again is a new version; with the very same content nothing is done (200).
     """
-    ledger().collections.get(path.name)
+    collection = ledger().collections.get(path.name)
     upload = read_upload(request)
+    check_tenant(collection.schema, upload.tenant)
+    tenant = upload.tenant
     documents = ledger().documents
     if not upload.allow_duplicate:
-        twins = documents.with_content(path.name, upload.sha256, but=upload.name)
+        twins = documents.with_content(path.name, upload.sha256, but=upload.name, tenant=tenant)
         if twins:
             raise DuplicateContent(f"document {twins[0]} holds the same content")
-    document_id = documents.id_of(path.name, upload.name) or uuid.uuid4().hex
+    document_id = documents.id_of(path.name, upload.name, tenant=tenant) or uuid.uuid4().hex
     original = original_name(upload.sha256)
     blobs().write(document_id, original, upload.content)
     accepted = documents.submit(
@@ -79,6 +83,7 @@ def submit_document(path: CollectionPath) -> Response:
             properties=upload.properties,
         ),
         document_id,
+        tenant=tenant,
     )
     if accepted.document_id != document_id:  # another request made this name meanwhile
         upload.content.seek(0)
@@ -102,7 +107,9 @@ def submit_document(path: CollectionPath) -> Response:
 def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     """The documents of a collection, newest first."""
     ledger().collections.get(path.name)
-    found = ledger().documents.find(path.name, limit=query.limit, before=query.before)
+    found = ledger().documents.find(
+        path.name, tenant=query.tenant, limit=query.limit, before=query.before
+    )
     full = len(found) == query.limit
     return answer(
         messages.Documents(

@@ -9,7 +9,7 @@ from api import messages
 from api.answers import answer
 from callslip import __version__
 from callslip.errors import CallslipError, StoreDown
-from tasks.process import blobs, ledger, store
+from tasks.process import blobs, ledger, stores
 from workers.presence import consumers
 
 blueprint = APIBlueprint("health", __name__, abp_tags=[Tag(name="health")])
@@ -32,9 +32,8 @@ def readiness() -> messages.Readiness:
     """Each part with the reason why it is not ready."""
     parts = {
         "ledger": _part(lambda: ledger().collections.all()),
-        "store": _part(lambda: store().ping()),
         "blobs": _part(lambda: blobs().check()),
-    }
+    } | {f"store {kind}": _part(held.ping) for kind, held in stores().items()}
     try:
         readers = consumers()
         parts["broker"] = messages.Part(ready=True)

@@ -4,6 +4,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from config.settings import StoreKind
+from stores.metrics import Metric
+
+LONGEST_TENANT = 64
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
 
 
@@ -30,6 +35,9 @@ class NewCollection(Request):
     """A collection to make."""
 
     name: str = Field(pattern=NAME, description="letters, digits, `.`, `_`, `-`; at most 64")
+    store: StoreKind | None = Field(None, description="where it is kept; default from the settings")
+    metric: Metric = Field("cosine", description="what its vectors are indexed by")
+    tenants: bool = Field(False, description="whether every document and search names a tenant")
 
 
 class Collection(BaseModel):
@@ -39,6 +47,9 @@ class Collection(BaseModel):
     store: str
     embedder: str
     dimension: int
+    metric: Metric
+    vector_names: list[str] = Field(description="of further vectors beside the default one")
+    tenants: bool
     analyzer: str
     created_at: float
     documents: int = Field(description="how many are live")
@@ -48,6 +59,18 @@ class Collections(BaseModel):
     """Every collection, by name."""
 
     collections: list[Collection]
+
+
+class Tenant(Request):
+    """A tenant of a collection."""
+
+    tenant: str = Field(min_length=1, max_length=LONGEST_TENANT, description="any name")
+
+
+class Tenants(BaseModel):
+    """Every tenant of a collection, by name."""
+
+    tenants: list[str]
 
 
 class CollectionDeleted(BaseModel):
@@ -65,6 +88,9 @@ class NewDocument(Request):
         max_length=1024,
         description="identity in the collection; the same name again replaces",
     )
+    tenant: str = Field(
+        "", max_length=LONGEST_TENANT, description="whose document; of a collection with tenants"
+    )
     title: str = Field("", max_length=1024)
     properties: dict[str, Any] = Field(
         {}, description="what filters see: strings, numbers, booleans, lists"
@@ -81,6 +107,7 @@ class UploadForm(BaseModel):
     name: str | None = Field(
         None, description="identity in the collection; default the file's name"
     )
+    tenant: str = Field("", description="whose document; of a collection with tenants")
     title: str = ""
     properties: str = Field("{}", description="a JSON object")
     allow_duplicate: bool = False
@@ -126,6 +153,7 @@ class Document(BaseModel):
 
     document_id: str
     collection: str
+    tenant: str
     name: str
     title: str
     filename: str

@@ -11,6 +11,9 @@ from callslip.errors import InvalidFilter, InvalidRequest
 from retrieval.messages import SearchRequest
 from stores.filters import OPERATORS
 
+SHOWN = 10
+"""Hits where the form does not say."""
+
 LISTED = ("contains", "in", "not-in")
 """Operators whose value is a list, written with commas."""
 
@@ -57,7 +60,7 @@ class SearchForm:
                     "query": self.query,
                     "alpha": self.alpha or None,
                     "fusion": self.fusion or None,
-                    "top": self.top or None,
+                    "top": self.top or SHOWN,
                     "having_all": _conditions(self.rows) or None,
                 }
             )

@@ -11,7 +11,7 @@ from typing import IO, Any
 from flask import Request, abort
 from pydantic import ValidationError
 
-from api.messages import NewDocument
+from api.messages import LONGEST_TENANT, NewDocument
 from api.problems import invalid
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from config import get_settings
@@ -35,6 +35,7 @@ class Upload:
     sha256: str
     name: str
     filename: str
+    tenant: str
     title: str
     properties: dict[str, Any]
     allow_duplicate: bool
@@ -59,7 +60,7 @@ def _from_form(request: Request) -> Upload:
             "there is no part named file", hint="For example: curl -F file=@handbook.pdf URL"
         )
     form = request.form
-    if unknown := set(form) - {"name", "title", "properties", "allow_duplicate"}:
+    if unknown := set(form) - {"name", "tenant", "title", "properties", "allow_duplicate"}:
         raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
     try:
         properties = json.loads(form.get("properties", "{}"))
@@ -70,6 +71,7 @@ def _from_form(request: Request) -> Upload:
         file.stream,
         name=clean_name(form.get("name") or filename),
         filename=filename,
+        tenant=form.get("tenant", ""),
         title=form.get("title", ""),
         properties=properties,
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
@@ -87,6 +89,7 @@ def _from_json(request: Request) -> Upload:
         io.BytesIO(content),
         name=name,
         filename=name if name.lower().endswith(TEXT_ENDINGS) else f"{name}.txt",
+        tenant=body.tenant,
         title=body.title,
         properties=body.properties,
         allow_duplicate=body.allow_duplicate,
@@ -98,6 +101,7 @@ def _upload(
     *,
     name: str,
     filename: str,
+    tenant: str,
     title: str,
     properties: object,
     allow_duplicate: bool,
@@ -118,6 +122,7 @@ def _upload(
         sha256=digest.hexdigest(),
         name=name,
         filename=filename,
+        tenant=clean_tenant(tenant),
         title=clean_name(title)[:1024] if title else "",
         properties=check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
@@ -135,6 +140,18 @@ def clean_name(name: str) -> str:
     if len(cleaned) > 1024:
         raise InvalidRequest(f"the name has {len(cleaned)} characters, at most 1024 are kept")
     return cleaned
+
+
+def clean_tenant(tenant: str) -> str:
+    """A tenant's name as it is kept; "" for none."""
+    if not tenant:
+        return ""
+    name = clean_name(tenant)
+    if len(name) > LONGEST_TENANT:
+        raise InvalidRequest(
+            f"the tenant's name has {len(name)} characters, at most {LONGEST_TENANT} are kept"
+        )
+    return name
 
 
 def _flag(value: str) -> bool:

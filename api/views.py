@@ -38,6 +38,7 @@ def document(record: DocumentRecord) -> messages.Document:
     return messages.Document(
         document_id=record.document_id,
         collection=record.collection,
+        tenant=record.tenant,
         name=record.name,
         title=newest.title or newest.filename,
         filename=newest.filename,

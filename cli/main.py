@@ -7,7 +7,7 @@ import shutil
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote
 
 import click
@@ -19,6 +19,7 @@ from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
 from cli.output import as_json, emit, reporting
 from config import Settings, describe, load
+from stores.fusion import Fusion
 from workers import runfile
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
@@ -225,11 +226,12 @@ def _tell_document(document: dict[str, Any]) -> None:
 @main.command()
 @click.argument("query")
 @collection_option
-@click.option("-n", "--top", type=click.IntRange(1), help="Most hits to show.")
+@click.option("-n", "--top", type=click.IntRange(1), default=10, help="Most hits to show.")
+@click.option("--tenant", help="Whose documents, in a collection with tenants.")
 @click.option(
     "--alpha", type=click.FloatRange(0, 1), help="Weight of meaning: 0 words only, 1 meaning only."
 )
-@click.option("--fusion", type=click.Choice(["weighted", "rrf"]), help="How the legs are merged.")
+@click.option("--fusion", type=click.Choice(get_args(Fusion)), help="How the legs are merged.")
 @click.option(
     "-w",
     "--where",
@@ -243,7 +245,8 @@ def _tell_document(document: dict[str, Any]) -> None:
 def search(
     query: str,
     collection: str,
-    top: int | None,
+    top: int,
+    tenant: str | None,
     alpha: float | None,
     fusion: str | None,
     where: tuple[str, ...],
@@ -260,6 +263,7 @@ def search(
         "collection": collection,
         "query": query,
         "top": top,
+        "tenant": tenant,
         "alpha": alpha,
         "fusion": fusion,
         "having_all": dict(condition(given) for given in where) or None,

@@ -215,7 +215,11 @@ class SearchSettings(Section):
         default=64, ge=1, description="searches waiting before the desk answers 503"
     )
     max_query_chars: int = Field(default=4000, ge=1, description="longest query")
-    top: int = Field(default=10, ge=1, description="hits when the request does not say")
+    top: int | None = Field(
+        default=None,
+        ge=1,
+        description="hits when the request does not say; unset: all, up to max_top",
+    )
     max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
     pool: int = Field(default=100, ge=1, le=500, description="candidates taken from each leg")
     fusion: Literal["weighted", "rrf", "native"] = Field(
@@ -229,7 +233,7 @@ class SearchSettings(Section):
 
     @model_validator(mode="after")
     def _top_fits(self) -> Self:
-        if self.top > self.max_top:
+        if self.top is not None and self.top > self.max_top:
             raise ValueError(f"top ({self.top}) is above max_top ({self.max_top})")
         return self
 

@@ -90,7 +90,7 @@ def _engine(settings: Settings) -> Iterator[Engine]:
     """The parts of a search, in this process."""
     ledger, store = Ledger(settings.ledger_url), make_store(settings, "chroma")
     try:
-        yield Engine(settings, ledger, store, make_embedder(settings), make_analyzer())
+        yield Engine(settings, ledger, lambda _: store, make_embedder(settings), make_analyzer())
     finally:
         store.close()
         ledger.close()

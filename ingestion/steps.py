@@ -136,7 +136,9 @@ def embed_chunks(work: Work) -> Vector:
 
 def upsert_chunks(work: Work) -> Stored:
     """Write the document and its chunks, look at every object's outcome, count what is there."""
-    version, store = work.version, work.shop.store
+    version = work.version
+    collection = work.shop.ledger.collections.get(version.collection)
+    store, tenant = work.shop.store_of(collection.store), version.tenant
     extracted = work.read("extract", EXTRACTED)
     enriched = work.read("enrich", ENRICHED)
     vectors = work.read("embed", VECTORS)
@@ -163,19 +165,20 @@ def upsert_chunks(work: Work) -> Stored:
         for e, vector in zip(enriched, vectors, strict=True)
     ]
     work.shop.ledger.chunks.expect(work.claim, {r.chunk_id: text_hash(r.body) for r in records})
-    _whole(
-        store.batch_upsert_documents(
-            version.collection,
-            [DocumentRecord(version.document_id, title, version.filename, properties)],
-        ).failed
-    )
+    work.shop.ledger.collections.has_properties(version.collection, properties)
+    if tenant:
+        store.ensure_tenant(version.collection, tenant)
+    document = DocumentRecord(version.document_id, title, version.filename, properties)
+    _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
     size = work.shop.settings.ingest.batch_size
     for start in range(0, len(records), size):
         work.keeper.check()
-        _whole(store.batch_upsert_chunks(version.collection, records[start : start + size]).failed)
+        some = records[start : start + size]
+        _whole(store.batch_upsert_chunks(version.collection, some, tenant=tenant).failed)
     ids = [r.chunk_id for r in records]
-    for half, held in store.chunk_ids(version.collection, version.document_id).items():
-        if lacking := len(set(ids) - held):
+    held = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
+    for half in ("vector", "keyword"):
+        if lacking := len(set(ids) - held[half]):
             raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
     return Stored(ids, {"chunks": len(ids)})
 

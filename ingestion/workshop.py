@@ -1,5 +1,6 @@
 """What one process needs to work on documents: its clients, models and settings."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from config.settings import Settings
@@ -14,12 +15,12 @@ from stores.ledger import Ledger
 
 @dataclass(frozen=True)
 class Workshop:
-    """Made once per process, after the fork."""
+    """Made once per process, after the fork. `store_of` gives the store of a kind."""
 
     settings: Settings
     ledger: Ledger
     blobs: Blobs
-    store: Store
+    store_of: Callable[[str], Store]
     embedder: Embedder
     tokenizer: Tokenizer
     analyzer: Analyzer

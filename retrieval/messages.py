@@ -1,10 +1,13 @@
 """What a search asks and what it answers, as it travels over HTTP and the queue."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from retrieval.parents import ParentStrategy
 from stores.filters import is_unicode
+from stores.fusion import Fusion
+from stores.metrics import Metric
 
 
 def _unicode(text: str) -> str:
@@ -23,15 +26,42 @@ class SearchRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     collection: Text = Field(description="the collection to search")
-    query: Text = Field(description="the question, in English or Korean")
+    query: Text = Field("", description="the question, in English or Korean")
+    query_embedding: list[float] | None = Field(
+        None,
+        min_length=1,
+        description="the question as a vector of the collection's model; with `query` too, its"
+        " words are searched beside",
+    )
+    tenant: Text | None = Field(None, description="whose documents; of a collection with tenants")
     top: int | None = Field(
-        None, ge=1, description="most hits to return; default from the settings"
+        None, ge=1, description="most hits; left out: all, up to search.max_top of the settings"
     )
     alpha: float | None = Field(
         None, ge=0, le=1, description="weight of the vector leg: 0 keyword only, 1 vector only"
     )
-    fusion: Literal["weighted", "rrf", "native"] | None = Field(
-        None, description="how the legs are merged; rrf is reciprocal rank fusion"
+    fusion: Fusion | None = Field(
+        None,
+        description="how the legs are merged: by score, by reciprocal rank, or as the store does",
+    )
+    method: Metric | None = Field(
+        None, description="how vectors are compared; left out: as the collection is indexed"
+    )
+    vector_name: Text | None = Field(
+        None, description="which of a chunk's vectors; left out: the default one"
+    )
+    include_vector: bool = Field(False, description="give the hits' vectors too")
+    horizon: float | None = Field(
+        None, allow_inf_nan=False, description="most distance of a hit, by `method`"
+    )
+    operation_level: int | None = Field(
+        None,
+        ge=-1000,
+        le=1000,
+        description="level of the hits: 0 is the top, -1 the deepest there is",
+    )
+    parent_strategy: ParentStrategy | None = Field(
+        None, description="add the hits' parents, or put them in the hits' place"
     )
     having_all: dict[str, Any] | None = Field(
         None,
@@ -41,6 +71,12 @@ class SearchRequest(BaseModel):
     having_any: dict[str, Any] | None = Field(
         None, description="conditions of which at least one must hold"
     )
+
+    @model_validator(mode="after")
+    def _asks(self) -> Self:
+        if "query" not in self.model_fields_set and self.query_embedding is None:
+            raise ValueError("query is missing")
+        return self
 
 
 class Leg(BaseModel):
@@ -80,6 +116,14 @@ class Hit(BaseModel):
     lang: str
     properties: dict[str, Any]
     legs: Legs
+    level: int = Field(description="in the document's hierarchy, 0 at the top")
+    parent_id: str | None = Field(description="chunk id of the chunk that holds this one")
+    parent_of: str | None = Field(
+        description="chunk id of the hit that brought this parent; null for a hit of its own"
+    )
+    vector: list[float] | None = Field(
+        description="the vector that was searched, where `include_vector` asked for it"
+    )
 
 
 class SearchResponse(BaseModel):
@@ -89,7 +133,10 @@ class SearchResponse(BaseModel):
     query: str
     hits: list[Hit]
     alpha: float
-    fusion: Literal["weighted", "rrf", "native"]
+    fusion: Fusion
+    cut: bool = Field(
+        description="true where `top` was left out and there may be more hits than are given"
+    )
     candidates: int = Field(description="distinct chunks that the legs found together")
     partial: bool = Field(description="true where a leg was left out because it did not answer")
     left_out: dict[str, str] = Field(description="leg to reason")

@@ -27,4 +27,15 @@ def _chroma(settings: Settings) -> Store:
     return ChromaStore(settings.chroma.url, settings.index_dir)
 
 
+def kinds(settings: Settings) -> list[str]:
+    """The kinds of stores that are set up here, and may hold something."""
+    set_up = {
+        "chroma": settings.chroma.url is not None,
+        "weaviate": settings.weaviate.url is not None,
+        "crate": settings.crate.url is not None,
+        "tfidf": settings.store == "tfidf" or settings.tfidf_dir.exists(),
+    }
+    return [kind for kind in STORES if set_up[kind]]
+
+
 STORES: Mapping[str, Callable[[Settings], Store]] = {"chroma": _chroma}

@@ -8,10 +8,12 @@ from celery import Task, shared_task
 from kombu.exceptions import OperationalError
 from redis.lock import Lock
 
-from callslip.errors import CallslipError
+from callslip.errors import CallslipError, TenantNotFound
 from config import get_settings
+from stores.contract import Store
+from stores.ledger import DocumentRecord
 from tasks import ingest
-from tasks.process import backlog, blobs, broker, ledger, store
+from tasks.process import backlog, blobs, broker, ledger, stores
 from tasks.queues import BY_ROLE, MAINTENANCE
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,9 @@ def sweep() -> None:
         for document_id in ledger().sweep.unremoved(resend_seconds=settings.resend_seconds):
             lock.reacquire()
             _remove(document_id)
+        for collection, tenant in ledger().tenants.emptied():
+            lock.reacquire()
+            _drop_tenant(collection, tenant)
         for document_id in ledger().sweep.unpruned():
             lock.reacquire()
             _prune(document_id)
@@ -90,10 +95,12 @@ def _remove(document_id: str) -> None:
             return
         if ledger().sweep.busy(document_id):
             return
-        before = _counts(document.collection, document_id)
-        store().delete_document(document.collection, document_id)
+        before = _counts(document)
+        for held in _holding(document.collection):
+            with contextlib.suppress(TenantNotFound):
+                held.delete_document(document.collection, document_id, tenant=document.tenant)
         blobs().delete(document_id)
-        after = _counts(document.collection, document_id)
+        after = _counts(document)
         if any(after.values()):
             log.error("after removal %s still has %s", document_id, after)
             return
@@ -109,7 +116,8 @@ def _drop(name: str) -> None:
         document_ids = ledger().collections.document_ids(name)
         if any(ledger().sweep.busy(document_id) for document_id in document_ids):
             return
-        store().drop_collection(name)
+        for held in stores().values():
+            held.drop_collection(name)
         for document_id in document_ids:
             blobs().delete(document_id)
         ledger().collections.forget(name)
@@ -120,15 +128,42 @@ def _prune(document_id: str) -> None:
     with _put_off_on_error(f"pruning of {document_id}"):
         document = ledger().documents.get(document_id)
         ended = ledger().chunks.end(document_id)
-        store().delete_chunks(document.collection, ended)
+        for held in _holding(document.collection):
+            with contextlib.suppress(TenantNotFound):
+                held.delete_chunks(document.collection, ended, tenant=document.tenant)
         ledger().chunks.forget(document_id, ended)
 
 
-def _counts(collection: str, document_id: str) -> dict[str, int]:
-    held = store().chunk_ids(collection, document_id)
-    return {str(half): len(ids) for half, ids in held.items()} | {
-        "blobs": blobs().count(document_id)
-    }
+def _drop_tenant(collection: str, tenant: str) -> None:
+    """Take a deleted tenant, of which every document is removed, out of the stores."""
+    with _put_off_on_error(f"removal of tenant {tenant} of {collection}"):
+        for held in _holding(collection):
+            held.drop_tenant(collection, tenant)
+        ledger().tenants.forget(collection, tenant)
+
+
+def _holding(collection: str) -> list[Store]:
+    """Every store that has the collection: a move may have left it in more than its own.
+
+    One that is set up and does not answer is StoreDown: nobody could say what it still holds.
+    """
+    return [held for held in stores().values() if collection in held.collections()]
+
+
+def _counts(document: DocumentRecord) -> dict[str, int]:
+    """Objects of a document that each store, and the blob store, holds."""
+    counts = {"blobs": blobs().count(document.document_id)}
+    for held in _holding(document.collection):
+        with contextlib.suppress(TenantNotFound):
+            halves = held.chunk_ids(
+                document.collection, document.document_id, tenant=document.tenant
+            )
+            counts |= {f"{held.kind} {half}": len(ids) for half, ids in halves.items()}
+            records = held.get_documents(
+                document.collection, [document.document_id], tenant=document.tenant
+            )
+            counts[f"{held.kind} document"] = len(records)
+    return counts
 
 
 @contextlib.contextmanager

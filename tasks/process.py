@@ -1,5 +1,7 @@
 """The clients and models of this process, made when first needed and never before a fork."""
 
+from functools import partial
+
 import redis
 
 from callslip.errors import BrokerDown, SettingsError
@@ -10,8 +12,9 @@ from models.per_process import PerProcess
 from models.registry import make_analyzer, make_embedder, make_tokenizer
 from retrieval.engine import Engine
 from stores.blobs import Blobs
+from stores.contract import Store
 from stores.ledger import Ledger
-from stores.registry import make_store
+from stores.registry import STORES, kinds, make_store
 
 
 def _make_ledger() -> Ledger:
@@ -26,7 +29,7 @@ def _make_workshop() -> Workshop:
         settings=settings,
         ledger=ledger(),
         blobs=blobs(),
-        store=store(),
+        store_of=store,
         embedder=embedder(),
         tokenizer=make_tokenizer(settings),
         analyzer=analyzer(),
@@ -34,8 +37,24 @@ def _make_workshop() -> Workshop:
     )
 
 
+def _make_store(kind: str) -> Store:
+    return make_store(get_settings(), kind)
+
+
+def store(kind: str) -> Store:
+    """The client of a kind of store; SettingsError for one that is not set up."""
+    if kind not in _stores:
+        raise SettingsError(f"There is no store {kind!r}; there are: {', '.join(STORES)}.")
+    return _stores[kind].get()
+
+
+def stores() -> dict[str, Store]:
+    """The clients of every store that is set up, by kind."""
+    return {kind: store(kind) for kind in kinds(get_settings())}
+
+
 def _make_engine() -> Engine:
-    return Engine(get_settings(), ledger(), store(), embedder(), analyzer())
+    return Engine(get_settings(), ledger(), store, embedder(), analyzer())
 
 
 def _make_broker() -> redis.Redis:
@@ -57,7 +76,7 @@ def broker_url() -> str:
 
 ledger = PerProcess(_make_ledger).get
 blobs = PerProcess(lambda: Blobs(get_settings().blobs_url)).get
-store = PerProcess(lambda: make_store(get_settings(), "chroma")).get
+_stores = {kind: PerProcess(partial(_make_store, kind)) for kind in STORES}
 embedder = PerProcess(lambda: make_embedder(get_settings())).get
 analyzer = PerProcess(make_analyzer).get
 workshop = PerProcess(_make_workshop).get

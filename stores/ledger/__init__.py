@@ -19,6 +19,7 @@ from stores.ledger.records import (
     VersionRecord,
 )
 from stores.ledger.sweep import Stuck, Sweep
+from stores.ledger.tenants import Tenants
 from stores.ledger.vectors import Vectors
 
 __all__ = [
@@ -45,6 +46,7 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self._database = Database(url)
         self.collections = Collections(self._database)
+        self.tenants = Tenants(self._database)
         self.documents = Documents(self._database)
         self.leases = Leases(self._database)
         self.chunks = Chunks(self._database)

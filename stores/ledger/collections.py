@@ -1,6 +1,10 @@
 """Collections in the ledger."""
 
+import json
 import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -9,9 +13,11 @@ from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
+from stores.records import CollectionSchema
+from stores.schemas import check_made, dump_schema, load_schema
 
-_C, _D = schema.collections.c, schema.documents.c
-_RECORD = (_C.name, _C.store, _C.embedder, _C.dimension, _C.analyzer, _C.created_at)
+_C, _D, _P = schema.collections.c, schema.documents.c, schema.property_names.c
+_RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.created_at)
 
 
 class Collections:
@@ -21,17 +27,22 @@ class Collections:
         self._database = database
 
     def create(
-        self, name: str, *, store: str, embedder: str, dimension: int, analyzer: str
+        self, wanted: CollectionSchema, *, store: str, embedder: str, analyzer: str
     ) -> tuple[CollectionRecord, bool]:
         """Make a collection; the second value says whether it is new.
 
         The same call again gives the same collection. With other settings, or while one of this
         name is being removed, it is CollectionExists.
         """
-        record = CollectionRecord(name, store, embedder, dimension, analyzer, time.time())
+        name = wanted.name
+        record = CollectionRecord(name, store, embedder, wanted, analyzer, time.time())
         try:
             with self._database.writing() as connection:
-                connection.execute(insert(schema.collections).values(**record.__dict__))
+                connection.execute(
+                    insert(schema.collections).values(
+                        **record.__dict__ | {"schema": json.loads(dump_schema(wanted))}
+                    )
+                )
         except IntegrityError:
             try:
                 found = self.get(name)
@@ -44,6 +55,7 @@ class Collections:
                     f"collection {name!r} exists with store {found.store!r}"
                     f" and embedder {found.embedder!r}"
                 ) from None
+            check_made(found.schema, wanted)
             return found, False
         return record, True
 
@@ -55,7 +67,7 @@ class Collections:
             ).one_or_none()
         if row is None:
             raise CollectionNotFound(f"collection {name!r} does not exist")
-        return CollectionRecord(*row)
+        return _record(row)
 
     def all(self) -> list[tuple[CollectionRecord, int]]:
         """Every collection with the number of its live documents, by name."""
@@ -73,7 +85,7 @@ class Collections:
         )
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
-        return [(CollectionRecord(*row[:-1]), row.live) for row in rows]
+        return [(_record(row), row.live) for row in rows]
 
     def delete(self, name: str) -> None:
         """Hide a collection and its documents at once; `forget` follows when no store has them."""
@@ -91,6 +103,19 @@ class Collections:
                 .where(_D.collection == name, _D.deleted_at.is_(None))
                 .values(deleted_at=now)
             )
+
+    def has_properties(self, name: str, properties: Iterable[str]) -> None:
+        """Record which properties the chunks of a collection have. Idempotent."""
+        given = set(properties)
+        while new := given - self.property_names(name):
+            rows = [{"collection": name, "name": n} for n in sorted(new)]
+            with suppress(IntegrityError), self._database.writing() as connection:
+                connection.execute(insert(schema.property_names), rows)
+
+    def property_names(self, name: str) -> set[str]:
+        """Every property that a chunk of the collection ever had."""
+        with self._database.reading() as connection:
+            return set(connection.scalars(select(_P.name).where(_P.collection == name)))
 
     def deleted(self) -> list[str]:
         """Names of collections that are hidden and not forgotten yet."""
@@ -110,6 +135,19 @@ class Collections:
             connection.execute(delete(schema.vectors).where(schema.vectors.c.text_hash.in_(hashes)))
             for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
                 connection.execute(delete(table).where(table.c.document_id.in_(mine)))
+            for table in (schema.tenants, schema.property_names):
+                connection.execute(delete(table).where(table.c.collection == name))
             connection.execute(
                 delete(schema.collections).where(_C.name == name, _C.deleted_at.is_not(None))
             )
+
+
+def _record(row: Any) -> CollectionRecord:
+    return CollectionRecord(
+        name=row.name,
+        store=row.store,
+        embedder=row.embedder,
+        schema=load_schema(json.dumps(row.schema)),
+        analyzer=row.analyzer,
+        created_at=row.created_at,
+    )

@@ -23,6 +23,7 @@ from stores.ledger.records import (
     VersionRecord,
 )
 from stores.ledger.rows import step_record, version_record
+from stores.ledger.tenants import make_tenant
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
@@ -42,37 +43,45 @@ class Documents:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def id_of(self, collection: str, name: str) -> str | None:
+    def id_of(self, collection: str, name: str, *, tenant: str = "") -> str | None:
         """The id of the document of this name, where there is one."""
         with self._database.reading() as connection:
-            return connection.scalar(_named(collection, name))
+            return connection.scalar(_named(collection, tenant, name))
 
-    def submit(self, collection: str, submission: Submission, new_id: str) -> Accepted:
+    def submit(
+        self, collection: str, submission: Submission, new_id: str, *, tenant: str = ""
+    ) -> Accepted:
         """Record a new version of the document of this name, or find that nothing is new.
 
         A name that is not known yet gets the id `new_id`, under which its original lies already.
         Newest wins: a version still on its way is superseded. The same content, title and
         properties again are no new version, unless the version failed: then it is queued anew.
         The id is another one than `new_id` where somebody made the name, or deleted the document of
-        that id, meanwhile. CollectionNotFound where the collection is gone.
+        that id, meanwhile. CollectionNotFound where the collection is gone. A tenant's first
+        document makes the tenant; Conflict while one of that name is being removed.
         """
         try:
-            return self._submit(collection, submission, new_id)
+            return self._submit(collection, tenant, submission, new_id)
         except IntegrityError:  # on PostgreSQL two may make a name at once; a deleted id is taken
-            return self._submit(collection, submission, uuid.uuid4().hex)
+            return self._submit(collection, tenant, submission, uuid.uuid4().hex)
 
-    def _submit(self, collection: str, submission: Submission, new_id: str) -> Accepted:
+    def _submit(
+        self, collection: str, tenant: str, submission: Submission, new_id: str
+    ) -> Accepted:
         now = time.time()
         with self._database.writing() as connection:
             if connection.scalar(_open_collection(collection)) is None:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
-            found = connection.scalar(_named(collection, submission.name).with_for_update())
+            if tenant:
+                make_tenant(connection, collection, tenant, now)
+            found = connection.scalar(_named(collection, tenant, submission.name).with_for_update())
             if found is None:
                 document_id, version = new_id, 1
                 connection.execute(
                     insert(schema.documents).values(
                         document_id=document_id,
                         collection=collection,
+                        tenant=tenant,
                         name=submission.name,
                         created_at=now,
                     )
@@ -114,13 +123,16 @@ class Documents:
             )
         return Accepted(document_id, version, fresh=True)
 
-    def with_content(self, collection: str, sha256: str, *, but: str) -> list[str]:
+    def with_content(
+        self, collection: str, sha256: str, *, but: str, tenant: str = ""
+    ) -> list[str]:
         """Ids of documents under other names than `but` that hold exactly these bytes."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 select(_D.document_id)
                 .join(schema.versions, _V.document_id == _D.document_id)
-                .where(_D.collection == collection, _D.deleted_at.is_(None), _D.name != but)
+                .where(_D.collection == collection, _D.tenant == tenant)
+                .where(_D.deleted_at.is_(None), _D.name != but)
                 .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
             )
             return [row.document_id for row in rows]
@@ -152,15 +164,25 @@ class Documents:
         return found[0]
 
     def find(
-        self, collection: str, *, limit: int = 100, before: float | None = None
+        self,
+        collection: str,
+        *,
+        tenant: str | None = None,
+        limit: int = 100,
+        before: float | None = None,
     ) -> list[DocumentRecord]:
-        """Documents of a collection, newest first; `before` is the last page's smallest time."""
+        """Documents of a collection, newest first; `before` is the last page's smallest time.
+
+        Of all tenants where none is named.
+        """
         query = (
             select(_D.document_id)
             .where(_D.collection == collection, _D.deleted_at.is_(None))
             .order_by(_D.created_at.desc(), _D.document_id)
             .limit(limit)
         )
+        if tenant is not None:
+            query = query.where(_D.tenant == tenant)
         if before is not None:
             query = query.where(_D.created_at < before)
         with self._database.reading() as connection:
@@ -233,6 +255,7 @@ class Documents:
             records[row.document_id] = DocumentRecord(
                 document_id=row.document_id,
                 collection=row.collection,
+                tenant=row.tenant,
                 name=row.name,
                 live_version=row.live_version,
                 created_at=row.created_at,
@@ -246,9 +269,12 @@ class Documents:
         return [records[i] for i in ids if i in records]
 
 
-def _named(collection: str, name: str) -> Select[str]:
+def _named(collection: str, tenant: str, name: str) -> Select[str]:
     return select(_D.document_id).where(
-        _D.collection == collection, _D.name == name, _D.deleted_at.is_(None)
+        _D.collection == collection,
+        _D.tenant == tenant,
+        _D.name == name,
+        _D.deleted_at.is_(None),
     )
 
 
@@ -299,7 +325,7 @@ def _requeue(connection: Connection, document_id: str, version: int, now: float)
 
 
 def _versions_query() -> Any:
-    return select(schema.versions, _D.collection, _D.name).join(
+    return select(schema.versions, _D.collection, _D.tenant, _D.name).join(
         schema.documents, _D.document_id == _V.document_id
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from callslip.errors import BY_SLUG, CallslipError
+from stores.records import CollectionSchema
 
 Step = Literal["extract", "sectionize", "chunk", "enrich", "embed", "upsert"]
 STEPS: tuple[Step, ...] = ("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
@@ -50,7 +51,7 @@ class CollectionRecord:
     name: str
     store: str
     embedder: str
-    dimension: int
+    schema: CollectionSchema
     analyzer: str
     created_at: float
 
@@ -74,6 +75,7 @@ class VersionRecord:
     document_id: str
     version: int
     collection: str
+    tenant: str
     name: str
     state: VersionState
     sha256: str
@@ -110,6 +112,7 @@ class DocumentRecord:
 
     document_id: str
     collection: str
+    tenant: str
     name: str
     live_version: int | None
     created_at: float

@@ -13,6 +13,7 @@ def version_record(row: Row[Any], document: Row[Any]) -> VersionRecord:
         document_id=row.document_id,
         version=row.version,
         collection=document.collection,
+        tenant=document.tenant,
         name=document.name,
         state=row.state,
         sha256=row.sha256,

@@ -16,7 +16,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 about = Table("about", metadata, Column("schema_version", Integer, primary_key=True))
 
@@ -26,17 +26,35 @@ collections = Table(
     Column("name", String(128), primary_key=True),
     Column("store", String(32), nullable=False),
     Column("embedder", String(256), nullable=False),
-    Column("dimension", Integer, nullable=False),
+    Column("schema", JSON, nullable=False),
     Column("analyzer", String(64), nullable=False),
     Column("created_at", Float, nullable=False),
     Column("deleted_at", Float),
 )
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("created_at", Float, nullable=False),
+    Column("deleted_at", Float),
+)
+
+property_names = Table(
+    "property_names",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+)
+"""Every property that a chunk of the collection ever had: a filter on another one is a mistake."""
 
 documents = Table(
     "documents",
     metadata,
     Column("document_id", String(32), primary_key=True),
     Column("collection", ForeignKey("collections.name"), nullable=False),
+    Column("tenant", String(128), nullable=False, server_default=""),
     Column("name", String(1024), nullable=False),
     Column("live_version", Integer),
     Column("created_at", Float, nullable=False),
@@ -47,6 +65,7 @@ documents = Table(
     Index(
         "one_document_per_name",
         "collection",
+        "tenant",
         "name",
         unique=True,
         sqlite_where=text("deleted_at IS NULL"),

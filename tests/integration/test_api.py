@@ -99,7 +99,8 @@ def test_a_deleted_document_is_hidden_at_once_and_leaves_a_receipt(desk: Desk) -
         assert time.monotonic() < until
         time.sleep(0.1)
     assert found["state"] == "deleted"
-    assert found["receipt"]["before"]["vector"] == 1
+    assert found["receipt"]["before"]["chroma vector"] == 1
+    assert found["receipt"]["before"]["chroma keyword"] == 1
     assert set(found["receipt"]["after"].values()) == {0}
     assert desk.http.get(answer.json()["task_url"]).json()["state"] == "done"
     assert_problem(desk.http.get(f"/v1/documents/{document_id}/text"), 404, "document-not-found")

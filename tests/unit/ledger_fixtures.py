@@ -10,6 +10,7 @@ from ledger_moves import KINDS, POSTGRESQL
 from sqlalchemy import create_engine, make_url, text
 
 from stores.ledger import Ledger
+from stores.records import CollectionSchema, VectorSpec
 
 
 @pytest.fixture(params=KINDS)
@@ -35,6 +36,8 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
     """A ledger with one collection, `shelf`."""
     made = Ledger(ledger_url)
     made.create()
-    made.collections.create("shelf", store="memory", embedder="tiny", dimension=4, analyzer="1")
+    made.collections.create(
+        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+    )
     yield made
     made.close()

@@ -20,6 +20,7 @@ from ingestion.parts import ExtractedText
 from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
 from stores.blobs import Blobs
 from stores.ledger import Accepted, Ledger
+from stores.records import CollectionSchema, VectorSpec
 
 HOSTILE = """<img src=x onerror="alert(1)">'"&amp;<script>alert(2)</script>"""
 
@@ -37,7 +38,9 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
 @pytest.fixture
 def shelf(ledger: Ledger) -> Ledger:
     """A ledger with the collection that `ledger_moves` submits to."""
-    ledger.collections.create("shelf", store="memory", embedder="tiny", dimension=4, analyzer="1")
+    ledger.collections.create(
+        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+    )
     return ledger
 
 
@@ -74,6 +77,10 @@ def hit(text: str) -> Hit:
         lang="en",
         properties={HOSTILE: [HOSTILE, "b"], "year": 2026},
         legs=Legs(vector=None, keyword=Leg(rank=4, score=7.5)),
+        level=1,
+        parent_id=None,
+        parent_of=None,
+        vector=None,
     )
 
 
@@ -86,6 +93,7 @@ def answer(query: str, *hits: Hit, **more: object) -> SearchResponse:
             "hits": [h.model_dump() for h in hits],
             "alpha": 0.4,
             "fusion": "weighted",
+            "cut": False,
             "candidates": 12,
             "timings": {"legs": 3.0, "embed": 9.0},
         }
@@ -201,7 +209,7 @@ def test_hits_are_rendered_without_javascript(
     page = client.get("/?collection=shelf&q=how+long+is+leave")
     assert page.status_code == 200
     assert asked[0] == SearchRequest.model_validate(
-        {"collection": "shelf", "query": "how long is leave"}
+        {"collection": "shelf", "query": "how long is leave", "top": 10}
     )
     assert "<mark>Leave</mark> lasts <mark>long</mark>." in page.text
     text = " ".join(Tags(page.text).text.split())

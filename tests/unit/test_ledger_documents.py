@@ -30,6 +30,7 @@ from callslip.errors import (
 from stores.ledger import STEPS, Ledger
 from stores.ledger.database import Database
 from stores.ledger.schema import about
+from stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -194,11 +195,13 @@ def test_many_who_submit_one_name_at_once_make_one_document_and_lose_no_version(
 
 
 def test_a_collection_is_made_once_and_not_with_other_settings(ledger: Ledger) -> None:
-    same = {"store": "memory", "embedder": "tiny", "dimension": 4, "analyzer": "1"}
-    found, new = ledger.collections.create("shelf", **same)  # type: ignore[arg-type]
+    same = {"store": "memory", "embedder": "tiny", "analyzer": "1"}
+    found, new = ledger.collections.create(CollectionSchema("shelf", VectorSpec(4)), **same)  # type: ignore[arg-type]
     assert (found.name, new) == ("shelf", False)
     with pytest.raises(CollectionExists):
-        ledger.collections.create("shelf", **(same | {"embedder": "e5"}))  # type: ignore[arg-type]
+        ledger.collections.create(
+            CollectionSchema("shelf", VectorSpec(4)), **(same | {"embedder": "e5"})
+        )  # type: ignore[arg-type]
     publish(ledger, "one", ["x"])
     assert [(c.name, live) for c, live in ledger.collections.all()] == [("shelf", 1)]
 

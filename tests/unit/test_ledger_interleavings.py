@@ -18,6 +18,7 @@ from ledger_moves import LONG, OVER, submission
 
 from callslip.errors import BrokenFile, LeaseLost, StoreDown, TransientError
 from stores.ledger import STEPS, Accepted, Claim, Ledger, Stuck
+from stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -44,7 +45,9 @@ class Workers(RuleBasedStateMachine):
         super().__init__()
         self.ledger = ledger
         self.shelf = uuid.uuid4().hex
-        ledger.collections.create(self.shelf, store="", embedder="", dimension=1, analyzer="")
+        ledger.collections.create(
+            CollectionSchema(self.shelf, VectorSpec(1)), store="", embedder="", analyzer=""
+        )
         self.items: list[Accepted] = []
         self.contents: dict[tuple[str, int], str] = {}
         self.claims: list[Claim] = []

@@ -46,15 +46,18 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
         ledger.create()
         made = House(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
         make_shelf(made)
-        for name in ("ledger", "blobs", "store"):
+        for name in ("ledger", "blobs"):
             part = getattr(made, name)
             monkeypatch.setattr(maintenance, name, lambda part=part: part)
+        monkeypatch.setattr(maintenance, "stores", lambda: {"memory": made.store})
         yield made
 
 
 def make_shelf(house: House) -> None:
     """Make the collection, as the desk does."""
-    house.ledger.collections.create("shelf", store="", embedder="", dimension=1, analyzer="")
+    house.ledger.collections.create(
+        CollectionSchema("shelf", VectorSpec(1)), store="", embedder="", analyzer=""
+    )
     house.store.ensure_schema(CollectionSchema("shelf", VectorSpec(1)))
 
 
@@ -67,8 +70,8 @@ def test_a_deleted_document_is_removed_everywhere_and_leaves_a_receipt(house: Ho
     maintenance.remove(item.document_id)
     found = house.ledger.documents.get(item.document_id)
     assert found.receipt == {
-        "before": {"vector": 2, "keyword": 2, "blobs": 1},
-        "after": {"vector": 0, "keyword": 0, "blobs": 0},
+        "before": {"memory vector": 2, "memory keyword": 2, "memory document": 1, "blobs": 1},
+        "after": {"memory vector": 0, "memory keyword": 0, "memory document": 0, "blobs": 0},
     }
     assert house.store.get_documents("shelf", [item.document_id]) == []
 
@@ -87,7 +90,7 @@ def test_a_removal_waits_for_a_worker_that_may_still_write(house: House) -> None
 def test_a_store_that_does_not_answer_puts_a_removal_off(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(*_: object) -> None:
+    def down(*_: object, **__: object) -> None:
         raise StoreDown("no answer")
 
     item = house.fill("one", "x")

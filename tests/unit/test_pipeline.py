@@ -78,7 +78,7 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(
-            "shelf", store="memory", embedder="tiny", dimension=4, analyzer=""
+            CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer=""
         )
         parts: dict[str, Any] = {
             "embedder": Tiny(),
@@ -87,7 +87,9 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
             "extractor": Reader(),
         }
         blobs = Blobs(str(tmp_path / "blobs"))
-        yield Workshop(settings=SETTINGS, ledger=ledger, blobs=blobs, store=store, **parts)
+        yield Workshop(
+            settings=SETTINGS, ledger=ledger, blobs=blobs, store_of=lambda _: store, **parts
+        )
 
 
 def paragraphs(*words: str) -> str:
@@ -120,13 +122,13 @@ def look(shop: Workshop, item: Accepted) -> DocumentRecord:
 
 def held(shop: Workshop, item: Accepted) -> set[str]:
     """Ids of the chunks that the store holds of a document."""
-    return shop.store.chunk_ids("shelf", item.document_id)["vector"]
+    return shop.store_of("memory").chunk_ids("shelf", item.document_id)["vector"]
 
 
 def seen(shop: Workshop, item: Accepted) -> list[str]:
     """First words of the chunks that a search may show, in order of the text."""
     visible = shop.ledger.chunks.visible(sorted(held(shop, item)))
-    chunks = shop.store.get_chunks("shelf", list(visible))
+    chunks = shop.store_of("memory").get_chunks("shelf", list(visible))
     return [c.body.split()[0] for c in sorted(chunks, key=lambda c: c.ordinal)]
 
 
@@ -138,7 +140,9 @@ def test_a_document_goes_through_all_steps_and_is_live(shop: Workshop) -> None:
     assert [(s.step, s.state, s.attempts) for s in found.steps] == [(s, "done", 1) for s in STEPS]
     assert [s.counts.get("chunks", s.counts.get("vectors")) for s in found.steps[2:]] == [3] * 4
     assert seen(shop, item) == ["one0", "two0", "three0"]
-    stored = shop.store.get_chunks("shelf", sorted(held(shop, item)), include_vector=True)
+    stored = shop.store_of("memory").get_chunks(
+        "shelf", sorted(held(shop, item)), include_vector=True
+    )
     text = paragraphs("one", "two", "three")
     assert all(c.body == text[c.start : c.end] for c in stored)
     assert all(c.properties["dept"] == "law" for c in stored)
@@ -323,7 +327,7 @@ def test_a_version_that_differs_in_a_property_computes_nothing_again(shop: Works
     assert run(replace(shop, **cast("Any", never)), second) == "went on"
     assert [s.artifact for s in look(shop, first).steps] == artifacts
     assert shop.blobs.count(first.document_id) == blobs
-    stored = shop.store.get_chunks("shelf", sorted(held(shop, first)))
+    stored = shop.store_of("memory").get_chunks("shelf", sorted(held(shop, first)))
     assert {c.properties["lang"] for c in stored} == {"ko"}
 
 
@@ -413,15 +417,15 @@ def test_a_lease_is_given_back_when_the_work_turns_out_to_be_in_vain(
 def test_a_store_that_lost_chunks_makes_no_version_live(shop: Workshop) -> None:
     class Forgetful(MemoryStore):
         def batch_upsert_chunks(
-            self, collection: str, chunks: Sequence[ChunkRecord]
+            self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
         ) -> BatchOutcome:
-            super().batch_upsert_chunks(collection, chunks[:1])
+            super().batch_upsert_chunks(collection, chunks[:1], tenant=tenant)
             return BatchOutcome(tuple(c.chunk_id for c in chunks))
 
     forgetful = Forgetful()
     forgetful.ensure_schema(CollectionSchema("shelf", VectorSpec(4)))
     item = submit(shop, paragraphs("one", "two"))
-    assert run(replace(shop, store=forgetful), item) == "stopped at upsert"
+    assert run(replace(shop, store_of=lambda _: forgetful), item) == "stopped at upsert"
     found = look(shop, item)
     assert (found.state, found.live_version) == ("waiting", None)
     assert found.steps[5].failure is not None
@@ -432,14 +436,14 @@ def test_a_store_that_lost_chunks_makes_no_version_live(shop: Workshop) -> None:
 def test_an_object_that_the_store_refuses_fails_the_version_and_is_named(shop: Workshop) -> None:
     class Choosy(MemoryStore):
         def batch_upsert_chunks(
-            self, collection: str, chunks: Sequence[ChunkRecord]
+            self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
         ) -> BatchOutcome:
             return BatchOutcome((), {chunks[0].chunk_id: "a property is too long"})
 
     choosy = Choosy()
     choosy.ensure_schema(CollectionSchema("shelf", VectorSpec(4)))
     item = submit(shop, paragraphs("one"))
-    assert run(replace(shop, store=choosy), item) == "stopped at upsert"
+    assert run(replace(shop, store_of=lambda _: choosy), item) == "stopped at upsert"
     found = look(shop, item)
     assert found.state == "failed"
     assert found.newest.failure is not None
@@ -457,7 +461,7 @@ def test_a_chunk_that_comes_back_while_it_is_pruned_is_in_the_store_afterwards(
     third = submit(shop, paragraphs("three", "one"))
     leaving = shop.ledger.chunks.end(third.document_id)
     assert run(shop, third) == "stopped at embed"
-    shop.store.delete_chunks("shelf", leaving)
+    shop.store_of("memory").delete_chunks("shelf", leaving)
     shop.ledger.chunks.forget(third.document_id, leaving)
     assert run(shop, third) == "went on"
     assert seen(shop, third) == ["three0", "one0"]

@@ -1,0 +1,38 @@
+"""The filter of a search: conditions of the request, checked, and the level it works on."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from difflib import get_close_matches
+
+from callslip.errors import InvalidFilter
+from stores.contract import Store
+from stores.filters import Condition, Where
+from stores.records import FILTERABLE
+
+
+def check_properties_known(where: Where | None, known: Collection[str]) -> None:
+    """Raise InvalidFilter for a property that no chunk of the collection ever had."""
+    for condition in where or ():
+        if condition.prop in FILTERABLE or condition.prop in known:
+            continue
+        near = get_close_matches(condition.prop, [*known, *FILTERABLE], 1, cutoff=0.7)
+        raise InvalidFilter(
+            f"No document of the collection has a property {condition.prop!r}.",
+            hint=f"Did you mean {near[0]!r}?" if near else "Correct its name, or leave it out.",
+        )
+
+
+def at_level(
+    store: Store, collection: str, tenant: str, level: int, where: Where | None
+) -> Where | None:
+    """Narrow a filter to one level; None where that level does not exist.
+
+    Zero is the top; -1 is the deepest level that the collection, or its tenant, has.
+    """
+    if level < 0:
+        deepest = store.deepest_level(collection, tenant=tenant)
+        if deepest is None or deepest + 1 + level < 0:
+            return None
+        level += deepest + 1
+    here = Condition("level", "==", float(level))
+    return replace(where, every=(*where.every, here)) if where else Where(every=(here,))

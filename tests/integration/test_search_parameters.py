@@ -1,0 +1,116 @@
+"""The search parameters and tenants through the desk of a running stack."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from desk import Desk, assert_problem
+from stack import Stack
+
+TEXTS = {
+    "paint": "Paint for walls is kept in the cellar.",
+    "wall": "Walls are painted every seven years.",
+    "bees": "The bees on the roof give honey in June.",
+}
+
+
+@pytest.fixture(scope="module")
+def desk(stack: Stack) -> Iterator[Desk]:
+    with Desk(stack) as desk:
+        for name, text in TEXTS.items():
+            desk.live(text=text, name=name, properties={"about": name, "year": 2024})
+        yield desk
+
+
+def names(desk: Desk, query: str, **more: object) -> list[str]:
+    answer = desk.search(query, **more)
+    assert answer.status_code == 200, answer.text
+    return [hit["properties"]["about"] for hit in answer.json()["hits"]]
+
+
+def test_without_top_all_are_given(desk: Desk) -> None:
+    answer = desk.search("honey").json()
+    assert {h["properties"]["about"] for h in answer["hits"]} == set(TEXTS)
+    assert answer["cut"] is False
+    assert len(names(desk, "honey", top=2)) == 2
+
+
+def test_a_horizon_bounds_the_distance_of_every_hit(desk: Desk) -> None:
+    full = desk.search("honey of bees", alpha=1).json()["hits"]
+    nearest = 1 - full[0]["legs"]["vector"]["score"]
+    assert names(desk, "honey of bees", alpha=1, horizon=nearest + 1e-4) == ["bees"]
+    assert names(desk, "honey walls", horizon=nearest - 0.1) == []
+
+
+@pytest.mark.parametrize("method", ["dot", "l2-squared"])
+def test_vectors_of_length_1_rank_alike_by_any_euclidean_method(desk: Desk, method: str) -> None:
+    expected = names(desk, "colour of the rooms", alpha=1)
+    assert names(desk, "colour of the rooms", alpha=1, method=method) == expected
+    assert set(names(desk, "colour of the rooms", method="manhattan")) == set(TEXTS)
+
+
+def test_a_vector_of_ones_own_asks_without_words(desk: Desk) -> None:
+    hit = desk.search("bees", top=1, include_vector=True).json()["hits"][0]
+    request = {"collection": desk.collection, "query_embedding": hit["vector"], "top": 1}
+    found = desk.http.post("/v1/search", json=request).json()
+    assert [h["chunk_id"] for h in found["hits"]] == [hit["chunk_id"]]
+    assert found["hits"][0]["legs"] == {
+        "vector": {"rank": 1, "score": pytest.approx(1)},
+        "keyword": None,
+    }
+    assert desk.search("bees").json()["hits"][0]["vector"] is None
+
+
+def test_levels_count_from_the_top_and_from_the_bottom(desk: Desk) -> None:
+    level = desk.search("bees").json()["hits"][0]["level"]
+    for given, expected in ((level, 3), (-1, 3), (level + 1, 0), (-9, 0)):
+        assert len(names(desk, "bees", operation_level=given)) == expected
+
+
+WRONG = {
+    "tenant": ({"tenant": "city"}, 400, "invalid-request", "no tenants"),
+    "vector": ({"vector_name": "title"}, 404, "vector-not-found", "'title'"),
+    "property": ({"having_all": {"abuot": "x"}}, 400, "invalid-filter", "'abuot'"),
+    "operator": ({"having_any": {"about =~": "x"}}, 400, "invalid-filter", "=~"),
+    "native": ({"fusion": "native"}, 400, "store-cannot", "chroma"),
+    "method": ({"method": "euclid"}, 400, "invalid-request", "method"),
+    "dimension": ({"query_embedding": [1.0, 2.0]}, 400, "invalid-request", "384"),
+    "horizon": ({"horizon": "far"}, 400, "invalid-request", "horizon"),
+    "strategy": ({"parent_strategy": "both"}, 400, "invalid-request", "parent_strategy"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_exist_is_named(desk: Desk, case: str) -> None:
+    more, status, slug, named = WRONG[case]
+    problem = assert_problem(desk.search("bees", **more), status, slug)
+    assert named in problem["detail"] + str(problem.get("errors"))
+    if case == "property":
+        assert "'about'" in problem["advice"]
+
+
+def test_tenants_are_kept_apart_from_the_first_document_to_the_last(stack: Stack) -> None:
+    with Desk(stack) as desk:
+        desk.collection += "-t"
+        created = desk.http.post("/v1/collections", json={"name": desk.collection, "tenants": True})
+        assert created.json()["tenants"] is True
+        at = f"/v1/collections/{desk.collection}"
+        for tenant in ("서울시", "부산시"):
+            desk.live(text=f"{tenant} 도서관은 아홉 시에 연다.", name="hours", tenant=tenant)
+        assert desk.http.get(f"{at}/tenants").json() == {"tenants": ["부산시", "서울시"]}
+        for tenant in ("서울시", "부산시"):
+            hits = desk.search("도서관은 언제 여나요?", tenant=tenant).json()["hits"]
+            assert [h["text"][:3] for h in hits] == [tenant]
+            listed = desk.http.get(f"{at}/documents", params={"tenant": tenant}).json()
+            assert [d["tenant"] for d in listed["documents"]] == [tenant]
+        assert_problem(desk.search("도서관"), 400, "invalid-request")
+        assert_problem(desk.search("도서관", tenant="대구시"), 404, "tenant-not-found")
+        assert_problem(desk.send(text="x y z"), 400, "invalid-request")
+        assert desk.http.delete(f"{at}/tenants/서울시").status_code == 202
+        assert_problem(desk.search("도서관", tenant="서울시"), 404, "tenant-not-found")
+        assert_problem(desk.http.delete(f"{at}/tenants/서울시"), 404, "tenant-not-found")
+        until = time.monotonic() + 60
+        while desk.send(text="새 글", name="again", tenant="서울시").status_code == 409:
+            assert time.monotonic() < until
+            time.sleep(0.3)
+        assert len(desk.search("도서관", tenant="부산시").json()["hits"]) == 1
