@@ -105,7 +105,8 @@ def test_a_dotted_key_in_yaml_is_the_same_setting(tmp_path):
         ),
         (
             "search:\n  top: [1]\n",
-            "search.top in callslip.yaml:2: expected a whole number at least 1, or nothing, got a list",
+            "search.top in callslip.yaml:2: expected a whole number at least 1, or nothing,"
+            " got a list",
         ),
         (
             "data_dir: {here: 1}\n",
