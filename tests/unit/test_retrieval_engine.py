@@ -1,0 +1,196 @@
+"""A search over a ledger and a store in memory: tenants, levels, parents, what is cut."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ledger_moves import store_chunks
+from memory_store import MemoryStore
+
+from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest
+from config.settings import SearchSettings, Settings
+from retrieval.engine import Engine, check_request
+from retrieval.messages import SearchRequest, SearchResponse
+from retrieval.parents import place_parents
+from stores.ledger import Ledger, Submission
+from stores.records import ChunkRecord, CollectionSchema, VectorSpec
+
+
+class Embedder:
+    """Every question points east."""
+
+    model, dimension, lexical_only = "tiny", 2, False
+
+    def query(self, text: str) -> Any:
+        return np.array([1, 0], np.float32)
+
+
+class Lower:
+    def analyze(self, text: str) -> str:
+        return text.lower()
+
+
+LEVELS = {
+    "book": ("", 0),
+    "part 1": ("book", 1),
+    "part 2": ("book", 1),
+    "page 1": ("part 1", 2),
+    "page 2": ("part 1", 2),
+    "page 3": ("part 2", 2),
+    "loose": ("", 2),
+    "stray": ("torn out", 2),
+}
+"""Chunk to its parent and level; the later, the farther from the question."""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """An engine over a collection with a hierarchy, live in the ledger."""
+    store = MemoryStore()
+    schema = CollectionSchema("shelf", VectorSpec(2))
+    store.ensure_schema(schema)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
+        item = ledger.documents.submit(
+            "shelf", Submission("a.txt", "a.txt", "", "0" * 64, 1, {"kind": "x"}), "d" * 32
+        )
+        claim = store_chunks(ledger, item, LEVELS)
+        chunks = [
+            ChunkRecord(
+                chunk_id,
+                item.document_id,
+                f"text of {chunk_id}",
+                "word",
+                np.array([np.cos(n / 9), np.sin(n / 9)], np.float32),
+                parent_id=parent,
+                level=level,
+                properties={"kind": "x"},
+            )
+            for n, (chunk_id, (parent, level)) in enumerate(LEVELS.items())
+        ]
+        assert not store.batch_upsert_chunks("shelf", chunks).failed
+        ledger.collections.has_properties("shelf", ["kind"])
+        ledger.leases.go_live(claim, list(LEVELS), {})
+        embedder: Any = Embedder()
+        yield Engine(Settings(), ledger, lambda _: store, embedder, Lower())
+
+
+def search(engine: Engine, **more: Any) -> SearchResponse:
+    request = {"collection": "shelf", "query": "word", "alpha": 1} | more
+    return engine.search(SearchRequest.model_validate(request))
+
+
+def found(engine: Engine, **more: Any) -> list[str]:
+    return [hit.chunk_id for hit in search(engine, **more).hits]
+
+
+def test_hits_come_nearest_first_with_their_place(engine: Engine) -> None:
+    response = search(engine)
+    assert [hit.chunk_id for hit in response.hits] == list(LEVELS)
+    assert [hit.rank for hit in response.hits] == list(range(1, 9))
+    assert {h.chunk_id: (h.parent_id or "", h.level) for h in response.hits} == LEVELS
+    assert response.cut is False
+    assert all(hit.parent_of is None and hit.vector is None for hit in response.hits)
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (0, ["book"]),
+        (1, ["part 1", "part 2"]),
+        (-1, ["page 1", "page 2", "page 3", "loose", "stray"]),
+        (-2, ["part 1", "part 2"]),
+        (-3, ["book"]),
+        (-4, []),
+        (3, []),
+    ],
+)
+def test_a_search_works_on_one_level(engine: Engine, level: int, expected: list[str]) -> None:
+    assert found(engine, operation_level=level) == expected
+
+
+def test_parents_are_added_once_after_their_first_child(engine: Engine) -> None:
+    response = search(engine, operation_level=2, parent_strategy="include")
+    assert [(hit.chunk_id, hit.parent_of) for hit in response.hits] == [
+        ("page 1", None),
+        ("part 1", "page 1"),
+        ("page 2", None),
+        ("page 3", None),
+        ("part 2", "page 3"),
+        ("loose", None),
+        ("stray", None),
+    ]
+    assert response.hits[1].score == response.hits[0].score
+    assert response.hits[1].text == "text of part 1"
+
+
+def test_parents_stand_in_for_their_children(engine: Engine) -> None:
+    response = search(engine, operation_level=2, parent_strategy="replace")
+    assert [(hit.chunk_id, hit.parent_of) for hit in response.hits] == [
+        ("part 1", "page 1"),
+        ("part 2", "page 3"),
+    ]
+    assert [hit.rank for hit in response.hits] == [1, 2]
+    assert found(engine, operation_level=2, parent_strategy="replace", top=2) == ["part 1"]
+
+
+def test_no_chunk_is_given_twice() -> None:
+    parents = {"a": "p", "b": "p", "p": "root"}
+    assert place_parents(["p", "a", "b"], parents, "include") == [
+        ("p", ""),
+        ("root", "p"),
+        ("a", ""),
+        ("b", ""),
+    ]
+    assert place_parents(["a", "p", "b"], parents, "replace") == [("p", "a"), ("root", "p")]
+    assert place_parents(["x"], {}, "replace") == []
+
+
+def test_a_parent_that_is_not_live_is_not_shown(engine: Engine) -> None:
+    engine.ledger.documents.delete("d" * 32)
+    assert found(engine, parent_strategy="include") == []
+
+
+def test_the_answer_says_that_the_ceiling_cut_it(engine: Engine) -> None:
+    small = Settings(search=SearchSettings(top=None, max_top=3, pool=100))
+    engine = Engine(small, engine.ledger, engine.store_of, engine.embedder, engine.analyzer)
+    response = search(engine)
+    assert (len(response.hits), response.cut) == (3, True)
+    assert search(engine, top=3).cut is False
+    exact = search(engine, operation_level=1)
+    assert (len(exact.hits), exact.cut) == (2, False)
+
+
+def test_a_vector_takes_the_place_of_the_question(engine: Engine) -> None:
+    response = engine.search(SearchRequest(collection="shelf", query_embedding=[0.0, 1.0], top=1))
+    assert [hit.chunk_id for hit in response.hits] == ["stray"]
+    assert response.alpha == 1
+    both = search(engine, query_embedding=[0.0, 1.0], alpha=0.5)
+    assert both.hits[0].chunk_id == "stray"
+    assert both.hits[0].legs.keyword is not None
+
+
+def test_what_is_unknown_is_named(engine: Engine) -> None:
+    with pytest.raises(InvalidFilter, match="'knid'") as error:
+        search(engine, having_any={"knid": "x"})
+    assert "'kind'" in error.value.advice
+    assert len(found(engine, having_all={"kind !=": "y", "level >": 1})) == 5
+    with pytest.raises(InvalidRequest, match="no tenants"):
+        search(engine, tenant="city")
+
+
+def test_a_request_is_checked_before_it_is_queued() -> None:
+    settings = SearchSettings()
+    with pytest.raises(EmptyQuery):
+        check_request(SearchRequest(collection="c", query="  "), settings)
+    with pytest.raises(InvalidRequest, match="at most 200"):
+        check_request(SearchRequest(collection="c", query="x", top=201), settings)
+    with pytest.raises(InvalidRequest, match="query_embedding"):
+        check_request(SearchRequest(collection="c", query_embedding=[float("nan")]), settings)
+    assert check_request(SearchRequest(collection="c", query="x"), settings) == 200
+    with pytest.raises(ValueError, match="query is missing"):
+        SearchRequest(collection="c")
