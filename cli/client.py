@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -37,14 +37,20 @@ class Client:
         """GET a JSON answer."""
         return self._json("GET", path, params={k: v for k, v in params.items() if v is not None})
 
-    def create_collection(self, name: str) -> dict[str, Any]:
-        """Make a collection, or find it as it is."""
-        return self._json("POST", "/v1/collections", json={"name": name})
+    def create_collection(self, name: str, **wanted: Any) -> dict[str, Any]:
+        """Make a collection, or find it as it is; what is None is left to the desk."""
+        given = {key: value for key, value in wanted.items() if value is not None}
+        return self._json("POST", "/v1/collections", json={"name": name, **given})
 
-    def upload(self, collection: str, path: Path, name: str) -> dict[str, Any]:
+    def upload(self, collection: str, path: Path, name: str, tenant: str = "") -> dict[str, Any]:
         """Submit a file under a name."""
         with path.open("rb") as file:
-            return self._upload(collection, file, path.name, name)
+            return self._json(
+                "POST",
+                f"/v1/collections/{quote(collection, safe='')}/documents",
+                files={"file": (path.name, file, "application/octet-stream")},
+                data={"name": name, "tenant": tenant},
+            )
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask a question."""
@@ -68,14 +74,6 @@ class Client:
             before = page["next_before"]
             if before is None:
                 return
-
-    def _upload(self, collection: str, file: BinaryIO, filename: str, name: str) -> dict[str, Any]:
-        return self._json(
-            "POST",
-            f"/v1/collections/{collection}/documents",
-            files={"file": (filename, file, "application/octet-stream")},
-            data={"name": name},
-        )
 
     def _json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
         with self._reaching():

@@ -68,17 +68,23 @@ def find_files(paths: Iterable[str]) -> list[Source]:
 
 
 def ingest(
-    client: Client, collection: str, sources: list[Source], *, show_bar: bool = True
+    client: Client,
+    collection: str,
+    sources: list[Source],
+    *,
+    store: str | None = None,
+    tenant: str = "",
+    show_bar: bool = True,
 ) -> Report:
-    """Send files and wait until each is live or failed."""
+    """Send files and wait until each is live or failed; the collection is made where it is not."""
     report, started = Report(), time.monotonic()
-    client.create_collection(collection)
+    client.create_collection(collection, store=store, tenants=True if tenant else None)
     waiting: dict[str, str] = {}
     shown_on = None if show_bar else io.StringIO()
     bar = click.progressbar(length=len(sources), label="Ingesting", show_pos=True, file=shown_on)
     with bar:
         for source in sources:
-            submitted = _send(client, collection, source, report)
+            submitted = _send(client, collection, tenant, source, report)
             if submitted is None:
                 bar.update(1)
             elif submitted["outcome"] == "unchanged" and _is_live(client, submitted):
@@ -101,12 +107,14 @@ def _is_live(client: Client, submitted: dict[str, Any]) -> bool:
     return bool(document["state"] == "live")
 
 
-def _send(client: Client, collection: str, source: Source, report: Report) -> dict[str, Any] | None:
+def _send(
+    client: Client, collection: str, tenant: str, source: Source, report: Report
+) -> dict[str, Any] | None:
     while True:
         try:
             if source.path.stat().st_size == 0:
                 raise EmptyFile(f"{source.name!r} has no bytes")
-            return client.upload(collection, source.path, source.name)
+            return client.upload(collection, source.path, source.name, tenant)
         except Overloaded:
             time.sleep(2)
         except OSError as error:

@@ -19,6 +19,7 @@ from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
 from cli.output import as_json, emit, reporting
 from config import Settings, describe, load
+from config.settings import StoreKind
 from stores.fusion import Fusion
 from workers import runfile
 
@@ -31,6 +32,11 @@ CONDITION = re.compile(
 
 collection_option = click.option(
     "-c", "--collection", default=DEFAULT_COLLECTION, show_default=True, help="The collection."
+)
+store_option = click.option(
+    "--store",
+    type=click.Choice(get_args(StoreKind)),
+    help="Where a new collection is kept; default from the settings.",
 )
 url_option = click.option("--url", help="Where the desk runs; default from the settings.")
 
@@ -119,11 +125,18 @@ def _program() -> str:
 @main.command(name="ingest")
 @click.argument("paths", nargs=-1, required=True)
 @collection_option
+@store_option
+@click.option("--tenant", default="", help="Whose files; makes a new collection one with tenants.")
 @url_option
 @as_json
 @reporting
 def ingest_command(
-    paths: tuple[str, ...], collection: str, url: str | None, json_out: bool
+    paths: tuple[str, ...],
+    collection: str,
+    store: str | None,
+    tenant: str,
+    url: str | None,
+    json_out: bool,
 ) -> None:
     """Send files, folders or globs and wait until they can be found.
 
@@ -135,7 +148,9 @@ def ingest_command(
     """
     sources = find_files(paths)
     with _client(url) as client:
-        report = ingest(client, collection, sources, show_bar=not json_out)
+        report = ingest(
+            client, collection, sources, store=store, tenant=tenant, show_bar=not json_out
+        )
     if json_out:
         emit(report.as_json())
     else:
@@ -350,11 +365,14 @@ def config(json_out: bool) -> None:
 
 @main.command(name="eval")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@store_option
 @click.option("--keep", is_flag=True, help="Keep the scratch collection.")
 @url_option
 @as_json
 @reporting
-def eval_command(folder: Path, keep: bool, url: str | None, json_out: bool) -> None:
+def eval_command(
+    folder: Path, store: str | None, keep: bool, url: str | None, json_out: bool
+) -> None:
     """Measure retrieval on a judged set in BEIR form.
 
     FOLDER holds corpus.jsonl, queries.jsonl and qrels.tsv. It is ingested through the real pipeline
@@ -365,7 +383,7 @@ def eval_command(folder: Path, keep: bool, url: str | None, json_out: bool) -> N
     """
     from evals.run import run
 
-    run(folder, url or _running_url(load().settings), keep=keep, json_out=json_out)
+    run(folder, url or _running_url(load().settings), store=store, keep=keep, json_out=json_out)
 
 
 @main.command()

@@ -53,12 +53,14 @@ def evaluate(
     desk: Desk,
     *,
     collection: str | None = None,
+    store: str | None = None,
     on_progress: OnProgress = lambda progress: None,
     keep: bool = False,
 ) -> Report:
     """Ingest a judged set into a scratch collection, search it, and drop it unless `keep`.
 
-    `collection` must not hold documents; a new name is made up where none is given. Raises
+    `collection` must not hold documents; a new name is made up where none is given. `store` is
+    where it is kept, by default as the desk does. Raises
     JudgedSetError before anything is sent, EvaluationError when a document fails or an answer is
     not whole, DeskDown, and what the desk itself answers.
     """
@@ -66,7 +68,7 @@ def evaluate(
     judged = beir.read(folder)
     warnings = list(judged.warnings)
     collection = collection or scratch_name(judged.name)
-    desk.post("/v1/collections", {"name": collection})
+    desk.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
     try:
         ids = _ingest(desk, collection, judged, _Clock("ingest", judged.documents, on_progress))
         ingested = time.monotonic()
