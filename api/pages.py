@@ -97,6 +97,8 @@ def page() -> Response:
         problem.status if problem else 200,
         collections=collections,
         chosen=chosen,
+        with_tenants=ledger().collections.get(chosen).schema.tenants,
+        tenants=ledger().tenants.all(chosen),
         shelf=_shelf(chosen, request.args),
         form=form,
         response=answered,

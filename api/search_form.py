@@ -35,6 +35,7 @@ class SearchForm:
     alpha: str
     fusion: str
     top: str
+    tenant: str
     rows: tuple[Row, ...]
 
     @classmethod
@@ -48,6 +49,7 @@ class SearchForm:
             alpha=args.get("alpha", ""),
             fusion=args.get("fusion", ""),
             top=args.get("top", ""),
+            tenant=args.get("tenant", ""),
             rows=tuple(Row(k.strip(), o, v.strip()) for k, o, v in lines if k.strip()),
         )
 
@@ -61,6 +63,7 @@ class SearchForm:
                     "alpha": self.alpha or None,
                     "fusion": self.fusion or None,
                     "top": self.top or SHOWN,
+                    "tenant": self.tenant or None,
                     "having_all": _conditions(self.rows) or None,
                 }
             )

@@ -208,7 +208,10 @@ def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
 
 def _tell_collection(found: dict[str, Any], collection: str) -> None:
     for record in found["collections"]:
-        click.echo(f"{record['name']}: {record['documents']} documents, {record['embedder']}")
+        click.echo(
+            f"{record['name']}: {record['documents']} documents, {record['store']},"
+            f" {record['embedder']}"
+        )
     if not found["documents"]:
         aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"
         click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH{aim}`.")

@@ -22,7 +22,8 @@ def _chroma(settings: Settings) -> Store:
 
     if settings.chroma.url is None:
         raise SettingsError(
-            "chroma.url is not set.", hint="Start with `callslip up`, or name a Chroma server."
+            "chroma.url is not set.",
+            hint="Name a Chroma server, or let `callslip up` start one: with `store` chroma.",
         )
     return ChromaStore(settings.chroma.url, settings.index_dir)
 

@@ -62,6 +62,7 @@ class Stack:
     @property
     def chroma_url(self) -> str:
         """Of Chroma's server."""
+        assert self.running.chroma_url is not None
         return self.running.chroma_url
 
     @property

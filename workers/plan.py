@@ -39,7 +39,7 @@ def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
         servers.append(services.valkey(data_dir, broker, after=(GUARD,)))
         url = f"redis://{host}:{broker}/0"
         placed["broker"] = settings.broker.model_copy(update={"url": url})
-    if settings.chroma.url is None:
+    if settings.chroma.url is None and _needs_chroma(settings, data_dir):
         servers.append(services.chroma(data_dir, chroma, after=(GUARD,)))
         url = f"http://{host}:{chroma}"
         placed["chroma"] = settings.chroma.model_copy(update={"url": url})
@@ -50,6 +50,11 @@ def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
         *servers,
         *_programs(settings, after=(GUARD, MODEL, *(server.name for server in servers))),
     ]
+
+
+def _needs_chroma(settings: Settings, data_dir: Path) -> bool:
+    """Whether new collections are kept in it, or older ones may be."""
+    return settings.store == "chroma" or (data_dir / "chroma").exists()
 
 
 def _guard(data_dir: Path) -> Part:

@@ -60,7 +60,7 @@ class RunFile:
     supervisor: Process
     api_url: str
     broker_url: str
-    chroma_url: str
+    chroma_url: str | None
     parts: dict[str, Process] = field(default_factory=dict)
 
     def is_running(self) -> bool:

@@ -122,8 +122,9 @@ def _check_port(api: ApiSettings) -> None:
 
 
 def _run_file(settings: Settings) -> RunFile:
-    urls = (settings.api_url, str(settings.broker.url), str(settings.chroma.url))
-    return RunFile(Process.of(os.getpid()), *urls)
+    return RunFile(
+        Process.of(os.getpid()), settings.api_url, str(settings.broker.url), settings.chroma.url
+    )
 
 
 def _whoever_listens(echo: Echo) -> Echo:

@@ -143,6 +143,8 @@ async function send(file, slip, allowDuplicate) {
     }
     const form = new FormData();
     form.append("file", file);
+    const tenant = document.getElementById("tenant");
+    if (tenant) form.append("tenant", tenant.value);
     if (allowDuplicate) form.append("allow_duplicate", "true");
     const { outcome } = await call(url, { method: "POST", body: form });
     if (outcome === "unchanged") {
