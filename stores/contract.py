@@ -408,6 +408,9 @@ class Store(ABC):
     def forget(self, collection: str) -> None:  # noqa: B027 - most stores keep nothing
         """Look the collection up anew at its next use: another process may have made it anew."""
 
+    def maintain(self) -> None:  # noqa: B027 - most stores look after themselves
+        """Do work that can wait; the maintenance worker calls it again and again."""
+
     @abstractmethod
     def close(self) -> None:
         """Give up connections; the store is not used afterwards."""

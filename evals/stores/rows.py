@@ -1,0 +1,77 @@
+"""Chunks and questions made up for timing: words by Zipf's law, vectors in clusters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stores.records import ChunkRecord, Vector
+
+VOCABULARY, WORDS, QUERY_WORDS = 50_000, 100, 6
+DIMENSION, CLUSTERS = 384, 200
+KINDS = [f"kind{n}" for n in range(10)]
+PER_DOCUMENT = 20
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query of both legs, and the tenth of the chunks that its filter leaves."""
+
+    vector: Vector
+    terms: str
+    kind: str
+
+
+class Rows:
+    """The same seed gives the same rows."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self._rng = np.random.default_rng(seed)
+        ranks = np.arange(1, VOCABULARY + 1)
+        self._weights = (1 / ranks) / (1 / ranks).sum()
+        self._centres = self._rng.normal(size=(CLUSTERS, DIMENSION))
+
+    def chunks(self, count: int, start: int = 0) -> Iterator[ChunkRecord]:
+        """So many chunks, 20 to a document."""
+        for number in range(start, start + count):
+            words = self._words(WORDS)
+            yield ChunkRecord(
+                chunk_id=f"{number:032x}",
+                document_id=f"{number // PER_DOCUMENT:032x}",
+                body=" ".join(words),
+                terms=" ".join(words),
+                vector=self._vector(),
+                section="1/2",
+                heading="A heading of some words",
+                title=f"Document {number // PER_DOCUMENT}",
+                filename=f"{number // PER_DOCUMENT}.pdf",
+                lang="en",
+                level=2,
+                ordinal=number % PER_DOCUMENT,
+                properties={
+                    "kind": KINDS[number % len(KINDS)],
+                    "year": 2000 + number % 25,
+                    "tags": [f"tag{number % 7}", f"tag{number % 11}"],
+                    "valid_from": f"20{number % 25:02}-01-01",
+                },
+            )
+
+    def questions(self, count: int) -> list[Question]:
+        """So many queries; words of middling rank, as people ask for."""
+        return [
+            Question(
+                self._vector(),
+                " ".join(f"w{n}" for n in self._rng.integers(20, 5000, QUERY_WORDS)),
+                KINDS[n % len(KINDS)],
+            )
+            for n in range(count)
+        ]
+
+    def _words(self, count: int) -> list[str]:
+        found: npt.NDArray[np.int64] = self._rng.choice(VOCABULARY, count, p=self._weights)
+        return [f"w{n}" for n in found]
+
+    def _vector(self) -> Vector:
+        vector = self._centres[self._rng.integers(CLUSTERS)] + self._rng.normal(size=DIMENSION)
+        return np.asarray(vector / np.linalg.norm(vector), np.float32)
