@@ -197,7 +197,8 @@ def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, de
 
 @pytest.mark.parametrize("width", [320, 400, 1200])
 def test_nothing_is_wider_than_the_window(page: Page, desk: Desk, width: int) -> None:
-    desk.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt")
+    properties = {"k" * 90: 2}
+    desk.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt", properties=properties)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"/?collection={desk.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1")
     expect(page.locator(".hit")).to_have_count(1)
