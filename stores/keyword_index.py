@@ -5,6 +5,7 @@ writer killed at any moment leaves the last commit, and the kernel frees its loc
 """
 
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from filelock import FileLock, Timeout
 from callslip.errors import CollectionNotFound, NotFound, StoreDown
 from stores.atoms import FLAG, NUMBER, TEXT, Atom, atoms
 from stores.filters import Where
+from stores.kept_terms import KeptTerms
 from stores.keyword_filter import PROPS, decode, filter_query, prefix, term
 from stores.records import LegHit, Scalar
 from stores.ties import best
@@ -64,6 +66,7 @@ class KeywordIndex:
         self._collection = collection
         self._missing = missing or CollectionNotFound(f"Collection {collection} does not exist.")
         self._opened: tantivy.Index | None = None
+        self._kept = KeptTerms(folder / "terms.db")
         self._seen: tuple[tuple[int, int, int], tantivy.Searcher | None] = (0, 0, 0), None
 
     def create(self) -> None:
@@ -84,20 +87,23 @@ class KeywordIndex:
         """Write the entries in one commit; the same id again replaces."""
         documents = [(entry.chunk_id, _document(entry)) for entry in entries]
         with self._writer() as writer:
+            self._kept.put((entry.chunk_id, entry.terms) for entry in entries)
             for chunk_id, document in documents:
                 writer.delete_documents_by_term(_ID, chunk_id)
                 writer.add_document(document)
 
     def delete(self, chunk_ids: Iterable[str]) -> None:
         """Remove these entries in one commit."""
+        ids = list(chunk_ids)
         with self._writer() as writer:
-            for chunk_id in chunk_ids:
+            for chunk_id in ids:
                 writer.delete_documents_by_term(_ID, chunk_id)
+            writer.commit()
+            self._kept.delete(ids)
 
     def delete_having(self, item: Atom) -> None:
         """Remove the entries that have a property."""
-        with self._writer() as writer:
-            writer.delete_documents_by_term(PROPS, term(item))
+        self.delete(self.ids_having(item))
 
     def search(self, terms: str, limit: int, where: Where | None) -> list[LegHit]:
         """Find the best entries by BM25 (k1 = 1.2, b = .75), summed over the query's terms.
@@ -120,11 +126,9 @@ class KeywordIndex:
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Give the analyzed terms of these entries, in any order."""
-        query = tantivy.Query.term_set_query(SCHEMA, _ID, list(chunk_ids))
-        searcher = self._searcher()
-        found = searcher.search(query, searcher.num_docs + 1, count=False)
-        documents = (searcher.doc(at) for _, at in found.hits)
-        return {document[_ID][0]: document[_TERMS][0] for document in documents}
+        self._index()
+        with self._readable():
+            return self._kept.get(chunk_ids)
 
     def values(self, name: str) -> list[str]:
         """Give every text that a property has on some entry."""
@@ -212,7 +216,7 @@ class KeywordIndex:
         """Say what is wrong with the files in terms of the collection."""
         try:
             yield
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, sqlite3.Error) as error:
             self._close()
             if not self._exists():
                 raise self._missing from error

@@ -70,6 +70,14 @@ def trim() -> None:
             ledger().vectors.trim(get_settings().embedder.cache_rows)
 
 
+@shared_task(name="maintenance.tend")
+def tend() -> None:
+    """Let every store do its work that can wait, such as refitting."""
+    for kind, held in stores().items():
+        with _put_off_on_error(f"upkeep of {kind}"):
+            held.maintain()
+
+
 def send_removal(document_id: str) -> None:
     """Queue the removal of a deleted document; without a broker the sweep will do it."""
     _send(remove, document_id)

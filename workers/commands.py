@@ -22,7 +22,7 @@ def argv(role: Role, settings: Settings) -> list[str]:
     pool = {
         "ingest": ["--pool", "prefork", "--concurrency", str(settings.ingest.concurrency)],
         "search": ["--pool", "threads", "--concurrency", str(settings.search.threads)],
-        "maintenance": ["--pool", "threads", "--concurrency", "1", "--beat"],
+        "maintenance": ["--pool", "threads", "--concurrency", "2", "--beat"],
     }[role]
     return [
         *(sys.executable, "-m", "celery", "--app", f"workers.{role}:app", "worker"),

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from stores.records import ChunkRecord, Vector
 
-VOCABULARY, WORDS, QUERY_WORDS = 50_000, 100, 6
+VOCABULARY, QUERY_WORDS = 50_000, 6
+LEAST_WORDS, MOST_WORDS = 40, 160
 DIMENSION, CLUSTERS = 384, 200
 KINDS = [f"kind{n}" for n in range(10)]
 PER_DOCUMENT = 20
@@ -35,7 +36,7 @@ class Rows:
     def chunks(self, count: int, start: int = 0) -> Iterator[ChunkRecord]:
         """So many chunks, 20 to a document."""
         for number in range(start, start + count):
-            words = self._words(WORDS)
+            words = self._words(int(self._rng.integers(LEAST_WORDS, MOST_WORDS)))
             yield ChunkRecord(
                 chunk_id=f"{number:032x}",
                 document_id=f"{number // PER_DOCUMENT:032x}",

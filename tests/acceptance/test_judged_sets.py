@@ -1,14 +1,23 @@
-"""Retrieval is as good as promised, through the whole chain and the desk."""
+"""Retrieval is as good as promised, through the whole chain and the desk, in every store."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from stack import Stack
 
+from config.settings import Settings
+from evals import beir
 from evals.client import Desk
 from evals.judge import evaluate
-from evals.report import table
+from evals.report import Report, table
+from evals.stores.agreement import ask, ask_copy, prepare
+from models.registry import make_analyzer, make_embedder
+from stores.registry import make_store
+
+pytest_plugins = ["store_fixtures"]
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -16,6 +25,28 @@ needs_time = pytest.mark.skipif(
     os.environ.get("CALLSLIP_TEST_SLOW") != "1",
     reason="embeds for ten minutes and more: set CALLSLIP_TEST_SLOW=1 to run it",
 )
+
+Evaluated = Callable[[str], Report]
+
+
+@pytest.fixture(scope="module")
+def evaluated(stack: Stack) -> Iterator[Evaluated]:
+    """Evaluates a judged set once, and keeps what it ingested until the end."""
+    reports: dict[str, Report] = {}
+
+    def report(name: str) -> Report:
+        folder = DATA / name
+        if not folder.is_dir():
+            pytest.skip(f"the judged set {name} is not here: {folder}")
+        if name not in reports:
+            with Desk(stack.url) as desk:
+                reports[name] = evaluate(folder, desk, keep=True)
+        return reports[name]
+
+    yield report
+    with Desk(stack.url) as desk:
+        for found in reports.values():
+            desk.delete(f"/v1/collections/{found.collection}")
 
 
 @pytest.mark.parametrize(
@@ -28,14 +59,34 @@ needs_time = pytest.mark.skipif(
     ],
 )
 @pytest.mark.timeout(3600)
-def test_ndcg_at_10_on_a_judged_set(stack: Stack, name: str, least: dict[str, float]) -> None:
-    folder = DATA / name
-    if not folder.is_dir():
-        pytest.skip(f"the judged set {name} is not here: {folder}")
-    with Desk(stack.url) as desk:
-        report = evaluate(folder, desk)
+def test_ndcg_at_10_on_a_judged_set(
+    evaluated: Evaluated, name: str, least: dict[str, float]
+) -> None:
+    report = evaluated(name)
     reached = {leg: found.measures["ndcg@10"] for leg, found in report.legs.items()}
     short = {
         leg: reached[leg] for leg, least_of_leg in least.items() if reached[leg] < least_of_leg
     }
     assert not short, table(report)
+
+
+ASKED = 120
+"""Questions of each set that every store is asked."""
+
+
+@pytest.mark.parametrize("name", ["en_xquad", "ko_autorag"])
+@pytest.mark.timeout(1800)
+def test_a_collection_ranks_alike_wherever_it_lies(
+    stack: Stack, evaluated: Evaluated, place: tuple[Settings, str], name: str
+) -> None:
+    report, judged = evaluated(name), beir.read(DATA / name)
+    here, (settings, kind) = stack.settings, place
+    questions = prepare(judged, make_embedder(here), make_analyzer())
+    questions = questions[:: max(1, len(questions) // ASKED)]
+    with closing(make_store(here, "chroma")) as source, closing(make_store(settings, kind)) as it:
+        expected = ask(source, report.collection, judged, questions)
+        found = ask_copy(source, report.collection, it, judged, questions)
+        legs = ("vector",) if it.keyword_score == "tfidf" else ("vector", "keyword", "hybrid")
+    assert {leg: found[leg] for leg in legs} == pytest.approx(
+        {leg: expected[leg] for leg in legs}, abs=0.01
+    )
