@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 LOCK_SECONDS = 60
 """For one item of work; a worker that was killed keeps the others out no longer than this."""
 
+TEND_SECONDS = 900
+"""For the stores' own work: refitting a million passages takes minutes."""
+
 
 @shared_task(name="maintenance.sweep")
 def sweep() -> None:
@@ -73,9 +76,10 @@ def trim() -> None:
 @shared_task(name="maintenance.tend")
 def tend() -> None:
     """Let every store do its work that can wait, such as refitting."""
-    for kind, held in stores().items():
-        with _put_off_on_error(f"upkeep of {kind}"):
-            held.maintain()
+    with _alone("tend", TEND_SECONDS) as lock:
+        for kind, held in stores().items() if lock is not None else ():
+            with _put_off_on_error(f"upkeep of {kind}"):
+                held.maintain()
 
 
 def send_removal(document_id: str) -> None:
@@ -184,9 +188,9 @@ def _put_off_on_error(what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone(name: str) -> Iterator[Lock | None]:
+def _alone(name: str, seconds: float = LOCK_SECONDS) -> Iterator[Lock | None]:
     """The task's lock for the one process that got it; two schedulers double every task."""
-    lock = broker().lock(f"lock:{name}", timeout=LOCK_SECONDS, blocking=False)
+    lock = broker().lock(f"lock:{name}", timeout=seconds, blocking=False)
     held = lock.acquire()
     try:
         yield lock if held else None

@@ -14,6 +14,8 @@ from tasks.queues import ALL, INGEST, MAINTENANCE, Role
 VISIBILITY_SECONDS = 7200
 """The same everywhere: the shortest on a broker wins. Lost work comes back by the sweep."""
 
+TEND_EVERY_SECONDS = 20.0
+
 TASK_MODULES = (ingest, maintenance, search)
 """Imported so that their tasks are known to every app made here."""
 
@@ -30,6 +32,11 @@ def make_app(role: Role) -> Celery:
             "task": maintenance.sweep.name,
             "schedule": settings.ingest.sweep_seconds,
             "options": {"queue": MAINTENANCE, "expires": settings.ingest.sweep_seconds},
+        },
+        "tend": {
+            "task": maintenance.tend.name,
+            "schedule": TEND_EVERY_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": TEND_EVERY_SECONDS},
         },
         "trim": {
             "task": maintenance.trim.name,
