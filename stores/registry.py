@@ -28,6 +28,16 @@ def _chroma(settings: Settings) -> Store:
     return ChromaStore(settings.chroma.url, settings.index_dir)
 
 
+def _weaviate(settings: Settings) -> Store:
+    from stores.weaviate import WeaviateStore  # its client takes a second to import
+
+    server = settings.weaviate
+    if server.url is None:
+        raise SettingsError("weaviate.url is not set.", hint="Name a Weaviate server.")
+    key = server.api_key.get_secret_value() if server.api_key else None
+    return WeaviateStore(server.url, server.grpc_url, key, server.timeout_seconds)
+
+
 def kinds(settings: Settings) -> list[str]:
     """The kinds of stores that are set up here, and may hold something."""
     set_up = {
@@ -39,4 +49,4 @@ def kinds(settings: Settings) -> list[str]:
     return [kind for kind in STORES if set_up[kind]]
 
 
-STORES: Mapping[str, Callable[[Settings], Store]] = {"chroma": _chroma}
+STORES: Mapping[str, Callable[[Settings], Store]] = {"chroma": _chroma, "weaviate": _weaviate}

@@ -1,5 +1,6 @@
 """The stores that the contract suite runs against; a new store is a fixture and a line."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -7,10 +8,13 @@ from contextlib import closing
 import pytest
 from chroma_server import chroma_server, chroma_settings
 
-from config.settings import Settings
+from config.settings import Settings, WeaviateSettings
 from stores.contract import Store
 from stores.records import CollectionSchema, VectorSpec
 from stores.registry import make_store
+
+WEAVIATE_URL = "CALLSLIP_TEST_WEAVIATE_URL"
+"""Names a real server beside the one of the suite's own."""
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +30,23 @@ def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Sett
     return chroma_settings(chroma_url, tmp_path_factory.mktemp("index"))
 
 
-STORES: Mapping[str, tuple[str, str]] = {"chroma": ("chroma", "chroma_at")}
+@pytest.fixture(scope="session")
+def weaviate_server_at() -> Settings:
+    """Settings of a store at a real Weaviate server."""
+    url, grpc_url = (
+        os.environ.get(name) for name in (WEAVIATE_URL, WEAVIATE_URL.replace("_URL", "_GRPC_URL"))
+    )
+    return Settings(weaviate=WeaviateSettings(url=url, grpc_url=grpc_url))
+
+
+STORES: Mapping[str, tuple[str, str]] = {
+    "chroma": ("chroma", "chroma_at"),
+    **(
+        {"weaviate-server": ("weaviate", "weaviate_server_at")}
+        if WEAVIATE_URL in os.environ
+        else {}
+    ),
+}
 """By the name that the suite shows: the kind of store, and the fixture with its settings."""
 
 

@@ -1,0 +1,119 @@
+"""Chunks and documents as Weaviate's objects."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from weaviate.classes.data import DataObject
+
+from stores.filters import instant
+from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector, visible
+from stores.weaviate.classes import (
+    BODY,
+    CHUNK_DATES,
+    DOCUMENT_DATES,
+    DOCUMENT_TEXTS,
+    ENTITIES,
+    PARENT_ID,
+    RECORD,
+    TERMS,
+    VECTORS,
+)
+from stores.weaviate.names import uuid_of, vector_of
+from stores.weaviate.values import as_properties
+
+_FIELDS = (
+    *("chunk_id", "document_id", "parent_id", "section", "heading", "title", "filename", "lang"),
+    *("level", "ordinal", "start", "end"),
+)
+
+_DATES = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
+"""Weaviate indexes a date as 64 bits of nanoseconds and wraps silently beyond."""
+
+
+def chunk_object(chunk: ChunkRecord, references: Mapping[str, UUID]) -> DataObject[Any, Any]:
+    """A chunk with everything that is filtered on or read back."""
+    vectors = {"": chunk.vector, **chunk.named}
+    record = {name: getattr(chunk, name) for name in _FIELDS}
+    properties: dict[str, object] = {
+        "chunk_id": chunk.chunk_id,
+        "doc_id": chunk.document_id,
+        "section": chunk.section,
+        PARENT_ID: chunk.parent_id,
+        BODY: chunk.body,
+        TERMS: " ".join(chunk.terms.split()),
+        VECTORS: [vector_of(name) for name in vectors],
+        RECORD: _dump({**record, "properties": dict(chunk.properties)}),
+        **_specified(chunk.properties, texts=(), dates=CHUNK_DATES),
+        **as_properties(visible(chunk)),
+    }
+    return DataObject(
+        uuid=uuid_of(chunk.chunk_id),
+        properties=properties,
+        references=dict(references),
+        vector={vector_of(name): np.asarray(v, np.float32).tolist() for name, v in vectors.items()},
+    )
+
+
+def stored_chunk(
+    properties: Mapping[str, Any], vectors: Mapping[str, Any], named: Iterable[str]
+) -> StoredChunk:
+    """Read a chunk back, with the vectors and terms that came along."""
+    held = {name: _vector(vectors[at]) for name in named if (at := vector_of(name)) in vectors}
+    default = vectors.get(vector_of(""))
+    return StoredChunk(
+        body=properties[BODY],
+        vector=None if default is None else _vector(default),
+        named=held,
+        terms=properties.get(TERMS),
+        **json.loads(properties[RECORD]),
+    )
+
+
+def document_object(document: DocumentRecord) -> DataObject[Any, Any]:
+    """A document; Weaviate stores it without a vector."""
+    record = {name: getattr(document, name) for name in ("document_id", "title", "filename")}
+    given = document.properties
+    return DataObject(
+        uuid=uuid_of(document.document_id),
+        properties={
+            "doc_id": document.document_id,
+            "title": document.title,
+            RECORD: _dump({**record, "properties": dict(given)}),
+            **_specified(given, texts=DOCUMENT_TEXTS, dates=DOCUMENT_DATES),
+        },
+    )
+
+
+def stored_document(properties: Mapping[str, Any]) -> DocumentRecord:
+    """Read a document back."""
+    return DocumentRecord(**json.loads(properties[RECORD]))
+
+
+def _specified(
+    given: Properties, *, texts: Iterable[str], dates: Iterable[str]
+) -> dict[str, object]:
+    """Those properties that the classes have a typed place for, where they are of its type."""
+    found: dict[str, object] = {
+        name: value for name in texts if isinstance(value := given.get(name), str)
+    }
+    for name in dates:
+        value = given.get(name)
+        moment = instant(value) if isinstance(value, str) else None
+        if moment and _DATES[0] <= moment < _DATES[1]:
+            found[name] = moment
+    entities = given.get(ENTITIES)
+    if isinstance(entities, list) and entities and isinstance(entities[0], str):
+        found[ENTITIES] = entities
+    return found
+
+
+def _vector(numbers: object) -> Vector:
+    return np.asarray(numbers, np.float32)
+
+
+def _dump(record: Mapping[str, object]) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,428 @@
+"""The Weaviate store: one server holds vectors, terms and properties; a class of chunks and one of
+documents for each collection."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from weaviate.classes.query import Filter
+from weaviate.classes.tenants import Tenant
+from weaviate.collections.classes.filters import FilterReturn
+from weaviate.exceptions import WeaviateDeleteManyError, WeaviateQueryException
+
+from callslip.errors import CollectionNotFound, MetricNotIndexed, StoreDown
+from stores.atoms import NUMBER, TEXT, Atom
+from stores.batching import write
+from stores.checks import chunk_fault, document_fault
+from stores.contract import Store
+from stores.filters import Where, is_unicode
+from stores.fusion import Candidate
+from stores.metrics import METRICS, Metric
+from stores.records import (
+    BatchOutcome,
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    LegHit,
+    Scalar,
+    StoredChunk,
+    Vector,
+    visible,
+)
+from stores.schemas import check_made, check_schema, check_tenant, tenant_missing
+from stores.weaviate import classes, legs, names, reading, writing
+from stores.weaviate.classes import BODY, RECORD, TERMS, VECTORS, Made
+from stores.weaviate.connection import At, Connection, answering
+from stores.weaviate.objects import (
+    chunk_object,
+    document_object,
+    stored_chunk,
+    stored_document,
+)
+from stores.weaviate.values import as_properties, held, property_at
+from stores.weaviate.where import Clause, needed, translate
+
+_REFUSED = (WeaviateQueryException, WeaviateDeleteManyError)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a collection, or one tenant of it, lies, and how it was made."""
+
+    made: Made
+    chunks: At
+    documents: At
+
+
+class _Everything:
+    """Knows every property."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class WeaviateStore(Store):
+    """Nothing is connected before the first call. Weaviate 1.33 or newer; tenants are its own."""
+
+    kind = "weaviate"
+    indexed = frozenset[Metric](METRICS)
+
+    def __init__(
+        self, url: str, grpc_url: str | None, api_key: str | None, timeout_seconds: float
+    ) -> None:
+        self._connection = Connection(url, grpc_url, api_key, timeout_seconds)
+        self._known: dict[str, Made] = {}
+
+    def ping(self) -> None:
+        self._connection.ping()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def ensure_schema(self, schema: CollectionSchema) -> None:
+        check_schema(schema)
+        classes.make_classes(self._connection.client(), schema)
+        check_made(self._look_up(schema.name).schema, schema)
+
+    def schema(self, collection: str) -> CollectionSchema:
+        return self._made(collection).schema
+
+    def collections(self) -> list[str]:
+        return classes.all_collections(self._connection.client())
+
+    def drop_collection(self, collection: str) -> None:
+        try:
+            self._look_up(collection)
+        except CollectionNotFound:
+            return
+        client = self._connection.client()
+        with answering():  # the class that tells of the collection goes last
+            client.collections.delete(names.class_of(names.DOCUMENTS, collection))
+            client.collections.delete(names.class_of(names.CHUNKS, collection))
+        self.forget(collection)
+
+    def ensure_tenant(self, collection: str, tenant: str) -> None:
+        made = self._look_up(collection)
+        check_tenant(made.schema, tenant)
+        at = self._at(made)
+        with answering():
+            for class_ in (at.documents, at.chunks):
+                class_.tenants.create([Tenant(name=names.tenant_of(tenant))])
+
+    def drop_tenant(self, collection: str, tenant: str) -> None:
+        made = self._look_up(collection)
+        check_tenant(made.schema, tenant)
+        at = self._at(made)
+        with answering():
+            for class_ in (at.documents, at.chunks):
+                class_.tenants.remove([names.tenant_of(tenant)])
+
+    def tenants(self, collection: str) -> list[str]:
+        made = self._look_up(collection)
+        if not made.schema.tenants:
+            return []
+        with answering():
+            return sorted(map(names.read_tenant, self._at(made).chunks.tenants.get()))
+
+    def batch_upsert_documents(
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        self._writable(collection, tenant)
+        unique = {document.document_id: document for document in documents}
+        failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
+        good = [document for id_, document in unique.items() if id_ not in failed]
+        step = writing.OBJECTS_PER_CALL
+        cut = [good[i : i + step] for i in range(0, len(good), step)]
+
+        def put(some: Sequence[DocumentRecord]) -> Mapping[str, str]:
+            made = [(d.document_id, document_object(d)) for d in some]
+            return self._on(collection, tenant, lambda at: writing.put(at.documents, made))
+
+        return write(cut, put, lambda document: document.document_id, failed=failed)
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        made = self._writable(collection, tenant)
+        unique = {chunk.chunk_id: chunk for chunk in chunks}
+        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, made.schema))}
+        good = [chunk for id_, chunk in unique.items() if id_ not in failed]
+        lacking = {at for chunk in good for at in as_properties(visible(chunk))} - made.properties
+        if lacking:
+            classes.add_properties(self._at(made).chunks, lacking)
+            self._look_up(collection)
+
+        def put(some: Sequence[ChunkRecord]) -> Mapping[str, str]:
+            def act(at: _Place) -> Mapping[str, str]:
+                held = writing.references(some, at.chunks, at.documents)
+                both = zip(some, held, strict=True)
+                return writing.put(at.chunks, [(c.chunk_id, chunk_object(c, r)) for c, r in both])
+
+            return self._on(collection, tenant, act)
+
+        outcome = write(writing.waves(good), put, lambda chunk: chunk.chunk_id, failed=failed)
+        stored = set(outcome.stored)
+        return BatchOutcome(tuple(id_ for id_ in unique if id_ in stored), outcome.failed)
+
+    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        uuids = [names.uuid_of(id_) for id_ in dict.fromkeys(chunk_ids) if is_unicode(id_)]
+
+        def act(at: _Place) -> None:
+            for start in range(0, len(uuids), reading.PAGE):
+                some = uuids[start : start + reading.PAGE]
+                writing.remove(at.chunks, Filter.by_id().contains_any(some))
+
+        self._on(collection, tenant, act)
+
+    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+        def act(at: _Place) -> None:
+            writing.remove(at.chunks, _of_document(document_id))
+            writing.remove(at.documents, Filter.by_id().equal(names.uuid_of(document_id)))
+
+        self._on(collection, tenant, act)
+
+    def build_where(self, where: Where) -> Clause:
+        return translate(where, _Everything())
+
+    def nearest(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
+    ) -> list[LegHit]:
+        def act(at: _Place) -> list[LegHit]:
+            metric = at.made.schema.vector(vector_name).metric
+            return self._best(
+                at, where, limit, legs.nearest(at.chunks, vector, vector_name, metric)
+            )
+
+        return self._on(collection, tenant, act)
+
+    def keyword_query(
+        self,
+        collection: str,
+        terms: str,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+    ) -> list[LegHit]:
+        return self._on(
+            collection,
+            tenant,
+            lambda at: self._best(at, where, limit, legs.by_terms(at.chunks, terms)),
+        )
+
+    def native_query(
+        self,
+        collection: str,
+        vector: Vector,
+        terms: str,
+        limit: int,
+        where: Where | None,
+        *,
+        tenant: str,
+        vector_name: str,
+        method: Metric | None,
+        horizon: float | None,
+        pool: int,
+        alpha: float,
+    ) -> list[Candidate]:
+        """Both legs as Weaviate fuses them, by relative scores; ranks are those of its answer."""
+        spec, metric = self._fitting(collection, vector, vector_name, method)
+        if metric != spec.metric:
+            raise MetricNotIndexed(
+                f"Collection {collection} is indexed by {spec.metric}, not by {metric}."
+            )
+
+        def act(at: _Place) -> list[Candidate]:
+            clause = self._clause(at, where)
+            if clause is False:
+                return []
+            filters = None if clause is True else clause
+            asked = min(2 * max(limit, pool), reading.MOST_RESULTS)
+            return legs.fused(at.chunks, vector, terms, asked, filters, vector_name, metric, alpha)
+
+        found = self._on(collection, tenant, act)
+        if horizon is not None:
+            hits = [LegHit(each.chunk_id, each.score) for each in found]
+            near = self._within(collection, vector, hits, tenant, vector_name, method, horizon)
+            found = [each for each in found if each.chunk_id in near]
+        return found[: max(limit, 0)]
+
+    def get_chunks(
+        self,
+        collection: str,
+        chunk_ids: Sequence[str],
+        *,
+        tenant: str = "",
+        include_vector: bool = False,
+        include_terms: bool = False,
+    ) -> list[StoredChunk]:
+        uuids = [names.uuid_of(id_) for id_ in chunk_ids if is_unicode(id_)]
+        wanted = [RECORD, BODY, *([TERMS] if include_terms else [])]
+
+        def act(at: _Place) -> list[StoredChunk]:
+            found = reading.objects(at.chunks, uuids, wanted, vectors=include_vector)
+            named = at.made.schema.named
+            read = {u: stored_chunk(o.properties, o.vector, named) for u, o in found.items()}
+            return [read[uuid] for uuid in uuids if uuid in read]
+
+        return self._on(collection, tenant, act)
+
+    def get_documents(
+        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[DocumentRecord]:
+        uuids = [names.uuid_of(id_) for id_ in document_ids if is_unicode(id_)]
+
+        def act(at: _Place) -> list[DocumentRecord]:
+            found = reading.objects(at.documents, uuids, [RECORD])
+            return [stored_document(found[uuid].properties) for uuid in uuids if uuid in found]
+
+        return self._on(collection, tenant, act)
+
+    def find_ids(
+        self, collection: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[str]:
+        def act(at: _Place) -> list[str]:
+            clause = self._clause(at, where)
+            if isinstance(clause, bool):
+                return reading.values(at.chunks, "chunk_id") if clause else []
+            return reading.values(at.chunks, "chunk_id", clause)
+
+        return sorted(self._on(collection, tenant, act))
+
+    def chunk_ids(
+        self, collection: str, document_id: str | None = None, *, tenant: str = ""
+    ) -> dict[str, set[str]]:
+        of = None if document_id is None else _of_document(document_id)
+
+        def act(at: _Place) -> dict[str, set[str]]:
+            every = set(reading.values(at.chunks, "chunk_id", of))
+            halves = {"vector": every, "keyword": every}
+            for name in at.made.schema.named:
+                having = Filter.by_property(VECTORS).contains_any([names.vector_of(name)])
+                both = having if of is None else Filter.all_of([having, of])
+                halves[f"vector:{name}"] = set(reading.values(at.chunks, "chunk_id", both))
+            return halves
+
+        return self._on(collection, tenant, act)
+
+    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
+        return self._on(
+            collection,
+            tenant,
+            lambda at: {
+                *reading.values(at.documents, "doc_id"),
+                *reading.values(at.chunks, "doc_id"),
+            },
+        )
+
+    def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
+        def act(at: _Place) -> int:
+            clause = self._clause(at, where)
+            if isinstance(clause, bool):
+                return reading.count(at.chunks) if clause else 0
+            return reading.count(at.chunks, clause)
+
+        return self._on(collection, tenant, act)
+
+    def aggregate_group_by(
+        self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[tuple[Scalar, int]]:
+        self.forget(collection)  # another process may have added a type of the property
+
+        def act(at: _Place) -> list[tuple[Scalar, int]]:
+            clause = self._clause(at, where)
+            if clause is False:
+                return []
+            filters = None if clause is True else clause
+            return reading.groups(at.chunks, prop, at.made.properties, filters)
+
+        return self._on(collection, tenant, act)
+
+    def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
+        return self._on(
+            collection,
+            tenant,
+            lambda at: reading.greatest(at.chunks, property_at(NUMBER, "level")),
+        )
+
+    def forget(self, collection: str) -> None:
+        self._known.pop(collection, None)
+
+    def _made(self, collection: str) -> Made:
+        return self._known.get(collection) or self._look_up(collection)
+
+    def _look_up(self, collection: str) -> Made:
+        self.forget(collection)
+        made = classes.look_up(self._connection, collection)
+        self._known[collection] = made
+        return made
+
+    def _writable(self, collection: str, tenant: str) -> Made:
+        """Look the collection up: the server would make a class or a property that is missing."""
+        made = self._look_up(collection)
+        check_tenant(made.schema, tenant)
+        self._check_tenant(made, tenant)
+        return made
+
+    def _check_tenant(self, made: Made, tenant: str) -> None:
+        with answering():
+            if tenant and not self._at(made).chunks.tenants.exists(names.tenant_of(tenant)):
+                raise tenant_missing(made.schema.name, tenant)
+
+    def _at(self, made: Made, tenant: str = "") -> _Place:
+        name, written = made.schema.name, names.tenant_of(tenant) if tenant else ""
+        return _Place(
+            made,
+            self._connection.at(names.class_of(names.CHUNKS, name), written),
+            self._connection.at(names.class_of(names.DOCUMENTS, name), written),
+        )
+
+    def _on(self, collection: str, tenant: str, act: Callable[[_Place], T]) -> T:
+        """Do something with a collection or a tenant.
+
+        What is known of it gets stale when another process makes it anew: where the server
+        refuses, it is looked up once more, and then said to be missing where it is.
+        """
+        made = self._made(collection)
+        for last in (False, True):
+            check_tenant(made.schema, tenant)
+            try:
+                with answering():
+                    return act(self._at(made, tenant))
+            except _REFUSED as error:
+                made = self._look_up(collection)
+                self._check_tenant(made, tenant)
+                if last:
+                    raise StoreDown(
+                        f"Weaviate refused a query of collection {collection}; its log says more."
+                    ) from error
+        raise AssertionError("not reached")
+
+    def _clause(self, at: _Place, where: Where | None) -> Clause:
+        """Translate a filter; a property that is not known may be new."""
+        if where is None:
+            return True
+        made = at.made
+        if not needed(where) <= made.properties:
+            made = self._look_up(made.schema.name)
+        return translate(where, made.properties)
+
+    def _best(self, at: _Place, where: Where | None, limit: int, ask: legs.Ask) -> list[LegHit]:
+        clause = self._clause(at, where)
+        if clause is False:
+            return []
+        return reading.best_of(at.chunks, None if clause is True else clause, limit, ask)
+
+
+def _of_document(document_id: str) -> FilterReturn:
+    item = Atom(TEXT, "document_id", document_id)
+    return Filter.by_property(property_at(TEXT, "document_id")).equal(held(item))
