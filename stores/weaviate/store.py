@@ -52,6 +52,7 @@ class _Place:
     """Where a collection, or one tenant of it, lies, and how it was made."""
 
     made: Made
+    tenant: str
     chunks: At
     documents: At
 
@@ -129,7 +130,7 @@ class WeaviateStore(Store):
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        self._writable(collection, tenant)
+        self._fresh(collection, tenant)
         unique = {document.document_id: document for document in documents}
         failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
         good = [document for id_, document in unique.items() if id_ not in failed]
@@ -145,7 +146,7 @@ class WeaviateStore(Store):
     def batch_upsert_chunks(
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        made = self._writable(collection, tenant)
+        made = self._fresh(collection, tenant)
         unique = {chunk.chunk_id: chunk for chunk in chunks}
         failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, made.schema))}
         good = [chunk for id_, chunk in unique.items() if id_ not in failed]
@@ -336,7 +337,7 @@ class WeaviateStore(Store):
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        self.forget(collection)  # another process may have added a type of the property
+        self._fresh(collection, tenant)  # another process may have added a type of the property
 
         def act(at: _Place) -> list[tuple[Scalar, int]]:
             clause = self._clause(at, where)
@@ -366,8 +367,11 @@ class WeaviateStore(Store):
         self._known[collection] = made
         return made
 
-    def _writable(self, collection: str, tenant: str) -> Made:
-        """Look the collection up: the server would make a class or a property that is missing."""
+    def _fresh(self, collection: str, tenant: str) -> Made:
+        """Look the collection and the tenant up.
+
+        Before each write, because the server would make a class or a property that is missing.
+        """
         made = self._look_up(collection)
         check_tenant(made.schema, tenant)
         self._check_tenant(made, tenant)
@@ -382,6 +386,7 @@ class WeaviateStore(Store):
         name, written = made.schema.name, names.tenant_of(tenant) if tenant else ""
         return _Place(
             made,
+            tenant,
             self._connection.at(names.class_of(names.CHUNKS, name), written),
             self._connection.at(names.class_of(names.DOCUMENTS, name), written),
         )
@@ -413,7 +418,7 @@ class WeaviateStore(Store):
             return True
         made = at.made
         if not needed(where) <= made.properties:
-            made = self._look_up(made.schema.name)
+            made = self._fresh(made.schema.name, at.tenant)
         return translate(where, made.properties)
 
     def _best(self, at: _Place, where: Where | None, limit: int, ask: legs.Ask) -> list[LegHit]:
