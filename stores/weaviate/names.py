@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from callslip.errors import InvalidRequest
@@ -61,6 +62,7 @@ def read_tenant(written: str) -> str:
     return raw.encode("latin-1").decode(errors="replace")
 
 
+@lru_cache(maxsize=4096)
 def property_of(kind: str, name: str) -> str:
     """Name the property of the values of one kind, or a vector; long names are hashed."""
     written = _slug(name)

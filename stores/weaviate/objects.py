@@ -10,7 +10,7 @@ import numpy as np
 from weaviate.classes.data import DataObject
 
 from stores.filters import instant
-from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector, visible
+from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
 from stores.weaviate.classes import (
     BODY,
     CHUNK_DATES,
@@ -23,7 +23,6 @@ from stores.weaviate.classes import (
     VECTORS,
 )
 from stores.weaviate.names import uuid_of, vector_of
-from stores.weaviate.values import as_properties
 
 _FIELDS = (
     *("chunk_id", "document_id", "parent_id", "section", "heading", "title", "filename", "lang"),
@@ -34,8 +33,10 @@ _DATES = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
 """Weaviate indexes a date as 64 bits of nanoseconds and wraps silently beyond."""
 
 
-def chunk_object(chunk: ChunkRecord, references: Mapping[str, UUID]) -> DataObject[Any, Any]:
-    """A chunk with everything that is filtered on or read back."""
+def chunk_object(
+    chunk: ChunkRecord, atoms: Mapping[str, object], references: Mapping[str, UUID]
+) -> DataObject[Any, Any]:
+    """A chunk with everything that is filtered on, which `atoms` are, or read back."""
     vectors = {"": chunk.vector, **chunk.named}
     record = {name: getattr(chunk, name) for name in _FIELDS}
     properties: dict[str, object] = {
@@ -48,7 +49,7 @@ def chunk_object(chunk: ChunkRecord, references: Mapping[str, UUID]) -> DataObje
         VECTORS: [vector_of(name) for name in vectors],
         RECORD: _dump({**record, "properties": dict(chunk.properties)}),
         **_specified(chunk.properties, texts=(), dates=CHUNK_DATES),
-        **as_properties(visible(chunk)),
+        **atoms,
     }
     return DataObject(
         uuid=uuid_of(chunk.chunk_id),

@@ -150,7 +150,8 @@ class WeaviateStore(Store):
         unique = {chunk.chunk_id: chunk for chunk in chunks}
         failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, made.schema))}
         good = [chunk for id_, chunk in unique.items() if id_ not in failed]
-        lacking = {at for chunk in good for at in as_properties(visible(chunk))} - made.properties
+        atoms = {chunk.chunk_id: as_properties(visible(chunk)) for chunk in good}
+        lacking = {name for each in atoms.values() for name in each} - made.properties
         if lacking:
             classes.add_properties(self._at(made).chunks, lacking)
             self._look_up(collection)
@@ -158,8 +159,11 @@ class WeaviateStore(Store):
         def put(some: Sequence[ChunkRecord]) -> Mapping[str, str]:
             def act(at: _Place) -> Mapping[str, str]:
                 held = writing.references(some, at.chunks, at.documents)
-                both = zip(some, held, strict=True)
-                return writing.put(at.chunks, [(c.chunk_id, chunk_object(c, r)) for c, r in both])
+                objects = [
+                    (chunk.chunk_id, chunk_object(chunk, atoms[chunk.chunk_id], references))
+                    for chunk, references in zip(some, held, strict=True)
+                ]
+                return writing.put(at.chunks, objects)
 
             return self._on(collection, tenant, act)
 
