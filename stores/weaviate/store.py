@@ -251,7 +251,7 @@ class WeaviateStore(Store):
             if clause is False:
                 return []
             filters = None if clause is True else clause
-            asked = min(2 * max(limit, pool), reading.MOST_RESULTS)
+            asked = min(max(limit, pool), reading.MOST_RESULTS)
             return legs.fused(at.chunks, vector, terms, asked, filters, vector_name, metric, alpha)
 
         found = self._on(collection, tenant, act)

@@ -7,14 +7,12 @@ from contextlib import closing
 
 import pytest
 from chroma_server import chroma_server, chroma_settings
+from weaviate_server import REAL_SERVER, weaviate_server, weaviate_settings
 
 from config.settings import Settings, WeaviateSettings
 from stores.contract import Store
 from stores.records import CollectionSchema, VectorSpec
 from stores.registry import make_store
-
-WEAVIATE_URL = "CALLSLIP_TEST_WEAVIATE_URL"
-"""Names a real server beside the one of the suite's own."""
 
 
 @pytest.fixture(scope="session")
@@ -31,20 +29,26 @@ def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Sett
 
 
 @pytest.fixture(scope="session")
+def weaviate_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a store at the suite's own Weaviate server, which runs."""
+    with weaviate_server(tmp_path_factory.mktemp("weaviate")) as (ports, _):
+        yield weaviate_settings(ports)
+
+
+@pytest.fixture(scope="session")
 def weaviate_server_at() -> Settings:
     """Settings of a store at a real Weaviate server."""
     url, grpc_url = (
-        os.environ.get(name) for name in (WEAVIATE_URL, WEAVIATE_URL.replace("_URL", "_GRPC_URL"))
+        os.environ.get(name) for name in (REAL_SERVER, REAL_SERVER.replace("_URL", "_GRPC_URL"))
     )
     return Settings(weaviate=WeaviateSettings(url=url, grpc_url=grpc_url))
 
 
 STORES: Mapping[str, tuple[str, str]] = {
     "chroma": ("chroma", "chroma_at"),
+    "weaviate": ("weaviate", "weaviate_at"),
     **(
-        {"weaviate-server": ("weaviate", "weaviate_server_at")}
-        if WEAVIATE_URL in os.environ
-        else {}
+        {"weaviate-server": ("weaviate", "weaviate_server_at")} if REAL_SERVER in os.environ else {}
     ),
 }
 """By the name that the suite shows: the kind of store, and the fixture with its settings."""
