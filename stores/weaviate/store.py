@@ -1,16 +1,13 @@
 """The Weaviate store: one server holds vectors, terms and properties; a class of chunks and one of
 documents for each collection."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 from weaviate.classes.query import Filter
 from weaviate.classes.tenants import Tenant
 from weaviate.collections.classes.filters import FilterReturn
-from weaviate.exceptions import WeaviateDeleteManyError, WeaviateQueryException
 
-from callslip.errors import CollectionNotFound, MetricNotIndexed, StoreDown
+from callslip.errors import CollectionNotFound, MetricNotIndexed
 from stores.atoms import NUMBER, TEXT, Atom
 from stores.batching import write
 from stores.checks import chunk_fault, document_fault
@@ -29,32 +26,19 @@ from stores.records import (
     Vector,
     visible,
 )
-from stores.schemas import check_made, check_schema, check_tenant, tenant_missing
+from stores.schemas import check_made, check_schema, check_tenant
 from stores.weaviate import classes, legs, names, reading, writing
-from stores.weaviate.classes import BODY, RECORD, TERMS, VECTORS, Made
-from stores.weaviate.connection import At, Connection, answering
+from stores.weaviate.classes import BODY, RECORD, TERMS, VECTORS
+from stores.weaviate.connection import Connection, answering
 from stores.weaviate.objects import (
     chunk_object,
     document_object,
     stored_chunk,
     stored_document,
 )
+from stores.weaviate.places import Place, Places
 from stores.weaviate.values import as_properties, held, property_at
-from stores.weaviate.where import Clause, needed, translate
-
-_REFUSED = (WeaviateQueryException, WeaviateDeleteManyError)
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a collection, or one tenant of it, lies, and how it was made."""
-
-    made: Made
-    tenant: str
-    chunks: At
-    documents: At
+from stores.weaviate.where import Clause, translate
 
 
 class _Everything:
@@ -74,7 +58,7 @@ class WeaviateStore(Store):
         self, url: str, grpc_url: str | None, api_key: str | None, timeout_seconds: float
     ) -> None:
         self._connection = Connection(url, grpc_url, api_key, timeout_seconds)
-        self._known: dict[str, Made] = {}
+        self._places = Places(self._connection)
 
     def ping(self) -> None:
         self._connection.ping()
@@ -85,17 +69,17 @@ class WeaviateStore(Store):
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)
         classes.make_classes(self._connection.client(), schema)
-        check_made(self._look_up(schema.name).schema, schema)
+        check_made(self._places.look_up(schema.name).schema, schema)
 
     def schema(self, collection: str) -> CollectionSchema:
-        return self._made(collection).schema
+        return self._places.made(collection).schema
 
     def collections(self) -> list[str]:
         return classes.all_collections(self._connection.client())
 
     def drop_collection(self, collection: str) -> None:
         try:
-            self._look_up(collection)
+            self._places.look_up(collection)
         except CollectionNotFound:
             return
         client = self._connection.client()
@@ -105,32 +89,32 @@ class WeaviateStore(Store):
         self.forget(collection)
 
     def ensure_tenant(self, collection: str, tenant: str) -> None:
-        made = self._look_up(collection)
+        made = self._places.look_up(collection)
         check_tenant(made.schema, tenant)
-        at = self._at(made)
+        at = self._places.at(made)
         with answering():
             for class_ in (at.documents, at.chunks):
                 class_.tenants.create([Tenant(name=names.tenant_of(tenant))])
 
     def drop_tenant(self, collection: str, tenant: str) -> None:
-        made = self._look_up(collection)
+        made = self._places.look_up(collection)
         check_tenant(made.schema, tenant)
-        at = self._at(made)
+        at = self._places.at(made)
         with answering():
             for class_ in (at.documents, at.chunks):
                 class_.tenants.remove([names.tenant_of(tenant)])
 
     def tenants(self, collection: str) -> list[str]:
-        made = self._look_up(collection)
+        made = self._places.look_up(collection)
         if not made.schema.tenants:
             return []
         with answering():
-            return sorted(map(names.read_tenant, self._at(made).chunks.tenants.get()))
+            return sorted(map(names.read_tenant, self._places.at(made).chunks.tenants.get()))
 
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        self._fresh(collection, tenant)
+        self._places.fresh(collection, tenant)
         unique = {document.document_id: document for document in documents}
         failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
         good = [document for id_, document in unique.items() if id_ not in failed]
@@ -139,25 +123,25 @@ class WeaviateStore(Store):
 
         def put(some: Sequence[DocumentRecord]) -> Mapping[str, str]:
             made = [(d.document_id, document_object(d)) for d in some]
-            return self._on(collection, tenant, lambda at: writing.put(at.documents, made))
+            return self._places.on(collection, tenant, lambda at: writing.put(at.documents, made))
 
         return write(cut, put, lambda document: document.document_id, failed=failed)
 
     def batch_upsert_chunks(
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        made = self._fresh(collection, tenant)
+        made = self._places.fresh(collection, tenant)
         unique = {chunk.chunk_id: chunk for chunk in chunks}
         failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, made.schema))}
         good = [chunk for id_, chunk in unique.items() if id_ not in failed]
         atoms = {chunk.chunk_id: as_properties(visible(chunk)) for chunk in good}
         lacking = {name for each in atoms.values() for name in each} - made.properties
         if lacking:
-            classes.add_properties(self._at(made).chunks, lacking)
-            self._look_up(collection)
+            classes.add_properties(self._places.at(made).chunks, lacking)
+            self._places.look_up(collection)
 
         def put(some: Sequence[ChunkRecord]) -> Mapping[str, str]:
-            def act(at: _Place) -> Mapping[str, str]:
+            def act(at: Place) -> Mapping[str, str]:
                 held = writing.references(some, at.chunks, at.documents)
                 objects = [
                     (chunk.chunk_id, chunk_object(chunk, atoms[chunk.chunk_id], references))
@@ -165,7 +149,7 @@ class WeaviateStore(Store):
                 ]
                 return writing.put(at.chunks, objects)
 
-            return self._on(collection, tenant, act)
+            return self._places.on(collection, tenant, act)
 
         outcome = write(writing.waves(good), put, lambda chunk: chunk.chunk_id, failed=failed)
         stored = set(outcome.stored)
@@ -174,19 +158,19 @@ class WeaviateStore(Store):
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         uuids = [names.uuid_of(id_) for id_ in dict.fromkeys(chunk_ids) if is_unicode(id_)]
 
-        def act(at: _Place) -> None:
+        def act(at: Place) -> None:
             for start in range(0, len(uuids), reading.PAGE):
                 some = uuids[start : start + reading.PAGE]
                 writing.remove(at.chunks, Filter.by_id().contains_any(some))
 
-        self._on(collection, tenant, act)
+        self._places.on(collection, tenant, act)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        def act(at: _Place) -> None:
+        def act(at: Place) -> None:
             writing.remove(at.chunks, _of_document(document_id))
             writing.remove(at.documents, Filter.by_id().equal(names.uuid_of(document_id)))
 
-        self._on(collection, tenant, act)
+        self._places.on(collection, tenant, act)
 
     def build_where(self, where: Where) -> Clause:
         return translate(where, _Everything())
@@ -201,13 +185,13 @@ class WeaviateStore(Store):
         tenant: str = "",
         vector_name: str = "",
     ) -> list[LegHit]:
-        def act(at: _Place) -> list[LegHit]:
+        def act(at: Place) -> list[LegHit]:
             metric = at.made.schema.vector(vector_name).metric
             return self._best(
                 at, where, limit, legs.nearest(at.chunks, vector, vector_name, metric)
             )
 
-        return self._on(collection, tenant, act)
+        return self._places.on(collection, tenant, act)
 
     def keyword_query(
         self,
@@ -218,7 +202,7 @@ class WeaviateStore(Store):
         *,
         tenant: str = "",
     ) -> list[LegHit]:
-        return self._on(
+        return self._places.on(
             collection,
             tenant,
             lambda at: self._best(at, where, limit, legs.by_terms(at.chunks, terms)),
@@ -246,15 +230,15 @@ class WeaviateStore(Store):
                 f"Collection {collection} is indexed by {spec.metric}, not by {metric}."
             )
 
-        def act(at: _Place) -> list[Candidate]:
-            clause = self._clause(at, where)
+        def act(at: Place) -> list[Candidate]:
+            clause = self._places.clause(at, where)
             if clause is False:
                 return []
             filters = None if clause is True else clause
             asked = min(max(limit, pool), reading.MOST_RESULTS)
             return legs.fused(at.chunks, vector, terms, asked, filters, vector_name, metric, alpha)
 
-        found = self._on(collection, tenant, act)
+        found = self._places.on(collection, tenant, act)
         if horizon is not None:
             hits = [LegHit(each.chunk_id, each.score) for each in found]
             near = self._within(collection, vector, hits, tenant, vector_name, method, horizon)
@@ -273,42 +257,42 @@ class WeaviateStore(Store):
         uuids = [names.uuid_of(id_) for id_ in chunk_ids if is_unicode(id_)]
         wanted = [RECORD, BODY, *([TERMS] if include_terms else [])]
 
-        def act(at: _Place) -> list[StoredChunk]:
+        def act(at: Place) -> list[StoredChunk]:
             found = reading.objects(at.chunks, uuids, wanted, vectors=include_vector)
             named = at.made.schema.named
             read = {u: stored_chunk(o.properties, o.vector, named) for u, o in found.items()}
             return [read[uuid] for uuid in uuids if uuid in read]
 
-        return self._on(collection, tenant, act)
+        return self._places.on(collection, tenant, act)
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:
         uuids = [names.uuid_of(id_) for id_ in document_ids if is_unicode(id_)]
 
-        def act(at: _Place) -> list[DocumentRecord]:
+        def act(at: Place) -> list[DocumentRecord]:
             found = reading.objects(at.documents, uuids, [RECORD])
             return [stored_document(found[uuid].properties) for uuid in uuids if uuid in found]
 
-        return self._on(collection, tenant, act)
+        return self._places.on(collection, tenant, act)
 
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[str]:
-        def act(at: _Place) -> list[str]:
-            clause = self._clause(at, where)
+        def act(at: Place) -> list[str]:
+            clause = self._places.clause(at, where)
             if isinstance(clause, bool):
                 return reading.values(at.chunks, "chunk_id") if clause else []
             return reading.values(at.chunks, "chunk_id", clause)
 
-        return sorted(self._on(collection, tenant, act))
+        return sorted(self._places.on(collection, tenant, act))
 
     def chunk_ids(
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
         of = None if document_id is None else _of_document(document_id)
 
-        def act(at: _Place) -> dict[str, set[str]]:
+        def act(at: Place) -> dict[str, set[str]]:
             every = set(reading.values(at.chunks, "chunk_id", of))
             halves = {"vector": every, "keyword": every}
             for name in at.made.schema.named:
@@ -317,10 +301,10 @@ class WeaviateStore(Store):
                 halves[f"vector:{name}"] = set(reading.values(at.chunks, "chunk_id", both))
             return halves
 
-        return self._on(collection, tenant, act)
+        return self._places.on(collection, tenant, act)
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
-        return self._on(
+        return self._places.on(
             collection,
             tenant,
             lambda at: {
@@ -330,103 +314,42 @@ class WeaviateStore(Store):
         )
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
-        def act(at: _Place) -> int:
-            clause = self._clause(at, where)
+        def act(at: Place) -> int:
+            clause = self._places.clause(at, where)
             if isinstance(clause, bool):
                 return reading.count(at.chunks) if clause else 0
             return reading.count(at.chunks, clause)
 
-        return self._on(collection, tenant, act)
+        return self._places.on(collection, tenant, act)
 
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        self._fresh(collection, tenant)  # another process may have added a type of the property
+        self._places.fresh(
+            collection, tenant
+        )  # another process may have added a type of the property
 
-        def act(at: _Place) -> list[tuple[Scalar, int]]:
-            clause = self._clause(at, where)
+        def act(at: Place) -> list[tuple[Scalar, int]]:
+            clause = self._places.clause(at, where)
             if clause is False:
                 return []
             filters = None if clause is True else clause
             return reading.groups(at.chunks, prop, at.made.properties, filters)
 
-        return self._on(collection, tenant, act)
+        return self._places.on(collection, tenant, act)
 
     def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
-        return self._on(
+        return self._places.on(
             collection,
             tenant,
             lambda at: reading.greatest(at.chunks, property_at(NUMBER, "level")),
         )
 
     def forget(self, collection: str) -> None:
-        self._known.pop(collection, None)
+        self._places.forget(collection)
 
-    def _made(self, collection: str) -> Made:
-        return self._known.get(collection) or self._look_up(collection)
-
-    def _look_up(self, collection: str) -> Made:
-        self.forget(collection)
-        made = classes.look_up(self._connection, collection)
-        self._known[collection] = made
-        return made
-
-    def _fresh(self, collection: str, tenant: str) -> Made:
-        """Look the collection and the tenant up.
-
-        Before each write, because the server would make a class or a property that is missing.
-        """
-        made = self._look_up(collection)
-        check_tenant(made.schema, tenant)
-        self._check_tenant(made, tenant)
-        return made
-
-    def _check_tenant(self, made: Made, tenant: str) -> None:
-        with answering():
-            if tenant and not self._at(made).chunks.tenants.exists(names.tenant_of(tenant)):
-                raise tenant_missing(made.schema.name, tenant)
-
-    def _at(self, made: Made, tenant: str = "") -> _Place:
-        name, written = made.schema.name, names.tenant_of(tenant) if tenant else ""
-        return _Place(
-            made,
-            tenant,
-            self._connection.at(names.class_of(names.CHUNKS, name), written),
-            self._connection.at(names.class_of(names.DOCUMENTS, name), written),
-        )
-
-    def _on(self, collection: str, tenant: str, act: Callable[[_Place], T]) -> T:
-        """Do something with a collection or a tenant.
-
-        What is known of it gets stale when another process makes it anew: where the server
-        refuses, it is looked up once more, and then said to be missing where it is.
-        """
-        made = self._made(collection)
-        for last in (False, True):
-            check_tenant(made.schema, tenant)
-            try:
-                with answering():
-                    return act(self._at(made, tenant))
-            except _REFUSED as error:
-                made = self._look_up(collection)
-                self._check_tenant(made, tenant)
-                if last:
-                    raise StoreDown(
-                        f"Weaviate refused a query of collection {collection}; its log says more."
-                    ) from error
-        raise AssertionError("not reached")
-
-    def _clause(self, at: _Place, where: Where | None) -> Clause:
-        """Translate a filter; a property that is not known may be new."""
-        if where is None:
-            return True
-        made = at.made
-        if not needed(where) <= made.properties:
-            made = self._fresh(made.schema.name, at.tenant)
-        return translate(where, made.properties)
-
-    def _best(self, at: _Place, where: Where | None, limit: int, ask: legs.Ask) -> list[LegHit]:
-        clause = self._clause(at, where)
+    def _best(self, at: Place, where: Where | None, limit: int, ask: legs.Ask) -> list[LegHit]:
+        clause = self._places.clause(at, where)
         if clause is False:
             return []
         return reading.best_of(at.chunks, None if clause is True else clause, limit, ask)

@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 from store_cases import EAST, agrees, chunk, ids, unit
 from weaviate.classes.aggregate import GroupByAggregate
+from weaviate.classes.config import DataType, Property
+from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter, QueryReference
+from weaviate.exceptions import WeaviateBaseError
 from weaviate_server import REAL_SERVER, Ports, weaviate_server, weaviate_settings
 
 from callslip.errors import (
@@ -372,6 +375,55 @@ def test_names_too_long_for_weaviate_are_refused_by_length(store: Store, names: 
     assert store.tenants(name) == sorted(tenants)
     with pytest.raises(InvalidRequest, match="15 Korean"):
         store.ensure_tenant(name, "가" * 16)
+
+
+REFUSALS: dict[str, Callable[[At], object]] = {
+    "no such prop": lambda at: reading.count(at, Filter.by_property("nobody").equal("x")),
+    "expected value to be": lambda at: reading.count(at, Filter.by_property("section").equal(1.0)),
+    "requires": lambda at: reading.count(at, Filter.by_property("body").equal("x")),
+    "Searching by property": lambda at: at.query.bm25("x", query_properties=["section"], limit=1),
+    "maximum results exceeded": lambda at: at.query.fetch_objects(limit=10_001),
+    "where cannot be set with after": lambda at: at.query.fetch_objects(
+        limit=1, after=uuid_of("a"), filters=Filter.by_property("section").equal("x")
+    ),
+    "vector lengths don't match": lambda at: at.query.near_vector(
+        [1.0, 2.0, 3.0], target_vector="default", limit=1
+    ),
+    "does not have named vector": lambda at: at.query.near_vector(
+        [1.0, 2.0], target_vector="nobody", limit=1
+    ),
+    "request was with tenant": lambda at: at.with_tenant("x").query.fetch_objects(limit=1),
+    "could not find class": lambda at: at.query.fetch_objects(limit=1),
+    "Existing nodes have vectors": lambda at: _insert(at, {}, [1.0, 2.0, 3.0]),
+    "property 'section'": lambda at: _insert(at, {"section": 1}, [1.0, 2.0]),
+    "configuration for vector": lambda at: at.data.insert_many(
+        [DataObject(properties={}, vector={"nobody": [1.0, 2.0]})]
+    ),
+    "not a valid property name": lambda at: at.config.add_property(_text("a-b")),
+    "reserved property name": lambda at: at.config.add_property(_text("id")),
+    "already in use": lambda at: at.config.add_property(_text("Section")),
+    "no object with id": lambda at: at.data.insert_many(
+        [DataObject(properties={}, references={"of_doc": uuid_of("?")}, vector=[1.0, 2.0])]
+    ),
+}
+
+
+def _text(name: str) -> Property:
+    return Property(name=name, data_type=DataType.TEXT)
+
+
+def _insert(at: At, properties: Any, vector: list[float]) -> object:
+    return at.data.insert_many([DataObject(properties=properties, vector={"default": vector})])
+
+
+@pytest.mark.parametrize("said", REFUSALS)
+def test_what_weaviate_refuses_the_suites_own_server_refuses_too(
+    store: Store, shelf: str, said: str
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a")])
+    at = class_at(store, CHUNKS, shelf if said != "could not find class" else "nobody")
+    with pytest.raises(WeaviateBaseError, match=said):
+        REFUSALS[said](at)
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def passes(
     if type_.removesuffix("[]") != _VALUES[kind] and not (
         type_ == "date" and _VALUES[kind] == "text"
     ):
-        raise Refused(f'data type filter cannot use "{kind}" on type "{type_}"')
+        raise Refused(f"expected value to be {type_}, got {kind}")
     if name not in properties:
         return False
     held = properties[name] if isinstance(properties[name], list) else [properties[name]]
