@@ -243,17 +243,23 @@ def test_values_are_grouped_as_they_were_written(store: Store, library: str) -> 
     assert sorted(store.aggregate_group_by(library, "p")) == sorted((text, 1) for text in TEXTS)
 
 
-def test_more_than_a_query_may_give_is_given(store: Store, shelf: str) -> None:
-    rows = [chunk(f"{i:05}", level=i % 2, vector=unit(1, i / 20_000)) for i in range(10_500)]
-    assert len(store.batch_upsert_chunks(shelf, rows).stored) == 10_500
+def test_more_than_a_query_may_give_is_given(
+    store: Store, shelf: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_RESULTS", 100)
+    monkeypatch.setattr(reading, "PAGE", 50)
+    rows = [chunk(f"{i:05}", level=i % 2, vector=unit(1, i / 1000)) for i in range(450)]
+    assert len(store.batch_upsert_chunks(shelf, rows).stored) == 450
     everyone = [row.chunk_id for row in rows]
     where = parse({"document_id": "doc"}, None)
     assert store.find_ids(shelf) == store.find_ids(shelf, where) == everyone
+    assert store.find_ids(shelf, parse({"level": 1}, None)) == everyone[1::2]
     assert store.chunk_ids(shelf, "doc")["vector"] == set(everyone)
-    assert ids(store.vector_query(shelf, EAST, 10_400)) == everyone[:10_400]
-    assert ids(store.keyword_query(shelf, "every", 10_400, where)) == everyone[:10_400]
-    store.delete_document(shelf, "doc")
-    assert store.count(shelf) == 0
+    for filter_ in (None, where):
+        assert ids(store.vector_query(shelf, EAST, 400, filter_)) == everyone[:400]
+        assert ids(store.keyword_query(shelf, "every", 400, filter_)) == everyone[:400]
+    store.delete_chunks(shelf, everyone[:-3])
+    assert store.find_ids(shelf) == everyone[-3:]
 
 
 def test_native_fusion_is_weaviates_relative_scores(store: Store, shelf: str) -> None:
