@@ -47,10 +47,17 @@ pytest_plugins = ["store_fixtures"]
 SERVERS = ["weaviate_at", *(["weaviate_server_at"] if REAL_SERVER in os.environ else [])]
 
 
-@pytest.fixture(scope="session", params=SERVERS)
+@pytest.fixture(scope="module", params=SERVERS)
 def place(request: pytest.FixtureRequest) -> tuple[Settings, str]:
     """The suite's own server and, where one is named, a real one."""
     return request.getfixturevalue(request.param), "weaviate"
+
+
+@pytest.fixture(scope="module")
+def store(place: tuple[Settings, str]) -> Iterator[Store]:
+    """The store at each in turn."""
+    with closing(make_store(*place)) as made:
+        yield made
 
 
 def test_the_suite_runs_against_a_real_server_too(request: pytest.FixtureRequest) -> None:
