@@ -28,6 +28,12 @@ def _chroma(settings: Settings) -> Store:
     return ChromaStore(settings.chroma.url, settings.index_dir)
 
 
+def _tfidf(settings: Settings) -> Store:
+    from stores.tfidf import TfidfStore  # scikit-learn takes a second to import
+
+    return TfidfStore(settings.tfidf_dir)
+
+
 def kinds(settings: Settings) -> list[str]:
     """The kinds of stores that are set up here, and may hold something."""
     set_up = {
@@ -39,4 +45,4 @@ def kinds(settings: Settings) -> list[str]:
     return [kind for kind in STORES if set_up[kind]]
 
 
-STORES: Mapping[str, Callable[[Settings], Store]] = {"chroma": _chroma}
+STORES: Mapping[str, Callable[[Settings], Store]] = {"chroma": _chroma, "tfidf": _tfidf}

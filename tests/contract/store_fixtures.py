@@ -26,7 +26,16 @@ def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Sett
     return chroma_settings(chroma_url, tmp_path_factory.mktemp("index"))
 
 
-STORES: Mapping[str, tuple[str, str]] = {"chroma": ("chroma", "chroma_at")}
+@pytest.fixture(scope="session")
+def tfidf_at(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a TF-IDF store in a folder of its own."""
+    return Settings(data_dir=tmp_path_factory.mktemp("tfidf"))
+
+
+STORES: Mapping[str, tuple[str, str]] = {
+    "chroma": ("chroma", "chroma_at"),
+    "tfidf": ("tfidf", "tfidf_at"),
+}
 """By the name that the suite shows: the kind of store, and the fixture with its settings."""
 
 
