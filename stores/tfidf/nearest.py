@@ -15,6 +15,9 @@ _ROWS_PER_STEP = 1024
 _FEW = 10
 """Picking every tenth row takes as long as reading all of them in order."""
 
+_TINY = 1e-30
+"""Of shorter vectors the products are below what 32 bits can say."""
+
 _ROUNDING = float(np.finfo(np.float32).eps) / 2
 
 Rows = npt.NDArray[np.float32]
@@ -73,7 +76,7 @@ def nearest(
 
 
 def _rough(metric: Metric, query: Vector, vectors: Vectors, picks: Slots) -> Floats:
-    """Score in 32 bits: off by `_slack` at most."""
+    """Score in 32 bits; not a number where that is too coarse to tell."""
     few = len(picks) * _FEW < len(vectors.rows)
     rows = vectors.rows[picks] if few else vectors.rows
     if metric in ("hamming", "manhattan"):
@@ -84,12 +87,19 @@ def _rough(metric: Metric, query: Vector, vectors: Vectors, picks: Slots) -> Flo
             apart = [np.abs(some - query).sum(axis=1) for some in steps]
         found = -np.concatenate(apart).astype(np.float64)
         return found if few else found[picks]
-    products = (rows @ query).astype(np.float64)
+    query_long = _length(query)
+    unit = (query / (query_long or 1.0)).astype(np.float32)
+    products: Floats = np.vecdot(rows, unit).astype(np.float64)  # a third of the time of `@`
     products = products if few else products[picks]
-    long, query_long = vectors.lengths[picks], float(np.linalg.norm(query))
-    if metric == "cosine":
-        return products / np.where(long > 0, long * query_long, np.inf)
-    return products if metric == "dot" else 2 * products - long**2 - query_long**2
+    long = vectors.lengths[picks]
+    products[(long > 0) & (long < _TINY)] = np.nan
+    match metric:
+        case "cosine":
+            return products / np.where(long > 0, long, np.inf)
+        case "dot":
+            return products * query_long
+        case _:
+            return 2 * products * query_long - long**2 - query_long**2
 
 
 def _least(
@@ -100,7 +110,7 @@ def _least(
         return -np.inf
     last = float(np.partition(rough, -limit)[-limit])
     longest = max(float(part.vectors.lengths.max()) for part in parts)
-    query_long = float(np.linalg.norm(query))
+    query_long = _length(query)
     # Of what each of d additions may round off: Higham, Accuracy and Stability, section 3.1.
     scale = {
         "cosine": 1.0,
@@ -110,3 +120,7 @@ def _least(
         "hamming": 0.0,
     }[metric]
     return last - 4 * (len(query) + 4) * _ROUNDING * scale
+
+
+def _length(query: Vector) -> float:
+    return float(np.linalg.norm(query.astype(np.float64)))
