@@ -4,6 +4,7 @@ Folders have random names that are never used again: a process that still writes
 collection cannot touch the one that was made after it.
 """
 
+import re
 import secrets
 import shutil
 import sqlite3
@@ -25,6 +26,11 @@ CREATE TABLE IF NOT EXISTS places (
     PRIMARY KEY (collection, tenant)
 ) WITHOUT ROWID;
 """
+
+
+_NAME_BYTES = 8
+_NAME = re.compile(f"[0-9a-f]{{{2 * _NAME_BYTES}}}")
+"""Of a folder of ours: the sweep touches no other."""
 
 
 class Catalog:
@@ -107,7 +113,7 @@ class Catalog:
         with self._database().writing() as connection:
             known = {folder for (folder,) in connection.execute("SELECT folder FROM places")}
             for path in self._root.iterdir():
-                if path.is_dir() and path.name not in known:
+                if _NAME.fullmatch(path.name) and path.name not in known:
                     shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
@@ -140,7 +146,7 @@ class Catalog:
     def _ensure_place(self, connection: sqlite3.Connection, collection: str, tenant: str) -> None:
         if _folder(connection, collection, tenant) is not None:
             return
-        folder = secrets.token_hex(8)
+        folder = secrets.token_hex(_NAME_BYTES)
         self._make(self._root / folder, collection)
         connection.execute("INSERT INTO places VALUES (?, ?, ?)", (collection, tenant, folder))
 

@@ -28,8 +28,8 @@ from stores.tfidf.snapshot import (
 from stores.tfidf.table import TABLES, Keys, State, all_keys, state
 from stores.tfidf.view import View, fitted, opened
 
-SMALL = 1000
-"""Up to so many chunks a view is fitted anew after each change, in 60 ms, and no snapshot kept."""
+SMALL = 500
+"""Up to so many chunks a view is fitted anew after each change, in 40 ms, and no snapshot kept."""
 
 DUE = 0.1
 """A refit is due when so many chunks moved, as a share of all: until then they are added."""

@@ -6,10 +6,11 @@ A snapshot is a folder that appears whole by one rename and is never changed.
 import json
 import os
 import shutil
-import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -72,8 +73,8 @@ def vectors_file(folder: Path, names: Mapping[str, object], name: str) -> Path:
 def load(folder: Path, schema: CollectionSchema) -> tuple[Model, Block]:
     """Read a snapshot; vectors are mapped into memory. Raises SnapshotDamaged."""
     try:
-        with np.load(folder / "index.npz", allow_pickle=False) as opened:
-            arrays = {name: opened[name] for name in opened.files}
+        with (folder / "index.npz").open("rb") as file, np.load(file, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
         about = json.loads((folder / "words.json").read_text(encoding="utf-8"))
         _check(about["format"] == FORMAT, "format")
         names = about["vectors"]
@@ -98,7 +99,7 @@ def load(folder: Path, schema: CollectionSchema) -> tuple[Model, Block]:
         matrix = sparse.csc_array(parts, shape=shape)
         matrix.check_format(full_check=True)
         return model, Block(arrays["keys"], Postings(model.grams, matrix), vectors)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error) as error:
         raise SnapshotDamaged(f"{type(error).__name__}: {error}") from error
 
 

@@ -1,6 +1,7 @@
 """The TF-IDF store: files in one folder, searched with scikit-learn and numpy, without a server."""
 
 import logging
+import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -216,10 +217,9 @@ class TfidfStore(Store):
         self, collection: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[str]:
         with self._of(collection, tenant).database.reading() as connection:
-            keys = table.all_keys(connection)
-            if where is not None:
-                keys = keys[mask(connection, translate(where), keys)]
-            return sorted(table.ids_of(connection, keys))
+            if where is None:
+                return sorted(table.ids_of_document(connection, None))
+            return sorted(table.ids_of(connection, _matching(connection, where)))
 
     def chunk_ids(
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
@@ -244,18 +244,14 @@ class TfidfStore(Store):
         with self._of(collection, tenant).database.reading() as connection:
             if where is None:
                 return table.state(connection).rows
-            keys = table.all_keys(connection)
-            return int(mask(connection, translate(where), keys).sum())
+            return len(_matching(connection, where))
 
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
         with self._of(collection, tenant).database.reading() as connection:
-            keys = None
-            if where is not None:
-                keys = table.all_keys(connection)
-                keys = keys[mask(connection, translate(where), keys)]
-            return table.groups(connection, prop, keys)
+            among = None if where is None else _matching(connection, where)
+            return table.groups(connection, prop, among)
 
     def maintain(self) -> None:
         """Refit what is due, and remove folders that a crash left."""
@@ -299,6 +295,11 @@ class TfidfStore(Store):
             while len(self._places) > _PLACES_KEPT:
                 self._places.popitem(last=False)[1].close()
             return known
+
+
+def _matching(connection: sqlite3.Connection, where: Where) -> table.Keys:
+    keys = table.all_keys(connection)
+    return keys[mask(connection, translate(where), keys)]
 
 
 def _hits(ids: Sequence[str], scores: Floats, limit: int) -> list[LegHit]:
