@@ -29,6 +29,12 @@ from stores.registry import make_store
 pytest_plugins = ["store_fixtures"]
 
 
+@pytest.fixture(scope="session")
+def place(chroma_at: Settings) -> tuple[Settings, str]:
+    """Of all stores only this one."""
+    return chroma_at, "chroma"
+
+
 @pytest.fixture
 def keywords(chroma_at: Settings, shelf: str) -> KeywordIndex:
     """The keyword half of the shelf alone."""
