@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -76,31 +77,34 @@ def load(folder: Path, schema: CollectionSchema) -> tuple[Model, Block]:
         with (folder / "index.npz").open("rb") as file, np.load(file, allow_pickle=False) as held:
             arrays = {name: held[name] for name in held.files}
         about = json.loads((folder / "words.json").read_text(encoding="utf-8"))
+        keys, grams, idf = arrays["keys"], arrays["grams"], arrays["idf"]
         _check(about["format"] == FORMAT, "format")
-        names = about["vectors"]
-        _check(names == sorted({"": None, **schema.named}), "names")
-        vectors = {}
-        for i, name in enumerate(names):
-            rows = np.load(folder / f"vectors{i}.npy", mmap_mode="r", allow_pickle=False)
-            found = Vectors(arrays[f"slots{i}"], np.asarray(rows), arrays[f"lengths{i}"])
-            shape = (len(found.slots), schema.vector(name).dimension)
-            _check(rows.shape == shape and rows.dtype == np.float32, "vectors")
-            _check(len(found.lengths) == len(found.slots), "lengths")
-            vectors[name] = found
-        model = Model(
-            {word: number for number, word in enumerate(about["words"])},
-            arrays["grams"],
-            arrays["idf"],
-            len(arrays["keys"]),
+        _check(len(keys) > 0 and keys.dtype == np.int64 and bool((np.diff(keys) > 0).all()), "keys")
+        _check(len(idf) == len(grams), "idf")
+        matrix = sparse.csc_array(
+            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=(len(keys), len(grams))
         )
-        shape = (len(arrays["keys"]), len(model.grams))
-        _check(len(model.idf) == len(model.grams), "idf")
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        matrix = sparse.csc_array(parts, shape=shape)
         matrix.check_format(full_check=True)
-        return model, Block(arrays["keys"], Postings(model.grams, matrix), vectors)
+        words = {word: number for number, word in enumerate(about["words"])}
+        vectors = _vectors(folder, schema, arrays, about["vectors"])
+        return Model(words, grams, idf, len(keys)), Block(keys, Postings(grams, matrix), vectors)
     except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error) as error:
         raise SnapshotDamaged(f"{type(error).__name__}: {error}") from error
+
+
+def _vectors(
+    folder: Path, schema: CollectionSchema, arrays: Mapping[str, Any], names: list[str]
+) -> dict[str, Vectors]:
+    _check(names == sorted({"": None, **schema.named}), "names")
+    vectors = {}
+    for i, name in enumerate(names):
+        slots, long = arrays[f"slots{i}"], arrays[f"lengths{i}"]
+        rows = np.lib.format.open_memmap(folder / f"vectors{i}.npy", mode="r")
+        shape = (len(slots), schema.vector(name).dimension)
+        _check(rows.shape == shape and rows.dtype == np.float32 and len(long) == len(slots), "rows")
+        _check(bool(np.isin(slots, np.arange(len(arrays["keys"]))).all()), "slots")
+        vectors[name] = Vectors(slots, np.asarray(rows), long)
+    return vectors
 
 
 def discard(root: Path, keep: str | None) -> None:

@@ -287,6 +287,12 @@ def flip(path: Path) -> None:
     path.write_bytes(held)
 
 
+def plant_other_arrays(path: Path) -> None:
+    """A sound file of another content."""
+    with path.open("wb") as file:
+        np.savez(file, keys=np.arange(40))
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 
@@ -297,6 +303,8 @@ DAMAGE = [
     *((name, plant_object_array) for name in ("index.npz", "vectors0.npy")),
     *(("words.json", harm) for harm in (cut, empty, Path.unlink)),
     ("index.npz", flip),
+    ("index.npz", plant_other_arrays),
+    ("vectors0.npy", plant_other_arrays),
 ]
 
 
