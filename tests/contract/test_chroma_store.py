@@ -29,10 +29,11 @@ from stores.registry import make_store
 pytest_plugins = ["store_fixtures"]
 
 
-@pytest.fixture(scope="session")
-def place(chroma_at: Settings) -> tuple[Settings, str]:
+@pytest.fixture(scope="module")
+def store(chroma_at: Settings) -> Iterator[Store]:
     """Of all stores only this one."""
-    return chroma_at, "chroma"
+    with closing(make_store(chroma_at, "chroma")) as made:
+        yield made
 
 
 @pytest.fixture
