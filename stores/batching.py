@@ -46,6 +46,8 @@ def write(
         try:
             faults = put(slice_)
         except StoreDown as error:
+            if not stored:
+                raise
             rest = tuple(id_of(item) for later in waiting[number:] for item in later)
             raise BatchInterrupted(
                 f"{error.detail} {len(stored)} objects of the batch were acknowledged;"

@@ -6,7 +6,7 @@ docs/filters.md says what the parameters of a search mean.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -47,6 +47,9 @@ class Store(ABC):
 
     indexed: ClassVar[frozenset[Metric]]
     """Metrics that `nearest` answers where the schema names them."""
+
+    keyword_score: ClassVar[Literal["bm25", "tfidf"]] = "bm25"
+    """What the keyword leg ranks by; tfidf: the cosine over words and pairs of neighbours."""
 
     # Collections
 
@@ -227,7 +230,7 @@ class Store(ABC):
         *,
         tenant: str = "",
     ) -> list[LegHit]:
-        """The best chunks by BM25 over analyzed terms, best first; none share no term."""
+        """The best chunks by `keyword_score` over analyzed terms, best first; all share a term."""
 
     def hybrid_query(
         self,

@@ -14,15 +14,18 @@ def scores(
 ) -> npt.NDArray[np.float64]:
     """Score vectors, shape (n, d), against a query, shape (d,): higher is nearer, shape (n,).
 
-    `distance` turns a score into the metric's distance.
+    Equal vectors score alike wherever they stand, which a matrix product does not promise:
+    it adds up in another order near its end. `distance` turns a score into the metric's distance.
     """
     q, rows = query.astype(np.float64), vectors.astype(np.float64)
     match metric:
         case "cosine":
             lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(q)
-            return np.asarray(rows @ q / np.where(lengths > 0, lengths, np.inf))
+            return np.asarray(
+                np.einsum("nd,d->n", rows, q) / np.where(lengths > 0, lengths, np.inf)
+            )
         case "dot":
-            return np.asarray(rows @ q)
+            return np.asarray(np.einsum("nd,d->n", rows, q))
         case "l2-squared":
             return -np.asarray(np.square(rows - q).sum(axis=1))
         case "hamming":

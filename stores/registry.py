@@ -38,6 +38,12 @@ def _weaviate(settings: Settings) -> Store:
     return WeaviateStore(server.url, server.grpc_url, key, server.timeout_seconds)
 
 
+def _tfidf(settings: Settings) -> Store:
+    from stores.tfidf import TfidfStore  # scikit-learn takes a second to import
+
+    return TfidfStore(settings.tfidf_dir)
+
+
 def kinds(settings: Settings) -> list[str]:
     """The kinds of stores that are set up here, and may hold something."""
     set_up = {
@@ -49,4 +55,8 @@ def kinds(settings: Settings) -> list[str]:
     return [kind for kind in STORES if set_up[kind]]
 
 
-STORES: Mapping[str, Callable[[Settings], Store]] = {"chroma": _chroma, "weaviate": _weaviate}
+STORES: Mapping[str, Callable[[Settings], Store]] = {
+    "chroma": _chroma,
+    "weaviate": _weaviate,
+    "tfidf": _tfidf,
+}

@@ -44,12 +44,19 @@ def weaviate_server_at() -> Settings:
     return Settings(weaviate=WeaviateSettings(url=url, grpc_url=grpc_url))
 
 
+@pytest.fixture(scope="session")
+def tfidf_at(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a TF-IDF store in a folder of its own."""
+    return Settings(data_dir=tmp_path_factory.mktemp("tfidf"))
+
+
 STORES: Mapping[str, tuple[str, str]] = {
     "chroma": ("chroma", "chroma_at"),
     "weaviate": ("weaviate", "weaviate_at"),
     **(
         {"weaviate-server": ("weaviate", "weaviate_server_at")} if REAL_SERVER in os.environ else {}
     ),
+    "tfidf": ("tfidf", "tfidf_at"),
 }
 """By the name that the suite shows: the kind of store, and the fixture with its settings."""
 

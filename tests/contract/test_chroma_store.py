@@ -29,6 +29,13 @@ from stores.registry import make_store
 pytest_plugins = ["store_fixtures"]
 
 
+@pytest.fixture(scope="module")
+def store(chroma_at: Settings) -> Iterator[Store]:
+    """Of all stores only this one."""
+    with closing(make_store(chroma_at, "chroma")) as made:
+        yield made
+
+
 @pytest.fixture
 def keywords(chroma_at: Settings, shelf: str) -> KeywordIndex:
     """The keyword half of the shelf alone."""

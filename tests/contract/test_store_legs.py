@@ -21,17 +21,30 @@ def test_the_vector_score_is_the_cosine(store: Store, shelf: str) -> None:
     assert [hit.score for hit in hits] == pytest.approx([1, 0.7071, 0, -1], abs=1e-4)
 
 
-def test_the_keyword_score_is_bm25(store: Store, shelf: str) -> None:
+def bm25(query: str) -> list[float]:
+    """Of `x x y` and `x y z`, where the third text is `z z z`, for a query of `x` alone."""
+    idf = np.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    return [query.count("x") * idf * f * 2.2 / (f + 1.2) for f in (2, 1)]
+
+
+def tfidf(query: str) -> list[float]:
+    """The same as a cosine: x, y, z and the pairs xx, xy, yz, zz are the dimensions."""
+    both, alone = (np.log(4 / (1 + texts)) + 1 for texts in (2, 1))
+    a = np.array([2 * both, both, 0, alone, both, 0, 0])
+    b = np.array([both, both, both, 0, both, alone, 0])
+    q = np.array([both * query.count("x"), 0, 0, alone * query.count("x x"), 0, 0, 0])
+    return [float(q @ v / np.linalg.norm(q) / np.linalg.norm(v)) for v in (a, b)]
+
+
+@pytest.mark.parametrize("query", ["x", "x x"])
+def test_the_keyword_score_is_what_the_store_says(store: Store, shelf: str, query: str) -> None:
     store.batch_upsert_chunks(
         shelf, [chunk("a", terms="x x y"), chunk("b", terms="x y z"), chunk("c", terms="z z z")]
     )
-    hits = store.keyword_query(shelf, "x", 9)
+    hits = store.keyword_query(shelf, query, 9)
     assert ids(hits) == ["a", "b"]
-    idf = np.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
-    expected = [idf * f * 2.2 / (f + 1.2) for f in (2, 1)]
+    expected = {"bm25": bm25, "tfidf": tfidf}[store.keyword_score](query)
     assert [hit.score for hit in hits] == pytest.approx(expected, rel=1e-4)
-    twice = store.keyword_query(shelf, "x x", 9)
-    assert [hit.score for hit in twice] == pytest.approx([2 * e for e in expected], rel=1e-4)
 
 
 @pytest.mark.parametrize("terms", ["", "   ", "nobody", "every* OR (", '"body', "x" * 70_000])

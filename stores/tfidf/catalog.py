@@ -1,0 +1,177 @@
+"""Which collections and tenants there are, and in which folder each lies.
+
+Folders have random names that are never used again: a process that still writes into a dropped
+collection cannot touch the one that was made after it.
+"""
+
+import re
+import secrets
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from callslip.errors import CollectionNotFound, StoreReadOnly
+from stores.records import CollectionSchema
+from stores.schemas import check_made, check_tenant, dump_schema, load_schema, tenant_missing
+from stores.tfidf.database import Database
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS collections (name TEXT PRIMARY KEY, schema TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS places (
+    collection TEXT NOT NULL, tenant TEXT NOT NULL, folder TEXT NOT NULL,
+    PRIMARY KEY (collection, tenant)
+) WITHOUT ROWID;
+"""
+
+
+_NAME_BYTES = 8
+_NAME = re.compile(f"[0-9a-f]{{{2 * _NAME_BYTES}}}")
+"""Of a folder of ours: the sweep touches no other."""
+
+
+class Catalog:
+    """The collections of one folder; `make` puts what is needed into a new place's folder."""
+
+    def __init__(self, root: Path, make: Callable[[Path, str], None]) -> None:
+        self._root = root
+        self._make = make
+        self._file = root / "catalog.db"
+        self._opened: Database | None = None
+        self._lock = threading.Lock()
+
+    def ensure(self, schema: CollectionSchema) -> None:
+        """Make the collection where it is missing; Conflict where it has another schema."""
+        with self._database().reading() as connection:
+            missing = _schema(connection, schema.name) is None
+        if missing:
+            with self._database().writing() as connection:
+                connection.execute(
+                    "INSERT OR IGNORE INTO collections VALUES (?, ?)",
+                    (schema.name, dump_schema(schema)),
+                )
+                made = self._required(connection, schema.name)
+                if not made.tenants:
+                    self._ensure_place(connection, schema.name, "")
+        check_made(self.schema(schema.name), schema)
+
+    def ensure_tenant(self, collection: str, tenant: str) -> None:
+        """Make the tenant where it is missing."""
+        with self._database().writing() as connection:
+            check_tenant(self._required(connection, collection), tenant)
+            self._ensure_place(connection, collection, tenant)
+
+    def schema(self, collection: str) -> CollectionSchema:
+        """The collection's schema; CollectionNotFound."""
+        with self._database().reading() as connection:
+            return self._required(connection, collection)
+
+    def names(self) -> list[str]:
+        """All collections, in order."""
+        with self._database().reading() as connection:
+            return sorted(name for (name,) in connection.execute("SELECT name FROM collections"))
+
+    def tenants(self, collection: str) -> list[str]:
+        """The collection's tenants, in order; `` is the place of one without tenants."""
+        with self._database().reading() as connection:
+            self._required(connection, collection)
+            found = connection.execute(
+                "SELECT tenant FROM places WHERE collection = ?", (collection,)
+            )
+            return sorted(tenant for (tenant,) in found)
+
+    def find(self, collection: str, tenant: str) -> tuple[CollectionSchema, Path]:
+        """The schema and the folder; CollectionNotFound, TenantNotFound, InvalidRequest."""
+        with self._database().reading() as connection:
+            schema = self._required(connection, collection)
+            check_tenant(schema, tenant)
+            row = _folder(connection, collection, tenant)
+            if row is None:
+                raise tenant_missing(collection, tenant)
+            return schema, self._root / row
+
+    def drop(self, collection: str, tenant: str | None = None) -> None:
+        """Remove the collection, or one tenant of it, with its folders. Idempotent."""
+        with self._database().writing() as connection:
+            if tenant is None:
+                connection.execute("DELETE FROM collections WHERE name = ?", (collection,))
+            else:
+                check_tenant(self._required(connection, collection), tenant)
+            gone = connection.execute(
+                "DELETE FROM places WHERE collection = ? AND tenant = coalesce(?, tenant)"
+                " RETURNING folder",
+                (collection, tenant),
+            ).fetchall()
+        for (folder,) in gone:
+            shutil.rmtree(self._root / folder, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove folders that nothing names: of a crash while making or dropping."""
+        with self._database().writing() as connection:
+            known = {folder for (folder,) in connection.execute("SELECT folder FROM places")}
+            for path in self._root.iterdir():
+                if _NAME.fullmatch(path.name) and path.name not in known:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def close(self) -> None:
+        """Give back connections."""
+        with self._lock:
+            if self._opened:
+                self._opened.close()
+                self._opened = None
+
+    def _database(self) -> Database:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def _open(self) -> Database:
+        database = Database(self._file, "the catalog of the TF-IDF store")
+        if self._file.exists() and _is_made(database):
+            return database
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._root / "catalog.lock"):
+                database.create(_TABLES)
+        except OSError as error:
+            raise StoreReadOnly(
+                f"The TF-IDF store cannot make its folder ({type(error).__name__})."
+            ) from error
+        return database
+
+    def _ensure_place(self, connection: sqlite3.Connection, collection: str, tenant: str) -> None:
+        if _folder(connection, collection, tenant) is not None:
+            return
+        folder = secrets.token_hex(_NAME_BYTES)
+        self._make(self._root / folder, collection)
+        connection.execute("INSERT INTO places VALUES (?, ?, ?)", (collection, tenant, folder))
+
+    def _required(self, connection: sqlite3.Connection, collection: str) -> CollectionSchema:
+        schema = _schema(connection, collection)
+        if schema is None:
+            raise CollectionNotFound(f"Collection {collection} does not exist.")
+        return schema
+
+
+def _is_made(database: Database) -> bool:
+    with database.reading() as connection:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'places'")
+        return found.fetchone() is not None
+
+
+def _schema(connection: sqlite3.Connection, collection: str) -> CollectionSchema | None:
+    row = connection.execute(
+        "SELECT schema FROM collections WHERE name = ?", (collection,)
+    ).fetchone()
+    return load_schema(row[0]) if row else None
+
+
+def _folder(connection: sqlite3.Connection, collection: str, tenant: str) -> str | None:
+    row = connection.execute(
+        "SELECT folder FROM places WHERE collection = ? AND tenant = ?", (collection, tenant)
+    ).fetchone()
+    return row[0] if row else None

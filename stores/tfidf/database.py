@@ -1,0 +1,116 @@
+"""One SQLite file that threads and processes share, with errors in our words."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from callslip.errors import InvalidRequest, StoreDown, StoreReadOnly
+
+BUSY_SECONDS = 30.0
+"""How long a writer waits for another one, which writes a slice of a batch in a second."""
+
+_READ_ONLY = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_PERM")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+class Database:
+    """Transactions on a file that exists; `what` names what it holds in errors.
+
+    Connections are opened at the first use, after a fork, and kept for the next.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path = path
+        self._what = what
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+
+    def create(self, tables: str) -> None:
+        """Make the file with its tables; no other process may do the same at the same time."""
+        with self._answering():
+            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.executescript(f"BEGIN IMMEDIATE; {tables} COMMIT;")
+            finally:
+                connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One state of the database, that of the first statement; never waits for a writer."""
+        with self._answering(), self._connection() as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of the block or nothing, on the disk when it ends."""
+        with self._answering(), self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Give back every connection; those in use follow when they are done."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open()
+        try:
+            yield connection
+        except sqlite3.Error:
+            connection.close()
+            raise
+        finally:
+            with suppress(sqlite3.ProgrammingError):  # closed above
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._idle.append(connection)
+            if self._closed:
+                self.close()
+
+    def _open(self) -> sqlite3.Connection:
+        mode = "rw"
+        if not (os.access(self._path, os.W_OK) and os.access(self._path.parent, os.W_OK)):
+            # Without a log nobody writes, and SQLite could not make the log's index here.
+            wal = self._path.with_name(f"{self._path.name}-wal")
+            mode = "ro" if wal.exists() else "ro&immutable=1"
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,  # threads take turns
+        )
+        connection.execute("PRAGMA synchronous=FULL")
+        return connection
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", type(error).__name__)
+            if name.startswith(_READ_ONLY):
+                raise StoreReadOnly(f"{self._what} takes nothing: {name}.") from error
+            if name.startswith(_DAMAGED):
+                raise StoreDown(
+                    f"The database of {self._what} is damaged ({name}).",
+                    hint=f"Bring {self._path.parent.name}/{self._path.name} back from a copy,"
+                    " or drop what it holds and ingest it again.",
+                ) from error
+            if name.startswith("SQLITE_BUSY"):
+                raise StoreDown(
+                    f"{self._what} was being written for {BUSY_SECONDS:g} s."
+                ) from error
+            raise StoreDown(f"The database of {self._what} cannot be used ({name}).") from error
+        except UnicodeEncodeError as error:
+            raise InvalidRequest("A name or an id is not valid Unicode.") from error

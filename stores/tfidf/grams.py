@@ -1,0 +1,147 @@
+"""TF-IDF over words and pairs of neighbouring words, weighed by scikit-learn.
+
+Scores are those of its TfidfVectorizer with `ngram_range=(1, 2)`. What that keeps for it, a
+dictionary of every n-gram's text, takes most of its memory and time: here an n-gram is an integer
+made of its words' numbers, and the n-grams of a collection are one sorted array.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+UNKNOWN = (1 << 31) - 1
+"""The number of a word that nothing holds."""
+
+_TEXTS_PER_STEP = 5000
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each n-gram occurs: `matrix` has a row for each text and a column for each gram.
+
+    `grams` ascend. A word is its number, a pair `(first + 1) << 32 | second`.
+    """
+
+    grams: Integers
+    matrix: Any  # csr_array of 32-bit floats
+
+    def weighed(self, transformer: TfidfTransformer) -> "Postings":
+        """Weigh the counts: each row gets length 1."""
+        if not self.matrix.nnz:
+            return Postings(self.grams, self.matrix.tocsc())
+        return Postings(self.grams, transformer.transform(self.matrix).tocsc())
+
+
+@dataclass(frozen=True)
+class Postings:
+    """The weights of n-grams in texts, by n-gram: csc_array of shape (texts, grams)."""
+
+    grams: Integers
+    matrix: Any
+
+    def add_to(self, scores: Floats, grams: Integers, weights: Floats) -> None:
+        """Add the products with a query's weights to the texts' scores."""
+        at = _found(self.grams, grams)
+        starts, rows, held = self.matrix.indptr, self.matrix.indices, self.matrix.data
+        for column, weight in zip(at[at >= 0], weights[at >= 0], strict=True):
+            some = slice(starts[column], starts[column + 1])
+            scores[rows[some]] += held[some] * weight
+
+    def holds(self, grams: Integers) -> npt.NDArray[np.bool_]:
+        """Which of the n-grams occur."""
+        return _found(self.grams, grams) >= 0
+
+
+@dataclass(frozen=True)
+class Model:
+    """What was fitted: the number of each word, and the inverse document frequency of n-grams."""
+
+    words: dict[str, int]
+    grams: Integers
+    idf: Floats
+    texts: int
+
+    def idf_of(self, grams: Integers) -> Floats:
+        """The inverse document frequency; of one that came since, as if one text had it."""
+        at = _found(self.grams, grams)
+        fresh = np.log((1 + self.texts) / 2) + 1
+        return np.where(at >= 0, self.idf[at] if len(self.idf) else fresh, fresh)
+
+    def weighed(self, counts: Counts) -> Postings:
+        """Weigh texts that came after the fit."""
+        transformer = TfidfTransformer()
+        transformer.idf_ = self.idf_of(counts.grams).astype(np.float32)
+        return counts.weighed(transformer)
+
+
+def fit(texts: Iterable[str]) -> tuple[Model, Postings]:
+    """Fit on analyzed texts: words separated by spaces."""
+    words: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+    remaining = iter(texts)
+    parts = []
+    while some := list(itertools.islice(remaining, _TEXTS_PER_STEP)):
+        parts.append(count(some, words.__getitem__))
+    counts = stacked(parts)
+    del parts
+    if not counts.matrix.nnz:
+        model = Model({}, counts.grams, np.empty(0), counts.matrix.shape[0])
+        return model, Postings(counts.grams, counts.matrix.tocsc())
+    transformer = TfidfTransformer().fit(counts.matrix)
+    idf = transformer.idf_.astype(np.float64)
+    model = Model(dict(words), counts.grams, idf, counts.matrix.shape[0])
+    return model, counts.weighed(transformer)
+
+
+def count(texts: Sequence[str], number: Callable[[str], int]) -> Counts:
+    """Count the n-grams of texts; `number` gives a word's number."""
+    split = [text.split() for text in texts]
+    words = np.fromiter(map(number, itertools.chain.from_iterable(split)), np.int64)
+    rows = np.repeat(np.arange(len(split), dtype=np.int32), [len(text) for text in split])
+    inside = rows[1:] == rows[:-1]
+    pairs = ((words[:-1] + 1) << 32 | words[1:])[inside]
+    grams, columns = np.unique(np.concatenate([words, pairs]), return_inverse=True)
+    at = (np.concatenate([rows, rows[1:][inside]]), columns.astype(np.int32))
+    ones = np.ones(len(columns), np.float32)
+    return Counts(grams, sparse.csr_array((ones, at), shape=(len(split), len(grams))))
+
+
+def stacked(parts: Sequence[Counts]) -> Counts:
+    """Put texts that were counted apart under one another."""
+    grams = np.unique(np.concatenate([np.empty(0, np.int64), *(part.grams for part in parts)]))
+    matrices = []
+    for part in parts:
+        columns = np.searchsorted(grams, part.grams).astype(np.int32)
+        inner = part.matrix
+        matrices.append(
+            sparse.csr_array(
+                (inner.data, columns[inner.indices], inner.indptr),
+                shape=(inner.shape[0], len(grams)),
+            )
+        )
+    if not matrices:
+        return Counts(grams, sparse.csr_array((0, 0), dtype=np.float32))
+    return Counts(grams, sparse.vstack(matrices, format="csr"))
+
+
+def joined(parts: Sequence[Postings]) -> Postings:
+    """Put texts that were weighed apart under one another."""
+    both = stacked([Counts(part.grams, part.matrix.tocsr()) for part in parts])
+    return Postings(both.grams, both.matrix.tocsc())
+
+
+def _found(sorted_: Integers, wanted: Integers) -> Integers:
+    """Where each of the wanted stands in a sorted array; -1 where it does not."""
+    if not len(sorted_):
+        return np.full(len(wanted), -1)
+    at = np.minimum(np.searchsorted(sorted_, wanted), len(sorted_) - 1)
+    return np.where(sorted_[at] == wanted, at, -1)

@@ -1,0 +1,126 @@
+"""The nearest vectors, exactly: one pass in 32 bits, then the best in 64 bits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stores.metrics import Metric, scores
+from stores.records import Vector
+
+_ROWS_PER_STEP = 1024
+"""So many rows of a few hundred numbers stay in a core's cache."""
+
+_FEW = 10
+"""Picking every tenth row takes as long as reading all of them in order."""
+
+_TINY = 1e-30
+"""Of shorter vectors the products are below what 32 bits can say."""
+
+_ROUNDING = float(np.finfo(np.float32).eps) / 2
+
+Rows = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+Slots = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors of one name, shape (n, d), their lengths, and the slots of the chunks they are of."""
+
+    slots: Slots
+    rows: Rows
+    lengths: Floats
+
+    @staticmethod
+    def of(slots: Slots, rows: Rows) -> "Vectors":
+        """Measure the vectors."""
+        return Vectors(slots, rows, lengths(rows))
+
+
+def lengths(rows: Rows) -> Floats:
+    """The length of each row, in 64 bits."""
+    steps = range(0, len(rows), _ROWS_PER_STEP)
+    some = (np.asarray(rows[at : at + _ROWS_PER_STEP], np.float64) for at in steps)
+    return np.concatenate([np.empty(0), *(np.linalg.norm(part, axis=1) for part in some)])
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a block's vectors; the block's first chunk stands at `offset` of all slots."""
+
+    vectors: Vectors
+    picks: Slots
+    offset: int
+
+
+def nearest(
+    metric: Metric, query: Vector, parts: Sequence[Part], limit: int
+) -> tuple[Slots, Floats]:
+    """The slots of the best vectors and their scores, in no order; all that may be among them."""
+    parts = [part for part in parts if len(part.picks)]
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rough = [_rough(metric, query, part.vectors, part.picks) for part in parts]
+        least = _least(metric, query, parts, np.concatenate(rough), limit)
+    found, exact = [], []
+    for part, some in zip(parts, rough, strict=True):
+        chosen = part.picks[~(some < least)]  # also what is not a number
+        for at in range(0, len(chosen), _ROWS_PER_STEP):
+            step = chosen[at : at + _ROWS_PER_STEP]
+            found.append(part.vectors.slots[step] + part.offset)
+            exact.append(scores(metric, query, part.vectors.rows[step]))
+    return np.concatenate(found), np.concatenate(exact)
+
+
+def _rough(metric: Metric, query: Vector, vectors: Vectors, picks: Slots) -> Floats:
+    """Score in 32 bits; not a number where that is too coarse to tell."""
+    few = len(picks) * _FEW < len(vectors.rows)
+    rows = vectors.rows[picks] if few else vectors.rows
+    if metric in ("hamming", "manhattan"):
+        steps = (rows[at : at + _ROWS_PER_STEP] for at in range(0, len(rows), _ROWS_PER_STEP))
+        if metric == "hamming":
+            apart = [np.count_nonzero(some != query, axis=1) for some in steps]
+        else:
+            apart = [np.abs(some - query).sum(axis=1) for some in steps]
+        found = -np.concatenate(apart).astype(np.float64)
+        return found if few else found[picks]
+    query_long = _length(query)
+    unit = (query / (query_long or 1.0)).astype(np.float32)
+    products: Floats = np.vecdot(rows, unit).astype(np.float64)  # a third of the time of `@`
+    products = products if few else products[picks]
+    long = vectors.lengths[picks]
+    products[(long > 0) & (long < _TINY)] = np.nan
+    match metric:
+        case "cosine":
+            return products / np.where(long > 0, long, np.inf)
+        case "dot":
+            return products * query_long
+        case _:
+            return 2 * products * query_long - long**2 - query_long**2
+
+
+def _least(
+    metric: Metric, query: Vector, parts: Sequence[Part], rough: Floats, limit: int
+) -> float:
+    """The rough score below which a vector cannot be among the best."""
+    if len(rough) <= limit or not np.isfinite(rough).all():
+        return -np.inf
+    last = float(np.partition(rough, -limit)[-limit])
+    longest = max(float(part.vectors.lengths.max()) for part in parts)
+    query_long = _length(query)
+    # Of what each of d additions may round off: Higham, Accuracy and Stability, section 3.1.
+    scale = {
+        "cosine": 1.0,
+        "dot": query_long * longest,
+        "l2-squared": (query_long + longest) ** 2,
+        "manhattan": abs(last),
+        "hamming": 0.0,
+    }[metric]
+    return last - 4 * (len(query) + 4) * _ROUNDING * scale
+
+
+def _length(query: Vector) -> float:
+    return float(np.linalg.norm(query.astype(np.float64)))

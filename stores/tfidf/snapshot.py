@@ -1,0 +1,127 @@
+"""A fit on disk: arrays and JSON, nothing that is unpickled, each file written once.
+
+A snapshot is a folder that appears whole by one rename and is never changed.
+"""
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from scipy import sparse
+
+from stores.records import CollectionSchema
+from stores.tfidf.grams import Model, Postings
+from stores.tfidf.nearest import Vectors
+from stores.tfidf.table import Keys
+
+FORMAT = 1
+
+
+class SnapshotDamaged(Exception):
+    """The files of a snapshot are not what was written."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Chunks that are searched together: their keys, ascending, terms and vectors by name."""
+
+    keys: Keys
+    postings: Postings
+    vectors: Mapping[str, Vectors]
+
+
+def save(folder: Path, model: Model, block: Block) -> None:
+    """Write a snapshot into a folder; its vectors lie there already (`vectors_file`)."""
+    matrix = block.postings.matrix
+    names = sorted(block.vectors)
+    arrays = {
+        "keys": block.keys,
+        "grams": model.grams,
+        "idf": model.idf,
+        "indptr": matrix.indptr,
+        "indices": matrix.indices,
+        "data": matrix.data,
+    }
+    for i, name in enumerate(names):
+        arrays |= {f"slots{i}": block.vectors[name].slots}
+        arrays |= {f"lengths{i}": block.vectors[name].lengths}
+    np.savez(folder / "index.npz", allow_pickle=False, **arrays)
+    about = {"format": FORMAT, "vectors": names, "words": list(model.words)}
+    (folder / "words.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+
+
+def publish(draft: Path, folder: Path) -> None:
+    """Give a draft its name, once it is on the disk."""
+    for path in draft.iterdir():
+        _sync(path)
+    _sync(draft)
+    draft.rename(folder)
+    _sync(folder.parent)
+
+
+def vectors_file(folder: Path, names: Mapping[str, object], name: str) -> Path:
+    """Where the vectors of a name lie."""
+    return folder / f"vectors{sorted(names).index(name)}.npy"
+
+
+def load(folder: Path, schema: CollectionSchema) -> tuple[Model, Block]:
+    """Read a snapshot; vectors are mapped into memory. Raises SnapshotDamaged."""
+    try:
+        with (folder / "index.npz").open("rb") as file, np.load(file, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+        about = json.loads((folder / "words.json").read_text(encoding="utf-8"))
+        keys, grams, idf = arrays["keys"], arrays["grams"], arrays["idf"]
+        _check(about["format"] == FORMAT, "format")
+        _check(len(keys) > 0 and keys.dtype == np.int64 and bool((np.diff(keys) > 0).all()), "keys")
+        _check(len(idf) == len(grams), "idf")
+        matrix = sparse.csc_array(
+            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=(len(keys), len(grams))
+        )
+        matrix.check_format(full_check=True)
+        words = {word: number for number, word in enumerate(about["words"])}
+        vectors = _vectors(folder, schema, arrays, about["vectors"])
+        return Model(words, grams, idf, len(keys)), Block(keys, Postings(grams, matrix), vectors)
+    except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error) as error:
+        raise SnapshotDamaged(f"{type(error).__name__}: {error}") from error
+
+
+def _vectors(
+    folder: Path, schema: CollectionSchema, arrays: Mapping[str, Any], names: list[str]
+) -> dict[str, Vectors]:
+    _check(names == sorted({"": None, **schema.named}), "names")
+    vectors = {}
+    for i, name in enumerate(names):
+        slots, long = arrays[f"slots{i}"], arrays[f"lengths{i}"]
+        rows = np.lib.format.open_memmap(folder / f"vectors{i}.npy", mode="r")
+        shape = (len(slots), schema.vector(name).dimension)
+        _check(rows.shape == shape and rows.dtype == np.float32 and len(long) == len(slots), "rows")
+        _check(bool(np.isin(slots, np.arange(len(arrays["keys"]))).all()), "slots")
+        vectors[name] = Vectors(slots, np.asarray(rows), long)
+    return vectors
+
+
+def discard(root: Path, keep: str | None) -> None:
+    """Remove all snapshots but one, and drafts; who reads one goes on with what it has opened."""
+    for path in root.iterdir():
+        if path.is_dir() and path.name != keep:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"its {what} do not fit")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,312 @@
+"""The TF-IDF store: files in one folder, searched with scikit-learn and numpy, without a server."""
+
+import logging
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from callslip.errors import NotFound, TransientError
+from stores.batching import slices, write
+from stores.checks import chunk_fault, document_fault
+from stores.contract import Store
+from stores.filters import Where
+from stores.metrics import METRICS, Metric
+from stores.records import (
+    BatchOutcome,
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    LegHit,
+    Scalar,
+    StoredChunk,
+    Vector,
+    VectorSpec,
+)
+from stores.schemas import check_schema
+from stores.tfidf import table
+from stores.tfidf.catalog import Catalog
+from stores.tfidf.nearest import Floats
+from stores.tfidf.place import DUE, Place, make_place
+from stores.tfidf.where import Clauses, mask, translate
+from stores.ties import ranked
+
+_CHUNKS_PER_WRITE = 1000
+_BYTES_PER_WRITE = 16_000_000
+
+_PLACES_KEPT = 64
+"""Collections and tenants whose views stay in memory, the ones used last."""
+
+log = logging.getLogger(__name__)
+
+
+class TfidfStore(Store):
+    """Each collection or tenant is a SQLite database and a snapshot of what is fitted to it.
+
+    The keyword leg is the cosine over TF-IDF of words and pairs of neighbouring words, in place
+    of BM25; vectors are compared one by one, so every method is answered at any size.
+    """
+
+    kind = "tfidf"
+    indexed = frozenset(METRICS)
+    keyword_score = "tfidf"
+
+    def __init__(self, folder: Path) -> None:
+        self._catalog = Catalog(folder, make_place)
+        self._places: OrderedDict[tuple[str, str], Place] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ping(self) -> None:
+        self._catalog.names()
+
+    def close(self) -> None:
+        with self._lock:
+            while self._places:
+                self._places.popitem()[1].close()
+        self._catalog.close()
+
+    def ensure_schema(self, schema: CollectionSchema) -> None:
+        check_schema(schema)
+        self._catalog.ensure(schema)
+
+    def schema(self, collection: str) -> CollectionSchema:
+        return self._catalog.schema(collection)
+
+    def collections(self) -> list[str]:
+        return self._catalog.names()
+
+    def drop_collection(self, collection: str) -> None:
+        self._catalog.drop(collection)
+
+    def ensure_tenant(self, collection: str, tenant: str) -> None:
+        self._catalog.ensure_tenant(collection, tenant)
+
+    def drop_tenant(self, collection: str, tenant: str) -> None:
+        self._catalog.drop(collection, tenant)
+
+    def tenants(self, collection: str) -> list[str]:
+        return [tenant for tenant in self._catalog.tenants(collection) if tenant]
+
+    def batch_upsert_documents(
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        unique = {document.document_id: document for document in documents}
+        failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
+        good = [document for id_, document in unique.items() if id_ not in failed]
+        with self._of(collection, tenant).database.writing() as connection:
+            table.put_documents(connection, good)
+        return BatchOutcome(tuple(document.document_id for document in good), failed)
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        at = self._of(collection, tenant)
+        unique = {chunk.chunk_id: chunk for chunk in chunks}
+        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, at.schema))}
+        good = [chunk for id_, chunk in unique.items() if id_ not in failed]
+
+        def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
+            with at.database.writing() as connection:
+                table.put_chunks(connection, some)
+            return {}
+
+        cut = slices(good, count=_CHUNKS_PER_WRITE, size=_BYTES_PER_WRITE, size_of=_bytes)
+        return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
+
+    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        with self._of(collection, tenant).database.writing() as connection:
+            keys = table.keys_of(connection, chunk_ids)
+            table.remove_keys(connection, list(keys.values()))
+
+    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+        with self._of(collection, tenant).database.writing() as connection:
+            table.remove_document(connection, document_id)
+
+    def build_where(self, where: Where) -> Clauses:
+        return translate(where)
+
+    def answers(self, spec: VectorSpec) -> frozenset[Metric]:
+        return self.indexed
+
+    def nearest(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
+    ) -> list[LegHit]:
+        return self.exact_query(
+            collection,
+            vector,
+            limit,
+            where,
+            tenant=tenant,
+            vector_name=vector_name,
+            metric=self.schema(collection).vector(vector_name).metric,
+        )
+
+    def exact_query(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None,
+        *,
+        tenant: str,
+        vector_name: str,
+        metric: Metric,
+    ) -> list[LegHit]:
+        if limit < 1:
+            return []
+        query = np.asarray(vector, np.float32)
+        with self._of(collection, tenant).searching() as (connection, view):
+            passing = view.passing(connection, where)
+            slots, scores = view.by_vector(metric, vector_name, query, limit, passing)
+            ids = table.ids_of(connection, view.keys[slots])
+        return _hits(ids, scores, limit)
+
+    def keyword_query(
+        self,
+        collection: str,
+        terms: str,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+    ) -> list[LegHit]:
+        if limit < 1:
+            return []
+        with self._of(collection, tenant).searching() as (connection, view):
+            passing = view.passing(connection, where)
+            slots, scores = view.by_terms(terms, limit, passing)
+            ids = table.ids_of(connection, view.keys[slots])
+        return _hits(ids, scores, limit)
+
+    def get_chunks(
+        self,
+        collection: str,
+        chunk_ids: Sequence[str],
+        *,
+        tenant: str = "",
+        include_vector: bool = False,
+        include_terms: bool = False,
+    ) -> list[StoredChunk]:
+        with self._of(collection, tenant).database.reading() as connection:
+            return list(
+                table.chunks_of(
+                    connection,
+                    chunk_ids,
+                    include_vector=include_vector,
+                    include_terms=include_terms,
+                )
+            )
+
+    def get_documents(
+        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[DocumentRecord]:
+        with self._of(collection, tenant).database.reading() as connection:
+            return list(table.documents_of(connection, document_ids))
+
+    def find_ids(
+        self, collection: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[str]:
+        with self._of(collection, tenant).database.reading() as connection:
+            if where is None:
+                return sorted(table.ids_of_document(connection, None))
+            return sorted(table.ids_of(connection, _matching(connection, where)))
+
+    def chunk_ids(
+        self, collection: str, document_id: str | None = None, *, tenant: str = ""
+    ) -> dict[str, set[str]]:
+        at = self._of(collection, tenant)
+        with at.database.reading() as connection:
+            every = table.ids_of_document(connection, document_id)
+            named = {
+                f"vector:{name}": table.ids_of_document(connection, document_id, vector=name)
+                for name in at.schema.named
+            }
+        return {"vector": every, **named, "keyword": set(every)}
+
+    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
+        with self._of(collection, tenant).database.reading() as connection:
+            found = connection.execute(
+                "SELECT document_id FROM documents UNION SELECT document_id FROM chunks"
+            )
+            return {document_id for (document_id,) in found}
+
+    def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
+        with self._of(collection, tenant).database.reading() as connection:
+            if where is None:
+                return table.state(connection).rows
+            return len(_matching(connection, where))
+
+    def aggregate_group_by(
+        self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[tuple[Scalar, int]]:
+        with self._of(collection, tenant).database.reading() as connection:
+            among = None if where is None else _matching(connection, where)
+            return table.groups(connection, prop, among)
+
+    def maintain(self) -> None:
+        """Refit what is due, and remove folders that a crash left."""
+        self._catalog.sweep()
+        failed: TransientError | None = None
+        for collection in self.collections():
+            try:
+                for tenant in self._catalog.tenants(collection):
+                    at = self._of(collection, tenant)
+                    if at.is_due():
+                        at.refit(DUE, wait=0)
+            except NotFound:
+                continue  # dropped meanwhile
+            except TransientError as error:
+                log.warning("No refit of collection %s: %s", collection, error.detail)
+                failed = error
+        if failed:
+            raise failed
+
+    def refit(self, collection: str, tenant: str = "") -> None:
+        """Fit anew now, so that scores are of all that is stored."""
+        self._of(collection, tenant).refit()
+
+    def _of(self, collection: str, tenant: str) -> Place:
+        """Find a collection or a tenant of it, the same object for all threads."""
+        name = collection, tenant
+        try:
+            schema, folder = self._catalog.find(collection, tenant)
+        except NotFound:
+            with self._lock:
+                if name in self._places:
+                    self._places.pop(name).close()
+            raise
+        with self._lock:
+            known = self._places.get(name)
+            if known is None or known.folder != folder:
+                if known is not None:
+                    known.close()
+                known = self._places[name] = Place(folder, schema)
+            self._places.move_to_end(name)
+            while len(self._places) > _PLACES_KEPT:
+                self._places.popitem(last=False)[1].close()
+            return known
+
+
+def _matching(connection: sqlite3.Connection, where: Where) -> table.Keys:
+    keys = table.all_keys(connection)
+    return keys[mask(connection, translate(where), keys)]
+
+
+def _hits(ids: Sequence[str], scores: Floats, limit: int) -> list[LegHit]:
+    pairs = zip(ids, scores.tolist(), strict=True)
+    return ranked(LegHit(chunk_id, score) for chunk_id, score in pairs)[:limit]
+
+
+def _bytes(chunk: ChunkRecord) -> int:
+    """About what a chunk takes in a transaction."""
+    return len(chunk.body) + len(chunk.terms) + chunk.vector.nbytes

@@ -1,0 +1,186 @@
+"""What a process searches: a fit, and the chunks that came or went since, at one state."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from stores.filters import Where
+from stores.metrics import Metric
+from stores.records import CollectionSchema, Vector
+from stores.tfidf.grams import UNKNOWN, Model, count, fit, joined
+from stores.tfidf.nearest import Floats, Part, Slots, Vectors, nearest
+from stores.tfidf.snapshot import Block
+from stores.tfidf.table import Keys, State, all_keys
+from stores.tfidf.where import Mask, mask, translate
+
+_MASKS_KEPT = 64
+"""Filters whose result is kept until something changes, a byte a chunk each."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Immutable but for what it remembers. A chunk's slot is its place in `keys`, which ascend.
+
+    The first block is the fit's, the others hold what came since; `beyond` numbers the words that
+    the fit did not know. Scores are of the fit's document frequencies until the next fit. `seen`
+    is the number of the last deletion that is known.
+    """
+
+    state: State
+    seen: int
+    model: Model
+    beyond: dict[str, int]
+    blocks: tuple[Block, ...]
+    keys: Keys
+    alive: Mask
+    masks: dict[str, Mask] = field(default_factory=dict)
+
+    def passing(self, connection: sqlite3.Connection, where: Where | None) -> Mask:
+        """Which slots hold a chunk that passes the filter."""
+        if where is None:
+            return self.alive
+        name = repr(where)  # as a key True would be 1
+        found = self.masks.get(name)
+        if found is None:
+            found = mask(connection, translate(where), self.keys) & self.alive
+            if len(self.masks) >= _MASKS_KEPT:
+                self.masks.clear()
+            self.masks[name] = found
+        return found
+
+    def by_terms(self, terms: str, limit: int, passing: Mask) -> tuple[Slots, Floats]:
+        """The slots of the best chunks by TF-IDF and their scores; with all ties, in no order."""
+        asked = count([terms], self._number)
+        grams, times = asked.grams, asked.matrix.toarray()[0].astype(np.float64)
+        known = [block.postings.holds(grams) for block in self.blocks]
+        weights = times * self.model.idf_of(grams) * np.any(known, axis=0)
+        length = np.linalg.norm(weights)
+        scores = np.zeros(len(self.keys))
+        if length:
+            at = 0
+            for block in self.blocks:
+                to = at + len(block.keys)
+                block.postings.add_to(scores[at:to], grams, weights / length)
+                at = to
+        slots = np.flatnonzero(passing & (scores > 0))
+        if len(slots) > limit:
+            least = np.partition(scores[slots], -limit)[-limit]
+            slots = slots[scores[slots] >= least]
+        return slots, scores[slots]
+
+    def by_vector(
+        self, metric: Metric, name: str, query: Vector, limit: int, passing: Mask
+    ) -> tuple[Slots, Floats]:
+        """The slots of the nearest chunks that have such a vector and their scores, in no order."""
+        parts, offset = [], 0
+        for block in self.blocks:
+            vectors = block.vectors[name]
+            picks = np.flatnonzero(passing[vectors.slots + offset])
+            parts.append(Part(vectors, picks, offset))
+            offset += len(block.keys)
+        return nearest(metric, query, parts, limit)
+
+    def moved_on(
+        self, connection: sqlite3.Connection, state: State, schema: CollectionSchema
+    ) -> "View":
+        """The view at a later state of the same snapshot."""
+        gone = connection.execute("SELECT number, chunk FROM gone WHERE number > ?", (self.seen,))
+        numbers, lost = np.array(gone.fetchall(), np.int64).reshape(-1, 2).T
+        keys, terms = chunks_since(connection, self.state.next_key)
+        blocks, alive = self.blocks, self.alive
+        if len(keys):
+            postings = self.model.weighed(count(terms, self._learned))
+            fresh = Block(keys, postings, read_vectors(connection, keys, schema))
+            blocks = _settled((*blocks, fresh))
+            alive = np.concatenate([alive, np.ones(len(keys), np.bool_)])
+        everything = np.concatenate([self.keys, keys])
+        return replace(
+            self,
+            state=state,
+            seen=int(numbers.max(initial=self.seen)),
+            blocks=blocks,
+            keys=everything,
+            alive=alive & ~np.isin(everything, lost),
+            masks={},
+        )
+
+    def _number(self, word: str) -> int:
+        return self.model.words.get(word, self.beyond.get(word, UNKNOWN))
+
+    def _learned(self, word: str) -> int:
+        number = self._number(word)
+        if number == UNKNOWN:
+            number = self.beyond[word] = len(self.model.words) + len(self.beyond)
+        return number
+
+
+def fitted(connection: sqlite3.Connection, state: State, schema: CollectionSchema) -> View:
+    """A view of all chunks with a fit of its own, in memory."""
+    keys, terms = chunks_since(connection, 0)
+    model, postings = fit(terms)
+    block = Block(keys, postings, read_vectors(connection, keys, schema))
+    alive = np.ones(len(keys), np.bool_)
+    return View(replace(state, snapshot=None), 0, model, {}, (block,), keys, alive)
+
+
+def opened(connection: sqlite3.Connection, state: State, model: Model, block: Block) -> View:
+    """A view of a snapshot, which may have been fitted at an earlier state."""
+    (seen,) = connection.execute("SELECT coalesce(max(number), 0) FROM gone").fetchone()
+    alive = np.isin(block.keys, all_keys(connection), assume_unique=True)
+    at_fit = replace(state, next_key=int(block.keys[-1]) + 1)
+    return View(at_fit, seen, model, {}, (block,), block.keys, alive)
+
+
+def chunks_since(connection: sqlite3.Connection, key: int) -> tuple[Keys, list[str]]:
+    """The keys, ascending, and the terms of all chunks from a key on."""
+    rows = connection.execute("SELECT key, terms FROM chunks WHERE key >= ? ORDER BY key", (key,))
+    found = rows.fetchall()
+    return np.array([key for key, _ in found], np.int64), [terms for _, terms in found]
+
+
+def read_vectors(
+    connection: sqlite3.Connection, keys: Keys, schema: CollectionSchema
+) -> Mapping[str, Vectors]:
+    """The vectors of these chunks, the last ones there are, by name."""
+    first = int(keys[0]) if len(keys) else 0
+    found = {}
+    for name in {"": None, **schema.named}:
+        rows = connection.execute(
+            "SELECT chunk, vector FROM vectors WHERE chunk >= ? AND name = ? ORDER BY chunk",
+            (first, name),
+        ).fetchall()
+        slots = np.searchsorted(keys, np.array([chunk for chunk, _ in rows], np.int64))
+        held = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
+        shape = (len(rows), schema.vector(name).dimension)
+        found[name] = Vectors.of(slots, held.reshape(shape).astype(np.float32, copy=False))
+    return found
+
+
+def _settled(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Join small blocks behind the first until each is more than twice as long as the next.
+
+    So there are few, and a chunk is moved seldom.
+    """
+    while len(blocks) > 2 and len(blocks[-2].keys) <= 2 * len(blocks[-1].keys):
+        blocks = (*blocks[:-2], _together(blocks[-2:]))
+    return blocks
+
+
+def _together(blocks: Iterable[Block]) -> Block:
+    first, second = blocks
+    offset = len(first.keys)
+    vectors = {}
+    for name, one in first.vectors.items():
+        other = second.vectors[name]
+        vectors[name] = Vectors(
+            np.concatenate([one.slots, other.slots + offset]),
+            np.concatenate([one.rows, other.rows]),
+            np.concatenate([one.lengths, other.lengths]),
+        )
+    return Block(
+        np.concatenate([first.keys, second.keys]),
+        joined([first.postings, second.postings]),
+        vectors,
+    )
