@@ -36,7 +36,8 @@ def write(
     """Put slice after slice; `put` gives the reason of each object that the store refused.
 
     `failed` are those that never got as far. Where the store is lost after a slice or more were
-    acknowledged, raises BatchInterrupted, which names the rest.
+    acknowledged, raises BatchInterrupted, which names the rest; a store that takes nothing from
+    the start says so itself.
     """
     stored: list[str] = []
     refused = dict(failed)

@@ -44,6 +44,22 @@ def _tfidf(settings: Settings) -> Store:
     return TfidfStore(settings.tfidf_dir)
 
 
+def _crate(settings: Settings) -> Store:
+    from stores.crate import CrateStore
+    from stores.crate.tables import Layout
+
+    crate = settings.crate
+    if crate.url is None:
+        raise SettingsError("crate.url is not set.", hint="Name a CrateDB cluster.")
+    return CrateStore(
+        crate.url,
+        user=crate.user,
+        password=crate.password.get_secret_value() if crate.password else None,
+        timeout=crate.timeout_seconds,
+        layout=Layout(crate.schema_name, crate.shards, crate.replicas),
+    )
+
+
 def kinds(settings: Settings) -> list[str]:
     """The kinds of stores that are set up here, and may hold something."""
     set_up = {
@@ -58,5 +74,6 @@ def kinds(settings: Settings) -> list[str]:
 STORES: Mapping[str, Callable[[Settings], Store]] = {
     "chroma": _chroma,
     "weaviate": _weaviate,
+    "crate": _crate,
     "tfidf": _tfidf,
 }

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from chroma_server import chroma_server, chroma_settings
+from crate_server import REAL_CRATE, crate_server, crate_settings, schema_at
 from weaviate_server import REAL_SERVER, weaviate_server, weaviate_settings
 
 from config.settings import Settings, WeaviateSettings
@@ -50,12 +51,28 @@ def tfidf_at(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(data_dir=tmp_path_factory.mktemp("tfidf"))
 
 
+@pytest.fixture(scope="session")
+def crate_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a store at a fake of CrateDB."""
+    with crate_server(tmp_path_factory.mktemp("crate")) as (url, _):
+        yield crate_settings(url)
+
+
+@pytest.fixture(scope="session")
+def real_crate_at() -> Iterator[Settings]:
+    """Settings of a store at a real CrateDB, in a schema of its own."""
+    with schema_at(os.environ[REAL_CRATE]) as settings:
+        yield settings
+
+
 STORES: Mapping[str, tuple[str, str]] = {
     "chroma": ("chroma", "chroma_at"),
     "weaviate": ("weaviate", "weaviate_at"),
     **(
         {"weaviate-server": ("weaviate", "weaviate_server_at")} if REAL_SERVER in os.environ else {}
     ),
+    "crate": ("crate", "crate_at"),
+    **({"crate-server": ("crate", "real_crate_at")} if REAL_CRATE in os.environ else {}),
     "tfidf": ("tfidf", "tfidf_at"),
 }
 """By the name that the suite shows: the kind of store, and the fixture with its settings."""

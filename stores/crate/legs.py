@@ -1,0 +1,110 @@
+"""Running the three queries, so that each page is as full as it can be and in the right order."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stores.crate import queries
+from stores.crate.connection import Connection, Sql
+from stores.crate.places import Place
+from stores.crate.rows import indexed
+from stores.crate.tables import vector_column
+from stores.fusion import Candidate, LegScore
+from stores.metrics import Metric
+from stores.records import LegHit, Vector
+
+KNN_LIMIT = 1000
+"""A longer page is compared row by row: the graph is not made for it."""
+
+CANDIDATES = 200
+CANDIDATES_FILTERED = 1000
+"""Rows that the index gives, at least: a filter takes some of them away again."""
+
+
+def nearest(
+    connection: Connection,
+    at: Place,
+    vector: Vector,
+    limit: int,
+    condition: Sql | None,
+    vector_name: str,
+) -> list[LegHit]:
+    """The nearest rows that match, best first, ties by id.
+
+    CrateDB filters what its index found, and breaks ties as it likes. Where that leaves too few
+    rows, or the limit cuts through a tie, every row that matches is compared: then these are
+    either few or at the same distance.
+    """
+    column, query = _compared(at, vector, vector_name)
+    metric = at.schema.vector(vector_name).metric
+
+    def run(count: int, candidates: int) -> list[list[Any]]:
+        sql = queries.semantic(at.table, column, query, count, condition, candidates=candidates)
+        return connection.run(sql)
+
+    if limit <= KNN_LIMIT:
+        rows = run(limit + 1, _candidates(limit + 1, condition))
+        if len(rows) > limit and rows[limit][1] < rows[limit - 1][1]:
+            return _hits(rows[:limit], metric)
+    return _hits(run(limit, 0), metric)
+
+
+def keyword(
+    connection: Connection, at: Place, terms: str, limit: int, condition: Sql | None
+) -> list[LegHit]:
+    """The best rows that match by BM25, best first, ties by id."""
+    rows = connection.run(queries.keyword(at.table, terms, limit, condition))
+    return [LegHit(id_, queries.bm25(score)) for id_, score in rows]
+
+
+def fused(
+    connection: Connection,
+    at: Place,
+    vector: Vector,
+    terms: str,
+    pool: int,
+    condition: Sql | None,
+    vector_name: str,
+    horizon: float | None,
+) -> list[Candidate]:
+    """Both legs of at most `pool` rows, fused by CrateDB."""
+    column, query = _compared(at, vector, vector_name)
+    metric = at.schema.vector(vector_name).metric
+    if horizon is not None:
+        squared = 2 * horizon if metric == "cosine" else horizon
+        condition = queries.both([condition, queries.within(column, query, squared)])
+    best = queries.keyword(at.table, terms, pool, condition)
+    rows: list[list[Any]] = []
+    for candidates in (_candidates(pool, condition), 0):
+        near = queries.semantic(at.table, column, query, pool, condition, candidates=candidates)
+        rows = connection.run(queries.hybrid(best, near))
+        if sum(row[2] is not None for row in rows) >= pool:
+            break
+    return [_candidate(row, metric) for row in rows]
+
+
+def _compared(at: Place, vector: Vector, vector_name: str) -> tuple[str, Vector]:
+    """The column that a query's vector is compared with, and the vector as it is compared."""
+    return vector_column(at.schema, vector_name), indexed(vector, at.schema, vector_name)
+
+
+def _candidates(wanted: int, condition: Sql | None) -> int:
+    return max(2 * wanted, CANDIDATES_FILTERED if condition else CANDIDATES)
+
+
+def _hits(rows: Sequence[Sequence[Any]], metric: Metric) -> list[LegHit]:
+    return [LegHit(id_, _score(similarity, metric)) for id_, similarity in rows]
+
+
+def _candidate(row: Sequence[Any], metric: Metric) -> Candidate:
+    id_, fused_score, vector_rank, similarity, keyword_rank, raw = row
+    return Candidate(
+        id_,
+        fused_score,
+        None if vector_rank is None else LegScore(vector_rank, _score(similarity, metric)),
+        None if keyword_rank is None else LegScore(keyword_rank, queries.bm25(raw)),
+    )
+
+
+def _score(similarity: float, metric: Metric) -> float:
+    squared = queries.squared_distance(similarity)
+    return 1 - squared / 2 if metric == "cosine" else -squared
