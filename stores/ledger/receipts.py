@@ -1,10 +1,12 @@
 """Receipts of deleted collections and tenants: what was held before, and what is left."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from stores.ledger import schema
 from stores.ledger.database import Database
@@ -44,35 +46,29 @@ class Receipts:
         A removal that was interrupted and begins again finds less: the greater numbers stay.
         """
         with self._database.writing() as connection:
-            if tenant:
-                query = select(_T.deleted_at).where(_T.collection == collection, _T.name == tenant)
+            key = _key(connection, collection, tenant)
+            known = connection.scalar(select(_R.before).where(*_is(key)))
+            if key["deleted_at"] is None:
+                return  # somebody else has removed and forgotten it
+            if known is None:
+                row = {**key, "before": dict(counts)}
+                connection.execute(insert(schema.receipts).values(row))
             else:
-                query = select(_N.deleted_at).where(_N.name == collection)
-            deleted_at = connection.scalar(query)
-            if deleted_at is None:
-                return
-            mine = (_R.collection == collection) & (_R.tenant == tenant)
-            mine &= _R.removed_at.is_(None)
-            known = connection.scalar(select(_R.before).where(mine)) or {}
-            connection.execute(delete(schema.receipts).where(mine))
-            connection.execute(
-                insert(schema.receipts).values(
-                    collection=collection,
-                    tenant=tenant,
-                    deleted_at=deleted_at,
-                    before=greatest(known, counts),
+                connection.execute(
+                    update(schema.receipts)
+                    .where(*_is(key), _R.removed_at.is_(None))
+                    .values(before=greatest(known, counts))
                 )
-            )
 
-    def finish(
-        self, collection: str, tenant: str, counts: Mapping[str, int], removed_at: float
-    ) -> None:
-        """Record what is left."""
+    def finish(self, collection: str, tenant: str, counts: Mapping[str, int]) -> None:
+        """Record what is left, before the collection or the tenant is forgotten."""
         with self._database.writing() as connection:
+            key = _key(connection, collection, tenant)
+            before = connection.scalar(select(_R.before).where(*_is(key))) or {}
             connection.execute(
                 update(schema.receipts)
-                .where(_R.collection == collection, _R.tenant == tenant, _R.removed_at.is_(None))
-                .values(after=dict(counts), removed_at=removed_at)
+                .where(*_is(key), _R.removed_at.is_(None))
+                .values(after=dict.fromkeys(before, 0) | dict(counts), removed_at=time.time())
             )
 
     def find(self, collection: str) -> list[Receipt]:
@@ -99,6 +95,20 @@ class Receipts:
                 total["documents"] += 1
                 total.update((receipt or {}).get("before", {}))
         return total
+
+
+def _key(connection: Connection, collection: str, tenant: str) -> dict[str, Any]:
+    """A name may be deleted many times: by when it was."""
+    if tenant:
+        query = select(_T.deleted_at).where(_T.collection == collection, _T.name == tenant)
+    else:
+        query = select(_N.deleted_at).where(_N.name == collection)
+    deleted_at = connection.scalar(query)
+    return {"collection": collection, "tenant": tenant, "deleted_at": deleted_at}
+
+
+def _is(key: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    return [_R[name] == value for name, value in key.items()]
 
 
 def greatest(known: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
