@@ -75,9 +75,9 @@ def _repair(findings: Iterable[Finding]) -> None:
         else:
             done[what] += len(found.ids)
     for what, count in done.items():
-        log.warning("the audit repaired: %s (%d objects)", what, count)
+        log.warning("the audit set right: %s, objects: %d", what, count)
     for (what, reason), count in left.items():
-        log.error("the audit left: %s (%d objects): %s", what, count, reason)
+        log.error("the audit left: %s, objects: %d: %s", what, count, reason)
 
 
 def _send(document_id: str, version: int, first: Step) -> None:
