@@ -22,6 +22,7 @@ from stores.strays import look_aside, look_at_files
 
 if TYPE_CHECKING:
     from ingestion.repair import Repaired
+    from ingestion.workshop import Workshop
 
 Done = Callable[[int], None]
 
@@ -168,7 +169,10 @@ class _Auditor:
         """Repair here and now; what became of each finding."""
         from ingestion.repair import Repairs, repair
 
-        use = Repairs(self._ledger, self._stores, self._blobs, self._again())
+        shop = self._shop()
+        use = Repairs(
+            self._ledger, self._stores, self._blobs, shop.embedder.model, self._again(shop)
+        )
         repaired = []
         with self._bar("Repairing", len(findings)) as done:
             for one in repair(findings, use, force=force):
@@ -176,14 +180,13 @@ class _Auditor:
                 done(1)
         return repaired
 
-    def _again(self) -> Callable[[str, int, Step], None]:
-        """The steps of a version in this process, models loaded only where a step needs one."""
+    def _shop(self) -> "Workshop":
+        """What the steps of a version need; models load only where a step uses one."""
         from ingestion.isolation import Extractor
-        from ingestion.pipeline import run_step
         from ingestion.workshop import Workshop
         from models.registry import make_analyzer, make_embedder, make_tokenizer
 
-        shop = Workshop(
+        return Workshop(
             settings=self._settings,
             ledger=self._ledger,
             blobs=self._blobs,
@@ -193,6 +196,10 @@ class _Auditor:
             analyzer=make_analyzer(),
             extractor=Extractor(self._settings.extract),
         )
+
+    def _again(self, shop: "Workshop") -> Callable[[str, int, Step], None]:
+        """Does the steps of a version in this process."""
+        from ingestion.pipeline import run_step
 
         def again(document_id: str, version: int, first: Step) -> None:
             for step in STEPS[STEPS.index(first) :]:

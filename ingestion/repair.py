@@ -20,7 +20,10 @@ Again = Callable[[str, int, Step], None]
 """Does, or queues, the steps of a version (document id, version) from this one on."""
 
 MOVING = "it changes just now; the next audit looks again"
-LOST = "its text is kept nowhere: delete the document and ingest it again"
+LOST = (
+    "what it was made of is kept nowhere, or another model embedded it: delete the document and"
+    " ingest it again"
+)
 SEND_AGAIN = "send the same files again under their names"
 NOT_OURS = "if it is no other installation's, remove it by the store's own means"
 DOUBTFUL = (
@@ -31,11 +34,12 @@ DOUBTFUL = (
 
 @dataclass(frozen=True)
 class Repairs:
-    """What may be used to repair."""
+    """What may be used to repair. `embedder` is the model that new vectors would be made by."""
 
     ledger: Ledger
     stores: Mapping[str, Store]
     blobs: Blobs
+    embedder: str
     again: Again
 
 
@@ -101,19 +105,24 @@ def _write_again(finding: Finding, use: Repairs) -> str:
 
 
 def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | None:
-    """The first step to be done again; None where nothing is left to do it from."""
+    """The first step to be done again; None where nothing is left to do it from.
+
+    Vectors of another model than the collection's are never made.
+    """
     document_id = document.document_id
     artifacts = use.ledger.inventory.artifacts(document_id, version)
     kept = [s in artifacts and use.blobs.exists(document_id, artifacts[s]) for s in STEPS[:-1]]
     if all(kept):
         return "upsert"
+    collection = use.ledger.collections.get(document.collection)
+    ids, held = sorted(use.ledger.chunks.live_ids(document_id)), []
+    with suppress(CollectionNotFound, TenantNotFound):
+        held = use.stores[collection.store].get_chunks(
+            document.collection, ids, tenant=document.tenant
+        )
     first = STEPS[kept.index(False)]
     original = original_name(use.ledger.documents.version(document_id, version).sha256)
-    if first != "extract" or use.blobs.exists(document_id, original):
+    made_of = first != "extract" or use.blobs.exists(document_id, original)
+    if len(held) < len(ids) and made_of and collection.embedder == use.embedder:
         return first
-    store = use.stores[use.ledger.collections.get(document.collection).store]
-    ids = sorted(use.ledger.chunks.live_ids(document_id))
-    with suppress(CollectionNotFound, TenantNotFound):
-        if store.get_chunks(document.collection, ids, tenant=document.tenant):
-            return "upsert"  # which takes what the store still has
-    return None
+    return "upsert" if held else None  # which takes what the store still has

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from celery import shared_task
 
@@ -13,7 +13,7 @@ from stores.audit import Finding, look, places
 from stores.ledger import Step
 from stores.strays import look_aside, look_at_files
 from tasks import ingest
-from tasks.process import blobs, broker, ledger, stores
+from tasks.process import blobs, broker, embedder, ledger, stores
 from tasks.queues import MAINTENANCE
 
 log = logging.getLogger(__name__)
@@ -64,10 +64,13 @@ def audit_strays() -> None:
         log.warning("audit of stray objects put off: %s", error.detail)
 
 
-def _repair(findings: Iterable[Finding]) -> None:
+def _repair(findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
     done: Counter[str] = Counter()
     left: Counter[tuple[str, str]] = Counter()
-    for repaired in repair(findings, Repairs(ledger(), stores(), blobs(), _send)):
+    use = Repairs(ledger(), stores(), blobs(), embedder().model, _send)
+    for repaired in repair(findings, use):
         found = repaired.finding
         what = f"{found.kind} of {found.collection or found.store}"
         if repaired.left:

@@ -55,7 +55,7 @@ class Audited:
     def repair(self) -> list[str]:
         """What is left of each finding."""
         all_stores = {self.store.kind: self.store}
-        use = Repairs(self.shop.ledger, all_stores, self.shop.blobs, doing(self.shop))
+        use = Repairs(self.shop.ledger, all_stores, self.shop.blobs, "tiny", doing(self.shop))
         return [repaired.left for repaired in repair(self.look().findings, use)]
 
     def first_words(self) -> dict[str, str]:

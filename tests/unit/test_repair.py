@@ -96,7 +96,7 @@ def findings(shop: Workshop) -> list[Finding]:
 
 def mend(shop: Workshop, *, force: bool = False) -> list[str]:
     """Repair what is wrong; what is left of each finding."""
-    use = Repairs(shop.ledger, {"memory": shop.store_of("memory")}, shop.blobs, doing(shop))
+    use = Repairs(shop.ledger, {"memory": shop.store_of("memory")}, shop.blobs, "tiny", doing(shop))
     return [repaired.left for repaired in repair(findings(shop), use, force=force)]
 
 
@@ -199,6 +199,29 @@ def test_without_files_what_no_half_gives_back_is_left_and_the_rest_is_mended(
     assert look(shop, item).state == "live", "nothing was begun"
 
 
+def test_what_the_store_still_has_whole_is_not_computed_again(
+    shop: Workshop, store: Halves, item: Accepted
+) -> None:
+    for step in ("enrich", "embed"):
+        artifact = shop.ledger.documents.artifact(item.document_id, 1, step)
+        next(Path(shop.blobs._root).glob(f"**/{artifact}")).unlink()
+    store.lost["keyword"] |= set(chunk_ids(shop, item))
+    nothing = {name: Never() for name in ("extractor", "tokenizer", "embedder")}
+    assert mend(replace(shop, **nothing)) == [""]  # type: ignore[arg-type]
+    assert findings(shop) == []
+
+
+def test_what_another_model_embedded_is_not_mixed_with_vectors_of_this_one(
+    shop: Workshop, store: Halves, item: Accepted
+) -> None:
+    artifact = shop.ledger.documents.artifact(item.document_id, 1, "embed")
+    next(Path(shop.blobs._root).glob(f"**/{artifact}")).unlink()
+    store.delete_document("shelf", item.document_id)
+    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "another", doing(shop))
+    assert {r.left for r in repair(findings(shop), use)} == {LOST}
+    assert mend(shop) == [""]
+
+
 def test_an_older_version_is_not_made_of_what_the_store_holds_of_another(
     shop: Workshop, item: Accepted
 ) -> None:
@@ -244,7 +267,7 @@ def test_a_copy_that_is_ours_is_dropped_and_an_unknown_collection_never(
         other.ensure_schema(replace(SHELF, name=name))
     other.batch_upsert_documents("shelf", [DocumentRecord(item.document_id, "", "")])
     all_stores = {"memory": shop.store_of("memory"), "other": other}
-    use = Repairs(shop.ledger, all_stores, shop.blobs, doing(shop))
+    use = Repairs(shop.ledger, all_stores, shop.blobs, "tiny", doing(shop))
     found = look_aside(shop.ledger, all_stores)
     assert [r.left for r in repair(found, use, force=True)] == ["", NOT_OURS]
     assert other.collections() == ["theirs"]
@@ -258,7 +281,7 @@ def test_files_of_no_document_go_and_lost_ones_are_asked_for(
         Finding("orphan-files", "blobs", ids=("f" * 32,)),
         Finding("missing-files", "blobs", ids=(item.document_id,)),
     ]
-    use = Repairs(shop.ledger, {}, shop.blobs, doing(shop))
+    use = Repairs(shop.ledger, {}, shop.blobs, "tiny", doing(shop))
     assert [r.left for r in repair(found, use)] == ["", SEND_AGAIN]
     assert shop.blobs.document_ids() == {item.document_id}
 
@@ -278,7 +301,7 @@ def test_a_tenant_is_made_and_filled_again_and_one_that_nobody_knows_goes(
         for place in places(shop.ledger, {"memory": store}, "desk")
         for finding in audit.look(shop.ledger, place).findings
     ]
-    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, doing(shop))
+    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "tiny", doing(shop))
     assert [r.left for r in repair(found, use)] == ["", ""]
     assert store.tenants("desk") == ["ann"]
     assert store.count("desk", tenant="ann") == 1
@@ -289,7 +312,7 @@ def test_a_deletion_or_a_new_version_that_comes_meanwhile_wins(
 ) -> None:
     store.delete_document("shelf", item.document_id)
     found = findings(shop)
-    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, doing(shop))
+    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "tiny", doing(shop))
     shop.ledger.documents.submit("shelf", submission("new"), item.document_id)
     assert [r.left for r in repair(found, use)] == [MOVING]
     shop.ledger.documents.delete(item.document_id)
