@@ -107,7 +107,7 @@ def _write_again(finding: Finding, use: Repairs) -> str:
 def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | None:
     """The first step to be done again; None where nothing is left to do it from.
 
-    Vectors of another model than the collection's are never made.
+    Vectors of another model than the collection's are never made, and named ones cannot be.
     """
     document_id = document.document_id
     artifacts = use.ledger.inventory.artifacts(document_id, version)
@@ -123,6 +123,7 @@ def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | 
     first = STEPS[kept.index(False)]
     original = original_name(use.ledger.documents.version(document_id, version).sha256)
     made_of = first != "extract" or use.blobs.exists(document_id, original)
-    if len(held) < len(ids) and made_of and collection.embedder == use.embedder:
+    made_alike = collection.embedder == use.embedder and not collection.schema.named
+    if len(held) < len(ids) and made_of and made_alike:
         return first
     return "upsert" if held else None  # which takes what the store still has
