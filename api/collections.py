@@ -66,6 +66,16 @@ def delete_collection(path: CollectionPath) -> Response:
     return answer(messages.CollectionDeleted(collection=path.name), 202)
 
 
+@blueprint.get("/v1/collections/<string:name>/receipts", responses={200: messages.Receipts})
+def list_receipts(path: CollectionPath) -> Response:
+    """What the deletions under this name removed: of the collection itself and of its tenants.
+
+    They stay when the collection is gone.
+    """
+    found = ledger().receipts.find(path.name)
+    return answer(messages.Receipts(receipts=[messages.Receipt(**r.__dict__) for r in found]))
+
+
 @blueprint.post("/v1/collections/<string:name>/tenants", responses={201: messages.Tenant})
 def create_tenant(path: CollectionPath, body: messages.Tenant) -> Response:
     """Make a tenant; its first document would make it too."""

@@ -79,6 +79,23 @@ class CollectionDeleted(BaseModel):
     collection: str
 
 
+class Receipt(BaseModel):
+    """What was held of a deleted collection, or a tenant of it, and what is left."""
+
+    collection: str
+    tenant: str = Field(description="empty: the whole collection")
+    deleted_at: float
+    removed_at: float | None = Field(description="null while the removal is under way")
+    before: dict[str, int] = Field(description="objects in each half of each store, and files")
+    after: dict[str, int] | None = Field(description="the same, counted again when all was removed")
+
+
+class Receipts(BaseModel):
+    """Of every deletion under a collection's name, newest first."""
+
+    receipts: list[Receipt]
+
+
 class NewDocument(Request):
     """A document sent as text."""
 

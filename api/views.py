@@ -53,5 +53,5 @@ def document(record: DocumentRecord) -> messages.Document:
         properties=newest.properties,
         steps=[step(s) for s in record.steps],
         error=failure(newest.failure),
-        receipt=record.receipt,
+        receipt=record.receipt if record.removed_at else None,
     )

@@ -14,6 +14,7 @@ import click
 
 from callslip import __version__
 from callslip.errors import NotFound
+from cli.auditing import audit
 from cli.client import Client
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
@@ -405,3 +406,6 @@ def run(role: Any) -> None:
     broker_url()  # says what is missing better than the process would
     command = argv(role, settings)
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own
+
+
+main.add_command(audit)

@@ -238,6 +238,16 @@ class SearchSettings(Section):
         return self
 
 
+class MaintenanceSettings(Section):
+    """What is done from time to time."""
+
+    audit_hours: float = Field(
+        default=24.0,
+        ge=0,
+        description="how often every store is compared with the ledger and repaired; 0: never",
+    )
+
+
 class LogSettings(Section):
     """What the processes write about themselves; never text of a document."""
 
@@ -266,6 +276,7 @@ class Settings(Section):
     extract: ExtractSettings = ExtractSettings()
     ingest: IngestSettings = IngestSettings()
     search: SearchSettings = SearchSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     log: LogSettings = LogSettings()
 
     @property

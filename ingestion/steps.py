@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from callslip.errors import ObjectRefused, StoreDown
+from ingestion import records
 from ingestion.artifacts import (
     CHUNKS,
     ENRICHED,
@@ -46,8 +47,11 @@ class Work:
         return self.claim.record
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
-        """The output of an earlier step."""
-        return kind.load(self.shop.blobs.read(self.version.document_id, self.claim.artifacts[step]))
+        """The output of an earlier step; FileNotFoundError where it is not kept."""
+        name = self.claim.artifacts.get(step)
+        if name is None:
+            raise FileNotFoundError(f"{step} of {self.version.document_id} left no artifact")
+        return kind.load(self.shop.blobs.read(self.version.document_id, name))
 
 
 @dataclass(frozen=True)
@@ -136,51 +140,42 @@ def embed_chunks(work: Work) -> Vector:
 
 def upsert_chunks(work: Work) -> Stored:
     """Write the document and its chunks, look at every object's outcome, count what is there."""
-    version = work.version
-    collection = work.shop.ledger.collections.get(version.collection)
+    version, ledger = work.version, work.shop.ledger
+    collection = ledger.collections.get(version.collection)
     store, tenant = work.shop.store_of(collection.store), version.tenant
-    extracted = work.read("extract", EXTRACTED)
-    enriched = work.read("enrich", ENRICHED)
-    vectors = work.read("embed", VECTORS)
-    title = version.title or extracted.title or version.filename
-    properties = {**extracted.properties, **version.properties}
-    records = [
-        ChunkRecord(
-            chunk_id=e.chunk.chunk_id,
-            document_id=version.document_id,
-            body=extracted.text[e.chunk.start : e.chunk.end],
-            terms=e.terms,
-            vector=vector,
-            section=e.chunk.section,
-            heading=e.chunk.heading,
-            title=title,
-            filename=version.filename,
-            lang=e.lang,
-            level=e.chunk.level,
-            ordinal=e.chunk.ordinal,
-            start=e.chunk.start,
-            end=e.chunk.end,
-            properties=properties,
-        )
-        for e, vector in zip(enriched, vectors, strict=True)
-    ]
-    work.shop.ledger.chunks.expect(work.claim, {r.chunk_id: text_hash(r.body) for r in records})
-    work.shop.ledger.collections.has_properties(version.collection, properties)
+    try:
+        document, chunks = _made(work)
+        ids = [c.chunk_id for c in chunks]
+    except FileNotFoundError:
+        if ledger.documents.get(version.document_id).live_version != version.version:
+            raise
+        ids = sorted(ledger.chunks.live_ids(version.document_id))
+        document, chunks = records.kept(version, store, ids, work.shop.analyzer)
+    ledger.chunks.expect(work.claim, {c.chunk_id: text_hash(c.body) for c in chunks})
+    ledger.collections.has_properties(version.collection, document.properties)
     if tenant:
         store.ensure_tenant(version.collection, tenant)
-    document = DocumentRecord(version.document_id, title, version.filename, properties)
     _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
     size = work.shop.settings.ingest.batch_size
-    for start in range(0, len(records), size):
+    for start in range(0, len(chunks), size):
         work.keeper.check()
-        some = records[start : start + size]
+        some = chunks[start : start + size]
         _whole(store.batch_upsert_chunks(version.collection, some, tenant=tenant).failed)
-    ids = [r.chunk_id for r in records]
+    written = {c.chunk_id for c in chunks}
     held = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
     for half in ("vector", "keyword"):
-        if lacking := len(set(ids) - held[half]):
+        if lacking := len(written - held[half]):
             raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
     return Stored(ids, {"chunks": len(ids)})
+
+
+def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:
+    return records.made(
+        work.version,
+        work.read("extract", EXTRACTED),
+        work.read("enrich", ENRICHED),
+        work.read("embed", VECTORS),
+    )
 
 
 def _whole(failed: Mapping[str, str]) -> None:

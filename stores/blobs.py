@@ -71,6 +71,24 @@ class Blobs:
         except FileNotFoundError:
             return 0
 
+    def document_ids(self) -> set[str]:
+        """Ids of every document that has files."""
+        try:
+            folders = self._fs.ls(f"{self._root}/documents", detail=False)
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise StoreDown(f"the blob store cannot list: {error.strerror or error}") from error
+        return {folder.rstrip("/").rpartition("/")[2] for folder in folders}
+
+    def changed_at(self, document_id: str) -> float:
+        """When a document's newest file was written (Unix time); 0 where it has none."""
+        try:
+            files = self._fs.find(self._folder(document_id))
+            return max((self._fs.modified(file).timestamp() for file in files), default=0.0)
+        except FileNotFoundError:
+            return 0.0
+
     def delete(self, document_id: str) -> None:
         """Remove every file of a document. Idempotent."""
         try:

@@ -87,19 +87,20 @@ class KeywordIndex:
         """Write the entries in one commit; the same id again replaces."""
         documents = [(entry.chunk_id, _document(entry)) for entry in entries]
         with self._writer() as writer:
-            self._kept.put((entry.chunk_id, entry.terms) for entry in entries)
             for chunk_id, document in documents:
                 writer.delete_documents_by_term(_ID, chunk_id)
                 writer.add_document(document)
+            writer.commit()
+            self._kept.put((entry.chunk_id, entry.terms) for entry in entries)
 
     def delete(self, chunk_ids: Iterable[str]) -> None:
         """Remove these entries in one commit."""
         ids = list(chunk_ids)
         with self._writer() as writer:
+            self._kept.delete(ids)
             for chunk_id in ids:
                 writer.delete_documents_by_term(_ID, chunk_id)
             writer.commit()
-            self._kept.delete(ids)
 
     def delete_having(self, item: Atom) -> None:
         """Remove the entries that have a property."""
@@ -226,12 +227,16 @@ class KeywordIndex:
 
     @contextmanager
     def _writer(self) -> Iterator[tantivy.IndexWriter]:
+        """A writer that commits nothing by itself.
+
+        Terms are kept after a commit that adds and dropped before one that deletes: so a kill in
+        between never leaves terms of a chunk that no count shows.
+        """
         index = self._index()
         with self._lock(), self._readable():
             writer = index.writer(_HEAP_BYTES, 1)
             try:
                 yield writer
-                writer.commit()
             finally:
                 writer.wait_merging_threads()  # also gives up Tantivy's own lock
 

@@ -2,16 +2,18 @@
 
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 from celery import Task, shared_task
 from kombu.exceptions import OperationalError
 from redis.lock import Lock
 
-from callslip.errors import CallslipError, TenantNotFound
+from callslip.errors import CallslipError, CollectionNotFound, TenantNotFound
 from config import get_settings
 from stores.contract import Store
 from stores.ledger import DocumentRecord
+from stores.ledger.receipts import greatest
 from tasks import ingest
 from tasks.process import backlog, blobs, broker, ledger, stores
 from tasks.queues import BY_ROLE, MAINTENANCE
@@ -108,6 +110,9 @@ def _remove(document_id: str) -> None:
         if ledger().sweep.busy(document_id):
             return
         before = _counts(document)
+        if document.receipt:  # it was interrupted, and some of it is gone already
+            before = greatest(document.receipt["before"], before)
+        ledger().documents.removing(document_id, before)
         for held in _holding(document.collection):
             with contextlib.suppress(TenantNotFound):
                 held.delete_document(document.collection, document_id, tenant=document.tenant)
@@ -128,10 +133,18 @@ def _drop(name: str) -> None:
         document_ids = ledger().collections.document_ids(name)
         if any(ledger().sweep.busy(document_id) for document_id in document_ids):
             return
+        before = _collection_counts(name, document_ids)
+        before["documents"] = ledger().inventory.count(name)
+        ledger().receipts.begin(name, "", before)
         for held in stores().values():
             held.drop_collection(name)
         for document_id in document_ids:
             blobs().delete(document_id)
+        after = _collection_counts(name, document_ids)
+        if any(after.values()):
+            log.error("after removal collection %s still has %s", name, after)
+            return
+        ledger().receipts.finish(name, "", after)
         ledger().collections.forget(name)
 
 
@@ -143,14 +156,31 @@ def _prune(document_id: str) -> None:
         for held in _holding(document.collection):
             with contextlib.suppress(TenantNotFound):
                 held.delete_chunks(document.collection, ended, tenant=document.tenant)
+                halves = held.chunk_ids(document.collection, document_id, tenant=document.tenant)
+                if left := ended & set().union(*halves.values()):
+                    log.error(
+                        "after pruning %s still has %d chunks of %s",
+                        held.kind,
+                        len(left),
+                        document_id,
+                    )
+                    return
         ledger().chunks.forget(document_id, ended)
 
 
 def _drop_tenant(collection: str, tenant: str) -> None:
     """Take a deleted tenant, of which every document is removed, out of the stores."""
     with _put_off_on_error(f"removal of tenant {tenant} of {collection}"):
+        before = ledger().receipts.of_documents(collection, tenant)
+        before.update(_place_counts(collection, tenant))
+        ledger().receipts.begin(collection, tenant, before)
         for held in _holding(collection):
             held.drop_tenant(collection, tenant)
+        after = _place_counts(collection, tenant)
+        if any(after.values()):
+            log.error("after removal tenant %s of %s still has %s", tenant, collection, after)
+            return
+        ledger().receipts.finish(collection, tenant, after)
         ledger().tenants.forget(collection, tenant)
 
 
@@ -175,6 +205,25 @@ def _counts(document: DocumentRecord) -> dict[str, int]:
                 document.collection, [document.document_id], tenant=document.tenant
             )
             counts[f"{held.kind} document"] = len(records)
+    return counts
+
+
+def _collection_counts(name: str, document_ids: list[str]) -> Counter[str]:
+    """Objects of a collection that each store, and the blob store, holds."""
+    counts = Counter(blobs=sum(map(blobs().count, document_ids)))
+    for tenant in sorted(ledger().tenants.names(name)) or [""]:
+        counts.update(_place_counts(name, tenant))
+    return counts
+
+
+def _place_counts(collection: str, tenant: str) -> Counter[str]:
+    """Objects of a collection without tenants, or of one tenant, that each store holds."""
+    counts: Counter[str] = Counter()
+    for held in _holding(collection):
+        with contextlib.suppress(CollectionNotFound, TenantNotFound):  # dropped in part
+            halves = held.chunk_ids(collection, tenant=tenant)
+            counts.update({f"{held.kind} {half}": len(ids) for half, ids in halves.items()})
+            counts[f"{held.kind} document"] += len(held.document_ids(collection, tenant=tenant))
     return counts
 
 

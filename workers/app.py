@@ -7,7 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from config import get_settings
-from tasks import ingest, maintenance, search
+from tasks import audit, ingest, maintenance, search
 from tasks.process import broker_url
 from tasks.queues import ALL, INGEST, MAINTENANCE, Role
 
@@ -16,7 +16,7 @@ VISIBILITY_SECONDS = 7200
 
 TEND_EVERY_SECONDS = 20.0
 
-TASK_MODULES = (ingest, maintenance, search)
+TASK_MODULES = (audit, ingest, maintenance, search)
 """Imported so that their tasks are known to every app made here."""
 
 
@@ -42,6 +42,11 @@ def make_app(role: Role) -> Celery:
             "task": maintenance.trim.name,
             "schedule": 3600.0,
             "options": {"queue": MAINTENANCE, "expires": 3600.0},
+        },
+        "audit": {
+            "task": audit.audit.name,
+            "schedule": audit.LOOK_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": audit.LOOK_SECONDS},
         },
     }
     app.set_default()

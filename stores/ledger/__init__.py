@@ -4,7 +4,9 @@ from stores.ledger.chunks import Chunks
 from stores.ledger.collections import Collections
 from stores.ledger.database import Database
 from stores.ledger.documents import Accepted, Documents
+from stores.ledger.inventory import Inventory, Item
 from stores.ledger.leases import Leases
+from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
     STEPS,
     Claim,
@@ -30,7 +32,9 @@ __all__ = [
     "DocumentRecord",
     "DocumentState",
     "Failure",
+    "Item",
     "Ledger",
+    "Receipt",
     "Refusal",
     "Step",
     "StepRecord",
@@ -52,6 +56,8 @@ class Ledger:
         self.chunks = Chunks(self._database)
         self.vectors = Vectors(self._database)
         self.sweep = Sweep(self._database)
+        self.inventory = Inventory(self._database)
+        self.receipts = Receipts(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""

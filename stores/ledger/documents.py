@@ -91,15 +91,12 @@ class Documents:
                 newest = _newest(connection, document_id)
                 if _same_content(newest, submission):
                     if newest.state == "failed":
+                        _supersede(connection, document_id, now)
                         _requeue(connection, document_id, newest.version, now)
                         return Accepted(document_id, newest.version, fresh=True)
                     return Accepted(document_id, newest.version, fresh=False)
                 version = newest.version + 1
-                connection.execute(
-                    update(schema.versions)
-                    .where(_V.document_id == document_id, _V.state == "queued")
-                    .values(state="superseded", finished_at=now)
-                )
+                _supersede(connection, document_id, now)
             connection.execute(
                 insert(schema.versions).values(
                     document_id=document_id,
@@ -223,6 +220,15 @@ class Documents:
             if found.rowcount == 0:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
 
+    def removing(self, document_id: str, before: dict[str, int]) -> None:
+        """Record what a deleted document left, before the first of it is removed."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == document_id)
+                .values(receipt={"before": before})
+            )
+
     def removed(self, document_id: str, receipt: dict[str, Any]) -> None:
         """Record that nothing of a deleted document is left, with the counts that show it."""
         with self._database.writing() as connection:
@@ -309,6 +315,15 @@ def _newest(connection: Connection, document_id: str) -> Row[Any]:
         .order_by(_V.version.desc())
         .limit(1)
     ).one()
+
+
+def _supersede(connection: Connection, document_id: str, now: float) -> None:
+    """Stop the version that is on its way, which may be the live one while it is repaired."""
+    connection.execute(
+        update(schema.versions)
+        .where(_V.document_id == document_id, _V.state == "queued")
+        .values(state="superseded", finished_at=now)
+    )
 
 
 def _requeue(connection: Connection, document_id: str, version: int, now: float) -> None:

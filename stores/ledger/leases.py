@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, exists, select, update
 
 from callslip.errors import CallslipError, LeaseLost, WorkerLost
 from stores.ledger import schema
@@ -210,6 +210,36 @@ class Leases:
                 .where(_S.state == "running", _S.attempts == claim.token)
                 .values(state="pending", lease_until=None)
             )
+
+    def reopen(self, document_id: str, version: int, first: Step) -> bool:
+        """Let the live version's steps from `first` on be done again; searches see it meanwhile.
+
+        False where it is not the live one, or where a version of the document is on its way: that
+        one writes what is missing. The caller sends it, or the sweep does.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            if document is None or document.live_version != version:
+                return False
+            queued = exists().where(_V.document_id == document_id, _V.state == "queued")
+            if connection.scalar(select(queued)):
+                return False
+            _set_version(connection, document_id, version, state="queued", nudged_at=now, nudges=0)
+            for step in STEPS[STEPS.index(first) :]:
+                _set_step(
+                    connection,
+                    document_id,
+                    version,
+                    step,
+                    state="pending",
+                    crashes=0,
+                    lease_until=None,
+                    retry_at=None,
+                    failing_since=None,
+                    error=None,
+                )
+        return True
 
     def expire_all(self) -> int:
         """End every lease at once, uncounted, for one machine that knows its workers are gone.

@@ -79,6 +79,18 @@ documents = Table(
     ),
 )
 
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("collection", String(128), primary_key=True),
+    Column("tenant", String(128), primary_key=True),  # empty: the whole collection
+    Column("deleted_at", Float, primary_key=True),
+    Column("removed_at", Float),
+    Column("before", JSON, nullable=False),
+    Column("after", JSON),
+)
+"""Of deleted collections and tenants, whose own rows go; a name may be deleted many times."""
+
 versions = Table(
     "versions",
     metadata,

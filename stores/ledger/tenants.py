@@ -40,6 +40,11 @@ class Tenants:
                 )
             )
 
+    def names(self, collection: str) -> set[str]:
+        """The names of a collection's tenants, those that are being removed too."""
+        with self._database.reading() as connection:
+            return set(connection.scalars(select(_T.name).where(_T.collection == collection)))
+
     def delete(self, collection: str, name: str) -> list[str]:
         """Hide a tenant and its documents at once; returns their ids.
 

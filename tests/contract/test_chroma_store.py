@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from stores.chroma import connection
 from stores.chroma.names import slug
 from stores.contract import Store
 from stores.filters import parse
+from stores.kept_terms import KeptTerms
 from stores.keyword_index import Entry, KeywordIndex
 from stores.records import CollectionSchema, VectorSpec
 from stores.registry import make_store
@@ -86,6 +87,29 @@ def test_a_killed_writer_leaves_whole_commits_and_no_lock(tmp_path: Path) -> Non
         assert set(index.ids(None)) == {str(i) for i in range(count)}
     index.upsert([Entry("after", "later", {})])
     assert ids(index.search("later", 5, None)) == ["after"]
+
+
+@pytest.mark.parametrize("act", ["put", "delete"])
+def test_no_terms_are_left_of_a_chunk_that_the_index_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    index = KeywordIndex(tmp_path / "index", "terms")
+    index.create()
+    index.upsert([Entry("a", "every", {})])
+    kept = KeptTerms(tmp_path / "index" / "terms.db")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptTerms, act, killed)
+        with suppress(KeyboardInterrupt):
+            index.upsert([Entry("b", "every", {})])
+        with suppress(KeyboardInterrupt):
+            index.delete(["a"])
+    assert set(kept.get(["a", "b"])) <= set(index.ids(None))
+    index.delete(["a", "b"])
+    assert (kept.get(["a", "b"]), index.ids(None)) == ({}, [])
 
 
 def test_a_writer_that_waits_too_long_gives_up(

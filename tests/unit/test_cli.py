@@ -22,7 +22,9 @@ def test_every_command_shows_an_example(name: str) -> None:
     assert f"callslip {name}" in shown.output
 
 
-@pytest.mark.parametrize("name", ["up", "ingest", "status", "search", "doctor", "config", "eval"])
+@pytest.mark.parametrize(
+    "name", ["up", "ingest", "status", "search", "audit", "doctor", "config", "eval"]
+)
 def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
     assert "--json" in CliRunner().invoke(main, [name, "--help"]).output
 

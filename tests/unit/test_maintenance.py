@@ -146,3 +146,99 @@ def test_a_late_message_does_not_touch_a_collection_that_was_made_anew(house: Ho
     assert set(house.ledger.chunks.visible(["x", "y"])) == {"x", "y"}
     again = house.ledger.documents.submit("shelf", submission("two"), uuid.uuid4().hex)
     assert (again.document_id, again.fresh) == (item.document_id, False)
+
+
+def test_a_removal_that_was_interrupted_still_says_what_was_there_before(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object, **__: object) -> None:
+        raise StoreDown("no answer")
+
+    item = house.fill("one", "xy")
+    house.ledger.documents.delete(item.document_id)
+    with monkeypatch.context() as patched:
+        patched.setattr(house.blobs, "delete", down)
+        maintenance.remove(item.document_id)
+    assert house.store.count("shelf") == 0
+    maintenance.remove(item.document_id)
+    receipt = house.ledger.documents.get(item.document_id).receipt
+    assert receipt
+    assert receipt["before"]["memory vector"] == 2
+    assert set(receipt["after"].values()) == {0}
+
+
+def test_a_deleted_collection_leaves_a_receipt_each_time(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object, **__: object) -> None:
+        raise StoreDown("no answer")
+
+    house.fill("one", "xy")
+    house.ledger.collections.delete("shelf")
+    with monkeypatch.context() as patched:
+        patched.setattr(house.blobs, "delete", down)
+        maintenance.drop("shelf")
+    (receipt,) = house.ledger.receipts.find("shelf")
+    assert (receipt.removed_at, receipt.after) == (None, None)
+    maintenance.drop("shelf")
+    before = {"documents": 1, "blobs": 1}
+    before |= {"memory vector": 2, "memory keyword": 2, "memory document": 1}
+    (receipt,) = house.ledger.receipts.find("shelf")
+    assert receipt.before == before
+    assert receipt.after == dict.fromkeys(before, 0)
+    assert receipt.removed_at is not None
+    make_shelf(house)
+    house.ledger.collections.delete("shelf")
+    maintenance.drop("shelf")
+    newest, oldest = house.ledger.receipts.find("shelf")
+    assert (newest.before["documents"], oldest) == (0, receipt)
+
+
+def test_a_collection_that_a_store_does_not_let_go_is_not_forgotten(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.fill("one", "xy")
+    house.ledger.collections.delete("shelf")
+    with monkeypatch.context() as patched:
+        patched.setattr(house.store, "drop_collection", lambda _: None)
+        maintenance.drop("shelf")
+    assert house.ledger.collections.deleted() == ["shelf"]
+    assert house.ledger.receipts.find("shelf")[0].removed_at is None
+    maintenance.drop("shelf")
+    assert house.ledger.collections.deleted() == []
+
+
+def test_a_deleted_tenant_leaves_a_receipt_of_all_its_documents(house: House) -> None:
+    schema = CollectionSchema("desk", VectorSpec(1), tenants=True)
+    house.ledger.collections.create(schema, store="", embedder="", analyzer="")
+    house.store.ensure_schema(schema)
+    for number in range(2):
+        item = house.ledger.documents.submit(
+            "desk", submission(str(number), f"{number}.txt"), uuid.uuid4().hex, tenant="ann"
+        )
+        house.store.ensure_tenant("desk", "ann")
+        vector = np.ones(1, np.float32)
+        house.store.batch_upsert_chunks(
+            "desk", [ChunkRecord(f"c{number}", item.document_id, "", "", vector)], tenant="ann"
+        )
+    for document_id in house.ledger.tenants.delete("desk", "ann"):
+        maintenance.remove(document_id)
+    maintenance._drop_tenant("desk", "ann")
+    (receipt,) = house.ledger.receipts.find("desk")
+    assert (receipt.tenant, receipt.before["documents"]) == ("ann", 2)
+    assert (receipt.before["memory vector"], receipt.before["memory keyword"]) == (2, 2)
+    assert receipt.after == dict.fromkeys(receipt.before, 0)
+    assert house.store.tenants("desk") == []
+
+
+def test_pruned_chunks_that_a_store_still_has_are_not_forgotten(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.fill("one", "xy")
+    item = house.fill("two", "yz")
+    with monkeypatch.context() as patched:
+        patched.setattr(house.store, "delete_chunks", lambda *_, **__: None)
+        maintenance._prune(item.document_id)
+    assert house.ledger.sweep.unpruned() == [item.document_id]
+    maintenance._prune(item.document_id)
+    assert house.ledger.sweep.unpruned() == []

@@ -1,8 +1,6 @@
 """The steps of a document on a real ledger and real blobs, with whatever can go wrong."""
 
-import hashlib
 import logging
-import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,64 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pytest
 from ledger_moves import OVER, taken
 from memory_store import MemoryStore
+from pipeline_parts import SETTINGS, Lower, Reader, Tiny, make_shop, paragraphs, submit
 
 from callslip.errors import BrokenFile, EmbedderDown, LeaseLost, ObjectRefused, StoreDown
-from config.settings import ChunkingSettings, IngestSettings, Settings
 from ingestion import steps
-from ingestion.extract import extract
 from ingestion.parts import ExtractedText
 from ingestion.pipeline import run_step
-from ingestion.steps import original_name
 from ingestion.workshop import Workshop
 from models.embedder import Vectors
 from stores.blobs import Blobs
-from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger, Submission
+from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger
 from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
-
-SETTINGS = Settings(
-    chunking=ChunkingSettings(target_tokens=32, max_tokens=32, overlap_tokens=0),
-    ingest=IngestSettings(retry_base_seconds=60, batch_size=2),
-)
-
-
-class Words:
-    """A tokenizer whose tokens are words."""
-
-    def offsets(self, text: str) -> list[int]:
-        return [i for i, c in enumerate(text) if c != " " and (i == 0 or text[i - 1] == " ")]
-
-
-class Lower:
-    """An analyzer that knows no language."""
-
-    def analyze(self, text: str) -> str:
-        return text.lower()
-
-
-class Reader:
-    """Extraction in this process."""
-
-    def extract(self, data: bytes, filename: str) -> ExtractedText:
-        return extract(data, filename, SETTINGS.extract)
-
-
-class Tiny:
-    """An embedder of four dimensions that remembers what it was given."""
-
-    model, dimension, max_tokens, lexical_only = "tiny", 4, 1000, False
-
-    def __init__(self) -> None:
-        self.given: list[str] = []
-
-    def passages(self, texts: Sequence[str]) -> Vectors:
-        self.given += texts
-        digests = [hashlib.sha256(text.encode()).digest()[:4] for text in texts]
-        rows = np.array([list(digest) for digest in digests], np.float32) + 1
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 @pytest.fixture
@@ -80,31 +34,7 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
         ledger.collections.create(
             CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer=""
         )
-        parts: dict[str, Any] = {
-            "embedder": Tiny(),
-            "tokenizer": Words(),
-            "analyzer": Lower(),
-            "extractor": Reader(),
-        }
-        blobs = Blobs(str(tmp_path / "blobs"))
-        yield Workshop(
-            settings=SETTINGS, ledger=ledger, blobs=blobs, store_of=lambda _: store, **parts
-        )
-
-
-def paragraphs(*words: str) -> str:
-    """A text in which each of these words is a chunk."""
-    return "\n\n".join(" ".join([f"{word}{n}" for n in range(30)]) for word in words)
-
-
-def submit(shop: Workshop, text: str, name: str = "a.txt", **properties: Any) -> Accepted:
-    """Do what the desk does with a submission."""
-    content = text.encode()
-    digest = hashlib.sha256(content).hexdigest()
-    new_id = shop.ledger.documents.id_of("shelf", name) or uuid.uuid4().hex
-    shop.blobs.write(new_id, original_name(digest), content)
-    given = Submission(name, name, "", digest, len(content), properties)
-    return shop.ledger.documents.submit("shelf", given, new_id)
+        yield make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
 
 
 def run(shop: Workshop, item: Accepted, *, upto: str = "upsert") -> str:

@@ -1,0 +1,79 @@
+"""An audit as a person reads it: a table of counts and a sentence for each kind of finding."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from stores.audit import Finding, Look
+
+EXAMPLES = 3
+"""Ids that are shown of each kind."""
+
+
+def table(looks: Sequence[Look]) -> Iterator[str]:
+    """A line for each place: what the ledger says is live, and what each half holds."""
+    if not looks:
+        return
+    halves = list(dict.fromkeys(half for seen in looks for half in seen.held))
+    rows = [["collection", "tenant", "store", "documents", "chunks", *halves, "skipped"]]
+    for seen in looks:
+        held = [str(seen.held[half]) if half in seen.held else "-" for half in halves]
+        numbers = [str(seen.documents), str(seen.chunks), *held, str(seen.skipped)]
+        rows.append([seen.collection, seen.tenant or "-", seen.store, *numbers])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        left = [text.ljust(width) for text, width in zip(row[:3], widths[:3], strict=True)]
+        right = [text.rjust(width) for text, width in zip(row[3:], widths[3:], strict=True)]
+        yield "  ".join([*left, *right])
+
+
+def told(findings: Iterable[Finding]) -> Iterator[str]:
+    """A sentence for each kind of finding at each place."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        where = (finding.store, finding.collection, finding.tenant)
+        groups.setdefault((finding.kind, *where, finding.half), []).append(finding)
+    for group in groups.values():
+        yield f"{_place(group[0])}: {_what(group)}{_examples(group)}"
+
+
+def _place(finding: Finding) -> str:
+    place = f"{finding.collection} in {finding.store}" if finding.collection else finding.store
+    return f"{place}, tenant {finding.tenant}" if finding.tenant else place
+
+
+def _what(group: list[Finding]) -> str:
+    first, count = group[0], sum(len(finding.ids) for finding in group)
+    match first.kind:
+        case "missing" if first.half == "document":
+            return f"the record of {_many(count, 'document')} is missing"
+        case "missing":
+            chunks, documents = _many(count, "chunk"), _many(len(group), "document")
+            return f"the {first.half} half lacks {chunks} of {documents}"
+        case "missing-collection":
+            return "the collection is not there"
+        case "missing-files":
+            return f"the files of {_many(count, 'live document')} are gone"
+        case "orphan-chunks":
+            return f"{_many(count, 'chunk')} that the ledger does not know"
+        case "orphan-documents":
+            return f"{_many(count, 'document')} that the ledger does not know"
+        case "orphan-files":
+            return f"files of {_many(count, 'document')} that the ledger does not know"
+        case "unknown-tenant":
+            return "a tenant that the ledger does not know"
+        case "unknown-collection":
+            return "a collection that the ledger does not know"
+        case "foreign-copy":
+            return f"a copy with {_many(count, 'document')}; the collection is kept elsewhere"
+
+
+def _examples(group: list[Finding]) -> str:
+    ids = [finding.document_id for finding in group if finding.document_id]
+    ids = ids or [id_ for finding in group for id_ in finding.ids]
+    if not ids:
+        return ""
+    more = ", …" if len(ids) > EXAMPLES else ""
+    return f" ({', '.join(ids[:EXAMPLES])}{more})"
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"

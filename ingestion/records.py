@@ -1,0 +1,78 @@
+"""What a store is given of a version: made from its artifacts, or from what the store still has."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from callslip.errors import TenantNotFound
+from ingestion.enrich import Analyzer
+from ingestion.parts import EnrichedChunk, ExtractedText
+from stores.contract import Store
+from stores.ledger import VersionRecord
+from stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
+
+
+def made(
+    version: VersionRecord,
+    extracted: ExtractedText,
+    enriched: list[EnrichedChunk],
+    vectors: Vector,
+) -> tuple[DocumentRecord, list[ChunkRecord]]:
+    """The document and its chunks from the artifacts of the steps before."""
+    title = version.title or extracted.title or version.filename
+    properties = {**extracted.properties, **version.properties}
+    document = DocumentRecord(version.document_id, title, version.filename, properties)
+    return document, [
+        ChunkRecord(
+            chunk_id=e.chunk.chunk_id,
+            document_id=version.document_id,
+            body=extracted.text[e.chunk.start : e.chunk.end],
+            terms=e.terms,
+            vector=vector,
+            section=e.chunk.section,
+            heading=e.chunk.heading,
+            title=title,
+            filename=version.filename,
+            lang=e.lang,
+            level=e.chunk.level,
+            ordinal=e.chunk.ordinal,
+            start=e.chunk.start,
+            end=e.chunk.end,
+            properties=properties,
+        )
+        for e, vector in zip(enriched, vectors, strict=True)
+    ]
+
+
+def kept(
+    version: VersionRecord, store: Store, chunk_ids: Iterable[str], analyzer: Analyzer
+) -> tuple[DocumentRecord, list[ChunkRecord]]:
+    """The document and those of its chunks that the store can still give whole.
+
+    For a version without artifacts, such as one that came with an archive. Terms that the keyword
+    half lost are analyzed again.
+    """
+    stored: list[StoredChunk] = []
+    documents: list[DocumentRecord] = []
+    with suppress(TenantNotFound):
+        stored = store.get_chunks(
+            version.collection,
+            sorted(chunk_ids),
+            tenant=version.tenant,
+            include_vector=True,
+            include_terms=True,
+        )
+        documents = store.get_documents(
+            version.collection, [version.document_id], tenant=version.tenant
+        )
+    chunks = [_again(c, c.vector, analyzer) for c in stored if c.vector is not None]
+    if documents:
+        return documents[0], chunks
+    title, properties = version.title or version.filename, version.properties
+    if chunks:
+        title, properties = chunks[0].title, dict(chunks[0].properties)
+    return DocumentRecord(version.document_id, title, version.filename, properties), chunks
+
+
+def _again(stored: StoredChunk, vector: Vector, analyzer: Analyzer) -> ChunkRecord:
+    terms = analyzer.analyze(stored.body) if stored.terms is None else stored.terms
+    return ChunkRecord(**{**stored.__dict__, "vector": vector, "terms": terms})

@@ -1,0 +1,268 @@
+"""The audit over every store, and over Chroma's two halves after a writer was killed."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pipeline_parts import doing, make_shop, paragraphs, submit
+
+from config.settings import Settings
+from ingestion.pipeline import run_step
+from ingestion.repair import Repairs, repair
+from ingestion.workshop import Workshop
+from stores.audit import Look, look, places
+from stores.blobs import Blobs
+from stores.contract import Store
+from stores.keyword_index import KeywordIndex
+from stores.ledger import STEPS, Accepted, Ledger
+from stores.records import ChunkRecord, CollectionSchema, VectorSpec
+from stores.registry import make_store
+
+pytest_plugins = ["store_fixtures"]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A collection in a store, with a ledger and blobs of its own."""
+
+    name: str
+    tenant: str
+    store: Store
+    shop: Workshop
+    folder: Path
+
+    def ingest(self, *words: str, name: str = "a.txt") -> Accepted:
+        """A live document in which each of these words is a chunk."""
+        item = submit(self.shop, paragraphs(*words), name, collection=self.name, tenant=self.tenant)
+        doing(self.shop)(item.document_id, item.version, "extract")
+        assert self.shop.ledger.documents.get(item.document_id).state == "live"
+        return item
+
+    def look(self) -> Look:
+        (place,) = places(self.shop.ledger, {self.store.kind: self.store})
+        return look(self.shop.ledger, place)
+
+    def found(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Kind, half and ids of each finding."""
+        return [(f.kind, f.half, f.ids) for f in self.look().findings]
+
+    def repair(self) -> list[str]:
+        """What is left of each finding."""
+        all_stores = {self.store.kind: self.store}
+        use = Repairs(self.shop.ledger, all_stores, self.shop.blobs, "tiny", doing(self.shop))
+        return [repaired.left for repaired in repair(self.look().findings, use)]
+
+    def first_words(self) -> dict[str, str]:
+        """First word of each chunk, by id."""
+        ids = self.store.find_ids(self.name, tenant=self.tenant)
+        chunks = self.store.get_chunks(self.name, ids, tenant=self.tenant)
+        return {chunk.chunk_id: chunk.body.split()[0] for chunk in chunks}
+
+    def records(self, chunk_ids: list[str]) -> list[ChunkRecord]:
+        """Chunks as they were written."""
+        stored = self.store.get_chunks(
+            self.name, chunk_ids, tenant=self.tenant, include_vector=True, include_terms=True
+        )
+        return [ChunkRecord(**c.__dict__) for c in stored]
+
+    def searched(self, chunk_id: str) -> bool:
+        """Whether both legs find a chunk: by its own vector, and by a word that it alone has."""
+        (chunk,) = self.store.get_chunks(
+            self.name, [chunk_id], tenant=self.tenant, include_vector=True
+        )
+        assert chunk.vector is not None
+        nearest = self.store.vector_query(self.name, chunk.vector, 1, tenant=self.tenant)
+        word = chunk.body.split()[0]
+        best = self.store.keyword_query(self.name, word, 1, tenant=self.tenant)
+        return [hit.chunk_id for hit in nearest + best] == [chunk_id, chunk_id]
+
+
+@pytest.fixture(params=["", "ann"], ids=["plain", "tenants"])
+def audited(
+    request: pytest.FixtureRequest, store: Store, names: Callable[[], str], tmp_path: Path
+) -> Iterator[Audited]:
+    """An empty collection, once without and once with tenants."""
+    yield from make_audited(store, names(), request.param, tmp_path)
+
+
+def make_audited(store: Store, name: str, tenant: str, folder: Path) -> Iterator[Audited]:
+    schema = CollectionSchema(name, VectorSpec(4), tenants=bool(tenant))
+    store.ensure_schema(schema)
+    with closing(Ledger(f"sqlite:///{folder / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(schema, store=store.kind, embedder="tiny", analyzer="")
+        shop = make_shop(ledger, Blobs(str(folder / "blobs")), store)
+        yield Audited(name, tenant, store, shop, folder)
+
+
+def test_what_was_ingested_is_counted_and_right(audited: Audited) -> None:
+    audited.ingest("one", "two", "three")
+    seen = audited.look()
+    assert (seen.documents, seen.chunks, seen.skipped, seen.findings) == (1, 3, 0, ())
+    assert seen.held["vector"] == seen.held["keyword"] == 3
+
+
+def test_chunks_that_were_deleted_behind_its_back_are_found_and_written_again(
+    audited: Audited,
+) -> None:
+    audited.ingest("one", "two", "three")
+    words = audited.first_words()
+    lost = sorted(words)[:2]
+    audited.store.delete_chunks(audited.name, lost, tenant=audited.tenant)
+    expected = [("missing", half, tuple(lost)) for half in ("vector", "keyword")]
+    assert audited.found() == expected
+    assert audited.repair() == [""]
+    assert audited.found() == []
+    assert audited.first_words() == words
+    assert all(map(audited.searched, lost))
+
+
+def test_a_document_and_a_collection_that_are_gone_are_written_again(audited: Audited) -> None:
+    item = audited.ingest("one", "two")
+    words = audited.first_words()
+    audited.store.delete_document(audited.name, item.document_id, tenant=audited.tenant)
+    assert [half for _, half, _ in audited.found()] == ["vector", "keyword", "document"]
+    assert audited.repair() == [""]
+    assert audited.first_words() == words
+    audited.store.drop_collection(audited.name)
+    assert audited.found()[0][0] == "missing-collection"
+    assert audited.repair() == ["", ""]
+    assert (audited.found(), audited.first_words()) == ([], words)
+
+
+def test_what_a_late_worker_wrote_of_a_removed_document_is_an_orphan_and_goes(
+    audited: Audited,
+) -> None:
+    kept = audited.ingest("one", name="kept.txt")
+    item = audited.ingest("two", "three", name="gone.txt")
+    where = {"tenant": audited.tenant}
+    ids = sorted(audited.store.chunk_ids(audited.name, item.document_id, **where)["vector"])
+    audited.shop.ledger.documents.delete(item.document_id)
+    audited.shop.ledger.chunks.forget(item.document_id)
+    audited.shop.ledger.documents.removed(item.document_id, {})
+    assert audited.found() == [
+        ("orphan-documents", "", (item.document_id,)),
+        ("orphan-chunks", "", tuple(ids)),
+    ]
+    assert audited.repair() == ["", ""]
+    assert audited.found() == []
+    assert audited.store.document_ids(audited.name, **where) == {kept.document_id}
+
+
+@pytest.fixture
+def two_halves(chroma_at: Settings, tmp_path: Path) -> Iterator[Audited]:
+    """A collection in Chroma, whose halves are written one after the other."""
+    with closing(make_store(chroma_at, "chroma")) as store:
+        name = f"t{time.monotonic_ns()}"
+        yield from make_audited(store, name, "", tmp_path)
+        store.drop_collection(name)
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def upsert_and_die(chroma_at: Settings, folder: Path, document_id: str, version: int) -> None:
+    """Do the last step of a version, killed where the keyword half would be written."""
+    KeywordIndex.upsert = die  # type: ignore[method-assign]
+    store = make_store(chroma_at, "chroma")
+    ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
+    shop = make_shop(ledger, Blobs(str(folder / "blobs")), store)
+    run_step(shop, "upsert", document_id, version)
+
+
+def write_and_die(chroma_at: Settings, name: str, chunks: list[ChunkRecord]) -> None:
+    """Write chunks, killed where the keyword half would be written."""
+    KeywordIndex.upsert = die  # type: ignore[method-assign]
+    make_store(chroma_at, "chroma").batch_upsert_chunks(name, chunks)
+
+
+def delete_and_die(chroma_at: Settings, name: str, chunk_ids: list[str]) -> None:
+    """Delete chunks, killed when the vector half has lost them."""
+    KeywordIndex.delete = die  # type: ignore[method-assign]
+    make_store(chroma_at, "chroma").delete_chunks(name, chunk_ids)
+
+
+def killed(target: Callable[..., None], *given: object) -> None:
+    """Run a writer in a process of its own until it kills itself."""
+    process = multiprocessing.get_context("spawn").Process(target=target, args=given)
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_both_are_whole(
+    two_halves: Audited, chroma_at: Settings
+) -> None:
+    shop, name = two_halves.shop, two_halves.name
+    item = submit(shop, paragraphs("one", "two"), collection=name)
+    for step in STEPS[:-1]:
+        run_step(shop, step, item.document_id, item.version)
+    killed(upsert_and_die, chroma_at, two_halves.folder, item.document_id, item.version)
+    halves = two_halves.store.chunk_ids(name)
+    assert (len(halves["vector"]), halves["keyword"]) == (2, set())
+    assert (two_halves.look().skipped, two_halves.found()) == (1, [])
+    shop.ledger.leases.expire_all()
+    (stuck,) = shop.ledger.sweep.stuck(idle=False, resend_seconds=0, max_crashes=3)
+    doing(shop)(stuck.document_id, stuck.version, stuck.step)
+    halves = two_halves.store.chunk_ids(name)
+    assert halves["vector"] == halves["keyword"]
+    assert (two_halves.look().chunks, two_halves.found()) == (2, [])
+    assert all(map(two_halves.searched, halves["vector"]))
+
+
+def test_the_keyword_half_that_a_killed_writer_did_not_reach_is_mended(
+    two_halves: Audited, chroma_at: Settings
+) -> None:
+    two_halves.ingest("one", "two", "three")
+    name, ids = two_halves.name, sorted(two_halves.first_words())
+    chunks = two_halves.records(ids[:2])
+    two_halves.store.delete_chunks(name, ids[:2])
+    killed(write_and_die, chroma_at, name, chunks)
+    assert two_halves.store.chunk_ids(name) == {"vector": set(ids), "keyword": {ids[2]}}
+    assert two_halves.found() == [("missing", "keyword", tuple(ids[:2]))]
+    assert two_halves.repair() == [""]
+    assert two_halves.found() == []
+    assert two_halves.store.chunk_ids(name) == {"vector": set(ids), "keyword": set(ids)}
+    assert all(map(two_halves.searched, ids))
+
+
+def test_the_vector_half_that_a_killed_deletion_emptied_is_mended(
+    two_halves: Audited, chroma_at: Settings
+) -> None:
+    two_halves.ingest("one", "two", "three")
+    name, ids = two_halves.name, sorted(two_halves.first_words())
+    killed(delete_and_die, chroma_at, name, ids[1:])
+    assert two_halves.found() == [("missing", "vector", tuple(ids[1:]))]
+    assert two_halves.repair() == [""]
+    assert two_halves.found() == []
+    assert all(map(two_halves.searched, ids))
+
+
+def test_an_orphan_that_only_one_half_holds_goes_from_either(
+    two_halves: Audited, chroma_at: Settings
+) -> None:
+    item = two_halves.ingest("one", "two")
+    name, ids = two_halves.name, sorted(two_halves.first_words())
+    strangers = [replace(c, chunk_id=f"v{c.chunk_id}") for c in two_halves.records(ids)]
+    killed(write_and_die, chroma_at, name, strangers)
+    killed(delete_and_die, chroma_at, name, ids)
+    shop = two_halves.shop
+    shop.ledger.documents.delete(item.document_id)
+    shop.ledger.chunks.forget(item.document_id)
+    shop.ledger.documents.removed(item.document_id, {})
+    halves = two_halves.store.chunk_ids(name)
+    assert halves == {"vector": {f"v{i}" for i in ids}, "keyword": set(ids)}
+    assert two_halves.found() == [
+        ("orphan-documents", "", (item.document_id,)),
+        ("orphan-chunks", "", (*ids, *(f"v{i}" for i in ids))),
+    ]
+    assert two_halves.repair() == ["", ""]
+    assert two_halves.store.chunk_ids(name) == {"vector": set(), "keyword": set()}
+    assert (two_halves.found(), two_halves.store.document_ids(name)) == ([], set())

@@ -1,0 +1,108 @@
+"""Small parts of a workshop: steps that are real, with models that cost nothing."""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from config.settings import ChunkingSettings, IngestSettings, Settings
+from ingestion.extract import extract
+from ingestion.parts import ExtractedText
+from ingestion.pipeline import run_step
+from ingestion.steps import original_name
+from ingestion.workshop import Workshop
+from models.embedder import Vectors
+from stores.blobs import Blobs
+from stores.contract import Store
+from stores.ledger import STEPS, Accepted, Ledger, Step, Submission
+
+SETTINGS = Settings(
+    chunking=ChunkingSettings(target_tokens=32, max_tokens=32, overlap_tokens=0),
+    ingest=IngestSettings(retry_base_seconds=60, batch_size=2),
+)
+
+
+class Words:
+    """A tokenizer whose tokens are words."""
+
+    def offsets(self, text: str) -> list[int]:
+        return [i for i, c in enumerate(text) if c != " " and (i == 0 or text[i - 1] == " ")]
+
+
+class Lower:
+    """An analyzer that knows no language."""
+
+    def analyze(self, text: str) -> str:
+        return text.lower()
+
+
+class Reader:
+    """Extraction in this process."""
+
+    def extract(self, data: bytes, filename: str) -> ExtractedText:
+        return extract(data, filename, SETTINGS.extract)
+
+
+class Tiny:
+    """An embedder of four dimensions that remembers what it was given."""
+
+    model, dimension, max_tokens, lexical_only = "tiny", 4, 1000, False
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        self.given += texts
+        digests = [hashlib.sha256(text.encode()).digest()[:4] for text in texts]
+        rows = np.array([list(digest) for digest in digests], np.float32) + 1
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def make_shop(ledger: Ledger, blobs: Blobs, store: Store) -> Workshop:
+    """A workshop of these parts with one store."""
+    parts: dict[str, Any] = {
+        "embedder": Tiny(),
+        "tokenizer": Words(),
+        "analyzer": Lower(),
+        "extractor": Reader(),
+    }
+    return Workshop(
+        settings=SETTINGS, ledger=ledger, blobs=blobs, store_of=lambda _: store, **parts
+    )
+
+
+def paragraphs(*words: str) -> str:
+    """A text in which each of these words is a chunk."""
+    return "\n\n".join(" ".join([f"{word}{n}" for n in range(30)]) for word in words)
+
+
+def submit(
+    shop: Workshop,
+    text: str,
+    name: str = "a.txt",
+    *,
+    collection: str = "shelf",
+    tenant: str = "",
+    **properties: Any,
+) -> Accepted:
+    """Do what the desk does with a submission."""
+    content = text.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    known = shop.ledger.documents.id_of(collection, name, tenant=tenant)
+    new_id = known or uuid.uuid4().hex
+    shop.blobs.write(new_id, original_name(digest), content)
+    given = Submission(name, name, "", digest, len(content), properties)
+    return shop.ledger.documents.submit(collection, given, new_id, tenant=tenant)
+
+
+def doing(shop: Workshop) -> Callable[[str, int, Step], None]:
+    """Does the steps of a version from one on, here and now, as the ingest workers do."""
+
+    def do(document_id: str, version: int, first: Step = "extract") -> None:
+        for step in STEPS[STEPS.index(first) :]:
+            if run_step(shop, step, document_id, version) == "stop":
+                return
+
+    return do
