@@ -14,7 +14,7 @@ from api.tasks import deletion_id, ingestion_id
 from api.uploads import read_upload
 from callslip.errors import DocumentNotFound, DuplicateContent
 from ingestion.artifacts import EXTRACTED
-from ingestion.steps import original_name
+from stores.blobs import original_name
 from stores.ledger import Submission
 from stores.schemas import check_tenant
 from tasks import ingest, maintenance

@@ -6,10 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from config.settings import StoreKind
 from stores.metrics import Metric
+from stores.schemas import NAME
 
 LONGEST_TENANT = 64
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
 
 
 class Request(BaseModel):

@@ -31,6 +31,9 @@
     │   │   └── WorkerLost          its worker died each time it was tried
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
+    │   ├── MoveError               a collection cannot be moved; it stands where it stood
+    │   │   ├── ArchiveError        the file is no whole and sound archive
+    │   │   └── CopyDiffers         both sides of a move do not hold the same
     │   ├── SettingsError           a setting is wrong
     │   └── StartError              `callslip up` cannot start or go on
     └── TransientError              503  worth another try, with backoff
@@ -304,6 +307,27 @@ class JudgedSetError(EvaluationError):
         "A set is a folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and"
         " qrels.tsv or qrels/test.tsv (query, document, grade, separated by tabs)."
     )
+
+
+class MoveError(PermanentError):
+    """A collection cannot be moved; it stands where it stood."""
+
+    slug = "move-error"
+
+
+class ArchiveError(MoveError):
+    """The file is no whole and sound archive of a collection."""
+
+    slug = "archive-error"
+    status = 422
+    hint = "Nothing was imported. Export the collection again, or copy the file again."
+
+
+class CopyDiffers(MoveError):
+    """Both sides of a move do not hold the same."""
+
+    slug = "copy-differs"
+    hint = "The source was left as it is. Run the same command again: it copies what differs anew."
 
 
 class SettingsError(PermanentError):

@@ -19,6 +19,7 @@ from cli.client import Client
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
 from cli.output import as_json, emit, reporting
+from cli.transfer import export_command, import_command, migrate_command
 from config import Settings, describe, load
 from config.settings import StoreKind
 from stores.fusion import Fusion
@@ -408,4 +409,5 @@ def run(role: Any) -> None:
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own
 
 
-main.add_command(audit)
+for command in (audit, export_command, import_command, migrate_command):
+    main.add_command(command)

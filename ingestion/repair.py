@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from callslip.errors import CollectionNotFound, TenantNotFound
-from ingestion.steps import original_name
 from stores.audit import Finding
-from stores.blobs import Blobs
+from stores.blobs import Blobs, original_name
 from stores.contract import Store
 from stores.ledger import STEPS, DocumentRecord, Ledger, Step
 

@@ -1,6 +1,5 @@
 """The steps of a document, each from the artifacts of the ones before it."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +25,9 @@ from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
 from ingestion.sectionize import sectionize
 from ingestion.workshop import Workshop
 from models.analyzer import VERSION as ANALYZER
+from stores.blobs import original_name
 from stores.ledger import Claim, Step, VersionRecord
+from stores.ledger.vectors import text_hash
 from stores.records import ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
@@ -60,16 +61,6 @@ class Stored:
 
     chunk_ids: Sequence[str]
     counts: dict[str, int] = field(default_factory=dict)
-
-
-def original_name(sha256: str) -> str:
-    """The blob name of the bytes that were submitted."""
-    return f"original-{sha256}"
-
-
-def text_hash(text: str) -> str:
-    """The key of a text in the vector cache."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def name_of(work: Work) -> str:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import uuid
+from collections.abc import Iterator
 from typing import IO
 
 import fsspec
@@ -16,6 +17,11 @@ from callslip.errors import StoreDown
 
 _SAFE = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*")
 COPY_BYTES = 1 << 20
+
+
+def original_name(sha256: str) -> str:
+    """The name of the bytes that were submitted."""
+    return f"original-{sha256}"
 
 
 class Blobs:
@@ -59,6 +65,19 @@ class Blobs:
         except OSError as error:
             raise StoreDown(f"the blob store cannot read: {error.strerror or error}") from error
         return content
+
+    @contextlib.contextmanager
+    def reading(self, document_id: str, name: str) -> Iterator[tuple[int, IO[bytes]]]:
+        """A file's size in bytes and its content as a stream; FileNotFoundError where none is."""
+        path = self._path(document_id, name)
+        try:
+            size, file = int(self._fs.size(path)), self._fs.open(path, "rb")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreDown(f"the blob store cannot read: {error.strerror or error}") from error
+        with file:
+            yield size, file
 
     def exists(self, document_id: str, name: str) -> bool:
         """Whether the file is there, whole."""

@@ -12,6 +12,9 @@ from stores.records import CollectionSchema, VectorSpec
 MAX_DIMENSION = 65_536
 MAX_NAMED = 16
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
+"""What a person may call a collection."""
+
 
 def check_schema(schema: CollectionSchema) -> None:
     """Raise InvalidRequest, naming what is wrong."""

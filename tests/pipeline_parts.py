@@ -11,10 +11,9 @@ from config.settings import ChunkingSettings, IngestSettings, Settings
 from ingestion.extract import extract
 from ingestion.parts import ExtractedText
 from ingestion.pipeline import run_step
-from ingestion.steps import original_name
 from ingestion.workshop import Workshop
 from models.embedder import Vectors
-from stores.blobs import Blobs
+from stores.blobs import Blobs, original_name
 from stores.contract import Store
 from stores.ledger import STEPS, Accepted, Ledger, Step, Submission
 

@@ -6,6 +6,7 @@ from stores.ledger.database import Database
 from stores.ledger.documents import Accepted, Documents
 from stores.ledger.inventory import Inventory, Item
 from stores.ledger.leases import Leases
+from stores.ledger.moves import Move, Moves
 from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
     STEPS,
@@ -22,11 +23,13 @@ from stores.ledger.records import (
 )
 from stores.ledger.sweep import Stuck, Sweep
 from stores.ledger.tenants import Tenants
+from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
 from stores.ledger.vectors import Vectors
 
 __all__ = [
     "STEPS",
     "Accepted",
+    "ChunkRow",
     "Claim",
     "CollectionRecord",
     "DocumentRecord",
@@ -34,12 +37,15 @@ __all__ = [
     "Failure",
     "Item",
     "Ledger",
+    "Move",
     "Receipt",
     "Refusal",
+    "Snapshot",
     "Step",
     "StepRecord",
     "Stuck",
     "Submission",
+    "Transcript",
     "VersionRecord",
 ]
 
@@ -58,6 +64,8 @@ class Ledger:
         self.sweep = Sweep(self._database)
         self.inventory = Inventory(self._database)
         self.receipts = Receipts(self._database)
+        self.moves = Moves(self._database)
+        self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""

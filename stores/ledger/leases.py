@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, exists, select, update
 
-from callslip.errors import CallslipError, LeaseLost, WorkerLost
+from callslip.errors import CallslipError, LeaseLost, TransientError, WorkerLost
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document, steps_of
+from stores.ledger.moves import paused_until
 from stores.ledger.records import STEPS, Claim, Failure, Refusal, Step
 from stores.ledger.rows import version_record
 
@@ -49,6 +50,10 @@ _OPEN_CHUNKS = select(_C.chunk_id, _C.first_version).where(
 _END_CHUNK = update(schema.chunks).where(
     _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
 )
+
+
+PAUSE_SECONDS = 1.0
+"""After which an upsert is tried again that found its collection being moved."""
 
 
 class Leases:
@@ -91,6 +96,10 @@ class Leases:
             if row.state == "running" and row.lease_until > now:
                 return Refusal("leased")
             if row.retry_at is not None and row.retry_at > now:
+                return Refusal("leased")
+            until = paused_until(connection, document.collection) if step == "upsert" else 0.0
+            if until > now:
+                _put_off(connection, document_id, version, document.collection, now)
                 return Refusal("leased")
             crashes = row.crashes + (row.state == "running")
             if crashes >= max_crashes:
@@ -286,6 +295,26 @@ def set_aside_crashed(
     """Fail a version whose worker died each time."""
     lost = WorkerLost(f"the worker died {crashes} times in step {step!r}")
     _fail(connection, document_id, version, step, Failure.of(lost, step), crashes)
+
+
+def _put_off(
+    connection: Connection, document_id: str, version: int, collection: str, now: float
+) -> None:
+    """The step waits a little, at no cost of a try, while the collection's mover pauses it."""
+    moving = TransientError(
+        f"collection {collection!r} is being moved to another store",
+        hint="Nothing: the document follows in a moment.",
+    )
+    _set_step(
+        connection,
+        document_id,
+        version,
+        "upsert",
+        state="pending",
+        lease_until=None,
+        retry_at=now + PAUSE_SECONDS,
+        error=Failure.of(moving, "upsert").as_json(),
+    )
 
 
 def _done(

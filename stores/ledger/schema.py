@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -146,6 +147,29 @@ chunks = Table(
         postgresql_where=text("last_version IS NOT NULL"),
     ),
 )
+
+moves = Table(
+    "moves",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("store", String(32), nullable=False),
+    Column("switched", Boolean, nullable=False),
+    Column("token", String(32), nullable=False),
+    Column("lease_until", Float, nullable=False),
+    Column("paused", Boolean, nullable=False),
+)
+"""One row while a collection moves. `store` is where to; once switched, where a copy is left."""
+
+copies = Table(
+    "copies",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("store", String(32), primary_key=True),
+    Column("document_id", String(32), primary_key=True),
+    Column("version", Integer, nullable=False),  # 0: not whole yet
+    Column("upserts", Integer, nullable=False),
+)
+"""What a move or an import has written, before the ledger counts it as a collection's own."""
 
 vectors = Table(
     "vectors",

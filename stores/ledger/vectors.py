@@ -1,5 +1,6 @@
 """Vectors by model and text, so that none is computed twice."""
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 
@@ -22,6 +23,11 @@ TOUCH_SECONDS = 86_400.0
 _KNOWN = select(_T.text_hash, _T.vector, _T.used_at).where(
     _T.model == bindparam("model"), _T.text_hash.in_(bindparam("hashes", expanding=True))
 )
+
+
+def text_hash(text: str) -> str:
+    """The key of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class Vectors:

@@ -23,7 +23,11 @@ def test_every_command_shows_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["up", "ingest", "status", "search", "audit", "doctor", "config", "eval"]
+    "name",
+    [
+        *("up", "ingest", "status", "search", "audit", "doctor", "config", "eval"),
+        *("export", "import", "migrate"),
+    ],
 )
 def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
     assert "--json" in CliRunner().invoke(main, [name, "--help"]).output

@@ -16,11 +16,10 @@ from test_pipeline import look, seen
 from callslip.errors import StoreDown
 from ingestion.pipeline import run_step
 from ingestion.repair import DOUBTFUL, LOST, MOVING, NOT_OURS, SEND_AGAIN, Repairs, repair
-from ingestion.steps import original_name
 from ingestion.workshop import Workshop
 from stores import audit
 from stores.audit import Finding, places
-from stores.blobs import Blobs
+from stores.blobs import Blobs, original_name
 from stores.ledger import STEPS, Accepted, Ledger, schema
 from stores.ledger.database import Database
 from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec

@@ -1,0 +1,191 @@
+"""Importing an archive: all of it is looked over before the first document arrives.
+
+A document arrives blobs first, then its chunks, each checked, and what the ledger says last, in one
+transaction: so it is seen at once and whole. The same call again goes on where one stopped.
+"""
+
+import time
+from collections import Counter
+from contextlib import closing, suppress
+from pathlib import Path
+
+from callslip.errors import ArchiveError, CollectionNotFound, Conflict, CopyDiffers
+from stores.contract import Store
+from stores.ledger import CollectionRecord
+from stores.ledger.vectors import text_hash
+from stores.records import CollectionSchema
+from stores.schemas import check_schema
+from stores.transfer.archive import Archive, End, Entry
+from stores.transfer.counts import occupied, store_counts
+from stores.transfer.house import House, Progress, Report
+from stores.transfer.parcel import Parcel, fault_of, put
+from stores.transfer.probes import Comparison, ask
+
+
+def import_archive(
+    house: House, path: Path, *, name: str | None, to: str | None, default: str, progress: Progress
+) -> Report:
+    """Make the archive's collection here, under its own name or `name`, in the store `to`.
+
+    Without `to` it goes to the store that a collection of this name has, else to `default`.
+    ArchiveError where the archive is not whole and sound, Conflict where something else is in its
+    place: nothing was written then. CopyDiffers where this side does not answer alike.
+    """
+    begun = time.monotonic()
+    with closing(Archive(path)) as archive:
+        end, head = archive.end(), archive.head
+        schema = CollectionSchema(name or head.name, head.default, head.named, head.tenants)
+        check_schema(schema)
+        known: CollectionRecord | None = None
+        with suppress(CollectionNotFound):
+            known = house.ledger.collections.get(schema.name)
+        kind = to or (known.store if known else default)
+        store = house.store_of(kind)
+        store.ping()
+        _look_over(house, archive, end, schema)
+        if known is None and occupied(store, schema.name):
+            raise Conflict(
+                f"store {kind!r} holds a collection {schema.name!r} that the ledger does not know",
+                hint="Import under another name with --as, or into another store with --to.",
+            )
+        if known is not None and known.analyzer != head.analyzer:
+            raise Conflict(
+                f"collection {schema.name!r} has terms of analyzer {known.analyzer},"
+                f" the archive's are of {head.analyzer}",
+                hint="Import under another name with --as.",
+            )
+        house.ledger.collections.create(
+            schema, store=kind, embedder=head.embedder, analyzer=head.analyzer
+        )
+        store.ensure_schema(schema)
+        house.ledger.collections.has_properties(schema.name, end.property_names)
+        for tenant in filter(None, end.tenants):
+            house.ledger.tenants.create(schema.name, tenant)
+            store.ensure_tenant(schema.name, tenant)
+        arrival = _Arrival(house, store, schema.name, head.embedder)
+        total = sum(counts["documents"] for counts in end.tenants.values())
+        for entry in archive.entries():
+            if end.counts(entry.card):
+                chunks = arrival.take(entry, entry.parcel(schema))
+                progress(total, chunks)
+        return arrival.report(end, time.monotonic() - begun)
+
+
+class _Arrival:
+    def __init__(self, house: House, store: Store, collection: str, embedder: str) -> None:
+        self._house, self._store = house, store
+        self._collection, self._embedder = collection, embedder
+        self._documents = self._chunks = 0
+        self._outcomes: Counter[str] = Counter()
+
+    def take(self, entry: Entry, parcel: Parcel) -> int:
+        """Let a document arrive, or find it here; returns how many chunks it has."""
+        ledger, transcript = self._house.ledger, parcel.transcript
+        standing = ledger.transcripts.standing(self._collection, transcript)
+        self._outcomes[standing] += 1
+        if standing in ("newer", "deleted"):
+            return 0
+        whole = standing == "same" and fault_of(self._store, self._collection, parcel) is None
+        if not whole:
+            for name in entry.blob_names():
+                with entry.blob(name) as stream:
+                    self._house.blobs.write(entry.document_id, name, stream)  # type: ignore[arg-type]  # only read() is called
+            ledger.moves.note(self._collection, self._store.kind, entry.document_id)
+            put(self._store, self._collection, parcel, _nobody_asks)
+        if standing == "new":
+            self._enter(parcel)
+        else:
+            ledger.moves.forget(self._collection, self._store.kind, entry.document_id)
+        self._documents += 1
+        self._chunks += len(parcel.chunks)
+        return len(parcel.chunks)
+
+    def _enter(self, parcel: Parcel) -> None:
+        """Make it seen; a vector is kept for other documents only under the hash of its text."""
+        ledger, transcript = self._house.ledger, parcel.transcript
+        ledger.vectors.put(
+            self._embedder,
+            {
+                known.text_hash: chunk.vector
+                for chunk in parcel.chunks
+                if (known := transcript.chunks[chunk.chunk_id]).text_hash == text_hash(chunk.body)
+            },
+        )
+        ledger.transcripts.write(self._collection, transcript)
+
+    def report(self, end: End, seconds: float) -> Report:
+        """Compare both sides; CopyDiffers where they do not hold or answer the same."""
+        ledger, kind = self._house.ledger, self._store.kind
+        here = ledger.transcripts.counts(self._collection)
+        held = store_counts(ledger, self._store, self._collection)
+        tenants = {
+            tenant: {
+                **counts,
+                "documents here": here.get(tenant, (0, 0))[0],
+                "chunks here": here.get(tenant, (0, 0))[1],
+                f"chunks in {kind}": held.get(tenant, 0),
+            }
+            for tenant, counts in end.tenants.items()
+        }
+        notes = [
+            f"{count} documents were {what} here since and stay so"
+            for what, count in (
+                ("changed", self._outcomes["newer"]),
+                ("deleted", self._outcomes["deleted"]),
+            )
+            if count
+        ]
+        comparison = Comparison()
+        if notes or sum(documents for documents, _ in here.values()) != self._documents:
+            notes.append("The collection holds other things besides: probes were not compared.")
+        else:
+            self._compare(end, tenants, comparison)
+        return Report(
+            collection=self._collection,
+            documents=self._documents,
+            chunks=self._chunks,
+            seconds=seconds,
+            skipped=self._outcomes["same"],
+            left_out=end.left_out,
+            tenants=tenants,
+            probes=comparison.as_json(),
+            notes=notes,
+        )
+
+    def _compare(
+        self, end: End, tenants: dict[str, dict[str, int]], comparison: Comparison
+    ) -> None:
+        ledger, kind = self._house.ledger, self._store.kind
+        for asked in end.probes:
+            answers = dict(ask(ledger, self._store, self._collection, asked.probe))
+            if end.keyword_score != self._store.keyword_score:
+                answers.pop("keyword", None)
+            comparison.add(asked.probe, asked.answers, answers)
+        faults = [
+            f"tenant {tenant!r} has {counts[f'chunks in {kind}']} chunks, not {counts['chunks']}"
+            for tenant, counts in tenants.items()
+            if counts["chunks"] != counts[f"chunks in {kind}"]
+        ]
+        if faults := faults + comparison.faults():
+            raise CopyDiffers(f"store {kind!r} differs from the archive: {'; '.join(faults)}")
+
+
+def _look_over(house: House, archive: Archive, end: End, schema: CollectionSchema) -> None:
+    """Read everything once; ArchiveError or Conflict where it cannot all arrive."""
+    tenants = {t: {"documents": 0, "chunks": 0} for t in end.tenants}
+    for entry in archive.entries():
+        if not end.counts(entry.card):
+            continue
+        parcel = entry.parcel(schema)
+        transcript = parcel.transcript
+        if transcript.tenant not in tenants or bool(transcript.tenant) != schema.tenants:
+            raise entry.damaged("its tenant is none of the archive's")
+        tenants[transcript.tenant]["documents"] += 1
+        tenants[transcript.tenant]["chunks"] += len(parcel.chunks)
+        house.ledger.transcripts.standing(schema.name, transcript)
+    if tenants != end.tenants:
+        raise ArchiveError(f"{archive.path.name} is damaged: its end counts other documents")
+
+
+def _nobody_asks() -> None:
+    """Nothing can be lost while an import goes on."""

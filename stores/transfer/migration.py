@@ -1,0 +1,318 @@
+"""Moving a collection to another store while it is searched and documents keep arriving.
+
+Documents are copied one by one, in passes, until little changes; then upserts wait for a moment,
+the rest is copied, both sides are compared, and the ledger names the other store. A mover that was
+killed at any point is followed by another that finishes the job.
+"""
+
+import threading
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from callslip.errors import (
+    CallslipError,
+    Conflict,
+    CopyDiffers,
+    MoveError,
+    NotFound,
+    StoreDown,
+)
+from stores.contract import Store
+from stores.ledger import CollectionRecord, Move
+from stores.transfer.counts import document_ids, store_counts
+from stores.transfer.house import House, Progress, Report
+from stores.transfer.parcel import collect, put
+from stores.transfer.probes import Comparison, ask, draw
+
+LEASE_SECONDS = 15.0
+"""So long, at most, does a mover that was killed keep upserts and the next mover waiting."""
+
+FEW = 20
+"""Documents that a pass copied, when upserts are made to wait for the rest."""
+
+MOST_PASSES = 10
+
+UPSERT_SECONDS = 600.0
+"""How long to wait for running upserts to end."""
+
+SETTLE_SECONDS = 5.0
+"""How long counts may differ while deletions are on their way through the stores."""
+
+IDS_PER_CALL = 500
+
+
+def migrate(
+    house: House, name: str, to: str, *, keep: bool, grace: float, progress: Progress
+) -> Report:
+    """Move a collection to the store `to`; `keep` leaves the copy in the old one.
+
+    `grace` is how long, in seconds, a search may take that has begun at the old one. Conflict for
+    the store that it is kept in, while another process moves it, and where a foreign collection of
+    this name is in its way; CopyDiffers where both sides are not alike: nothing was switched then.
+    """
+    begun = time.monotonic()
+    collection = house.ledger.collections.get(name)
+    underway = house.ledger.moves.underway(name)
+    if collection.store == to and not (underway and underway[1]):
+        raise Conflict(
+            f"collection {name!r} is kept in store {to!r} already",
+            hint="Name another store with --to; `callslip config` shows which are set up.",
+        )
+    target = house.store_of(to)
+    target.ping()
+    with _Mover(house, collection, to) as mover:
+        if collection.store == to:  # the one before was killed after it had switched
+            mover.clear(keep, grace)
+            counts = store_counts(house.ledger, target, name)
+            documents = sum(n for n, _ in house.ledger.transcripts.counts(name).values())
+            return Report(name, documents, sum(counts.values()), time.monotonic() - begun)
+        source = house.store_of(collection.store)
+        source.ping()
+        passage = _Passage(house, collection, source, target, mover, progress)
+        passage.prepare()
+        passage.copy_most()
+        mover.pause()
+        passage.copy_rest()
+        tenants, comparison = passage.verify()
+        mover.switch(collection.store)
+        passage.make_tenants()
+        mover.clear(keep, grace)
+    return Report(
+        collection=name,
+        documents=sum(counts["documents"] for counts in tenants.values()),
+        chunks=sum(counts["chunks"] for counts in tenants.values()),
+        seconds=time.monotonic() - begun,
+        left_out=house.ledger.transcripts.left_out(name),
+        tenants=tenants,
+        probes=comparison.as_json(),
+    )
+
+
+class _Mover(AbstractContextManager["_Mover"]):
+    """Holds the lease of a move and renews it from a thread, three times in its length."""
+
+    def __init__(self, house: House, collection: CollectionRecord, to: str) -> None:
+        self._house, self._moves = house, house.ledger.moves
+        self._name, self._to = collection.name, to
+        self._move = self._take()
+        if self._move.store != to and collection.store != to:  # of another move that did not end
+            house.store_of(self._move.store).drop_collection(self._name)
+            self._moves.end(self._move)
+            self._move = self._take()
+        elif self._move.switched and collection.store != to:  # back to where a copy was left over
+            self._moves.end(self._move)
+            self._move = self._take()
+        self._stop = threading.Event()
+        self._lost: CallslipError | None = None
+        self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
+
+    def check(self) -> None:
+        """Raise what took the move away, where something did."""
+        if self._lost is not None:
+            raise self._lost
+
+    def pause(self) -> None:
+        """From now on no upsert of the collection is begun, until the switch or the end."""
+        self._moves.pause(self._move)
+
+    def switch(self, source: str) -> None:
+        """Make the target the collection's store."""
+        self.check()
+        self._move = self._moves.switch(self._move, source)
+
+    def clear(self, keep: bool, grace: float) -> None:
+        """Drop the copy that is left over, when no search can be at it any more."""
+        if not keep:
+            time.sleep(grace)
+            self._house.store_of(self._move.store).drop_collection(self._name)
+        self._moves.end(self._move)
+
+    def __enter__(self) -> "_Mover":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._moves.release(self._move)
+
+    def _take(self) -> Move:
+        """Take the lease; one that a killed mover left runs out soon."""
+        deadline = time.monotonic() + LEASE_SECONDS + 1
+        while True:
+            try:
+                return self._moves.take(self._name, self._to, lease_seconds=LEASE_SECONDS)
+            except Conflict:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def _keep(self) -> None:
+        while not self._stop.wait(LEASE_SECONDS / 3):
+            try:
+                self._moves.renew(self._move)
+            except StoreDown:
+                continue  # the lease says whether it came back in time
+            except CallslipError as error:
+                self._lost = error
+                return
+
+
+class _Passage:
+    """From one store to the other."""
+
+    def __init__(
+        self,
+        house: House,
+        collection: CollectionRecord,
+        source: Store,
+        target: Store,
+        mover: _Mover,
+        progress: Progress,
+    ) -> None:
+        self._ledger, self._collection, self._name = house.ledger, collection, collection.name
+        self._source, self._target = source, target
+        self._mover, self._progress = mover, progress
+        self._total = sum(n for n, _ in self._ledger.transcripts.counts(self._name).values())
+
+    def prepare(self) -> None:
+        """Make the collection in the target; a copy that was kept there is out of date and goes."""
+        name, to = self._name, self._target.kind
+        there = name in self._target.collections()
+        if not there:
+            self._ledger.moves.distrust(name, to)
+        elif not self._ledger.moves.has_copies(name, to):
+            ids = sorted(document_ids(self._target, name))
+            for start in range(0, len(ids), IDS_PER_CALL):
+                if self._ledger.moves.strangers(name, ids[start : start + IDS_PER_CALL]):
+                    raise Conflict(
+                        f"store {to!r} holds another collection {name!r} already",
+                        hint="Drop it there, or move to another store.",
+                    )
+            self._target.drop_collection(name)
+        self._target.ensure_schema(self._collection.schema)
+        self.make_tenants()
+
+    def make_tenants(self) -> None:
+        """Make the ledger's tenants in the target."""
+        for tenant in self._ledger.tenants.all(self._name):
+            self._target.ensure_tenant(self._name, tenant)
+
+    def copy_most(self) -> None:
+        """Copy in passes until one finds little to do."""
+        for _ in range(MOST_PASSES):
+            if self._pass() <= FEW:
+                return
+
+    def copy_rest(self) -> None:
+        """Wait for upserts that run, then copy until nothing differs."""
+        deadline = time.monotonic() + UPSERT_SECONDS
+        while self._ledger.moves.upserting(self._name):
+            self._mover.check()
+            if time.monotonic() > deadline:
+                raise MoveError(
+                    f"an upsert of collection {self._name!r} runs for more than"
+                    f" {UPSERT_SECONDS:.0f} s",
+                    hint="Run the same command again when it has ended.",
+                )
+            time.sleep(0.05)
+        self._ledger.moves.fence(self._name)
+        for _ in range(MOST_PASSES):
+            self._pass()
+            if not self._ledger.moves.stale(self._name, self._target.kind, limit=1):
+                return
+        raise CopyDiffers(f"documents of {self._name!r} changed although upserts wait")
+
+    def verify(self) -> tuple[dict[str, dict[str, int]], Comparison]:
+        """Compare counts and answers; CopyDiffers where they are not alike."""
+        tenants, differing = self._compare_counts()
+        comparison = Comparison()
+        for probe in draw(self._ledger, self._source, self._name):
+            self._mover.check()
+            one = ask(self._ledger, self._source, self._name, probe)
+            other = dict(ask(self._ledger, self._target, self._name, probe))
+            if self._source.keyword_score != self._target.keyword_score:
+                other.pop("keyword", None)
+            comparison.add(probe, one, other)
+        if faults := differing + comparison.faults():
+            self._ledger.moves.distrust(self._name, self._target.kind)
+            raise CopyDiffers(
+                f"store {self._target.kind!r} differs from {self._source.kind!r}:"
+                f" {'; '.join(faults)}"
+            )
+        return tenants, comparison
+
+    def _compare_counts(self) -> tuple[dict[str, dict[str, int]], list[str]]:
+        """Counts of each tenant, and where they differ when deletions have gone through."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            self._remove_gone()
+            live = self._ledger.transcripts.counts(self._name)
+            held = store_counts(self._ledger, self._target, self._name)
+            wanted = {tenant: live.get(tenant, (0, 0))[1] for tenant in held}
+            if held == wanted or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        there = store_counts(self._ledger, self._source, self._name)
+        tenants = {
+            tenant: {
+                "documents": live.get(tenant, (0, 0))[0],
+                "chunks": wanted[tenant],
+                f"chunks in {self._source.kind}": there.get(tenant, 0),
+                f"chunks in {self._target.kind}": held[tenant],
+            }
+            for tenant in held
+        }
+        return tenants, [
+            f"tenant {tenant!r} has {held[tenant]} chunks, not {wanted[tenant]}"
+            for tenant in held
+            if held[tenant] != wanted[tenant]
+        ]
+
+    def _pass(self) -> int:
+        """Copy what differs; returns how many documents that were."""
+        copied, after = 0, ""
+        while page := self._ledger.moves.stale(self._name, self._target.kind, after=after):
+            for document_id in page:
+                copied += self._copy(document_id)
+            after = page[-1]
+        self._remove_gone()
+        return copied
+
+    def _copy(self, document_id: str) -> bool:
+        """Copy a document; False where it is changing and must be looked at again."""
+        self._mover.check()
+        moves, to = self._ledger.moves, self._target.kind
+        parcel = collect(self._ledger, self._source, self._name, document_id, settled=True)
+        if parcel is None:
+            return False
+        moves.note(self._name, to, document_id)
+        try:
+            put(self._target, self._name, parcel, self._mover.check)
+        except (CopyDiffers, NotFound):
+            now = self._ledger.transcripts.read(document_id)
+            if now is not None and now.transcript == parcel.transcript:
+                raise
+            return False  # its removal went through the target meanwhile
+        version = parcel.transcript.live_version
+        moves.note(self._name, to, document_id, version=version, upserts=parcel.upserts)
+        self._progress(self._total, len(parcel.chunks))
+        return True
+
+    def _remove_gone(self) -> None:
+        """Take out of the target what was deleted after it was copied, or while it was."""
+        moves, to = self._ledger.moves, self._target.kind
+        while gone := moves.gone(self._name, to):
+            for document_id, tenant in gone:
+                self._mover.check()
+                try:
+                    self._target.delete_document(self._name, document_id, tenant=tenant)
+                except NotFound:
+                    self._ledger.collections.get(self._name)  # only its tenant may be gone
+                moves.forget(self._name, to, document_id)

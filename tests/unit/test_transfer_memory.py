@@ -1,0 +1,159 @@
+"""Moving takes as much memory for many documents as for few."""
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from memory_store import MemoryStore
+from moving import SHELF, Place, chunks_of, schema, silent
+from pydantic_core import from_json
+
+from stores.ledger import STEPS, ChunkRow, Transcript
+from stores.ledger.transcripts import StepRow, VersionRow
+from stores.ledger.vectors import text_hash
+from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, DocumentRecord, StoredChunk
+from stores.transfer import export_collection, import_archive, migrate
+
+WORDS = " ".join(f"word{n}" for n in range(20))
+FEW, MANY = 20, 140
+
+SLACK = 1000
+"""Bytes by which one more document may raise the peak: ids on a page, garbage not collected yet. A
+document itself takes 40,000 and more."""
+
+
+class Endless(MemoryStore):
+    """Holds every document that it was ever given, all of the same words, in no memory at all."""
+
+    kind = "endless"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.documents = 0
+
+    def batch_upsert_documents(
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        self.documents += len(documents)
+        return BatchOutcome(tuple(d.document_id for d in documents))
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        return BatchOutcome(tuple(c.chunk_id for c in chunks))
+
+    def get_documents(
+        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[DocumentRecord]:
+        return [DocumentRecord(i, "", "") for i in document_ids]
+
+    def chunk_ids(
+        self, collection: str, document_id: str | None = None, *, tenant: str = ""
+    ) -> dict[str, set[str]]:
+        assert document_id
+        ids = {c.chunk_id for c in chunks_of(document_id, WORDS, {})}
+        return {"vector": ids, "keyword": ids}
+
+    def get_chunks(
+        self, collection: str, chunk_ids: Sequence[str], **_: object
+    ) -> list[StoredChunk]:  # type: ignore[override]
+        document_id = chunk_ids[0].rpartition("-")[2]
+        wanted = set(chunk_ids)
+        return [
+            StoredChunk(**c.__dict__)
+            for c in chunks_of(document_id, WORDS, {})
+            if c.chunk_id in wanted
+        ]
+
+    def count(self, *_: object, **__: object) -> int:
+        return self.documents * len(WORDS.split())
+
+    def vector_query(self, *_: object, **__: object) -> list[object]:  # type: ignore[override]
+        return []
+
+    def keyword_query(self, *_: object, **__: object) -> list[object]:  # type: ignore[override]
+        return []
+
+
+class OtherEndless(Endless):
+    kind = "other"
+
+
+def settle(place: Place, documents: int) -> None:
+    """A collection of this many live documents."""
+    made: CollectionSchema = schema()
+    place.ledger.collections.create(made, store="endless", embedder="tiny", analyzer="1")
+    store = place.stores["endless"]
+    store.ensure_schema(made)
+    version = VersionRow(1, "live", "0" * 64, 1, "a.txt", "", {}, None, 0.0, 0.0)
+    steps = tuple(StepRow(step, 1, 0, 0.0, 0.0, None, {}) for step in STEPS)
+    for n in range(documents):
+        document_id = f"{n:032x}"
+        chunks = {
+            c.chunk_id: ChunkRow(1, text_hash(c.body)) for c in chunks_of(document_id, WORDS, {})
+        }
+        place.blobs.write(document_id, f"original-{version.sha256}", bytes(30_000))
+        place.ledger.transcripts.write(
+            SHELF, Transcript(document_id, "", f"{n}", 1, 0.0, (version,), steps, chunks)
+        )
+        store.batch_upsert_documents(SHELF, [DocumentRecord(document_id, "", "")])
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most bytes that Python and numpy held while this ran, over what they held before."""
+    gc.collect()
+    tracemalloc.start()
+    work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Iterator[Callable[[int], Place]]:
+    """Installations with collections of any size."""
+    made: list[Place] = []
+
+    def make(documents: int) -> Place:
+        folder = tmp_path / f"{len(made)}"
+        folder.mkdir()
+        made.append(Place(folder, {"endless": Endless(), "other": OtherEndless()}))
+        if documents:
+            settle(made[-1], documents)
+        return made[-1]
+
+    yield make
+    for place in made:
+        place.ledger.close()
+
+
+def test_memory_does_not_grow_with_the_number_of_documents(
+    places: Callable[[int], Place], tmp_path: Path
+) -> None:
+    from_json(json.dumps([f"{n:060}" for n in range(50_000)]))  # it caches 16,384 short strings
+    peaks: dict[str, list[int]] = {"export": [], "import": [], "migrate": []}
+    for run, documents in enumerate((FEW, FEW, MANY)):  # the first fills caches of bounded size
+        place, path = places(documents), tmp_path / f"{run}.tar"
+        peaks["export"].append(
+            peak(lambda p=place, f=path: export_collection(p.house, SHELF, f, silent))
+        )
+        empty = places(0)
+        peaks["import"].append(
+            peak(
+                lambda p=empty, f=path: import_archive(
+                    p.house, f, name=None, to=None, default="endless", progress=silent
+                )
+            )
+        )
+        peaks["migrate"].append(
+            peak(
+                lambda p=place: migrate(
+                    p.house, SHELF, "other", keep=False, grace=0, progress=silent
+                )
+            )
+        )
+    for what, (_, few, many) in peaks.items():
+        assert many - few < SLACK * (MANY - FEW), (what, few, many)
