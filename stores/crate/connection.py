@@ -30,13 +30,11 @@ _THREADS = 16
 """Connections that are kept open for as many threads."""
 
 _MISSING = ("RelationUnknown", "SchemaUnknownException")
-_DOWN = (
-    *("NoShardAvailableActionException", "UnavailableShardsException", "IndexShardClosedException"),
-    *("MasterNotDiscoveredException", "ShardNotFoundException", "NodeClosedException"),
-    *("CircuitBreakingException", "EsRejectedExecutionException", "NodeNotConnectedException"),
-    *("JobKilledException", "NodeDisconnectedException", "ConnectTransportException"),
-    *("ReceiveTimeoutTransportException", "TaskMissing", "UnhandledServerException"),
+_DOWN = re.compile(
+    "Shard|Node|Master|Transport|CircuitBreaking|Rejected|Killed|Unavailable|Timeout|TaskMissing"
+    "|AlreadyClosed|VersionConflict|UnhandledServer"
 )
+"""In the names of errors that pass: a server that starts, stops or is short of memory."""
 
 # It writes whole requests, and so texts of documents, at DEBUG, and the address at WARNING.
 logging.getLogger("crate.client.http").setLevel(logging.ERROR)
@@ -134,7 +132,7 @@ class Connection:
 def _reason(result: Mapping[str, Any]) -> str:
     message = str((result.get("error") or {}).get("message", ""))
     name = _name(message)
-    if name in _DOWN or name == "ClusterBlockException":
+    if _DOWN.search(name) or name == "ClusterBlockException":
         raise _named(name, message)
     return f"CrateDB refused it ({name or 'no reason given'})"
 
@@ -165,7 +163,7 @@ def _named(name: str, message: str) -> Exception:
         return ColumnMissing()
     if "already has a column named" in message or "Limit of total columns" in message:
         return ColumnsChanged()
-    if name in _DOWN or "SERVICE_UNAVAILABLE" in message:
+    if _DOWN.search(name) or "SERVICE_UNAVAILABLE" in message:
         return StoreDown(f"CrateDB cannot answer now ({name}).")
     if name in ("ClusterBlockException", "OperationOnInaccessibleRelationException"):
         return StoreReadOnly("CrateDB takes nothing: the table or the cluster is blocked.")

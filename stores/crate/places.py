@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from callslip.errors import CollectionNotFound, InternalError, NotFound
 from stores.crate.columns import TableColumns
@@ -53,8 +53,7 @@ class Places:
     def create(self, schema: CollectionSchema) -> None:
         """Make a collection where it is missing; Conflict where it was made otherwise."""
         check_fits(schema)
-        for statement in self._layout.our_tables():
-            self._connection.run(Sql(statement))
+        self._make_our_tables()
         self._register(schema, _COLLECTION)
         check_made(self.fresh(schema.name), schema)
         if not schema.tenants:
@@ -87,10 +86,7 @@ class Places:
     def collections(self) -> list[str]:
         """The names of all collections, in order."""
         wanted = f'SELECT "collection" FROM {self._layout.collections} WHERE "tenant" = ?'
-        try:
-            return sorted(name for (name,) in self._connection.run(Sql(wanted, (_COLLECTION,))))
-        except RelationMissing:
-            return []
+        return sorted(name for (name,) in self._read(Sql(wanted, (_COLLECTION,))))
 
     def tenants(self, collection: str) -> list[str]:
         """The names of a collection's tenants, in order."""
@@ -164,11 +160,24 @@ class Places:
             f'SELECT "definition" FROM {self._layout.collections}'
             ' WHERE "collection" = ? AND "tenant" = ?'
         )
-        try:
-            rows = self._connection.run(Sql(wanted, (collection, tenant)))
-        except RelationMissing:
-            return None
+        rows = self._read(Sql(wanted, (collection, tenant)))
         return str(rows[0][0]) if rows else None
+
+    def _read(self, sql: Sql) -> list[list[Any]]:
+        """Read the table of collections.
+
+        A cluster that starts knows no table for a moment, and then must not look like one without
+        any collection. Making a table waits until it knows.
+        """
+        try:
+            return self._connection.run(sql)
+        except RelationMissing:
+            self._make_our_tables()
+            return self._connection.run(sql)
+
+    def _make_our_tables(self) -> None:
+        for statement in self._layout.our_tables():
+            self._connection.run(Sql(statement))
 
     def _register(self, schema: CollectionSchema, tenant: str) -> None:
         """Write the row of a collection or a tenant unless there is one."""
