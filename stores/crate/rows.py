@@ -27,6 +27,9 @@ MAX_HIERARCHY = 32_000
 MAX_TERM = 255
 """Characters of UTF-16. The `whitespace` analyzer cuts longer ones into several terms."""
 
+_NUMBER_BYTES = 18
+"""A number of a vector in a request, about: as JSON, and within the base64 beside it."""
+
 _FIELDS = (
     *("document_id", "parent_id", "section", "heading", "title", "filename", "lang"),
     *("level", "ordinal", "start", "end"),
@@ -68,6 +71,13 @@ def chunk_row(
             for name in sorted(schema.named)
         ),
     ]
+
+
+def chunk_bytes(chunk: ChunkRecord) -> int:
+    """About what a chunk takes in a request; its text is in it twice."""
+    texts = 2 * len(chunk.body.encode()) + 2 * len(chunk.terms.encode())
+    numbers = len(chunk.vector) + sum(len(vector) for vector in chunk.named.values())
+    return texts + _NUMBER_BYTES * numbers
 
 
 def stored_chunk(

@@ -14,6 +14,7 @@ from stores.crate.columns import names
 from stores.crate.connection import Connection, Sql
 from stores.crate.places import Place, Places
 from stores.crate.rows import (
+    chunk_bytes,
     chunk_columns,
     chunk_row,
     document_key,
@@ -46,9 +47,6 @@ BYTES_PER_CALL = 8_000_000
 """CrateDB refuses a request of more than 100 MB, and holds several in memory at once."""
 
 IDS_PER_CALL = 1000
-
-_NUMBER_BYTES = 18
-"""A number of a vector in a request, about: as JSON, and within the base64 beside it."""
 
 _DOCUMENT_COLUMNS = ("id", "table_name", "document_id", "record")
 
@@ -143,7 +141,7 @@ class CrateStore(Store):
             rows = [chunk_row(chunk, schema, tenant, known) for chunk in some]
             return self._put(at.table, columns, "chunk_id", rows, [c.chunk_id for c in some])
 
-        cut = slices(good, count=ROWS_PER_CALL, size=BYTES_PER_CALL, size_of=_bytes)
+        cut = slices(good, count=ROWS_PER_CALL, size=BYTES_PER_CALL, size_of=chunk_bytes)
         return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
@@ -400,10 +398,3 @@ def _value(value: object) -> Scalar:
 
 def _batches(ids: Sequence[str]) -> list[Sequence[str]]:
     return [ids[start : start + IDS_PER_CALL] for start in range(0, len(ids), IDS_PER_CALL)]
-
-
-def _bytes(chunk: ChunkRecord) -> int:
-    """About what a chunk takes in a request; its text is in it twice."""
-    texts = 2 * len(chunk.body.encode()) + 2 * len(chunk.terms.encode())
-    numbers = len(chunk.vector) + sum(len(vector) for vector in chunk.named.values())
-    return texts + _NUMBER_BYTES * numbers

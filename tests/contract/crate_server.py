@@ -8,6 +8,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from config.settings import CrateSettings, Settings
+from stores.contract import Store
+from stores.crate.tables import table_name
 from stores.registry import make_store
 
 REAL_CRATE = "CALLSLIP_TEST_CRATEDB_URL"
@@ -41,3 +43,9 @@ def crate_server(folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.
             yield f"http://127.0.0.1:{int(server.stdout.readline())}", server
         finally:
             server.kill()
+
+
+def table_of(store: Store, settings: Settings, collection: str) -> str:
+    """The table of a collection's chunks, in SQL."""
+    name = table_name(store.schema(collection), "")
+    return f'"{settings.crate.schema_name}"."{name}"'
