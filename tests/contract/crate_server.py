@@ -9,7 +9,8 @@ from pathlib import Path
 
 from config.settings import CrateSettings, Settings
 from stores.contract import Store
-from stores.crate.tables import table_name
+from stores.crate.connection import Connection, Sql
+from stores.crate.tables import Layout, table_name
 from stores.registry import make_store
 
 REAL_CRATE = "CALLSLIP_TEST_CRATEDB_URL"
@@ -24,12 +25,16 @@ def crate_settings(url: str, schema: str = "callslip", timeout: float = 60.0) ->
 
 @contextmanager
 def schema_at(url: str) -> Iterator[Settings]:
-    """A schema of its own on a server, whose collections are dropped at the end."""
+    """A schema of its own on a server, which is dropped at the end."""
     settings = crate_settings(url, f"t{time.monotonic_ns()}")
     yield settings
+    layout = Layout(settings.crate.schema_name, 1, "0")
     with closing(make_store(settings, "crate")) as store:
         for collection in store.collections():
             store.drop_collection(collection)
+    with closing(Connection(url, settings.crate.user, None, 60)) as connection:
+        for table in (layout.documents, layout.collections):
+            connection.run(Sql(f"DROP TABLE IF EXISTS {table}"))
 
 
 @contextmanager
