@@ -1,7 +1,6 @@
 """All that the ledger says of a live document, as one value that can move to another ledger."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
@@ -78,7 +77,7 @@ class Transcript:
     created_at: _Time
     versions: tuple[VersionRow, ...]
     steps: tuple[StepRow, ...]
-    chunks: Mapping[str, ChunkRow]
+    chunks: dict[str, ChunkRow]
 
     @property
     def live(self) -> VersionRow:

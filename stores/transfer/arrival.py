@@ -11,7 +11,7 @@ from pathlib import Path
 
 from callslip.errors import ArchiveError, CollectionNotFound, Conflict, CopyDiffers
 from stores.contract import Store
-from stores.ledger import CollectionRecord
+from stores.ledger import CollectionRecord, Ledger
 from stores.ledger.vectors import text_hash
 from stores.records import CollectionSchema
 from stores.schemas import check_schema
@@ -19,7 +19,7 @@ from stores.transfer.archive import Archive, End, Entry
 from stores.transfer.counts import occupied, store_counts
 from stores.transfer.house import House, Progress, Report
 from stores.transfer.parcel import Parcel, fault_of, put
-from stores.transfer.probes import Comparison, ask
+from stores.transfer.probes import Comparison, ask, best_of_both
 
 
 def import_archive(
@@ -160,7 +160,9 @@ class _Arrival:
             answers = dict(ask(ledger, self._store, self._collection, asked.probe))
             if end.keyword_score != self._store.keyword_score:
                 answers.pop("keyword", None)
-            comparison.add(asked.probe, asked.answers, answers)
+            wanted = {leg: _here(ledger, ids) for leg, ids in asked.answers.items()}
+            best = best_of_both(self._store, self._collection, asked.probe, wanted, answers)
+            comparison.add(asked.probe, wanted, answers, best)
         faults = [
             f"tenant {tenant!r} has {counts[f'chunks in {kind}']} chunks, not {counts['chunks']}"
             for tenant, counts in tenants.items()
@@ -185,6 +187,12 @@ def _look_over(house: House, archive: Archive, end: End, schema: CollectionSchem
         house.ledger.transcripts.standing(schema.name, transcript)
     if tenants != end.tenants:
         raise ArchiveError(f"{archive.path.name} is damaged: its end counts other documents")
+
+
+def _here(ledger: Ledger, chunk_ids: list[str]) -> list[str]:
+    """Those that arrived: what came to the source after its documents were written is not here."""
+    visible = ledger.chunks.visible(chunk_ids)
+    return [i for i in chunk_ids if i in visible]
 
 
 def _nobody_asks() -> None:

@@ -23,7 +23,7 @@ from stores.ledger import CollectionRecord, Move
 from stores.transfer.counts import document_ids, store_counts
 from stores.transfer.house import House, Progress, Report
 from stores.transfer.parcel import collect, put
-from stores.transfer.probes import Comparison, ask, draw
+from stores.transfer.probes import Comparison, ask, best_of_both, draw
 
 LEASE_SECONDS = 15.0
 """So long, at most, does a mover that was killed keep upserts and the next mover waiting."""
@@ -239,7 +239,8 @@ class _Passage:
             other = dict(ask(self._ledger, self._target, self._name, probe))
             if self._source.keyword_score != self._target.keyword_score:
                 other.pop("keyword", None)
-            comparison.add(probe, one, other)
+            best = best_of_both(self._target, self._name, probe, one, other)
+            comparison.add(probe, one, other, best)
         if faults := differing + comparison.faults():
             self._ledger.moves.distrust(self._name, self._target.kind)
             raise CopyDiffers(

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callslip.errors import MetricNotIndexed, StoreCannot
-from stores.contract import Store
+from stores.contract import Store, score_chunks
 from stores.ledger import Ledger
 from stores.records import LegHit, StoredChunk
+from stores.ties import ranked
 
 PROBES = 20
 DEPTH = 10
@@ -21,8 +22,8 @@ POOL = 50
 """Hits that are asked for, so that 10 are left where a side holds what is not live."""
 
 TERMS = 5
-LEAST_OVERLAP = 0.9
-"""Of the vector leg on average; indexes are approximate, and equal scores end anywhere."""
+LEAST_RECALL = 0.9
+"""Of a vector leg on average; indexes are approximate."""
 
 
 @dataclass(frozen=True)
@@ -40,41 +41,57 @@ Answers = Mapping[str, list[str]]
 
 @dataclass
 class Comparison:
-    """How alike two sides answer: overlap@10 and how often the probe itself came first."""
+    """How alike two sides answer.
+
+    overlap@10; how often the probe itself came first; and of the vector legs, each side's recall of
+    the truly nearest among all that either side found: an approximate index may miss some.
+    """
 
     overlaps: dict[str, list[float]] = field(default_factory=dict)
     firsts: dict[str, list[tuple[bool, bool]]] = field(default_factory=dict)
+    recalls: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
-    def add(self, probe: Probe, one: Answers, other: Answers) -> None:
-        """Compare what both sides answered."""
+    def add(self, probe: Probe, one: Answers, other: Answers, nearest: Answers) -> None:
+        """Compare what both sides answered; `nearest` has the best of both by leg."""
         for leg in one.keys() & other.keys():
             wanted, got = one[leg], other[leg]
             if not wanted and not got:
                 continue
-            overlap = len(set(wanted) & set(got)) / max(len(wanted), len(got))
-            self.overlaps.setdefault(leg, []).append(overlap)
+            self.overlaps.setdefault(leg, []).append(_share(wanted, got))
             first = ([probe.chunk_id] == wanted[:1], [probe.chunk_id] == got[:1])
             self.firsts.setdefault(leg, []).append(first)
+            if best := nearest.get(leg):
+                recall = (_share(best, wanted), _share(best, got))
+                self.recalls.setdefault(leg, []).append(recall)
 
     def faults(self) -> list[str]:
-        """Legs that do not agree well enough; the keyword leg is told and not judged."""
+        """Vector legs of the other side that miss too much; the keyword leg is not judged."""
         return [
-            f"the {leg} leg agrees by {mean:.2f} on average, at least {LEAST_OVERLAP} is wanted"
-            for leg, overlaps in sorted(self.overlaps.items())
-            if leg != "keyword" and (mean := sum(overlaps) / len(overlaps)) < LEAST_OVERLAP
+            f"the {leg} leg finds {mean:.2f} of the nearest, at least {LEAST_RECALL} are wanted"
+            for leg, recalls in sorted(self.recalls.items())
+            if (mean := sum(got for _, got in recalls) / len(recalls)) < LEAST_RECALL
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """By leg: how many probes, the mean overlap, and on each side the share found first."""
-        told = {}
+        """By leg: how many probes, and the means; pairs are of one side and of the other."""
+        told: dict[str, Any] = {}
         for leg, overlaps in sorted(self.overlaps.items()):
-            count, firsts = len(overlaps), self.firsts[leg]
             told[leg] = {
-                "probes": count,
-                f"overlap@{DEPTH}": round(sum(overlaps) / count, 4),
-                "itself_first": [round(sum(f[side] for f in firsts) / count, 4) for side in (0, 1)],
+                "probes": len(overlaps),
+                f"overlap@{DEPTH}": round(sum(overlaps) / len(overlaps), 4),
+                "itself_first": _means(self.firsts[leg]),
             }
+            if leg in self.recalls:
+                told[leg][f"recall@{DEPTH}"] = _means(self.recalls[leg])
         return told
+
+
+def _share(wanted: Sequence[str], got: Sequence[str]) -> float:
+    return len(set(wanted) & set(got)) / max(len(wanted), len(got))
+
+
+def _means(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    return [round(sum(pair[side] for pair in pairs) / len(pairs), 4) for side in (0, 1)]
 
 
 def draw(ledger: Ledger, store: Store, collection: str) -> list[Probe]:
@@ -109,6 +126,23 @@ def ask(ledger: Ledger, store: Store, collection: str, probe: Probe) -> Answers:
         hits = store.keyword_query(collection, probe.terms, POOL, tenant=probe.tenant)
         answers["keyword"] = _live(ledger, hits)
     return answers
+
+
+def best_of_both(
+    store: Store, collection: str, probe: Probe, one: Answers, other: Answers
+) -> dict[str, list[str]]:
+    """Of all that either side found by a vector, the truly nearest by the store's own vectors."""
+    best: dict[str, list[str]] = {}
+    for leg in one.keys() & other.keys() - {"keyword"}:
+        name, tenant = leg.removeprefix("vector").removeprefix(":"), probe.tenant
+        ids = [probe.chunk_id, *{*one[leg], *other[leg]} - {probe.chunk_id}]
+        found = store.get_chunks(collection, ids, tenant=tenant, include_vector=True)
+        vector = found[0].named.get(name) if name else found[0].vector
+        if found[0].chunk_id == probe.chunk_id and vector is not None:
+            metric = store.schema(collection).vector(name).metric
+            best[leg] = [h.chunk_id for h in ranked(score_chunks(found, vector, metric, name))]
+            best[leg] = best[leg][:DEPTH]
+    return best
 
 
 def _nearest(
