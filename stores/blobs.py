@@ -9,7 +9,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Protocol
 
 import fsspec
 
@@ -24,6 +24,13 @@ def original_name(sha256: str) -> str:
     return f"original-{sha256}"
 
 
+class Readable(Protocol):
+    """A binary stream, as far as writing needs one."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most so many; none at its end."""
+
+
 class Blobs:
     """Whole files by name; a name appears only when its content is complete."""
 
@@ -33,7 +40,7 @@ class Blobs:
             self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
         )
 
-    def write(self, document_id: str, name: str, content: bytes | IO[bytes]) -> None:
+    def write(self, document_id: str, name: str, content: bytes | Readable) -> None:
         """Store a file, atomically; the same name again replaces. Bytes or a binary stream."""
         path = self._path(document_id, name)
         partial = f"{path}.{uuid.uuid4().hex}.partial"

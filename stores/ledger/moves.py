@@ -6,6 +6,7 @@ mover that was killed pauses nothing once its lease has run out.
 
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,17 +133,26 @@ class Moves:
 
     # What was written
 
-    def note(
-        self, collection: str, store: str, document_id: str, *, version: int = 0, upserts: int = 0
-    ) -> None:
-        """Record what is about to be written to a store (version 0), or was written whole."""
-        key = {"collection": collection, "store": store, "document_id": document_id}
+    def note(self, collection: str, store: str, copied: Mapping[str, tuple[int, int]]) -> None:
+        """Record of documents the version and the count of upserts that a store holds.
+
+        Version 0 before it is written: so whatever a store holds is known to the ledger.
+        """
+        mine = (_P.collection == collection) & (_P.store == store)
         with self._database.writing() as connection:
+            connection.execute(delete(schema.copies).where(mine, _P.document_id.in_(copied)))
             connection.execute(
-                delete(schema.copies).where(*(_P[name] == value for name, value in key.items()))
-            )
-            connection.execute(
-                insert(schema.copies).values(**key, version=version, upserts=upserts)
+                insert(schema.copies),
+                [
+                    {
+                        "collection": collection,
+                        "store": store,
+                        "document_id": document_id,
+                        "version": version,
+                        "upserts": upserts,
+                    }
+                    for document_id, (version, upserts) in copied.items()
+                ],
             )
 
     def forget(self, collection: str, store: str, document_id: str) -> None:

@@ -6,6 +6,7 @@ transaction: so it is seen at once and whole. The same call again goes on where 
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from stores.ledger import CollectionRecord, Ledger
 from stores.ledger.vectors import text_hash
 from stores.records import CollectionSchema
 from stores.schemas import check_schema
-from stores.transfer.archive import Archive, End, Entry
+from stores.transfer.archive import Archive, End
 from stores.transfer.counts import occupied, store_counts
 from stores.transfer.house import House, Progress, Report
-from stores.transfer.parcel import Parcel, fault_of, put
+from stores.transfer.parcel import Parcel, fault_of, grouped, put
 from stores.transfer.probes import Comparison, ask, best_of_both
 
 
@@ -62,43 +63,58 @@ def import_archive(
         for tenant in filter(None, end.tenants):
             house.ledger.tenants.create(schema.name, tenant)
             store.ensure_tenant(schema.name, tenant)
-        arrival = _Arrival(house, store, schema.name, head.embedder)
-        total = sum(counts["documents"] for counts in end.tenants.values())
-        for entry in archive.entries():
-            if end.counts(entry.card):
-                chunks = arrival.take(entry, entry.parcel(schema))
-                progress(total, chunks)
+        arrival = _Arrival(house, store, schema.name, head.embedder, progress)
+        arrival.total = sum(counts["documents"] for counts in end.tenants.values())
+        for group in grouped(arrival.awaited(archive, end, schema)):
+            arrival.take(group)
         return arrival.report(end, time.monotonic() - begun)
 
 
 class _Arrival:
-    def __init__(self, house: House, store: Store, collection: str, embedder: str) -> None:
+    def __init__(
+        self, house: House, store: Store, collection: str, embedder: str, progress: Progress
+    ) -> None:
         self._house, self._store = house, store
         self._collection, self._embedder = collection, embedder
+        self._progress, self.total = progress, 0
         self._documents = self._chunks = 0
         self._outcomes: Counter[str] = Counter()
 
-    def take(self, entry: Entry, parcel: Parcel) -> int:
-        """Let a document arrive, or find it here; returns how many chunks it has."""
-        ledger, transcript = self._house.ledger, parcel.transcript
-        standing = ledger.transcripts.standing(self._collection, transcript)
-        self._outcomes[standing] += 1
-        if standing in ("newer", "deleted"):
-            return 0
-        whole = standing == "same" and fault_of(self._store, self._collection, parcel) is None
-        if not whole:
-            for name in entry.blob_names():
-                with entry.blob(name) as stream:
-                    self._house.blobs.write(entry.document_id, name, stream)  # type: ignore[arg-type]  # only read() is called
-            ledger.moves.note(self._collection, self._store.kind, entry.document_id)
-            put(self._store, self._collection, parcel, _nobody_asks)
-        if standing == "new":
-            self._enter(parcel)
-        else:
-            ledger.moves.forget(self._collection, self._store.kind, entry.document_id)
+    def awaited(self, archive: Archive, end: End, schema: CollectionSchema) -> Iterator[Parcel]:
+        """The documents to be written, their blobs written; those that are here are counted."""
+        for entry in archive.entries():
+            if not end.counts(entry.card):
+                continue
+            parcel = entry.parcel(schema)
+            standing = self._house.ledger.transcripts.standing(self._collection, parcel.transcript)
+            self._outcomes[standing] += 1
+            if standing in ("newer", "deleted"):
+                self._progress(self.total, 0)
+            elif standing == "same" and not fault_of(self._store, self._collection, parcel):
+                self._count(parcel)
+            else:
+                for name in entry.blob_names():
+                    with entry.blob(name) as stream:
+                        self._house.blobs.write(entry.document_id, name, stream)
+                yield parcel
+
+    def take(self, group: list[Parcel]) -> None:
+        """Let documents of one tenant arrive, or mend them where they are here already."""
+        moves, kind = self._house.ledger.moves, self._store.kind
+        moves.note(self._collection, kind, {p.transcript.document_id: (0, 0) for p in group})
+        put(self._store, self._collection, group, _nobody_asks)
+        for parcel in group:
+            transcript = parcel.transcript
+            if self._house.ledger.transcripts.standing(self._collection, transcript) == "new":
+                self._enter(parcel)
+            else:
+                moves.forget(self._collection, kind, transcript.document_id)
+            self._count(parcel)
+
+    def _count(self, parcel: Parcel) -> None:
         self._documents += 1
         self._chunks += len(parcel.chunks)
-        return len(parcel.chunks)
+        self._progress(self.total, len(parcel.chunks))
 
     def _enter(self, parcel: Parcel) -> None:
         """Make it seen; a vector is kept for other documents only under the hash of its text."""

@@ -7,6 +7,7 @@ killed at any point is followed by another that finishes the job.
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -22,7 +23,7 @@ from stores.contract import Store
 from stores.ledger import CollectionRecord, Move
 from stores.transfer.counts import document_ids, store_counts
 from stores.transfer.house import House, Progress, Report
-from stores.transfer.parcel import collect, put
+from stores.transfer.parcel import Parcel, collect, grouped, put
 from stores.transfer.probes import Comparison, ask, best_of_both, draw
 
 LEASE_SECONDS = 15.0
@@ -280,31 +281,38 @@ class _Passage:
         """Copy what differs; returns how many documents that were."""
         copied, after = 0, ""
         while page := self._ledger.moves.stale(self._name, self._target.kind, after=after):
-            for document_id in page:
-                copied += self._copy(document_id)
+            for group in grouped(self._collected(page)):
+                copied += self._copy(group)
             after = page[-1]
         self._remove_gone()
         return copied
 
-    def _copy(self, document_id: str) -> bool:
-        """Copy a document; False where it is changing and must be looked at again."""
-        self._mover.check()
+    def _collected(self, document_ids: list[str]) -> Iterator[Parcel]:
+        """Take documents out of the source, but those that are changing."""
+        for document_id in document_ids:
+            self._mover.check()
+            parcel = collect(self._ledger, self._source, self._name, document_id, settled=True)
+            if parcel is not None:
+                yield parcel
+
+    def _copy(self, group: list[Parcel]) -> int:
+        """Copy documents of one tenant; returns how many, but those that changed meanwhile."""
         moves, to = self._ledger.moves, self._target.kind
-        parcel = collect(self._ledger, self._source, self._name, document_id, settled=True)
-        if parcel is None:
-            return False
-        moves.note(self._name, to, document_id)
+        moves.note(self._name, to, {p.transcript.document_id: (0, 0) for p in group})
         try:
-            put(self._target, self._name, parcel, self._mover.check)
+            put(self._target, self._name, group, self._mover.check)
         except (CopyDiffers, NotFound):
-            now = self._ledger.transcripts.read(document_id)
-            if now is not None and now.transcript == parcel.transcript:
+            if len(group) > 1:
+                return sum(self._copy([parcel]) for parcel in group)
+            now = self._ledger.transcripts.read(group[0].transcript.document_id)
+            if now is not None and now.transcript == group[0].transcript:
                 raise
-            return False  # its removal went through the target meanwhile
-        version = parcel.transcript.live_version
-        moves.note(self._name, to, document_id, version=version, upserts=parcel.upserts)
-        self._progress(self._total, len(parcel.chunks))
-        return True
+            return 0  # its removal went through the target meanwhile
+        copied = {p.transcript.document_id: (p.transcript.live_version, p.upserts) for p in group}
+        moves.note(self._name, to, copied)
+        for parcel in group:
+            self._progress(self._total, len(parcel.chunks))
+        return len(group)
 
     def _remove_gone(self) -> None:
         """Take out of the target what was deleted after it was copied, or while it was."""

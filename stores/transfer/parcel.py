@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -65,28 +65,46 @@ def collect(
             return parcel
 
 
-def put(store: Store, collection: str, parcel: Parcel, alive: Callable[[], None]) -> None:
-    """Write a document into a store, look at every outcome, and look at what is there then.
+def grouped(parcels: Iterable[Parcel]) -> Iterator[list[Parcel]]:
+    """Groups of one tenant and some BATCH chunks: a store takes many small documents at once."""
+    groups: dict[str, list[Parcel]] = {}
+    waiting = 0
+    for parcel in parcels:
+        groups.setdefault(parcel.transcript.tenant, []).append(parcel)
+        waiting += max(1, len(parcel.chunks))
+        if waiting >= BATCH:
+            yield from groups.values()
+            groups, waiting = {}, 0
+    yield from groups.values()
 
-    What the store holds of the document besides goes. `alive` is called between batches and may
+
+def put(
+    store: Store, collection: str, parcels: Sequence[Parcel], alive: Callable[[], None]
+) -> None:
+    """Write documents of one tenant, look at every outcome, and look at what is there then.
+
+    What the store holds of a document besides goes. `alive` is called between batches and may
     raise. CopyDiffers where the store does not hold what was given.
     """
-    transcript = parcel.transcript
-    document_id, tenant = transcript.document_id, transcript.tenant
+    tenant = parcels[0].transcript.tenant
     if tenant:
         store.ensure_tenant(collection, tenant)
-    refused = store.batch_upsert_documents(collection, [parcel.record], tenant=tenant).failed
-    _whole(document_id, refused)
-    for start in range(0, len(parcel.chunks), BATCH):
+    records = [parcel.record for parcel in parcels]
+    _whole(store.batch_upsert_documents(collection, records, tenant=tenant).failed, {})
+    chunks = [chunk for parcel in parcels for chunk in parcel.chunks]
+    owners = {chunk.chunk_id: chunk.document_id for chunk in chunks}
+    for start in range(0, len(chunks), BATCH):
         alive()
-        some = parcel.chunks[start : start + BATCH]
-        _whole(document_id, store.batch_upsert_chunks(collection, some, tenant=tenant).failed)
-    alive()
-    held = store.chunk_ids(collection, document_id, tenant=tenant)
-    if extra := set().union(*held.values()) - {c.chunk_id for c in parcel.chunks}:
-        store.delete_chunks(collection, extra, tenant=tenant)
-    if fault := fault_of(store, collection, parcel):
-        raise CopyDiffers(f"document {document_id} in store {store.kind!r}: {fault}")
+        some = chunks[start : start + BATCH]
+        _whole(store.batch_upsert_chunks(collection, some, tenant=tenant).failed, owners)
+    for parcel in parcels:
+        alive()
+        document_id = parcel.transcript.document_id
+        held = store.chunk_ids(collection, document_id, tenant=tenant)
+        if extra := set().union(*held.values()) - {c.chunk_id for c in parcel.chunks}:
+            store.delete_chunks(collection, extra, tenant=tenant)
+        if fault := fault_of(store, collection, parcel):
+            raise CopyDiffers(f"document {document_id} in store {store.kind!r}: {fault}")
 
 
 def fault_of(store: Store, collection: str, parcel: Parcel) -> str | None:
@@ -155,11 +173,11 @@ def _alike(one: Vector, other: Vector) -> bool:
     return bool(np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-5, atol=1e-6))
 
 
-def _whole(document_id: str, failed: Mapping[str, str]) -> None:
+def _whole(failed: Mapping[str, str], owners: Mapping[str, str]) -> None:
     if failed:
         object_id, reason = next(iter(failed.items()))
         raise MoveError(
-            f"the store refused {len(failed)} objects of document {document_id},"
-            f" first {object_id}: {reason}",
+            f"the store refused {len(failed)} objects, first {object_id} of document"
+            f" {owners.get(object_id, object_id)}: {reason}",
             hint="Correct what is named, usually a property, and submit the document again.",
         )
