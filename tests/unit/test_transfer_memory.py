@@ -17,8 +17,8 @@ from stores.ledger.vectors import text_hash
 from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, DocumentRecord, StoredChunk
 from stores.transfer import export_collection, import_archive, migrate
 
-WORDS = " ".join(f"word{n}" for n in range(20))
-FEW, MANY = 40, 140
+WORDS = " ".join(f"word{n}" for n in range(8))
+WARM, FEW, MANY = 5, 40, 100
 
 SLACK = 3000
 """Bytes by which one more document may raise the peak: ids on a page, garbage not collected yet. A
@@ -143,7 +143,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(
     places: Callable[[int], Place], tmp_path: Path
 ) -> None:
     peaks: dict[str, list[int]] = {"export": [], "import": [], "migrate": []}
-    for run, documents in enumerate((FEW, FEW, MANY)):  # the first fills caches of bounded size
+    for run, documents in enumerate((WARM, FEW, MANY)):  # the first fills caches of bounded size
         place, path = places(documents), tmp_path / f"{run}.tar"
         peaks["export"].append(
             peak(lambda p=place, f=path: export_collection(p.house, SHELF, f, silent))
