@@ -17,8 +17,9 @@ from stores.ledger.vectors import text_hash
 from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, DocumentRecord, StoredChunk
 from stores.transfer import export_collection, import_archive, migrate
 
-WORDS = " ".join(f"word{n}" for n in range(8))
-WARM, FEW, MANY = 5, 40, 100
+WORDS = " ".join(f"word{n}" for n in range(20))
+WARM, FEW, MANY = 5, 30, 80
+"""More than two groups of documents, of which one is written while the next is read."""
 
 SLACK = 12_000
 """Bytes by which one more document may raise the peak: ids on a page, garbage not collected yet. A
