@@ -1,4 +1,6 @@
-"""How large a collection the TF-IDF store carries: python -m evals.stores.tfidf_scale --chunks 100000.
+"""How large a collection the TF-IDF store carries.
+
+`python -m evals.stores.tfidf_scale --chunks 100000`
 
 Terms are drawn by Zipf's law from 200,000 words, 60 to 140 a chunk; vectors are random, of 384
 numbers and length 1. Prints one line of JSON and one row of the table in docs/performance.md.
