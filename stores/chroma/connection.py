@@ -1,6 +1,7 @@
 """One connection to a Chroma server, opened at the first use, with errors in our words."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,6 +21,9 @@ REQUEST_SECONDS = 60.0
 """The client's own default is to wait for ever."""
 
 _PAGE = 500
+
+_UNWRITTEN = "Nothing found on disk"
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 _READ_ONLY = ("readonly", "read-only", "disk is full", "No space left")
 
@@ -75,14 +79,32 @@ class Connection:
         for _ in range(2):
             try:
                 with answering():
-                    handle = self._handles.get(name)
-                    if handle is None:
-                        handle = self.client().get_collection(name, embedding_function=None)
-                        self._handles[name] = handle
-                    return act(handle)
+                    return self._patiently(name, act)
             except NotFoundError:
                 self._handles.clear()
         raise missing
+
+    def _patiently(self, name: str, act: Callable[[Collection], T]) -> T:
+        """Do it again where the server looked for a graph that it was just about to write.
+
+        That happens to the first readers of a new collection beside a writer; every call of ours
+        may be repeated.
+        """
+        for pause in _PAUSES:
+            try:
+                return act(self._handle(name))
+            except InternalError as error:
+                if _UNWRITTEN not in str(error):
+                    raise
+                time.sleep(pause)
+        return act(self._handle(name))
+
+    def _handle(self, name: str) -> Collection:
+        handle = self._handles.get(name)
+        if handle is None:
+            handle = self.client().get_collection(name, embedding_function=None)
+            self._handles[name] = handle
+        return handle
 
     def names(self) -> list[str]:
         """The names of all Chroma collections."""

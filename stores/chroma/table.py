@@ -98,7 +98,8 @@ class Table:
         """
         self._rows_per_call = self._rows_per_call or self._max_batch()
         for batch in slices(rows, count=self._rows_per_call, size=BYTES_PER_CALL, size_of=_bytes):
-            old = {row.id: row for row in self.get([row.id for row in batch], include_vector=True)}
+            there = self.ids_among([row.id for row in batch])
+            old = {row.id: row for row in self.get(there, include_vector=True)}
             known = {row.id for row in batch if row.id in old and self._alike(row, old[row.id])}
             if moved := [row for row in batch if row.id not in known]:
                 self._call(
@@ -136,6 +137,11 @@ class Table:
             found |= set(page)
             if len(page) < IDS_PER_CALL:
                 return found
+
+    def ids_among(self, ids: Sequence[str]) -> list[str]:
+        """Those of these ids, at most a batch, that there are."""
+        found: list[str] = self._call("get", ids=list(ids), include=[])["ids"]
+        return found
 
     def nearest(self, vector: Vector, count: int, where: ChromaWhere | None) -> list[LegHit]:
         """The nearest rows that match by cosine similarity, best first."""

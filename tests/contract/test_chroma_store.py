@@ -218,3 +218,25 @@ def test_what_the_client_raises_for_a_server_gone_wrong_is_store_down(
 ) -> None:
     with pytest.raises(StoreDown, match=said), connection.answering():
         raise raised
+
+
+def test_a_graph_that_is_being_written_is_looked_for_again(
+    chroma_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = 0
+
+    def act(_: object) -> str:
+        nonlocal looked
+        looked += 1
+        if looked < 3:
+            raise connection.InternalError("hnsw segment reader: Nothing found on disk")
+        return "found"
+
+    opened = connection.Connection(chroma_url)
+    monkeypatch.setattr(opened, "_handle", lambda name: name)
+    monkeypatch.setattr(connection, "_PAUSES", (0, 0))
+    missing = CollectionNotFound("c")
+    assert (opened.on("c", missing, act), looked) == ("found", 3)
+    looked = -9
+    with pytest.raises(StoreDown):
+        opened.on("c", missing, act)
