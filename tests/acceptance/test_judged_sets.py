@@ -70,7 +70,7 @@ def test_ndcg_at_10_on_a_judged_set(
     assert not short, table(report)
 
 
-ASKED = 120
+ASKED = 40
 """Questions of each set that every store is asked."""
 
 
