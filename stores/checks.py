@@ -1,6 +1,6 @@
 """What an object must be to be stored, the same for every store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -52,6 +52,24 @@ def document_fault(document: DocumentRecord) -> str | None:
         *_property_faults(document.properties),
     ]
     return faults[0] if faults else None
+
+
+def sound_chunks(
+    chunks: Iterable[ChunkRecord], schema: CollectionSchema
+) -> tuple[list[ChunkRecord], dict[str, str]]:
+    """Those that can be stored, of one id twice the last, and the fault of each other by its id."""
+    unique = {chunk.chunk_id: chunk for chunk in chunks}
+    failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, schema))}
+    return [chunk for id_, chunk in unique.items() if id_ not in failed], failed
+
+
+def sound_documents(
+    documents: Iterable[DocumentRecord],
+) -> tuple[list[DocumentRecord], dict[str, str]]:
+    """As `sound_chunks`."""
+    unique = {document.document_id: document for document in documents}
+    failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
+    return [document for id_, document in unique.items() if id_ not in failed], failed
 
 
 def _vector_fault(what: str, vector: Vector, spec: VectorSpec) -> str | None:

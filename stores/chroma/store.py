@@ -15,7 +15,7 @@ import tantivy
 from callslip.errors import CollectionNotFound, NotFound
 from stores.atoms import TEXT, Atom
 from stores.batching import slices, write
-from stores.checks import chunk_fault, document_fault
+from stores.checks import sound_chunks, sound_documents
 from stores.chroma import names
 from stores.chroma.connection import Connection
 from stores.chroma.metadata import (
@@ -154,9 +154,7 @@ class ChromaStore(Store):
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        unique = {document.document_id: document for document in documents}
-        failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
-        good = [document for id_, document in unique.items() if id_ not in failed]
+        good, failed = sound_documents(documents)
         self._of(collection, tenant).documents.upsert(
             [Row(d.document_id, _NO_VECTOR, "", document_metadata(d)) for d in good]
         )
@@ -169,9 +167,7 @@ class ChromaStore(Store):
         at = self._of(collection, tenant)
         for table in at.vectors.values():
             table.refresh()
-        unique = {chunk.chunk_id: chunk for chunk in chunks}
-        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, schema))}
-        good = [chunk for id_, chunk in unique.items() if id_ not in failed]
+        good, failed = sound_chunks(chunks, schema)
         cut = slices(
             good, count=_CHUNKS_PER_WRITE, size=BYTES_PER_CALL, size_of=lambda c: 3 * len(c.body)
         )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from callslip.errors import StoreCannot
 from stores.atoms import FLAG, NUMBER, TEXT
 from stores.batching import slices, write
-from stores.checks import chunk_fault, document_fault
+from stores.checks import sound_chunks, sound_documents
 from stores.contract import Store
 from stores.crate import legs, queries
 from stores.crate.columns import names
@@ -111,9 +111,8 @@ class CrateStore(Store):
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         at = self._places.existing(collection, tenant)
-        unique = {document.document_id: document for document in documents}
-        failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
-        rows = [document_row(at.name, d) for id_, d in unique.items() if id_ not in failed]
+        good, failed = sound_documents(documents)
+        rows = [document_row(at.name, document) for document in good]
         table = self._layout.documents
 
         def put(some: Sequence[list[object]]) -> dict[str, str]:
@@ -128,9 +127,7 @@ class CrateStore(Store):
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         schema = self._places.existing(collection, tenant).schema
-        unique = {chunk.chunk_id: chunk for chunk in chunks}
-        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, schema))}
-        good = [chunk for id_, chunk in unique.items() if id_ not in failed]
+        good, failed = sound_chunks(chunks, schema)
         columns = chunk_columns(schema)
 
         def put(some: Sequence[ChunkRecord]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from callslip.errors import NotFound, TransientError
 from stores.batching import slices, write
-from stores.checks import chunk_fault, document_fault
+from stores.checks import sound_chunks, sound_documents
 from stores.contract import Store
 from stores.filters import Where
 from stores.metrics import METRICS, Metric
@@ -93,9 +93,7 @@ class TfidfStore(Store):
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        unique = {document.document_id: document for document in documents}
-        failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
-        good = [document for id_, document in unique.items() if id_ not in failed]
+        good, failed = sound_documents(documents)
         with self._of(collection, tenant).database.writing() as connection:
             table.put_documents(connection, good)
         return BatchOutcome(tuple(document.document_id for document in good), failed)
@@ -104,9 +102,7 @@ class TfidfStore(Store):
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         at = self._of(collection, tenant)
-        unique = {chunk.chunk_id: chunk for chunk in chunks}
-        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, at.schema))}
-        good = [chunk for id_, chunk in unique.items() if id_ not in failed]
+        good, failed = sound_chunks(chunks, at.schema)
 
         def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
             with at.database.writing() as connection:

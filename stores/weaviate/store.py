@@ -10,7 +10,7 @@ from weaviate.collections.classes.filters import FilterReturn
 from callslip.errors import CollectionNotFound, MetricNotIndexed
 from stores.atoms import NUMBER, TEXT, Atom
 from stores.batching import write
-from stores.checks import chunk_fault, document_fault
+from stores.checks import sound_chunks, sound_documents
 from stores.contract import Store
 from stores.filters import Where, is_unicode
 from stores.fusion import Candidate
@@ -115,9 +115,7 @@ class WeaviateStore(Store):
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         self._places.fresh(collection, tenant)
-        unique = {document.document_id: document for document in documents}
-        failed = {id_: fault for id_, d in unique.items() if (fault := document_fault(d))}
-        good = [document for id_, document in unique.items() if id_ not in failed]
+        good, failed = sound_documents(documents)
         step = writing.OBJECTS_PER_CALL
         cut = [good[i : i + step] for i in range(0, len(good), step)]
 
@@ -131,9 +129,7 @@ class WeaviateStore(Store):
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         made = self._places.fresh(collection, tenant)
-        unique = {chunk.chunk_id: chunk for chunk in chunks}
-        failed = {id_: fault for id_, c in unique.items() if (fault := chunk_fault(c, made.schema))}
-        good = [chunk for id_, chunk in unique.items() if id_ not in failed]
+        good, failed = sound_chunks(chunks, made.schema)
         atoms = {chunk.chunk_id: as_properties(visible(chunk)) for chunk in good}
         lacking = {name for each in atoms.values() for name in each} - made.properties
         if lacking:
@@ -153,7 +149,7 @@ class WeaviateStore(Store):
 
         outcome = write(writing.waves(good), put, lambda chunk: chunk.chunk_id, failed=failed)
         stored = set(outcome.stored)
-        return BatchOutcome(tuple(id_ for id_ in unique if id_ in stored), outcome.failed)
+        return BatchOutcome(tuple(c.chunk_id for c in good if c.chunk_id in stored), outcome.failed)
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         uuids = [names.uuid_of(id_) for id_ in dict.fromkeys(chunk_ids) if is_unicode(id_)]
