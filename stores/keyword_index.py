@@ -37,7 +37,7 @@ _ID, _TERMS = "chunk_id", "terms"
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_ID, stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(_TERMS, stored=True, tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field(_TERMS, tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(PROPS, tokenizer_name="raw", index_option="basic")
     return builder.build()
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Self, get_args
 
 import httpx
 import numpy as np
@@ -54,6 +54,11 @@ class Pair:
         """Ours by the bare client's, of the whole."""
         return sum(self.ours) / sum(self.bare)
 
+    def __iadd__(self, other: "Pair") -> Self:
+        self.ours += other.ours
+        self.bare += other.bare
+        return self
+
 
 def main() -> None:
     """Measure and print Markdown; a failure prints what is wrong and exits with 1."""
@@ -80,16 +85,17 @@ def run(settings: Settings, kind: str, count: int) -> None:
             print(f"{kind}, {count:,} chunks\n")
             print("| upsert, chunks a batch | contract, chunks/s | bare, chunks/s | ratio |")
             print("| --- | --- | --- | --- |")
-            done = 0
+            done, whole = 0, Pair("all, and what waits for the end")
             for size in BATCHES:
                 timed = min(TIMED_ROWS, count // len(BATCHES))
                 pair = _fill(store, bare, rows.chunks(timed, done), size)
                 done += timed
-                ours, theirs = timed / sum(pair.ours), timed / sum(pair.bare)
-                print(f"| {size} | {ours:,.0f} | {theirs:,.0f} | {pair.ratio:.2f} |", flush=True)
-            _fill(store, bare, rows.chunks(count - done, done), BATCHES[-1])
-            store.maintain()
-            bare.settle()
+                if bare.writes:
+                    _row(str(size), timed, pair)
+                whole += pair
+            whole += _fill(store, bare, rows.chunks(count - done, done), BATCHES[-1])
+            whole += Pair("", [_seconds(store.maintain)], [_seconds(bare.settle)])
+            _row(whole.work, count, whole)
             print("\n| query, 100 hits | contract p50, p95 ms | bare p50, p95 ms | ratio |")
             print("| --- | --- | --- | --- |")
             for pair in ask(store, bare, rows.questions(QUERIES)):
@@ -115,6 +121,11 @@ def _fill(store: Store, bare: Bare, chunks: Iterator[ChunkRecord], size: int) ->
         pair.ours.append(_seconds(partial(_written, store, batch)))
         pair.bare.append(_seconds(partial(bare.upsert, batch)))
     return pair
+
+
+def _row(work: str, count: int, pair: Pair) -> None:
+    ours, theirs = count / sum(pair.ours), count / sum(pair.bare)
+    print(f"| {work} | {ours:,.0f} | {theirs:,.0f} | {pair.ratio:.2f} |", flush=True)
 
 
 def _written(store: Store, batch: Sequence[ChunkRecord]) -> None:

@@ -68,11 +68,13 @@ def main() -> None:
         sys.exit(f"{error.detail}\n{error.advice}")
 
 
-def prepare(judged: beir.JudgedSet, embedder: Embedder, analyzer: Analyzer) -> list[Question]:
-    """Every question of the set, analyzed and embedded once."""
+def prepare(
+    judged: beir.JudgedSet, embedder: Embedder, analyzer: Analyzer, *, every: int = 1
+) -> list[Question]:
+    """Every n-th question of the set, analyzed and embedded once."""
     return [
         Question(query_id, analyzer.analyze(text), embedder.query(text))
-        for query_id, text in judged.queries.items()
+        for query_id, text in list(judged.queries.items())[::every]
     ]
 
 

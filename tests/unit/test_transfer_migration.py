@@ -43,8 +43,7 @@ from stores.transfer import Report, migrate, migration
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """An installation in which leases run out soon."""
-    monkeypatch.setattr(migration, "LEASE_SECONDS", 0.3)
+    """An installation in which counts that differ are soon believed."""
     monkeypatch.setattr(migration, "SETTLE_SECONDS", 0.5)
     made = Place(tmp_path)
     yield made
@@ -231,14 +230,46 @@ def test_upserts_wait_while_the_last_differences_are_copied_and_fail_nothing(
         place.ledger.moves.renew(lease)
 
 
-def test_two_movers_do_not_move_at_once(place: Place) -> None:
+def test_two_movers_do_not_move_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(place)
     lease = place.ledger.moves.take(SHELF, "other", lease_seconds=60)
-    with pytest.raises(Conflict, match="is being moved by another process"):
-        move(place)
+    with monkeypatch.context() as patient:
+        patient.setattr(migration, "LEASE_SECONDS", 0.3)
+        with pytest.raises(Conflict, match="is being moved by another process"):
+            move(place)
     place.ledger.moves.release(lease)
     move(place)
     assert place.ledger.collections.get(SHELF).store == "other"
+
+
+def test_a_mover_that_takes_long_renews_its_lease(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(place)
+    monkeypatch.setattr(migration, "LEASE_SECONDS", 3.0)
+
+    def until() -> float:
+        underway = place.ledger.moves.underway(SHELF)
+        assert underway
+        return underway[2]
+
+    def slow(_total: int, _chunks: int) -> None:
+        begun = until()
+        while until() == begun:
+            time.sleep(0.05)
+
+    move(place, progress=slow)
+    assert place.ledger.collections.get(SHELF).store == "other"
+
+
+def test_a_mover_that_stood_still_for_too_long_switches_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(place)
+    monkeypatch.setattr(migration._Mover, "_keep", lambda _: None)
+    with pytest.raises(LeaseLost, match="stood still"):
+        move(place, progress=lambda _total, _chunks: run_out(place))
+    assert place.ledger.collections.get(SHELF).store == "memory"
 
 
 def test_a_worker_that_stood_still_during_the_switch_cannot_finish_in_the_old_store(
@@ -316,7 +347,6 @@ def test_documents_that_come_change_and_go_during_a_move_are_in_the_new_store_as
 ) -> None:
     """Ingest, delete, remove and prune in threads, as workers do, against a move."""
     monkeypatch.setattr(migration, "FEW", 2)
-    monkeypatch.setattr(migration, "LEASE_SECONDS", 5.0)
     monkeypatch.setattr(leases, "PAUSE_SECONDS", 0.02)
     place.make()
     for n in range(40):

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from stores.records import ChunkRecord, Vector
 
@@ -22,6 +23,9 @@ def fields(chunk: ChunkRecord) -> dict[str, str | int]:
 
 class Bare(ABC):
     """Writes and asks one collection; both legs, with and without a filter on `kind`."""
+
+    writes: ClassVar[bool] = True
+    """False where a batch is only remembered until `settle`."""
 
     @abstractmethod
     def create(self, dimension: int) -> None:

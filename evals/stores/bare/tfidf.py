@@ -15,6 +15,8 @@ from stores.records import ChunkRecord, Vector
 class BareTfidf(Bare):
     """Everything in memory; a batch is found once `settle` has fitted it."""
 
+    writes = False
+
     def __init__(self, settings: Settings) -> None:
         self._chunks: list[ChunkRecord] = []
 
