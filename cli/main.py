@@ -371,12 +371,22 @@ def config(json_out: bool) -> None:
 @main.command(name="eval")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @store_option
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    help="Ask at most this many, spread over the set.  [default: all]",
+)
 @click.option("--keep", is_flag=True, help="Keep the scratch collection.")
 @url_option
 @as_json
 @reporting
 def eval_command(
-    folder: Path, store: str | None, keep: bool, url: str | None, json_out: bool
+    folder: Path,
+    store: str | None,
+    queries: int | None,
+    keep: bool,
+    url: str | None,
+    json_out: bool,
 ) -> None:
     """Measure retrieval on a judged set in BEIR form.
 
@@ -388,7 +398,8 @@ def eval_command(
     """
     from evals.run import run
 
-    run(folder, url or _running_url(load().settings), store=store, keep=keep, json_out=json_out)
+    at = url or _running_url(load().settings)
+    run(folder, at, store=store, most_queries=queries, keep=keep, json_out=json_out)
 
 
 @main.command()

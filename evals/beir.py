@@ -51,9 +51,10 @@ class JudgedSet:
         return (document for document in read_corpus(self.folder) if document.content)
 
 
-def read(folder: Path) -> JudgedSet:
+def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
     """Read a judged set and check all of it; the corpus is read through once, and not kept.
 
+    Of more than `most_queries` that many are kept, spread over the judgements.
     Raises JudgedSetError, naming file and line, for what is missing, malformed or double.
     """
     odd: Counter[str] = Counter()
@@ -72,6 +73,10 @@ def read(folder: Path) -> JudgedSet:
     odd["queries that no document answers left out"] = len(queries) - len(qrels)
     if not any(document_id in known for grades in qrels.values() for document_id in grades):
         raise JudgedSetError(f"{folder} judges no document of its corpus to answer a query")
+    if most_queries is not None and most_queries < len(qrels):
+        asked = list(qrels)
+        spread = (asked[n * len(asked) // most_queries] for n in range(most_queries))
+        qrels = {query: qrels[query] for query in spread}
     return JudgedSet(
         name=folder.resolve().name,
         folder=folder,

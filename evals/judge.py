@@ -54,18 +54,20 @@ def evaluate(
     *,
     collection: str | None = None,
     store: str | None = None,
+    most_queries: int | None = None,
     on_progress: OnProgress = lambda progress: None,
     keep: bool = False,
 ) -> Report:
     """Ingest a judged set into a scratch collection, search it, and drop it unless `keep`.
 
     `collection` must not hold documents; a new name is made up where none is given. `store` is
-    where it is kept, by default as the desk does. Raises
-    JudgedSetError before anything is sent, EvaluationError when a document fails or an answer is
-    not whole, DeskDown, and what the desk itself answers.
+    where it is kept, by default as the desk does; `most_queries` bounds those that are asked.
+
+    Raises JudgedSetError before anything is sent, EvaluationError when a document fails or an
+    answer is not whole, DeskDown, and what the desk itself answers.
     """
     started = time.monotonic()
-    judged = beir.read(folder)
+    judged = beir.read(folder, most_queries)
     warnings = list(judged.warnings)
     collection = collection or scratch_name(judged.name)
     desk.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))

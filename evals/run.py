@@ -9,13 +9,23 @@ from evals.judge import Progress, evaluate
 from evals.report import table
 
 
-def run(folder: Path, url: str, *, store: str | None, keep: bool, json_out: bool) -> None:
+def run(
+    folder: Path,
+    url: str,
+    *,
+    store: str | None,
+    most_queries: int | None,
+    keep: bool,
+    json_out: bool,
+) -> None:
     """Measure and print; progress goes to standard error where that is a terminal.
 
     Raises what `evals.judge.evaluate` raises.
     """
     with Desk(url) as desk:
-        report = evaluate(folder, desk, store=store, on_progress=show, keep=keep)
+        report = evaluate(
+            folder, desk, store=store, most_queries=most_queries, on_progress=show, keep=keep
+        )
     show_end()
     if json_out:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=2))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from stores.records import LegHit
 
-_SPARE = 16
+_SPARE = 4
 
 
 def best(fetch: Callable[[int], Sequence[LegHit]], limit: int) -> list[LegHit]:

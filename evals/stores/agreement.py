@@ -68,13 +68,11 @@ def main() -> None:
         sys.exit(f"{error.detail}\n{error.advice}")
 
 
-def prepare(
-    judged: beir.JudgedSet, embedder: Embedder, analyzer: Analyzer, *, every: int = 1
-) -> list[Question]:
-    """Every n-th question of the set, analyzed and embedded once."""
+def prepare(judged: beir.JudgedSet, embedder: Embedder, analyzer: Analyzer) -> list[Question]:
+    """Every question of the set, analyzed and embedded once."""
     return [
         Question(query_id, analyzer.analyze(text), embedder.query(text))
-        for query_id, text in list(judged.queries.items())[::every]
+        for query_id, text in judged.queries.items()
     ]
 
 
@@ -121,8 +119,7 @@ def ask(
             chunks = store.get_chunks(collection, [c.chunk_id for c in found[:30]])
             files = (chunk.filename.removesuffix(".txt") for chunk in chunks)
             runs[leg][question.query_id] = rank_documents(files)
-    asked = {question.query_id: judged.qrels[question.query_id] for question in questions}
-    return {leg: measure(asked, run)["ndcg@10"] for leg, run in runs.items()}
+    return {leg: measure(judged.qrels, run)["ndcg@10"] for leg, run in runs.items()}
 
 
 def _row(kind: str, found: dict[str, float]) -> str:

@@ -131,3 +131,11 @@ def test_the_corpus_is_read_line_by_line(folder: Path) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_first_line(folder: Path) -> None:
     (folder / "corpus.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(CORPUS[0]).encode())
     assert next(read_corpus(folder)).document_id == "d1"
+
+
+def test_some_queries_are_spread_over_the_set(folder: Path) -> None:
+    write(folder, "queries.jsonl", [{"_id": f"q{n}", "text": "words"} for n in range(10)])
+    write(folder, "qrels.tsv", "".join(f"q{n}\td1\t1\n" for n in range(10)))
+    judged = read(folder, 3)
+    assert list(judged.queries) == list(judged.qrels) == ["q0", "q3", "q6"]
+    assert len(read(folder, 10).queries) == len(read(folder, 11).queries) == 10
