@@ -127,8 +127,7 @@ class Inventory:
         with self._database.reading() as connection:
             return any(
                 connection.scalar(select(exists().where(table.c.collection == collection)))
-                for name in ("moves", "copies")
-                if (table := schema.metadata.tables.get(name)) is not None
+                for table in (schema.moves, schema.copies)
             )
 
     def artifacts(self, document_id: str, version: int) -> dict[Step, str]:

@@ -313,3 +313,20 @@ def test_documents_are_compared_page_by_page(house: House, monkeypatch: pytest.M
     (place,) = places(house.ledger, house.stores)
     assert look(house.ledger, place, told.append).findings == ()
     assert told == [2, 2, 1]
+
+
+def test_a_collection_that_is_being_moved_is_left_out_until_that_has_ended(house: House) -> None:
+    item = house.fill("one", "xy")
+    house.store.lost["vector"].add("x")
+    house.other.ensure_schema(SCHEMA)
+    moves = house.ledger.moves
+    move = moves.take("shelf", "other", lease_seconds=LONG)
+    moves.note("shelf", "other", {item.document_id: (0, 0)})
+    for _ in ("while it is moved", "after the mover was killed"):
+        assert places(house.ledger, house.stores) == []
+        assert look_aside(house.ledger, house.stores) == []
+        moves.release(move)
+    moves.end(move)
+    assert house.found() == [("missing", "vector", ("x",))]
+    (finding,) = look_aside(house.ledger, house.stores)
+    assert (finding.kind, finding.store) == ("foreign-copy", "other")
