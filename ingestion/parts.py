@@ -1,6 +1,7 @@
 """What the steps of a document hand to each other."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,19 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Block:
+    """A span of whole lines that belong together: code, or a table with a row on each line.
+
+    `header` is where a table's header rows end; `start` where it has none, and for code.
+    """
+
+    start: int
+    end: int
+    kind: Literal["table", "code"]
+    header: int
+
+
+@dataclass(frozen=True)
 class ExtractedText:
     """All text of one file. Every span below is into `text`, which is NFC with `\\n` line ends."""
 
@@ -30,6 +44,7 @@ class ExtractedText:
     title: str | None = None
     headings: tuple[Heading, ...] = ()
     pages: tuple[Page, ...] = ()
+    blocks: tuple[Block, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 

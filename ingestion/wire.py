@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 from callslip.errors import BY_SLUG, CallslipError
-from ingestion.parts import ExtractedText, Heading, Page
+from ingestion.parts import Block, ExtractedText, Heading, Page
 
 LENGTHS = struct.Struct("<QQ")
 """A frame begins with the lengths of its JSON head and of its body, in bytes."""
@@ -27,6 +27,7 @@ def text_frame(text: ExtractedText) -> tuple[bytes, bytes]:
         "title": text.title,
         "headings": [(h.start, h.end, h.level) for h in text.headings],
         "pages": [(p.number, p.start, p.end) for p in text.pages],
+        "blocks": [(b.start, b.end, b.kind, b.header) for b in text.blocks],
         "properties": text.properties,
         "warnings": text.warnings,
     }
@@ -51,6 +52,7 @@ def outcome(head: dict[str, Any], body: bytes) -> ExtractedText:
         head["title"],
         tuple(Heading(*values) for values in head["headings"]),
         tuple(Page(*values) for values in head["pages"]),
+        tuple(Block(*values) for values in head["blocks"]),
         dict(head["properties"]),
         tuple(head["warnings"]),
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from callslip.errors import ExtractionLimit, GarbageText, NoText
-from ingestion.parts import ExtractedText, Heading, Page
+from ingestion.parts import Block, ExtractedText, Heading, Page
 
 MAX_GARBAGE = 0.3
 """Share of meaningless characters from which a text is none: real text has under .01, fonts without
@@ -72,8 +72,9 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
 
     Readers put spans at the edges of words, so that nothing composes across one.
     """
-    spans: list[Heading | Page] = [*raw.headings, *raw.pages]
-    marks = sorted({0, len(raw.text)} | {s.start for s in spans} | {s.end for s in spans})
+    spans: list[Heading | Page | Block] = [*raw.headings, *raw.pages, *raw.blocks]
+    ends = {s.start for s in spans} | {s.end for s in spans} | {b.header for b in raw.blocks}
+    marks = sorted({0, len(raw.text)} | ends)
     pieces: list[str] = []
     at = {0: 0}
     length = 0
@@ -87,4 +88,5 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
         text="".join(pieces),
         headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
         pages=tuple(Page(p.number, at[p.start], at[p.end]) for p in raw.pages),
+        blocks=tuple(Block(at[b.start], at[b.end], b.kind, at[b.header]) for b in raw.blocks),
     )
