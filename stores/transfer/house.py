@@ -11,6 +11,9 @@ from stores.ledger import Ledger
 Progress = Callable[[int, int], None]
 """Called after each document: how many chunks it has, and how many documents there are in all."""
 
+Phase = Callable[[str], None]
+"""Told what a move does next, in words for a person."""
+
 
 @dataclass(frozen=True)
 class House:

@@ -22,7 +22,7 @@ from callslip.errors import (
 from stores.contract import Store
 from stores.ledger import CollectionRecord, Move
 from stores.transfer.counts import document_ids, store_counts
-from stores.transfer.house import House, Progress, Report
+from stores.transfer.house import House, Phase, Progress, Report
 from stores.transfer.parcel import Parcel, collect, grouped, put
 from stores.transfer.probes import Comparison, ask, best_of_both, draw
 
@@ -44,7 +44,14 @@ IDS_PER_CALL = 500
 
 
 def migrate(
-    house: House, name: str, to: str, *, keep: bool, grace: float, progress: Progress
+    house: House,
+    name: str,
+    to: str,
+    *,
+    keep: bool,
+    grace: float,
+    progress: Progress,
+    phase: Phase = lambda _: None,
 ) -> Report:
     """Move a collection to the store `to`; `keep` leaves the copy in the old one.
 
@@ -53,16 +60,11 @@ def migrate(
     this name is in its way; CopyDiffers where both sides are not alike: nothing was switched then.
     """
     begun = time.monotonic()
-    collection = house.ledger.collections.get(name)
-    underway = house.ledger.moves.underway(name)
-    if collection.store == to and not (underway and underway[1]):
-        raise Conflict(
-            f"collection {name!r} is kept in store {to!r} already",
-            hint="Name another store with --to; `callslip config` shows which are set up.",
-        )
+    house.ledger.collections.get(name)
     target = house.store_of(to)
     target.ping()
-    with _Mover(house, collection, to) as mover:
+    with _Mover(house, name, to, phase) as mover:
+        collection = mover.collection
         if collection.store == to:  # the one before was killed after it had switched
             mover.clear(keep, grace)
             counts = store_counts(house.ledger, target, name)
@@ -74,7 +76,9 @@ def migrate(
         passage.prepare()
         passage.copy_most()
         mover.pause()
+        phase("New documents wait while the last ones are copied")
         passage.copy_rest()
+        phase("Comparing both stores")
         tenants, comparison = passage.verify()
         mover.switch(collection.store)
         passage.make_tenants()
@@ -91,19 +95,15 @@ def migrate(
 
 
 class _Mover(AbstractContextManager["_Mover"]):
-    """Holds the lease of a move and renews it from a thread, three times in its length."""
+    """Holds the lease of a move and renews it from a thread, three times in its length.
 
-    def __init__(self, house: House, collection: CollectionRecord, to: str) -> None:
-        self._house, self._moves = house, house.ledger.moves
-        self._name, self._to = collection.name, to
-        self._move = self._take()
-        if self._move.store != to and collection.store != to:  # of another move that did not end
-            house.store_of(self._move.store).drop_collection(self._name)
-            self._moves.end(self._move)
-            self._move = self._take()
-        elif self._move.switched and collection.store != to:  # back to where a copy was left over
-            self._moves.end(self._move)
-            self._move = self._take()
+    `collection` is as it is under the lease: nobody else can give it another store.
+    """
+
+    def __init__(self, house: House, name: str, to: str, phase: Phase) -> None:
+        self._house, self._moves, self._phase = house, house.ledger.moves, phase
+        self._name, self._to = name, to
+        self._move, self.collection = self._begin()
         self._stop = threading.Event()
         self._lost: CallslipError | None = None
         self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
@@ -112,6 +112,11 @@ class _Mover(AbstractContextManager["_Mover"]):
         """Raise what took the move away, where something did."""
         if self._lost is not None:
             raise self._lost
+
+    def drop(self, store: Store) -> None:
+        """Drop the collection's copy in a store; LeaseLost where somebody else may be using it."""
+        self._moves.renew(self._move)
+        store.drop_collection(self._name)
 
     def pause(self) -> None:
         """From now on no upsert of the collection is begun, until the switch or the end."""
@@ -125,8 +130,9 @@ class _Mover(AbstractContextManager["_Mover"]):
     def clear(self, keep: bool, grace: float) -> None:
         """Drop the copy that is left over, when no search can be at it any more."""
         if not keep:
+            self._phase(f"Switched. Searches at the old store have {grace:.0f} s to end")
             time.sleep(grace)
-            self._house.store_of(self._move.store).drop_collection(self._name)
+            self.drop(self._house.store_of(self._move.store))
         self._moves.end(self._move)
 
     def __enter__(self) -> "_Mover":
@@ -142,6 +148,30 @@ class _Mover(AbstractContextManager["_Mover"]):
         self._stop.set()
         self._thread.join()
         self._moves.release(self._move)
+
+    def _begin(self) -> tuple[Move, CollectionRecord]:
+        """Take the lease, clean up after another move that did not end, and begin or go on.
+
+        The lease may have been waited for: what it moves is looked at under it.
+        """
+        while True:
+            move = self._take()
+            try:
+                collection = self._house.ledger.collections.get(self._name)
+                here = collection.store == self._to
+                if here if move.switched else move.store == self._to and not here:
+                    return move, collection
+                if move.store not in (self._to, collection.store):
+                    self._house.store_of(move.store).drop_collection(self._name)
+                self._moves.end(move)
+            except BaseException:
+                self._moves.release(move)
+                raise
+            if here:
+                raise Conflict(
+                    f"collection {self._name!r} is kept in store {self._to!r} already",
+                    hint="Name another store with --to.",
+                )
 
     def _take(self) -> Move:
         """Take the lease; one that a killed mover left runs out soon."""
@@ -196,7 +226,7 @@ class _Passage:
                         f"store {to!r} holds another collection {name!r} already",
                         hint="Drop it there, or move to another store.",
                     )
-            self._target.drop_collection(name)
+            self._mover.drop(self._target)
         self._target.ensure_schema(self._collection.schema)
         self.make_tenants()
 

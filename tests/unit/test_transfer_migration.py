@@ -242,6 +242,95 @@ def test_two_movers_do_not_move_at_once(place: Place, monkeypatch: pytest.Monkey
     assert place.ledger.collections.get(SHELF).store == "other"
 
 
+def test_a_mover_that_waited_for_another_finds_the_collection_moved(place: Place) -> None:
+    fill(place)
+    before = place.state()
+    second: list[Exception] = []
+
+    def too_late() -> None:
+        try:
+            move(place)
+        except Conflict as error:
+            second.append(error)
+
+    other = threading.Thread(target=too_late)
+
+    def first(_total: int, _chunks: int) -> None:
+        if not other.ident:
+            other.start()
+            time.sleep(0.5)
+
+    move(place, progress=first)
+    other.join(30)
+    assert [str(error) for error in second] == [
+        "collection 'shelf' is kept in store 'other' already"
+    ]
+    assert place.state() == before
+    assert place.ledger.moves.underway(SHELF) is None
+
+
+def test_one_who_waited_for_a_mover_that_died_before_it_cleared_clears(place: Place) -> None:
+    fill(place)
+    before = place.state()
+
+    def killed(said: str) -> None:
+        if said.startswith("Switched"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move(place, phase=killed)
+    assert place.stores["memory"].collections() == [SHELF]
+    movers = [threading.Thread(target=lambda: quietly_moves(place)) for _ in range(3)]
+    for mover in movers:
+        mover.start()
+    for mover in movers:
+        mover.join(60)
+    assert place.state() == before
+    assert place.stores["memory"].collections() == []
+    assert place.ledger.moves.underway(SHELF) is None
+
+
+def quietly_moves(place: Place) -> None:
+    """Move it, or find it moved."""
+    with suppress(Conflict):
+        move(place)
+
+
+def test_a_mover_that_stood_still_before_it_cleared_drops_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one may have moved the collection back to where its copy was left."""
+    fill(place)
+    before = place.state()
+
+    def back(said: str) -> None:
+        if said.startswith("Switched"):
+            run_out(place)
+            move(place, "memory")
+
+    monkeypatch.setattr(migration._Mover, "_keep", lambda _: None)
+    with pytest.raises(LeaseLost):
+        move(place, phase=back)
+    assert place.ledger.collections.get(SHELF).store == "memory"
+    assert place.state() == before
+
+
+def test_a_move_that_was_broken_off_is_given_up_by_moving_to_where_it_is(place: Place) -> None:
+    fill(place)
+
+    def killed(_total: int, chunks: int) -> None:
+        if chunks:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move(place, progress=killed)
+    with pytest.raises(Conflict, match="is kept in store 'memory' already"):
+        move(place, "memory")
+    assert place.stores["other"].collections() == []
+    assert place.ledger.moves.underway(SHELF) is None
+    assert not place.ledger.moves.has_copies(SHELF, "other")
+
+
 def test_a_mover_that_takes_long_renews_its_lease(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
