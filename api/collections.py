@@ -73,6 +73,8 @@ def list_receipts(path: CollectionPath) -> Response:
     They stay when the collection is gone.
     """
     found = ledger().receipts.find(path.name)
+    if not found:
+        ledger().collections.get(path.name)
     return answer(messages.Receipts(receipts=[messages.Receipt(**r.__dict__) for r in found]))
 
 

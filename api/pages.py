@@ -20,6 +20,7 @@ from retrieval.messages import Hit, SearchResponse
 from stores.filters import OPERATORS
 from stores.ledger import CollectionRecord
 from stores.records import FILTERABLE
+from stores.schemas import DEFAULT_COLLECTION
 from tasks.process import ledger
 from tasks.search import ask
 
@@ -192,13 +193,15 @@ def _html(template: str, status: int = 200, **values: object) -> Response:
 
 
 def _chosen(collections: list[tuple[CollectionRecord, int]], asked: str | None) -> str | None:
-    """The collection that was asked for, else the first; None where there is none at all."""
+    """The collection that was asked for, else the default one or the first; None without any."""
     names = [record.name for record, _ in collections]
     if names and asked and asked not in names:
         raise CollectionNotFound(
             f"collection {asked!r} does not exist", hint="Choose one of the collections above."
         )
-    return (asked or names[0]) if names else None
+    if not names:
+        return None
+    return asked or (DEFAULT_COLLECTION if DEFAULT_COLLECTION in names else names[0])
 
 
 def _search(

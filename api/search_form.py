@@ -1,7 +1,5 @@
 """The search form of the page: what it holds, and the search that it stands for."""
 
-import json
-import math
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -9,13 +7,10 @@ from werkzeug.datastructures import MultiDict
 
 from callslip.errors import InvalidFilter, InvalidRequest
 from retrieval.messages import SearchRequest
-from stores.filters import OPERATORS
+from stores.filters import OPERATORS, typed
 
 SHOWN = 10
 """Hits where the form does not say."""
-
-LISTED = ("contains", "in", "not-in")
-"""Operators whose value is a list, written with commas."""
 
 
 @dataclass(frozen=True)
@@ -82,24 +77,5 @@ def _conditions(rows: tuple[Row, ...]) -> dict[str, object]:
             raise InvalidFilter(
                 f"{key!r} stands in two lines.", hint="Use `in` with several values, or one line."
             )
-        conditions[key] = _value(row)
+        conditions[key] = typed(row.value, row.operator)
     return conditions
-
-
-def _value(row: Row) -> object:
-    if row.operator == "~":
-        return row.value
-    if row.operator in LISTED:
-        return [_scalar(part.strip()) for part in row.value.split(",") if part.strip()]
-    return _scalar(row.value)
-
-
-def _scalar(text: str) -> object:
-    """A number, true, false or a text in quotes as JSON reads it; anything else is text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    if isinstance(value, float) and not math.isfinite(value):
-        return text
-    return value if isinstance(value, str | int | float) else text

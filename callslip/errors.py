@@ -153,7 +153,7 @@ class CollectionNotFound(NotFound):
     """No collection has this name."""
 
     slug = "collection-not-found"
-    hint = "GET /v1/collections lists the names; POST /v1/collections makes one."
+    hint = "`callslip status` or GET /v1/collections lists the names; `callslip ingest` makes one."
 
 
 class TenantNotFound(NotFound):

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -69,7 +70,7 @@ class _Outcome:
 
     looks: list[Look]
     findings: list[Finding]
-    moving: list[str]
+    moving: dict[str, str]
     repaired: "list[Repaired] | None" = None
     left: list[Finding] = field(default_factory=list)
 
@@ -111,12 +112,14 @@ def _key(finding: Finding) -> tuple[str, ...]:
 def _tell(outcome: _Outcome) -> None:
     for line in table(outcome.looks):
         click.echo(line)
-    for name in outcome.moving:
-        click.echo(f"{name}: not looked at, a move or an import is writing to it.")
+    for name, reason in outcome.moving.items():
+        click.secho(f"{name}: not looked at, {reason}.", fg="yellow")
     for line in told(outcome.findings):
         click.secho(f"- {line}", fg="yellow")
     if not outcome.findings:
-        click.secho("Every store holds what the ledger says.", fg="green")
+        if outcome.looks or not outcome.moving:
+            seen = "What was looked at" if outcome.moving else "Every store"
+            click.secho(f"{seen} holds what the ledger says.", fg="green")
     elif outcome.repaired is None:
         click.echo("Set right what can be with:  callslip audit --repair")
     elif not outcome.left:
@@ -149,10 +152,26 @@ class _Auditor:
         self._open.close()
 
     @property
-    def moving(self) -> list[str]:
-        """Collections that are left out because a move or an import writes to them."""
-        names = [record.name for record, _ in self._ledger.collections.all()]
-        return [n for n in names if self._only in (None, n) and self._ledger.inventory.moving(n)]
+    def moving(self) -> dict[str, str]:
+        """Why collections are left out: a move or an import writes to them, or was broken off."""
+        left_out = {}
+        for record, _ in self._ledger.collections.all():
+            name = record.name
+            if self._only not in (None, name) or not self._ledger.inventory.moving(name):
+                continue
+            underway = self._ledger.moves.underway(name)
+            if underway is None:
+                left_out[name] = (
+                    "an import writes to it; where that was broken off, run it again to its end"
+                )
+            elif underway[2] > time.time():
+                left_out[name] = "it is being moved"
+            else:
+                to = record.store if underway[1] else underway[0]
+                left_out[name] = (
+                    f"its move was broken off: finish it with `callslip migrate {name} --to {to}`"
+                )
+        return left_out
 
     def audit(self) -> tuple[list[Look], list[Finding]]:
         """Every place, then what lies beside them."""

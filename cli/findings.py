@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from cli.output import columns, many
 from stores.audit import Finding, Look
 
 EXAMPLES = 3
@@ -18,10 +19,11 @@ def table(looks: Sequence[Look]) -> Iterator[str]:
         held = [str(seen.held[half]) if half in seen.held else "-" for half in halves]
         numbers = [str(seen.documents), str(seen.chunks), *held, str(seen.skipped)]
         rows.append([seen.collection, seen.tenant or "-", seen.store, *numbers])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        left = [text.ljust(width) for text, width in zip(row[:3], widths[:3], strict=True)]
-        right = [text.rjust(width) for text, width in zip(row[3:], widths[3:], strict=True)]
+        blanks = [" " * (width - columns(text)) for text, width in zip(row, widths, strict=True)]
+        left = [text + blank for text, blank in zip(row[:3], blanks[:3], strict=True)]
+        right = [blank + text for text, blank in zip(row[3:], blanks[3:], strict=True)]
         yield "  ".join([*left, *right])
 
 
@@ -44,26 +46,26 @@ def _what(group: list[Finding]) -> str:
     first, count = group[0], sum(len(finding.ids) for finding in group)
     match first.kind:
         case "missing" if first.half == "document":
-            return f"the record of {_many(count, 'document')} is missing"
+            return f"the record of {many(count, 'document')} is missing"
         case "missing":
-            chunks, documents = _many(count, "chunk"), _many(len(group), "document")
+            chunks, documents = many(count, "chunk"), many(len(group), "document")
             return f"the {first.half} half lacks {chunks} of {documents}"
         case "missing-collection":
             return "the collection is not there"
         case "missing-files":
-            return f"the files of {_many(count, 'live document')} are gone"
+            return f"the files of {many(count, 'live document')} are gone"
         case "orphan-chunks":
-            return f"{_many(count, 'chunk')} that the ledger does not know"
+            return f"{many(count, 'chunk')} that the ledger does not know"
         case "orphan-documents":
-            return f"{_many(count, 'document')} that the ledger does not know"
+            return f"{many(count, 'document')} that the ledger does not know"
         case "orphan-files":
-            return f"files of {_many(count, 'document')} that the ledger does not know"
+            return f"files of {many(count, 'document')} that the ledger does not know"
         case "unknown-tenant":
             return "a tenant that the ledger does not know"
         case "unknown-collection":
             return "a collection that the ledger does not know"
         case "foreign-copy":
-            return f"a copy with {_many(count, 'document')}; the collection is kept elsewhere"
+            return f"a copy with {many(count, 'document')}; the collection is kept elsewhere"
 
 
 def _examples(group: list[Finding]) -> str:
@@ -73,7 +75,3 @@ def _examples(group: list[Finding]) -> str:
         return ""
     more = ", …" if len(ids) > EXAMPLES else ""
     return f" ({', '.join(ids[:EXAMPLES])}{more})"
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"

@@ -5,6 +5,7 @@ import io
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def find_files(paths: Iterable[str]) -> list[Source]:
             sources = [Source(path, path.name)]
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))  # noqa: PTH207
-            sources = [Source(p, p.name) for p in matches if p.is_file()]
+            fixed = _fixed_part(path)
+            sources = [Source(p, p.relative_to(fixed).as_posix()) for p in matches if p.is_file()]
         if not sources:
             raise PermanentError(
                 f"{given!r} names no file",
@@ -64,7 +66,24 @@ def find_files(paths: Iterable[str]) -> list[Source]:
             )
         for source in sources:
             found.setdefault(source.path.resolve(), source)
+    _refuse_one_name(found.values())
     return list(found.values())
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """The folder of a glob above its first wildcard."""
+    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
+
+
+def _refuse_one_name(sources: Iterable[Source]) -> None:
+    by_name: dict[str, Source] = {}
+    for source in sources:
+        other = by_name.setdefault(source.name, source)
+        if other is not source:
+            raise PermanentError(
+                f"{other.path} and {source.path} would both be known as {source.name!r}",
+                hint="Name a folder above both, and they are known by their paths below it.",
+            )
 
 
 def ingest(

@@ -1,10 +1,10 @@
 """The `callslip` command."""
 
-import json
 import os
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -18,22 +18,28 @@ from cli.auditing import audit
 from cli.client import Client
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
-from cli.output import as_json, emit, reporting
+from cli.output import as_json, emit, many, named, reporting
 from cli.transfer import export_command, import_command, migrate_command
 from config import Settings, describe, load
 from config.settings import StoreKind
+from stores.filters import typed
 from stores.fusion import Fusion
+from stores.schemas import DEFAULT_COLLECTION
 from workers import runfile
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
-DEFAULT_COLLECTION = "main"
 
 CONDITION = re.compile(
     r"(?P<prop>[^=<>!~]*[^=<>!~\s])\s*(?P<operator>[<>!=]=|[=<>~])\s*(?P<value>.*)", re.DOTALL
 )
 
 collection_option = click.option(
-    "-c", "--collection", default=DEFAULT_COLLECTION, show_default=True, help="The collection."
+    "-c",
+    "--collection",
+    default=DEFAULT_COLLECTION,
+    show_default=True,
+    callback=named,
+    help="The collection.",
 )
 store_option = click.option(
     "--store",
@@ -211,7 +217,7 @@ def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
 def _tell_collection(found: dict[str, Any], collection: str) -> None:
     for record in found["collections"]:
         click.echo(
-            f"{record['name']}: {record['documents']} documents, {record['store']},"
+            f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"
             f" {record['embedder']}"
         )
     if not found["documents"]:
@@ -221,10 +227,14 @@ def _tell_collection(found: dict[str, Any], collection: str) -> None:
         done = sum(s["state"] == "done" for s in document["steps"])
         click.echo(
             f"{document['document_id']}  {document['state']:8} {done}/{len(document['steps'])}"
-            f"  {document['name']}"
+            f"  {_whose(document)}{document['name']}"
         )
         if document["error"]:
             click.secho(f"  {document['error']['detail']}", fg="red")
+
+
+def _whose(document: dict[str, Any]) -> str:
+    return f"{document['tenant']}: " if document["tenant"] else ""
 
 
 def _tell_document(document: dict[str, Any]) -> None:
@@ -232,7 +242,7 @@ def _tell_document(document: dict[str, Any]) -> None:
         f"{document['name']} (version {document['version']}): {document['state']}", bold=True
     )
     for step in document["steps"]:
-        counts = ", ".join(f"{n} {what}" for what, n in step["counts"].items())
+        counts = ", ".join(f"{what} {n}" for what, n in step["counts"].items())
         seconds = "" if step["seconds"] is None else f"{step['seconds']:.2f} s"
         click.echo(
             f"  {step['step']:10} {step['state']:8} {seconds:>9}"
@@ -241,12 +251,16 @@ def _tell_document(document: dict[str, Any]) -> None:
     if document["error"]:
         click.secho(document["error"]["detail"], fg="red")
         click.echo(document["error"]["advice"])
+    for what, held in (document["receipt"] or {}).items():
+        click.echo(f"  {what}: {held['before']} before it was deleted, {held['after']} after")
 
 
 @main.command()
 @click.argument("query")
 @collection_option
-@click.option("-n", "--top", type=click.IntRange(1), default=10, help="Most hits to show.")
+@click.option(
+    "-n", "--top", type=click.IntRange(1), default=10, show_default=True, help="Most hits to show."
+)
 @click.option("--tenant", help="Whose documents, in a collection with tenants.")
 @click.option(
     "--alpha", type=click.FloatRange(0, 1), help="Weight of meaning: 0 words only, 1 meaning only."
@@ -286,7 +300,7 @@ def search(
         "tenant": tenant,
         "alpha": alpha,
         "fusion": fusion,
-        "having_all": dict(condition(given) for given in where) or None,
+        "having_all": conditions(where) or None,
     }
     with _client(url) as client:
         found = client.search({k: v for k, v in request.items() if v is not None})
@@ -307,23 +321,33 @@ def _why(legs: dict[str, Any]) -> str:
     return ", ".join(f"{name} #{leg['rank']}" for name, leg in legs.items() if leg)
 
 
-def condition(given: str) -> tuple[str, Any]:
-    """`year>=2024`, `doc_type=policy` or `lang in=en,ko`, as a key of a filter and its value.
+def conditions(where: Iterable[str]) -> dict[str, Any]:
+    """Conditions as a filter; BadParameter where two have one key, of which the last would win."""
+    found: dict[str, Any] = {}
+    for given in where:
+        key, value = condition(given)
+        if key in found:
+            raise click.BadParameter(
+                f"{key!r} stands twice; 'PROPERTY in=ONE,OTHER' means either",
+                param_hint="--where",
+            )
+        found[key] = value
+    return found
 
-    A value that reads as JSON (number, true, list) is that.
-    """
+
+def condition(given: str) -> tuple[str, Any]:
+    """`year>=2024`, `doc_type=policy` or `lang in=en,ko`, as a key of a filter and its value."""
     found = CONDITION.fullmatch(given)
-    if not found:
+    if not found or found["value"][:1] in tuple("=<>~!"):
         raise click.BadParameter(
-            f"{given!r} is not a condition such as 'year>=2024'", param_hint="--where"
+            f"{given!r} is not a condition such as 'year>=2024';"
+            " text that begins with a sign stands in quotes: 'title=\">x\"'",
+            param_hint="--where",
         )
     prop, operator, text = found["prop"], found["operator"], found["value"]
-    key = prop if operator == "=" else f"{prop} {operator}"
-    try:
-        return key, json.loads(text)
-    except ValueError:
-        listed = prop.endswith((" in", " not-in", " contains"))
-        return key, [part.strip() for part in text.split(",")] if listed else text
+    if operator != "=":
+        return f"{prop} {operator}", typed(text, operator)
+    return prop, typed(text, prop.rpartition(" ")[2])
 
 
 @main.command()

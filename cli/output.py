@@ -1,14 +1,17 @@
 """How the command line speaks: JSON on request, errors as a sentence and what to do."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, NoReturn, ParamSpec, TypeVar
+from unicodedata import east_asian_width
 
 import click
 
 from callslip.errors import CallslipError
+from stores.schemas import NAME
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,6 +22,23 @@ as_json = click.option("--json", "json_out", is_flag=True, help="Print JSON for 
 def emit(value: Any) -> None:
     """Print a value as JSON."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def named(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Callback of an option that names a collection."""
+    if value is not None and not re.fullmatch(NAME, value):
+        raise click.BadParameter("Latin letters, digits, `.`, `_`, `-`; at most 64")
+    return value
+
+
+def many(count: int, thing: str) -> str:
+    """`1 document`, `2 documents`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def columns(text: str) -> int:
+    """How wide a terminal shows the text: a Korean letter takes two columns."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def fail(error: CallslipError) -> NoReturn:

@@ -1,7 +1,6 @@
 """`callslip export`, `import` and `migrate`: on the ledger, the blobs and the stores themselves."""
 
 import io
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -13,23 +12,15 @@ from typing import get_args
 
 import click
 
-from cli.output import as_json, emit, reporting
+from cli.output import as_json, emit, many, named, reporting
 from config.settings import Settings, StoreKind
 from stores.blobs import Blobs
 from stores.contract import Store
-from stores.ledger import Ledger
 from stores.registry import make_store
-from stores.schemas import NAME
 from stores.transfer import House, Progress, Report, export_collection, import_archive, migrate
-from workers.placement import placed_settings
+from workers.placement import open_ledger, placed_settings
 
 _STORE = click.Choice(get_args(StoreKind))
-
-
-def _named(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(NAME, value):
-        raise click.BadParameter("letters, digits, `.`, `_`, `-`; at most 64")
-    return value
 
 
 @click.command(name="export")
@@ -55,7 +46,7 @@ def export_command(collection: str, file: Path, json_out: bool) -> None:
 @click.command(name="import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--as", "name", callback=_named, metavar="NAME", help="Its name here; default its own."
+    "--as", "name", callback=named, metavar="NAME", help="Its name here; default its own."
 )
 @click.option("--to", "store", type=_STORE, help="Its store here; default from the settings.")
 @as_json
@@ -102,8 +93,13 @@ def migrate_command(collection: str, store: str, keep: bool, json_out: bool) -> 
             keep=keep,
             grace=settings.search.timeout_seconds,
             progress=progress,
+            phase=(lambda _: None) if json_out else _say,
         )
     _tell(report, f"{collection} is kept in {store}", json_out)
+
+
+def _say(phase: str) -> None:
+    click.echo(f"\n{phase} …", err=True, nl=False)
 
 
 @contextmanager
@@ -116,10 +112,12 @@ def _house(settings: Settings) -> Iterator[House]:
         made.append(make_store(settings, kind))
         return made[-1]
 
-    ledger = Ledger(settings.ledger_url)
+    ledger = open_ledger(settings)
     try:
-        ledger.create()
         yield House(ledger, Blobs(settings.blobs_url), store_of)
+    except KeyboardInterrupt:
+        click.echo("\nStopped. The same command goes on where this one stopped.", err=True)
+        sys.exit(130)
     finally:
         ledger.close()
         for store in made:
@@ -142,7 +140,7 @@ def _bar(label: str, json_out: bool) -> Iterator[Progress]:
             chunks += more
             bar.length = max(total, bar.pos + 1)
             seconds = max(time.monotonic() - begun, 1e-3)
-            speed = f"{(bar.pos + 1) / seconds:.0f} documents/s, {chunks / seconds:.0f} chunks/s"
+            speed = f"{(bar.pos + 1) / seconds:.1f} documents/s, {chunks / seconds:.1f} chunks/s"
             bar.update(1, speed)
 
         yield progress
@@ -156,18 +154,24 @@ def _tell(report: Report, done: str, json_out: bool) -> None:
     if json_out:
         emit(asdict(report) | {"seconds": round(report.seconds, 2)})
         return
-    click.echo(
-        f"{done}: {report.documents} documents, {report.chunks} chunks in {report.seconds:.1f} s"
-    )
+    documents, chunks = many(report.documents, "document"), many(report.chunks, "chunk")
+    click.echo(f"{done}: {documents}, {chunks} in {report.seconds:.1f} s")
     if report.skipped:
-        click.echo(f"{report.skipped} of them were there already")
+        click.echo(f"{many(report.skipped, 'document')} of them there already")
     if report.left_out:
-        click.echo(f"{report.left_out} documents without a live version were left out")
+        click.echo(f"{many(report.left_out, 'document')} without a live version left out")
     for tenant, counts in report.tenants.items():
-        told = ", ".join(f"{count} {what}" for what, count in counts.items())
+        told = ", ".join(f"{what} {count:,}" for what, count in counts.items())
         click.echo(f"  {tenant or 'all'}: {told}")
     for leg, found in report.probes.items():
-        told = ", ".join(f"{name} {value}" for name, value in found.items())
+        told = ", ".join(f"{name} {_figure(value)}" for name, value in found.items())
         click.echo(f"  probes of the {leg} leg: {told}")
     for note in report.notes:
         click.echo(f"  {note}")
+
+
+def _figure(value: float | list[float]) -> str:
+    """A number, or one of the old side and one of the new."""
+    if isinstance(value, list):
+        return f"{value[0]:g} before, {value[1]:g} now"
+    return f"{value:g}"

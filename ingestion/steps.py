@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from callslip.errors import ObjectRefused, StoreDown
+from callslip.errors import CollectionNotFound, ObjectRefused, StoreDown
 from ingestion import records
 from ingestion.artifacts import (
     CHUNKS,
@@ -144,9 +144,16 @@ def upsert_chunks(work: Work) -> Stored:
         document, chunks = records.kept(version, store, ids, work.shop.analyzer)
     ledger.chunks.expect(work.claim, {c.chunk_id: text_hash(c.body) for c in chunks})
     ledger.collections.has_properties(version.collection, document.properties)
-    if tenant:
-        store.ensure_tenant(version.collection, tenant)
-    _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
+    try:
+        if tenant:
+            store.ensure_tenant(version.collection, tenant)
+        failed = store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed
+    except CollectionNotFound:  # the ledger has it
+        raise StoreDown(
+            f"store {store.kind!r} has lost collection {version.collection!r}",
+            hint="`callslip audit --repair` makes it anew from the ledger.",
+        ) from None
+    _whole(failed)
     size = work.shop.settings.ingest.batch_size
     for start in range(0, len(chunks), size):
         work.keeper.check()

@@ -1,5 +1,6 @@
 """Filters on properties: `having_all` and `having_any` as one typed value for every store."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,8 @@ from callslip.errors import InvalidFilter
 
 Operator = Literal["==", "!=", "~", ">", ">=", "<", "<=", "@", "contains", "in", "not-in"]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+_LISTED = ("contains", "in", "not-in")
 
 Comparable = str | float | bool | datetime
 """What values are compared as: two are equal when type and value are; a datetime is in UTC."""
@@ -74,6 +77,35 @@ def parse(
     if sum(len(condition.values) for condition in where) > MAX_VALUES:
         raise InvalidFilter(f"The filter holds more than {MAX_VALUES} values.")
     return where
+
+
+def typed(text: str, operator: str) -> object:
+    """The value of a condition as a person writes it.
+
+    A number, true, false or a text in quotes is what JSON reads; anything else is text. `in`,
+    `not-in` and `contains` take a list in JSON or with commas.
+    """
+    if operator == "~":
+        return text
+    if operator not in _LISTED:
+        return _scalar(text)
+    listed = _json(text)
+    if isinstance(listed, list):
+        return listed
+    return [_scalar(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _scalar(text: str) -> object:
+    value = _json(text)
+    return value if isinstance(value, str | int | float) else text
+
+
+def _json(text: str) -> object:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def normalize(value: object) -> Comparable:

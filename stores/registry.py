@@ -23,7 +23,7 @@ def _chroma(settings: Settings) -> Store:
     if settings.chroma.url is None:
         raise SettingsError(
             "chroma.url is not set.",
-            hint="Name a Chroma server, or let `callslip up` start one: with `store` chroma.",
+            hint="Start `callslip up`, which runs one, or set CALLSLIP_CHROMA__URL to a server's.",
         )
     return ChromaStore(settings.chroma.url, settings.index_dir)
 
@@ -33,7 +33,10 @@ def _weaviate(settings: Settings) -> Store:
 
     server = settings.weaviate
     if server.url is None:
-        raise SettingsError("weaviate.url is not set.", hint="Name a Weaviate server.")
+        raise SettingsError(
+            "weaviate.url is not set.",
+            hint="Set CALLSLIP_WEAVIATE__URL and CALLSLIP_WEAVIATE__GRPC_URL for every process.",
+        )
     key = server.api_key.get_secret_value() if server.api_key else None
     return WeaviateStore(server.url, server.grpc_url, key, server.timeout_seconds)
 
@@ -50,7 +53,9 @@ def _crate(settings: Settings) -> Store:
 
     crate = settings.crate
     if crate.url is None:
-        raise SettingsError("crate.url is not set.", hint="Name a CrateDB cluster.")
+        raise SettingsError(
+            "crate.url is not set.", hint="Set CALLSLIP_CRATE__URL for every process."
+        )
     return CrateStore(
         crate.url,
         user=crate.user,

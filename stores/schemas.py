@@ -12,6 +12,9 @@ from stores.records import CollectionSchema, VectorSpec
 MAX_DIMENSION = 65_536
 MAX_NAMED = 16
 
+DEFAULT_COLLECTION = "main"
+"""Where a person names none."""
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
 """What a person may call a collection."""
 
@@ -48,7 +51,10 @@ def check_made(made: CollectionSchema, wanted: CollectionSchema) -> None:
         )
     if made.tenants != wanted.tenants:
         has = "has" if made.tenants else "has no"
-        raise Conflict(f"Collection {made.name} {has} tenants, which cannot be changed.")
+        raise Conflict(
+            f"Collection {made.name} {has} tenants, which cannot be changed.",
+            hint="Name a tenant exactly where it has them, or make another collection.",
+        )
     raise Conflict(
         f"Collection {made.name} has other vectors: {_told(made)}, not {_told(wanted)}.",
         hint="Metrics and names of vectors cannot be changed; make another collection.",
@@ -58,9 +64,15 @@ def check_made(made: CollectionSchema, wanted: CollectionSchema) -> None:
 def check_tenant(schema: CollectionSchema, tenant: str) -> None:
     """Raise InvalidRequest unless a tenant is given exactly where the collection has tenants."""
     if schema.tenants and not tenant:
-        raise InvalidRequest(f"Collection {schema.name} has tenants: name one as `tenant`.")
+        raise InvalidRequest(
+            f"Collection {schema.name} has tenants, and none was named.",
+            hint="Name one as `tenant`, at the command line with --tenant.",
+        )
     if tenant and not schema.tenants:
-        raise InvalidRequest(f"Collection {schema.name} has no tenants, {tenant!r} was given.")
+        raise InvalidRequest(
+            f"Collection {schema.name} has no tenants, {tenant!r} was given.",
+            hint="Leave `tenant` out.",
+        )
 
 
 def tenant_missing(collection: str, tenant: str) -> TenantNotFound:

@@ -53,7 +53,10 @@ class Collections:
             if (found.store, found.embedder) != (store, embedder):
                 raise CollectionExists(
                     f"collection {name!r} exists with store {found.store!r}"
-                    f" and embedder {found.embedder!r}"
+                    f" and embedder {found.embedder!r}",
+                    hint=f"`callslip migrate {name} --to {store}` moves it to another store."
+                    if found.store != store
+                    else None,
                 ) from None
             check_made(found.schema, wanted)
             return found, False

@@ -144,16 +144,20 @@ class _Arrival:
             for tenant, counts in end.tenants.items()
         }
         notes = [
-            f"{count} documents were {what} here since and stay so"
+            f"{count} of its documents {what}"
             for what, count in (
-                ("changed", self._outcomes["newer"]),
-                ("deleted", self._outcomes["deleted"]),
+                ("changed here since, and stay so", self._outcomes["newer"]),
+                (
+                    "deleted here since, and stay so;"
+                    " to have them back, delete the collection and import again",
+                    self._outcomes["deleted"],
+                ),
             )
             if count
         ]
         comparison = Comparison()
         if notes or sum(documents for documents, _ in here.values()) != self._documents:
-            notes.append("The collection holds other things besides: probes were not compared.")
+            notes.append("The collection is not what the archive was: probes were not compared.")
         else:
             self._compare(end, tenants, comparison)
         return Report(

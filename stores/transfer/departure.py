@@ -192,18 +192,26 @@ def _head(collection: CollectionRecord) -> Head:
 @contextmanager
 def _opened(partial: Path, head: Head) -> Iterator[IO[bytes]]:
     """The unfinished archive, made where it is missing and held against a second export."""
-    if not partial.exists():
-        draft = partial.with_name(f"{partial.name}.new")
-        draft.touch(mode=0o600)  # it holds what the documents say
-        with draft.open("wb") as file:
-            Writer(file).head(head)
-        draft.rename(partial)
-    with partial.open("r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(f"{partial} is being written by another export") from None
-        yield file
+    try:
+        if not partial.exists():
+            draft = partial.with_name(f"{partial.name}.new")
+            draft.touch(mode=0o600)  # it holds what the documents say
+            with draft.open("wb") as file:
+                Writer(file).head(head)
+            draft.rename(partial)
+        with partial.open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Conflict(f"{partial} is being written by another export") from None
+            yield file
+    except OSError as error:
+        if error.filename not in (None, str(partial), f"{partial}.new"):
+            raise
+        raise MoveError(
+            f"{partial} cannot be written: {error.strerror}",
+            hint="Name a file in a folder that is there, may be written to and has room.",
+        ) from error
 
 
 def _sound_part(partial: Path, collection: CollectionRecord) -> tuple[int, str, int]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from callslip.errors import PermanentError
 from cli.ingesting import find_files
-from cli.main import condition, main
+from cli.main import condition, conditions, main
 
 HOW_DO_I = Path(__file__).parents[2] / "docs" / "how-do-i.md"
 README = Path(__file__).parents[2] / "README.md"
@@ -69,16 +69,26 @@ def test_config_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
         ("open=true", ("open", True)),
         ("url=http://x/?a=b", ("url", "http://x/?a=b")),
         ('kind in=["a", "b"]', ("kind in", ["a", "b"])),
+        ("year in=2018,2019", ("year in", [2018, 2019])),
+        ("year not-in=2018", ("year not-in", [2018])),
+        ("tags contains=a", ("tags contains", ["a"])),
+        ('title=">x"', ("title", ">x")),
     ],
 )
 def test_a_condition_is_key_operator_and_value(given: str, expected: tuple[str, object]) -> None:
     assert condition(given) == expected
 
 
-@pytest.mark.parametrize("given", ["", "x", "=1"])
-def test_a_condition_without_a_key_or_a_value_is_refused(given: str) -> None:
+@pytest.mark.parametrize("given", ["", "x", "=1", "year=>2024", "title~=*x*"])
+def test_a_condition_without_a_key_or_with_a_mistaken_sign_is_refused(given: str) -> None:
     with pytest.raises(click.BadParameter):
         condition(given)
+
+
+def test_two_conditions_of_one_key_are_refused() -> None:
+    assert conditions(["year>=2018", "year<2020"]) == {"year >=": 2018, "year <": 2020}
+    with pytest.raises(click.BadParameter, match="stands twice"):
+        conditions(["kind=law", "kind=policy"])
 
 
 def test_files_are_found_by_path_folder_and_glob_each_once(tmp_path: Path) -> None:
@@ -87,6 +97,15 @@ def test_files_are_found_by_path_folder_and_glob_each_once(tmp_path: Path) -> No
         (tmp_path / name).write_text(name)
     given = [str(tmp_path / "a"), str(tmp_path / "*.md"), str(tmp_path / "a" / "one.md")]
     assert [s.name for s in find_files(given)] == ["one.md", "two.txt", "three.md"]
+
+
+def test_files_of_a_glob_are_known_by_their_paths_below_its_folder(tmp_path: Path) -> None:
+    for name in ("a/x.md", "b/x.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(name)
+    assert [s.name for s in find_files([str(tmp_path / "*" / "x.md")])] == ["a/x.md", "b/x.md"]
+    with pytest.raises(PermanentError, match=r"would both be known as 'x\.md'"):
+        find_files([str(tmp_path / "a" / "x.md"), str(tmp_path / "b" / "x.md")])
 
 
 def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:

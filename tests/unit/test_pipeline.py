@@ -381,6 +381,15 @@ def test_an_object_that_the_store_refuses_fails_the_version_and_is_named(shop: W
     assert "a property is too long" in found.newest.failure.detail
 
 
+def test_a_store_that_lost_the_collection_is_tried_again(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one"))
+    assert run(replace(shop, store_of=lambda _: MemoryStore()), item) == "stopped at upsert"
+    found = look(shop, item)
+    assert found.state == "waiting"
+    assert found.steps[5].failure
+    assert "has lost collection 'shelf'" in found.steps[5].failure.detail
+
+
 def test_a_chunk_that_comes_back_while_it_is_pruned_is_in_the_store_afterwards(
     shop: Workshop,
 ) -> None:

@@ -150,6 +150,12 @@ def test_a_collection_that_only_the_store_knows_is_not_written_over(
     assert lost.ledger.collections.all() == []
 
 
+def test_a_file_in_a_folder_that_is_not_there_is_an_error(here: Place, tmp_path: Path) -> None:
+    here.make()
+    with pytest.raises(MoveError, match="cannot be written: No such file"):
+        export_collection(here.house, SHELF, tmp_path / "nowhere" / "a.tar", silent)
+
+
 def test_an_empty_collection_moves_too(here: Place, there: Place, tmp_path: Path) -> None:
     here.make()
     export_collection(here.house, SHELF, tmp_path / "a.tar", silent)
