@@ -159,15 +159,13 @@ class _Auditor:
             name = record.name
             if self._only not in (None, name) or not self._ledger.inventory.moving(name):
                 continue
-            underway = self._ledger.moves.underway(name)
-            if underway is None:
-                left_out[name] = (
-                    "an import writes to it; where that was broken off, run it again to its end"
-                )
-            elif underway[2] > time.time():
-                left_out[name] = "it is being moved"
+            to, switched, until = self._ledger.moves.underway(name) or (record.store, False, 0.0)
+            if until > time.time():
+                left_out[name] = "it is being moved or imported into"
+            elif to == record.store:
+                left_out[name] = "an import into it was broken off: run that to its end"
             else:
-                to = record.store if underway[1] else underway[0]
+                to = record.store if switched else to
                 left_out[name] = (
                     f"its move was broken off: finish it with `callslip migrate {name} --to {to}`"
                 )

@@ -38,6 +38,7 @@ __all__ = [
     "Item",
     "Ledger",
     "Move",
+    "Moves",
     "Receipt",
     "Refusal",
     "Snapshot",

@@ -78,17 +78,17 @@ class Moves:
     def renew(self, move: Move) -> None:
         """Show a sign of life; LeaseLost where it came too late or the collection is gone."""
         with self._database.writing() as connection:
-            self._set(connection, move, lease_until=time.time() + move.lease_seconds)
+            renew(connection, move)
 
     def pause(self, move: Move) -> None:
         """From now on no upsert of the collection can be claimed, until the lease is given up."""
         with self._database.writing() as connection:
-            self._set(connection, move, paused=True)
+            _set(connection, move, paused=True)
 
     def switch(self, move: Move, source: str) -> Move:
         """Make the target the collection's store; what is left over is the source's copy."""
         with self._database.writing() as connection:
-            self._set(connection, move, store=source, switched=True, paused=False)
+            _set(connection, move, store=source, switched=True, paused=False)
             connection.execute(
                 update(schema.collections)
                 .where(_L.name == move.collection, _L.deleted_at.is_(None))
@@ -112,23 +112,6 @@ class Moves:
                 update(schema.moves)
                 .where(_M.collection == move.collection, _M.token == move.token)
                 .values(lease_until=0.0, paused=False)
-            )
-
-    def _set(self, connection: Connection, move: Move, **values: Any) -> None:
-        """Change the row while the lease holds, of a collection that is not being removed."""
-        there = exists().where(_L.name == move.collection, _L.deleted_at.is_(None))
-        changed = connection.execute(
-            update(schema.moves)
-            .where(_M.collection == move.collection, _M.token == move.token)
-            .where(_M.lease_until > time.time(), there)
-            .values(**values)
-        )
-        if changed.rowcount == 0:
-            if not connection.scalar(select(there)):
-                raise CollectionNotFound(f"collection {move.collection!r} was deleted meanwhile")
-            raise LeaseLost(
-                f"the move of collection {move.collection!r} stood still for too long",
-                hint="Run the same command again: it goes on where this one stopped.",
             )
 
     # What was written
@@ -272,6 +255,29 @@ def _upserts(collection: str) -> Any:
         .where(_D.collection == collection)
         .where(_S.step == "upsert", _S.state == "running")
     )
+
+
+def renew(connection: Connection, move: Move) -> None:
+    """Renew a lease within a transaction that is right only under it; LeaseLost."""
+    _set(connection, move, lease_until=time.time() + move.lease_seconds)
+
+
+def _set(connection: Connection, move: Move, **values: Any) -> None:
+    """Change the row while the lease holds, of a collection that is not being removed."""
+    there = exists().where(_L.name == move.collection, _L.deleted_at.is_(None))
+    changed = connection.execute(
+        update(schema.moves)
+        .where(_M.collection == move.collection, _M.token == move.token)
+        .where(_M.lease_until > time.time(), there)
+        .values(**values)
+    )
+    if changed.rowcount == 0:
+        if not connection.scalar(select(there)):
+            raise CollectionNotFound(f"collection {move.collection!r} was deleted meanwhile")
+        raise LeaseLost(
+            f"the move of collection {move.collection!r} stood still for too long",
+            hint="Run the same command again: it goes on where this one stopped.",
+        )
 
 
 def _drop_copies(connection: Connection, collection: str, store: str) -> None:

@@ -9,10 +9,11 @@ from sqlalchemy import Connection, Row, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, Conflict
-from stores.ledger import schema
+from stores.ledger import moves, schema
 from stores.ledger.chunks import IDS_PER_STATEMENT
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document
+from stores.ledger.moves import Move
 from stores.ledger.records import STEPS, Failure, Step
 from stores.ledger.tenants import make_tenant
 
@@ -176,10 +177,14 @@ class Transcripts:
         with self._database.reading() as connection:
             return _standing(connection, collection, given)
 
-    def write(self, collection: str, given: Transcript) -> None:
-        """Let a document arrive: live at once and whole. Conflict where another is in its place."""
+    def write(self, collection: str, given: Transcript, under: Move) -> None:
+        """Let a document arrive: live at once and whole. Conflict where another is in its place.
+
+        LeaseLost where the lease that it is written under is no longer held.
+        """
         try:
             with self._database.writing() as connection:
+                moves.renew(connection, under)
                 _arrive(connection, collection, given)
         except IntegrityError:
             raise Conflict(

@@ -18,6 +18,7 @@ from stores.records import CollectionSchema
 from stores.schemas import check_schema
 from stores.transfer.archive import Archive, End
 from stores.transfer.counts import occupied, store_counts
+from stores.transfer.hold import Hold, take
 from stores.transfer.house import House, Progress, Report
 from stores.transfer.parcel import Parcel, fault_of, grouped, put
 from stores.transfer.probes import Comparison, ask, best_of_both
@@ -58,23 +59,52 @@ def import_archive(
         house.ledger.collections.create(
             schema, store=kind, embedder=head.embedder, analyzer=head.analyzer
         )
-        store.ensure_schema(schema)
-        house.ledger.collections.has_properties(schema.name, end.property_names)
-        for tenant in filter(None, end.tenants):
-            house.ledger.tenants.create(schema.name, tenant)
-            store.ensure_tenant(schema.name, tenant)
-        arrival = _Arrival(house, store, schema.name, head.embedder, progress)
-        arrival.total = sum(counts["documents"] for counts in end.tenants.values())
-        for group in grouped(arrival.awaited(archive, end, schema)):
-            arrival.take(group)
-        return arrival.report(end, time.monotonic() - begun)
+        with _held(house, schema.name, kind) as hold:
+            store.ensure_schema(schema)
+            house.ledger.collections.has_properties(schema.name, end.property_names)
+            for tenant in filter(None, end.tenants):
+                house.ledger.tenants.create(schema.name, tenant)
+                store.ensure_tenant(schema.name, tenant)
+            arrival = _Arrival(house, store, schema.name, head.embedder, progress, hold)
+            arrival.total = sum(counts["documents"] for counts in end.tenants.values())
+            for group in grouped(arrival.awaited(archive, end, schema)):
+                arrival.take(group)
+            report = arrival.report(end, time.monotonic() - begun)
+            house.ledger.moves.end(hold.move)
+        return report
+
+
+def _held(house: House, name: str, kind: str) -> Hold:
+    """The lease under which nobody moves the collection away; Conflict where it is being moved."""
+    moves = house.ledger.moves
+    move = take(moves, name, kind)
+    try:
+        home = house.ledger.collections.get(name).store
+        if home != kind:
+            raise Conflict(f"collection {name!r} was moved to store {home!r} just now")
+        if move.switched or move.store != kind:
+            to = home if move.switched else move.store
+            raise Conflict(
+                f"a move of collection {name!r} was broken off",
+                hint=f"Finish it first: callslip migrate {name} --to {to}",
+            )
+    except BaseException:
+        moves.release(move)
+        raise
+    return Hold(moves, move)
 
 
 class _Arrival:
     def __init__(
-        self, house: House, store: Store, collection: str, embedder: str, progress: Progress
+        self,
+        house: House,
+        store: Store,
+        collection: str,
+        embedder: str,
+        progress: Progress,
+        hold: Hold,
     ) -> None:
-        self._house, self._store = house, store
+        self._house, self._store, self._hold = house, store, hold
         self._collection, self._embedder = collection, embedder
         self._progress, self.total = progress, 0
         self._documents = self._chunks = 0
@@ -102,7 +132,7 @@ class _Arrival:
         """Let documents of one tenant arrive, or mend them where they are here already."""
         moves, kind = self._house.ledger.moves, self._store.kind
         moves.note(self._collection, kind, {p.transcript.document_id: (0, 0) for p in group})
-        put(self._store, self._collection, group, _nobody_asks)
+        put(self._store, self._collection, group, self._hold.check)
         for parcel in group:
             transcript = parcel.transcript
             if self._house.ledger.transcripts.standing(self._collection, transcript) == "new":
@@ -127,7 +157,7 @@ class _Arrival:
                 if (known := transcript.chunks[chunk.chunk_id]).text_hash == text_hash(chunk.body)
             },
         )
-        ledger.transcripts.write(self._collection, transcript)
+        ledger.transcripts.write(self._collection, transcript, self._hold.move)
 
     def report(self, end: End, seconds: float) -> Report:
         """Compare both sides; CopyDiffers where they do not hold or answer the same."""
@@ -213,7 +243,3 @@ def _here(ledger: Ledger, chunk_ids: list[str]) -> list[str]:
     """Those that arrived: what came to the source after its documents were written is not here."""
     visible = ledger.chunks.visible(chunk_ids)
     return [i for i in chunk_ids if i in visible]
-
-
-def _nobody_asks() -> None:
-    """Nothing can be lost while an import goes on."""

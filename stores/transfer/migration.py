@@ -5,29 +5,24 @@ the rest is copied, both sides are compared, and the ledger names the other stor
 killed at any point is followed by another that finishes the job.
 """
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 
 from callslip.errors import (
-    CallslipError,
     Conflict,
     CopyDiffers,
     MoveError,
     NotFound,
-    StoreDown,
 )
 from stores.contract import Store
 from stores.ledger import CollectionRecord, Move
 from stores.transfer.counts import document_ids, store_counts
+from stores.transfer.hold import Hold, take
 from stores.transfer.house import House, Phase, Progress, Report
 from stores.transfer.parcel import Parcel, collect, grouped, put
 from stores.transfer.probes import Comparison, ask, best_of_both, draw
-
-LEASE_SECONDS = 15.0
-"""So long, at most, does a mover that was killed keep upserts and the next mover waiting."""
 
 FEW = 20
 """Documents that a pass copied, when upserts are made to wait for the rest."""
@@ -95,7 +90,7 @@ def migrate(
 
 
 class _Mover(AbstractContextManager["_Mover"]):
-    """Holds the lease of a move and renews it from a thread, three times in its length.
+    """Holds the lease of a move.
 
     `collection` is as it is under the lease: nobody else can give it another store.
     """
@@ -103,40 +98,34 @@ class _Mover(AbstractContextManager["_Mover"]):
     def __init__(self, house: House, name: str, to: str, phase: Phase) -> None:
         self._house, self._moves, self._phase = house, house.ledger.moves, phase
         self._name, self._to = name, to
-        self._move, self.collection = self._begin()
-        self._stop = threading.Event()
-        self._lost: CallslipError | None = None
-        self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
-
-    def check(self) -> None:
-        """Raise what took the move away, where something did."""
-        if self._lost is not None:
-            raise self._lost
+        move, self.collection = self._begin()
+        self._hold = Hold(self._moves, move)
+        self.check = self._hold.check
 
     def drop(self, store: Store) -> None:
         """Drop the collection's copy in a store; LeaseLost where somebody else may be using it."""
-        self._moves.renew(self._move)
+        self._hold.renew()
         store.drop_collection(self._name)
 
     def pause(self) -> None:
         """From now on no upsert of the collection is begun, until the switch or the end."""
-        self._moves.pause(self._move)
+        self._moves.pause(self._hold.move)
 
     def switch(self, source: str) -> None:
         """Make the target the collection's store."""
         self.check()
-        self._move = self._moves.switch(self._move, source)
+        self._hold.move = self._moves.switch(self._hold.move, source)
 
     def clear(self, keep: bool, grace: float) -> None:
         """Drop the copy that is left over, when no search can be at it any more."""
         if not keep:
             self._phase(f"Switched. Searches at the old store have {grace:.0f} s to end")
             time.sleep(grace)
-            self.drop(self._house.store_of(self._move.store))
-        self._moves.end(self._move)
+            self.drop(self._house.store_of(self._hold.move.store))
+        self._moves.end(self._hold.move)
 
     def __enter__(self) -> "_Mover":
-        self._thread.start()
+        self._hold.__enter__()
         return self
 
     def __exit__(
@@ -145,9 +134,7 @@ class _Mover(AbstractContextManager["_Mover"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._moves.release(self._move)
+        self._hold.__exit__(kind, error, trace)
 
     def _begin(self) -> tuple[Move, CollectionRecord]:
         """Take the lease, clean up after another move that did not end, and begin or go on.
@@ -155,7 +142,7 @@ class _Mover(AbstractContextManager["_Mover"]):
         The lease may have been waited for: what it moves is looked at under it.
         """
         while True:
-            move = self._take()
+            move = take(self._moves, self._name, self._to)
             try:
                 collection = self._house.ledger.collections.get(self._name)
                 here = collection.store == self._to
@@ -172,27 +159,6 @@ class _Mover(AbstractContextManager["_Mover"]):
                     f"collection {self._name!r} is kept in store {self._to!r} already",
                     hint="Name another store with --to.",
                 )
-
-    def _take(self) -> Move:
-        """Take the lease; one that a killed mover left runs out soon."""
-        deadline = time.monotonic() + LEASE_SECONDS + 1
-        while True:
-            try:
-                return self._moves.take(self._name, self._to, lease_seconds=LEASE_SECONDS)
-            except Conflict:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-
-    def _keep(self) -> None:
-        while not self._stop.wait(LEASE_SECONDS / 3):
-            try:
-                self._moves.renew(self._move)
-            except StoreDown:
-                continue  # the lease says whether it came back in time
-            except CallslipError as error:
-                self._lost = error
-                return
 
 
 class _Passage:

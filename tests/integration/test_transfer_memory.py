@@ -90,6 +90,7 @@ def settle(place: Place, documents: int) -> None:
     store = place.stores["endless"]
     store.ensure_schema(made)
     version = VersionRow(1, "live", "0" * 64, 1, "a.txt", "", {}, None, 0.0, 0.0)
+    under = place.ledger.moves.take(SHELF, "endless", lease_seconds=600)
     steps = tuple(StepRow(step, 1, 0, 0.0, 0.0, None, {}) for step in STEPS)
     for n in range(documents):
         document_id = f"{n:032x}"
@@ -98,9 +99,10 @@ def settle(place: Place, documents: int) -> None:
         }
         place.blobs.write(document_id, f"original-{version.sha256}", bytes(30_000))
         place.ledger.transcripts.write(
-            SHELF, Transcript(document_id, "", f"{n}", 1, 0.0, (version,), steps, chunks)
+            SHELF, Transcript(document_id, "", f"{n}", 1, 0.0, (version,), steps, chunks), under
         )
         store.batch_upsert_documents(SHELF, [DocumentRecord(document_id, "", "")])
+    place.ledger.moves.end(under)
 
 
 def peak(work: Callable[[], object]) -> int:

@@ -10,10 +10,12 @@ from typing import Any, cast
 import numpy as np
 from ledger_moves import claim, submission
 from memory_store import MemoryStore
+from sqlalchemy import update
 
 from stores.blobs import Blobs, original_name
 from stores.contract import Store
 from stores.ledger import STEPS, Accepted, Claim, Ledger, Step
+from stores.ledger import schema as ledger_schema
 from stores.ledger.vectors import text_hash
 from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, Vector, VectorSpec
 from stores.transfer import House
@@ -191,6 +193,12 @@ def fill(place: Place, *, tenants: bool = False) -> None:
     if tenants:
         place.ledger.tenants.create(SHELF, "nobody")
         place.stores["memory"].ensure_tenant(SHELF, "nobody")
+
+
+def run_out(place: Place) -> None:
+    """Let the lease of a dead mover run out."""
+    with place.ledger._database.writing() as connection:
+        connection.execute(update(ledger_schema.moves).values(lease_until=0.0))
 
 
 def silent(_total: int, _chunks: int) -> None:

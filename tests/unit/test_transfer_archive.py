@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from moving import SHELF, Fate, Killed, Place, fill, mortal, silent
+from moving import SHELF, Fate, Killed, Place, fill, mortal, run_out, silent
 
-from callslip.errors import ArchiveError, Conflict, CopyDiffers, MoveError
-from stores.transfer import Report, export_collection, import_archive
+from callslip.errors import ArchiveError, Conflict, CopyDiffers, LeaseLost, MoveError
+from stores.transfer import Report, export_collection, hold, import_archive, migrate
 from stores.transfer.archive import Archive
 
 
@@ -156,6 +156,69 @@ def test_a_file_in_a_folder_that_is_not_there_is_an_error(here: Place, tmp_path:
         export_collection(here.house, SHELF, tmp_path / "nowhere" / "a.tar", silent)
 
 
+def test_a_collection_is_not_moved_while_documents_arrive(
+    here: Place, there: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(here)
+    export_collection(here.house, SHELF, tmp_path / "a.tar", silent)
+    refused: list[str] = []
+
+    def move(_total: int, _chunks: int) -> None:
+        if refused:
+            return
+        try:
+            migrate(there.house, SHELF, "memory", keep=False, grace=0, progress=silent)
+        except Conflict as error:
+            refused.append(str(error))
+
+    monkeypatch.setattr(hold, "LEASE_SECONDS", 5.0)  # so long does the refused one wait
+    take(there, tmp_path / "a.tar", progress=move)
+    assert refused == ["collection 'shelf' is being moved by another process"]
+    assert there.state() == here.state()
+
+
+def test_documents_do_not_arrive_where_a_collection_is_being_moved(
+    here: Place, there: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(here)
+    export_collection(here.house, SHELF, tmp_path / "a.tar", silent)
+    there.make(store="other")
+    before = there.state()
+    moves = there.ledger.moves
+    lease = moves.take(SHELF, "memory", lease_seconds=60)
+    monkeypatch.setattr(hold, "LEASE_SECONDS", 0.0)
+    with pytest.raises(Conflict, match="is being moved by another process"):
+        take(there, tmp_path / "a.tar")
+    moves.release(lease)
+    with pytest.raises(Conflict, match="was broken off"):
+        take(there, tmp_path / "a.tar")
+    assert there.state() == before
+    assert there.held("other") == set()
+
+
+def test_an_import_that_stood_still_while_the_collection_was_moved_writes_no_more(
+    here: Place, there: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(here)
+    export_collection(here.house, SHELF, tmp_path / "a.tar", silent)
+    monkeypatch.setattr(hold.Hold, "_keep", lambda _: None)
+    arrived: list[int] = []
+
+    def move(_total: int, chunks: int) -> None:
+        arrived.append(chunks)
+        if len(arrived) == 2:
+            run_out(there)
+            migrate(there.house, SHELF, "memory", keep=False, grace=0, progress=silent)
+
+    with pytest.raises(LeaseLost):
+        take(there, tmp_path / "a.tar", progress=move)
+    assert there.ledger.collections.get(SHELF).store == "memory"
+    live = {c for state in there.state().values() for c in state[0].chunks}
+    assert there.held("memory") == live
+    take(there, tmp_path / "a.tar", to="memory")
+    assert there.state() == here.state()
+
+
 def test_an_empty_collection_moves_too(here: Place, there: Place, tmp_path: Path) -> None:
     here.make()
     export_collection(here.house, SHELF, tmp_path / "a.tar", silent)
@@ -280,6 +343,7 @@ def test_an_import_that_is_killed_anywhere_is_finished_by_the_same_command(
             import_archive(mortal(place, Fate(calls)), tmp_path / "a.tar", **given)
             ended = True
         except Killed:
+            run_out(place)
             visible = place.state("other") if place.ledger.collections.all() else {}
             assert visible.items() <= here.state().items(), "whole documents or none"
             take(place, tmp_path / "a.tar")

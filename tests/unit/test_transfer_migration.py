@@ -22,10 +22,10 @@ from moving import (
     chunks_of,
     fill,
     mortal,
+    run_out,
     silent,
     vector_of,
 )
-from sqlalchemy import update
 
 from callslip.errors import (
     CollectionNotFound,
@@ -36,9 +36,9 @@ from callslip.errors import (
     StoreDown,
 )
 from stores.ledger import STEPS, Claim, Refusal, leases
-from stores.ledger import schema as ledger_schema
 from stores.records import BatchOutcome, ChunkRecord, LegHit
-from stores.transfer import Report, migrate, migration
+from stores.transfer import Report, hold, migrate, migration
+from stores.transfer.hold import Hold
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_two_movers_do_not_move_at_once(place: Place, monkeypatch: pytest.Monkey
     fill(place)
     lease = place.ledger.moves.take(SHELF, "other", lease_seconds=60)
     with monkeypatch.context() as patient:
-        patient.setattr(migration, "LEASE_SECONDS", 0.3)
+        patient.setattr(hold, "LEASE_SECONDS", 0.3)
         with pytest.raises(Conflict, match="is being moved by another process"):
             move(place)
     place.ledger.moves.release(lease)
@@ -308,7 +308,7 @@ def test_a_mover_that_stood_still_before_it_cleared_drops_nothing(
             run_out(place)
             move(place, "memory")
 
-    monkeypatch.setattr(migration._Mover, "_keep", lambda _: None)
+    monkeypatch.setattr(Hold, "_keep", lambda _: None)
     with pytest.raises(LeaseLost):
         move(place, phase=back)
     assert place.ledger.collections.get(SHELF).store == "memory"
@@ -335,7 +335,7 @@ def test_a_mover_that_takes_long_renews_its_lease(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(place)
-    monkeypatch.setattr(migration, "LEASE_SECONDS", 3.0)
+    monkeypatch.setattr(hold, "LEASE_SECONDS", 3.0)
 
     def until() -> float:
         underway = place.ledger.moves.underway(SHELF)
@@ -355,7 +355,7 @@ def test_a_mover_that_stood_still_for_too_long_switches_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(place)
-    monkeypatch.setattr(migration._Mover, "_keep", lambda _: None)
+    monkeypatch.setattr(Hold, "_keep", lambda _: None)
     with pytest.raises(LeaseLost, match="stood still"):
         move(place, progress=lambda _total, _chunks: run_out(place))
     assert place.ledger.collections.get(SHELF).store == "memory"
@@ -541,17 +541,11 @@ def quietly(call: Callable[[], None]) -> None:
 # Killed
 
 
-def run_out(place: Place) -> None:
-    """Let the lease of a dead mover run out."""
-    with place.ledger._database.writing() as connection:
-        connection.execute(update(ledger_schema.moves).values(lease_until=0.0))
-
-
 def test_a_move_that_is_killed_anywhere_is_finished_by_the_same_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migration, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(migration._Mover, "_keep", lambda _: None)  # else it would count at random
+    monkeypatch.setattr(Hold, "_keep", lambda _: None)  # else it would count at random
     (tmp_path / "first").mkdir()
     first = Place(tmp_path / "first")
     first.make()
