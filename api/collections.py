@@ -12,6 +12,7 @@ from api.answers import answer
 from callslip.errors import CollectionNotFound
 from config import get_settings
 from models.analyzer import VERSION as ANALYZER
+from stores import naming
 from stores.ledger import CollectionRecord
 from stores.metrics import Metric
 from stores.records import CollectionSchema, VectorSpec
@@ -27,7 +28,7 @@ class CollectionPath(BaseModel):
 
 
 class TenantPath(CollectionPath):
-    tenant: str = Field(description="the tenant")
+    tenant: naming.Tenant = Field(description="the tenant")
 
 
 @blueprint.post("/v1/collections", responses={200: messages.Collection, 201: messages.Collection})
@@ -43,7 +44,7 @@ def create_collection(body: messages.NewCollection) -> Response:
     schema = replace(schema, tenants=given.get("tenants", schema.tenants))
     if "metric" in given:
         schema = replace(schema, default=_embedded(body.metric))
-    store(kind)  # says what is missing before the ledger knows the collection
+    store(kind).check_names(body.name)  # says what is wrong before the ledger knows the collection
     record, new = ledger().collections.create(
         schema, store=kind, embedder=embedder().model, analyzer=ANALYZER
     )
@@ -83,6 +84,7 @@ def create_tenant(path: CollectionPath, body: messages.Tenant) -> Response:
     """Make a tenant; its first document would make it too."""
     record = ledger().collections.get(path.name)
     check_tenant(record.schema, body.tenant)
+    store(record.store).check_names(path.name, body.tenant)
     ledger().tenants.create(path.name, body.tenant)
     store(record.store).ensure_tenant(path.name, body.tenant)
     return answer(body, 201)

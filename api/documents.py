@@ -14,11 +14,12 @@ from api.tasks import deletion_id, ingestion_id
 from api.uploads import read_upload
 from callslip.errors import DocumentNotFound, DuplicateContent
 from ingestion.artifacts import EXTRACTED
+from stores import naming
 from stores.blobs import original_name
 from stores.ledger import Submission
 from stores.schemas import check_tenant
 from tasks import ingest, maintenance
-from tasks.process import blobs, ledger
+from tasks.process import blobs, ledger, store
 
 blueprint = APIBlueprint("documents", __name__, abp_tags=[Tag(name="documents")])
 
@@ -38,7 +39,7 @@ class DocumentPath(BaseModel):
 
 
 class ListQuery(messages.Request):
-    tenant: str | None = Field(None, description="whose documents; left out: everyone's")
+    tenant: naming.Tenant | None = Field(None, description="whose documents; left out: everyone's")
     limit: int = Field(50, ge=1, le=500)
     before: float | None = Field(
         None, allow_inf_nan=False, description="`next_before` of the page before"
@@ -64,6 +65,8 @@ def submit_document(path: CollectionPath) -> Response:
     upload = read_upload(request)
     check_tenant(collection.schema, upload.tenant)
     tenant = upload.tenant
+    if tenant and tenant not in ledger().tenants.all(path.name):
+        store(collection.store).check_names(path.name, tenant)
     documents = ledger().documents
     if not upload.allow_duplicate:
         twins = documents.with_content(path.name, upload.sha256, but=upload.name, tenant=tenant)
@@ -137,7 +140,13 @@ def get_text(path: DocumentPath, query: TextQuery) -> Response:
     artifact = ledger().documents.artifact(record.document_id, version, "extract")
     if record.deleted_at is not None or artifact is None:
         raise DocumentNotFound(f"document {path.document_id!r} has no extracted text")
-    text = EXTRACTED.load(blobs().read(record.document_id, artifact)).text
+    try:
+        text = EXTRACTED.load(blobs().read(record.document_id, artifact)).text
+    except (FileNotFoundError, ValueError):
+        raise DocumentNotFound(
+            f"the extracted text of document {path.document_id!r} is gone",
+            hint="`callslip audit --repair` extracts it again.",
+        ) from None
     start = min(query.start, len(text))
     end = min(len(text), start + 100_000, len(text) if query.end is None else query.end)
     return answer(

@@ -5,10 +5,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from config.settings import StoreKind
+from stores import naming
 from stores.metrics import Metric
 from stores.schemas import NAME
-
-LONGEST_TENANT = 64
 
 
 class Request(BaseModel):
@@ -63,7 +62,9 @@ class Collections(BaseModel):
 class Tenant(Request):
     """A tenant of a collection."""
 
-    tenant: str = Field(min_length=1, max_length=LONGEST_TENANT, description="any name")
+    tenant: naming.Tenant = Field(
+        min_length=1, max_length=naming.LONGEST_TENANT, description="any name"
+    )
 
 
 class Tenants(BaseModel):
@@ -104,8 +105,10 @@ class NewDocument(Request):
         max_length=1024,
         description="identity in the collection; the same name again replaces",
     )
-    tenant: str = Field(
-        "", max_length=LONGEST_TENANT, description="whose document; of a collection with tenants"
+    tenant: naming.Tenant = Field(
+        "",
+        max_length=naming.LONGEST_TENANT,
+        description="whose document; of a collection with tenants",
     )
     title: str = Field("", max_length=1024)
     properties: dict[str, Any] = Field(

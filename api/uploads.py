@@ -4,26 +4,24 @@ import hashlib
 import io
 import json
 import re
-import unicodedata
 from dataclasses import dataclass
 from typing import IO, Any
 
 from flask import Request, abort
 from pydantic import ValidationError
 
-from api.messages import LONGEST_TENANT, NewDocument
+from api.messages import NewDocument
 from api.problems import invalid
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from config import get_settings
 from config.settings import MEGABYTE
+from stores.naming import clean_name, clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE
 
 HASH_BYTES = 1 << 20
 TEXT_ENDINGS = (".txt", ".md", ".markdown")
 """Names that text sent as JSON keeps; any other gets `.txt`, as its ending says nothing of it."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True)
@@ -127,31 +125,6 @@ def _upload(
         properties=check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
     )
-
-
-def clean_name(name: str) -> str:
-    """A name as it is kept: NFC, without control characters; InvalidRequest where none is left."""
-    cleaned = _CONTROL.sub(
-        " ", unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
-    )
-    cleaned = cleaned.strip()
-    if not cleaned:
-        raise InvalidRequest("the name is empty")
-    if len(cleaned) > 1024:
-        raise InvalidRequest(f"the name has {len(cleaned)} characters, at most 1024 are kept")
-    return cleaned
-
-
-def clean_tenant(tenant: str) -> str:
-    """A tenant's name as it is kept; "" for none."""
-    if not tenant:
-        return ""
-    name = clean_name(tenant)
-    if len(name) > LONGEST_TENANT:
-        raise InvalidRequest(
-            f"the tenant's name has {len(name)} characters, at most {LONGEST_TENANT} are kept"
-        )
-    return name
 
 
 def _flag(value: str) -> bool:

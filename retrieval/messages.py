@@ -8,6 +8,7 @@ from retrieval.parents import ParentStrategy
 from stores.filters import is_unicode
 from stores.fusion import Fusion
 from stores.metrics import Metric
+from stores.naming import Tenant
 
 
 def _unicode(text: str) -> str:
@@ -33,7 +34,7 @@ class SearchRequest(BaseModel):
         description="the question as a vector of the collection's model; with `query` too, its"
         " words are searched beside",
     )
-    tenant: Text | None = Field(None, description="whose documents; of a collection with tenants")
+    tenant: Tenant | None = Field(None, description="whose documents; of a collection with tenants")
     top: int | None = Field(
         None, ge=1, description="most hits; left out: all, up to search.max_top of the settings"
     )

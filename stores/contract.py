@@ -27,6 +27,9 @@ from stores.records import (
 )
 from stores.ties import ranked
 
+LONGEST_VECTOR = 1e18
+"""Its square, and that of its inverse, are numbers of 32 bits."""
+
 EXACT_LIMIT = 10_000
 """Vectors that are compared one by one where the index knows only another metric."""
 
@@ -72,6 +75,9 @@ class Store(ABC):
     @abstractmethod
     def drop_collection(self, collection: str) -> None:
         """Remove the collection and all it holds. Idempotent."""
+
+    def check_names(self, collection: str, tenant: str = "") -> None:  # noqa: B027 - most take any
+        """Raise InvalidRequest where the store can have no collection, or tenant, of this name."""
 
     @abstractmethod
     def ensure_tenant(self, collection: str, tenant: str) -> None:
@@ -326,8 +332,13 @@ class Store(ABC):
         metric = method or spec.metric
         if np.shape(vector) != (spec.dimension,) or not np.isfinite(vector).all():
             raise InvalidRequest(f"The query's vector is not {spec.dimension} finite numbers.")
-        if metric == "cosine" and not np.any(vector):
+        length = float(np.linalg.norm(np.asarray(vector, np.float64)))
+        if metric == "cosine" and not length:
             raise InvalidRequest("The query's vector has length 0 and so no direction.")
+        if length > LONGEST_VECTOR or 0 < length < 1 / LONGEST_VECTOR:
+            raise InvalidRequest(
+                f"The query's vector has the length {length:.3g}, which 32 bits cannot square."
+            )
         return spec, metric
 
     def _within(

@@ -9,7 +9,7 @@ from celery import Task, shared_task
 from kombu.exceptions import OperationalError
 from redis.lock import Lock
 
-from callslip.errors import CallslipError, CollectionNotFound, TenantNotFound
+from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest, TenantNotFound
 from config import get_settings
 from stores.contract import Store
 from stores.ledger import DocumentRecord
@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 LOCK_SECONDS = 60
 """For one item of work; a worker that was killed keeps the others out no longer than this."""
+
+_NOT_THERE = (CollectionNotFound, TenantNotFound, InvalidRequest)
+"""What a store says of a place that it has not, or can have none of the name."""
 
 TEND_SECONDS = 900
 """For the stores' own work: refitting a million passages takes minutes."""
@@ -114,7 +117,7 @@ def _remove(document_id: str) -> None:
             before = greatest(document.receipt["before"], before)
         ledger().documents.removing(document_id, before)
         for held in _holding(document.collection):
-            with contextlib.suppress(TenantNotFound):
+            with contextlib.suppress(*_NOT_THERE):
                 held.delete_document(document.collection, document_id, tenant=document.tenant)
         blobs().delete(document_id)
         after = _counts(document)
@@ -137,7 +140,8 @@ def _drop(name: str) -> None:
         before["documents"] = ledger().inventory.count(name)
         ledger().receipts.begin(name, "", before)
         for held in stores().values():
-            held.drop_collection(name)
+            with contextlib.suppress(InvalidRequest):
+                held.drop_collection(name)
         for document_id in document_ids:
             blobs().delete(document_id)
         after = _collection_counts(name, document_ids)
@@ -154,7 +158,7 @@ def _prune(document_id: str) -> None:
         document = ledger().documents.get(document_id)
         ended = ledger().chunks.end(document_id)
         for held in _holding(document.collection):
-            with contextlib.suppress(TenantNotFound):
+            with contextlib.suppress(*_NOT_THERE):
                 held.delete_chunks(document.collection, ended, tenant=document.tenant)
                 halves = held.chunk_ids(document.collection, document_id, tenant=document.tenant)
                 if left := ended & set().union(*halves.values()):
@@ -175,7 +179,8 @@ def _drop_tenant(collection: str, tenant: str) -> None:
         before.update(_place_counts(collection, tenant))
         ledger().receipts.begin(collection, tenant, before)
         for held in _holding(collection):
-            held.drop_tenant(collection, tenant)
+            with contextlib.suppress(InvalidRequest):
+                held.drop_tenant(collection, tenant)
         after = _place_counts(collection, tenant)
         if any(after.values()):
             log.error("after removal tenant %s of %s still has %s", tenant, collection, after)
@@ -196,7 +201,7 @@ def _counts(document: DocumentRecord) -> dict[str, int]:
     """Objects of a document that each store, and the blob store, holds."""
     counts = {"blobs": blobs().count(document.document_id)}
     for held in _holding(document.collection):
-        with contextlib.suppress(TenantNotFound):
+        with contextlib.suppress(*_NOT_THERE):
             halves = held.chunk_ids(
                 document.collection, document.document_id, tenant=document.tenant
             )
@@ -220,7 +225,7 @@ def _place_counts(collection: str, tenant: str) -> Counter[str]:
     """Objects of a collection without tenants, or of one tenant, that each store holds."""
     counts: Counter[str] = Counter()
     for held in _holding(collection):
-        with contextlib.suppress(CollectionNotFound, TenantNotFound):  # dropped in part
+        with contextlib.suppress(*_NOT_THERE):
             halves = held.chunk_ids(collection, tenant=tenant)
             counts.update({f"{held.kind} {half}": len(ids) for half, ids in halves.items()})
             counts[f"{held.kind} document"] += len(held.document_ids(collection, tenant=tenant))

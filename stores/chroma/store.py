@@ -111,6 +111,9 @@ class ChromaStore(Store):
     def close(self) -> None:
         self._connection.close()
 
+    def check_names(self, collection: str, tenant: str = "") -> None:
+        names.chunks_of(collection, tenant)
+
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)
         table = self._schema_table(schema.name)

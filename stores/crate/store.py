@@ -22,7 +22,7 @@ from stores.crate.rows import (
     stored_chunk,
     stored_document,
 )
-from stores.crate.tables import Layout, upsert, vector_column
+from stores.crate.tables import Layout, check_name, upsert, vector_column
 from stores.crate.where import EVERYTHING, NOTHING, marks, translate
 from stores.filters import Where
 from stores.fusion import Candidate
@@ -79,6 +79,10 @@ class CrateStore(Store):
 
     def close(self) -> None:
         self._connection.close()
+
+    def check_names(self, collection: str, tenant: str = "") -> None:
+        check_name(collection)
+        check_name(tenant)
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)

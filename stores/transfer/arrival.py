@@ -44,6 +44,8 @@ def import_archive(
         kind = to or (known.store if known else default)
         store = house.store_of(kind)
         store.ping()
+        for tenant in ("", *end.tenants):
+            store.check_names(schema.name, tenant)
         _look_over(house, archive, end, schema)
         if known is None and occupied(store, schema.name):
             raise Conflict(

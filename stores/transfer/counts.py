@@ -8,7 +8,8 @@ from stores.ledger import Ledger
 def store_counts(ledger: Ledger, store: Store, collection: str) -> dict[str, int]:
     """How many chunks a store holds of each tenant that the ledger knows; "" where none are."""
     counts = {}
-    for tenant in ledger.tenants.all(collection) or [""]:
+    with_tenants = ledger.collections.get(collection).schema.tenants
+    for tenant in ledger.tenants.all(collection) if with_tenants else [""]:
         try:
             counts[tenant] = store.count(collection, tenant=tenant)
         except TenantNotFound:

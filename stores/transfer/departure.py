@@ -81,10 +81,8 @@ class _Export:
     def finish(self, path: Path) -> End:
         """Write what is not in the archive as it stands in the ledger, and then the end."""
         ledger = self._house.ledger
-        tenants = {
-            tenant: {"documents": 0, "chunks": 0}
-            for tenant in (ledger.tenants.all(self._name) or [""])
-        }
+        names = ledger.tenants.all(self._name) if self._collection.schema.tenants else [""]
+        tenants = {tenant: {"documents": 0, "chunks": 0} for tenant in names}
         missing, gone = _compare(path, _live(self._house, self._name), tenants)
         changed: dict[str, int] = {}
         for document_id in missing:

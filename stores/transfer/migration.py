@@ -181,6 +181,8 @@ class _Passage:
     def prepare(self) -> None:
         """Make the collection in the target; a copy that was kept there is out of date and goes."""
         name, to = self._name, self._target.kind
+        for tenant in ("", *self._ledger.tenants.all(name)):
+            self._target.check_names(name, tenant)
         there = name in self._target.collections()
         if not there:
             self._ledger.moves.distrust(name, to)

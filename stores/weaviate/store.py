@@ -66,6 +66,10 @@ class WeaviateStore(Store):
     def close(self) -> None:
         self._connection.close()
 
+    def check_names(self, collection: str, tenant: str = "") -> None:
+        names.class_of(names.CHUNKS, collection)
+        names.tenant_of(tenant)
+
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)
         classes.make_classes(self._connection.client(), schema)

@@ -229,6 +229,14 @@ def test_a_vector_name_that_does_not_exist_is_named(store: Store, named: str) ->
         store.vector_query(named, EAST, 5, vector_name="title")
 
 
+@pytest.mark.parametrize("size", [1e30, 1e-30])
+def test_a_query_that_32_bits_cannot_square_is_refused(
+    store: Store, named: str, size: float
+) -> None:
+    with pytest.raises(InvalidRequest, match="cannot square"):
+        store.vector_query(named, np.full(2, size, np.float32), 5)
+
+
 def test_another_metric_or_name_is_a_conflict(store: Store, named: str) -> None:
     assert store.schema(named).vector("그림 1") == VectorSpec(2, "l2-squared")
     for other in (

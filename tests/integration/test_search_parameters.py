@@ -1,10 +1,12 @@
 """The search parameters and tenants through the desk of a running stack."""
 
 import time
+import unicodedata
 from collections.abc import Iterator
 
 import pytest
 from desk import Desk, assert_problem
+from processes import waits_until
 from stack import Stack
 
 TEXTS = {
@@ -114,3 +116,54 @@ def test_tenants_are_kept_apart_from_the_first_document_to_the_last(stack: Stack
             assert time.monotonic() < until
             time.sleep(0.3)
         assert len(desk.search("도서관", tenant="부산시").json()["hits"]) == 1
+
+
+def test_a_tenant_is_the_same_however_its_name_is_written(stack: Stack) -> None:
+    with Desk(stack) as desk:
+        desk.collection = f"{desk.collection}-tenants"
+        desk.http.post("/v1/collections", json={"name": desk.collection, "tenants": True})
+        at = f"/v1/collections/{desk.collection}"
+        composed, apart = "한국은행", unicodedata.normalize("NFD", "한국은행")
+        made = desk.http.post(f"{at}/tenants", json={"tenant": apart})
+        assert made.json() == {"tenant": composed}
+        desk.live(text="은행은 아홉 시에 연다.", name="hours", tenant=f" {composed}\n")
+        for written in (apart, composed, f" {apart} "):
+            assert len(desk.search("은행", tenant=written).json()["hits"]) == 1
+            listed = desk.http.get(f"{at}/documents", params={"tenant": written}).json()
+            assert len(listed["documents"]) == 1
+        for bad in ("/", "a//b", "\n", "x" * 65):
+            refused = desk.http.post(f"{at}/tenants", json={"tenant": bad})
+            assert_problem(refused, 400, "invalid-request")
+        assert desk.http.delete(f"{at}/tenants/{apart}").status_code == 202
+
+
+def test_a_name_that_the_store_cannot_have_is_refused_before_anything_is_made(
+    stack: Stack,
+) -> None:
+    with Desk(stack) as desk:
+        long = f"{'F' * 63}c"
+        assert_problem(
+            desk.http.post("/v1/collections", json={"name": long}), 400, "invalid-request"
+        )
+        at = f"/v1/collections/{desk.collection}-tenants"
+        desk.http.post("/v1/collections", json={"name": at.split("/")[-1], "tenants": True})
+        korean = "가" * 14
+        for answer in (
+            desk.http.post(f"{at}/tenants", json={"tenant": korean}),
+            desk.http.post(f"{at}/documents", json={"text": "x", "tenant": korean}),
+        ):
+            assert_problem(answer, 400, "invalid-request")
+        listed = desk.http.get("/v1/collections").json()["collections"]
+        assert long not in {collection["name"] for collection in listed}
+        assert desk.http.get(f"{at}/tenants").json() == {"tenants": []}
+
+
+def test_a_collection_for_tenants_that_never_had_one_can_be_deleted(stack: Stack) -> None:
+    with Desk(stack) as desk:
+        name = f"{desk.collection}-tenants"
+        desk.http.post("/v1/collections", json={"name": name, "tenants": True})
+        assert desk.http.delete(f"/v1/collections/{name}").status_code == 202
+        made_anew = {"name": name, "tenants": False}
+        assert waits_until(
+            lambda: desk.http.post("/v1/collections", json=made_anew).status_code == 201
+        )

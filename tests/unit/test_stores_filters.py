@@ -112,6 +112,13 @@ def test_a_filter_of_too_many_values_is_refused() -> None:
         parse({"a in": list(range(MAX_VALUES)), "b": 1}, None)
 
 
+@pytest.mark.parametrize("pattern", ["a" * 1001, "*" * 51])
+def test_a_pattern_that_is_too_long_is_refused(pattern: str) -> None:
+    assert parse({"a ~": "a" * 950 + "*" * 50}, None)
+    with pytest.raises(InvalidFilter, match="'a ~' has more than 1,000 characters"):
+        parse({"a ~": pattern}, None)
+
+
 def test_both_groups_must_hold_when_both_are_given() -> None:
     where = parse({"a": 1}, {"b": 1, "c": 1})
     assert where == Where(
