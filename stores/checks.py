@@ -10,6 +10,9 @@ from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, Vector
 MAX_TEXT_BYTES = 32_000
 """Of an id, a property's name or a text that filters see: inverted indexes hold a term in 64 KB."""
 
+MAX_VALUES = 2048
+"""Of all properties of an object. Chroma takes some 5,400 rows of them in its one statement; of an
+object with more, no later write to the collection is applied, and no search of it answered."""
 
 UNIT_TOLERANCE = 1e-3
 """How far from 1 the length of a vector may be that counts as normalized."""
@@ -94,6 +97,9 @@ def _id_faults(name: str, value: str) -> Iterator[str]:
 
 
 def _property_faults(properties: Mapping[str, object]) -> Iterator[str]:
+    values = sum(len(v) if isinstance(v, list | tuple) else 1 for v in properties.values())
+    if max(values, len(properties)) > MAX_VALUES:
+        yield f"its properties have {values} values, at most {MAX_VALUES} are kept"
     for name, value in properties.items():
         if not name.strip():
             yield "a property has no name"

@@ -12,7 +12,6 @@ Nothing is compressed, so that a document is found without reading those before 
 was cut off is whole up to its last document.json.
 """
 
-import hashlib
 import io
 import re
 import tarfile
@@ -24,20 +23,30 @@ from typing import IO, Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from callslip.errors import ArchiveError
+from callslip.errors import ArchiveError, MoveError
+from stores.blobs import original_name
 from stores.checks import chunk_fault, document_fault
 from stores.ledger import STEPS, Transcript
 from stores.records import CollectionSchema, DocumentRecord, VectorSpec
 from stores.schemas import NAME
 from stores.transfer.contents import Content, decode, encode
+from stores.transfer.headers import check_headers
 from stores.transfer.parcel import Parcel
-from stores.transfer.probes import Probe
+from stores.transfer.probes import DEPTH, PROBES, Probe
+from stores.transfer.streams import Checked, Hashing
 
 FORMAT = 1
 """Raised when an older Callslip would lose something of an archive, or misread it."""
 
 MAGIC = "callslip archive"
 BLOCK = 1 << 20
+
+LARGEST = {"chunks.jsonl": 1 << 29, "vectors.npz": 1 << 30}
+LARGEST_JSON = 1 << 26
+"""Bytes of the members that are read whole; neither written nor read where they are larger."""
+
+MOST_FILES = 4
+"""Of a document: its chunks, their vectors, the original and the extracted text."""
 
 _MEMBER = re.compile(
     r"documents/(?P<id>[0-9a-f]{32})/"
@@ -54,11 +63,11 @@ class Head:
     magic: str
     format: int
     name: Annotated[str, Field(pattern=NAME)]
-    embedder: str
-    analyzer: str
+    embedder: Annotated[str, Field(max_length=256)]
+    analyzer: Annotated[str, Field(max_length=64)]
     store: str
     default: VectorSpec
-    named: dict[str, VectorSpec]
+    named: dict[Annotated[str, Field(pattern=NAME)], VectorSpec]
     tenants: bool
     created_at: float
 
@@ -88,7 +97,7 @@ class Asked:
     """A probe and what the exported collection answered."""
 
     probe: Probe
-    answers: dict[str, list[str]]
+    answers: dict[str, Annotated[list[str], Field(max_length=DEPTH)]]
 
 
 @dataclass(frozen=True)
@@ -99,13 +108,13 @@ class End:
     the parcel of that version counts; one in `gone` does not count.
     """
 
-    tenants: dict[str, dict[str, int]]
+    tenants: dict[Annotated[str, Field(max_length=128)], dict[str, int]]
     changed: dict[str, int]
     gone: list[str]
     left_out: int
     property_names: list[Annotated[str, Field(max_length=128)]]
     keyword_score: str
-    probes: list[Asked] = field(default_factory=list)
+    probes: Annotated[list[Asked], Field(max_length=PROBES)] = field(default_factory=list)
 
     def counts(self, card: Card) -> bool:
         """Whether this parcel is the one of its document that is meant."""
@@ -129,7 +138,10 @@ class Writer:
         self._add("collection.json", HEAD.dump_json(head, indent=1))
 
     def document(self, parcel: Parcel, blobs: Mapping[str, tuple[int, IO[bytes]]]) -> None:
-        """Append a document and its blobs (size and content by name)."""
+        """Append a document and its blobs (size and content by name).
+
+        MoveError where it cannot come back: it is too large, or its original is another file.
+        """
         transcript = parcel.transcript
         folder = f"documents/{transcript.document_id}"
         content = encode(parcel.chunks)
@@ -139,6 +151,11 @@ class Writer:
         }
         for name, (size, stream) in blobs.items():
             files[f"blobs/{name}"] = self._stream(f"{folder}/blobs/{name}", size, stream)
+        if files[f"blobs/{original_name(transcript.live.sha256)}"].sha256 != transcript.live.sha256:
+            raise MoveError(
+                f"the original of document {transcript.document_id} in the blob store is damaged",
+                hint="Submit the document again, or delete it; then export again.",
+            )
         card = Card(
             transcript=transcript,
             title=parcel.record.title,
@@ -155,12 +172,18 @@ class Writer:
         self._tar.close()
 
     def _add(self, name: str, content: bytes) -> File:
+        if len(content) > _largest(name):
+            raise MoveError(
+                f"{name} would have {len(content):,} bytes in an archive,"
+                f" at most {_largest(name):,} can be read again",
+                hint="Submit what is in it as several documents; then export again.",
+            )
         return self._stream(name, len(content), io.BytesIO(content))
 
     def _stream(self, name: str, size: int, stream: IO[bytes]) -> File:
         member = tarfile.TarInfo(name)
         member.size, member.mtime, member.mode = size, int(time.time()), 0o600
-        hashing = _Hashing(stream)
+        hashing = Hashing(stream)
         self._tar.addfile(member, hashing)
         _forget_members(self._tar)
         return File(size, hashing.digest.hexdigest())
@@ -212,7 +235,7 @@ class Entry:
         """Of the files that go to the blob store."""
         return [n.removeprefix("blobs/") for n in self._members if n.startswith("blobs/")]
 
-    def blob(self, name: str) -> "_Checked":
+    def blob(self, name: str) -> Checked:
         """A blob as a stream that raises ArchiveError at its end where it is damaged."""
         return self._open(f"blobs/{name}")
 
@@ -224,10 +247,11 @@ class Entry:
         with self._open(name) as stream:
             return b"".join(iter(lambda: stream.read(BLOCK), b""))
 
-    def _open(self, name: str) -> "_Checked":
+    def _open(self, name: str) -> Checked:
         stream = self._tar.extractfile(self._members[name])
         assert stream is not None  # noqa: S101 - only regular files are members
-        return _Checked(stream, self.card.files[name], self.damaged(f"{name} has another checksum"))
+        file, error = self.card.files[name], self.damaged(f"{name} has another checksum")
+        return Checked(stream, file.size, file.sha256, error)
 
 
 class Archive:
@@ -236,9 +260,13 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._size = path.stat().st_size
+        self._file = path.open("rb")
         try:
-            self._tar = tarfile.open(path, mode="r:")  # noqa: SIM115 - closed by close()
+            check_headers(self._file, 0)
+            self._file.seek(0)
+            self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115 - see close()
         except (tarfile.TarError, OSError, ValueError) as error:
+            self._file.close()
             raise ArchiveError(f"{path.name} is no archive of Callslip: {_told(error)}") from None
         self.whole: End | None = None
         """What the end says, once the end was read."""
@@ -249,12 +277,13 @@ class Archive:
             self.head = self._head(member)
             self.start = self._tar.offset
         except BaseException:
-            self._tar.close()
+            self.close()
             raise
 
     def close(self) -> None:
         """Give the file back."""
         self._tar.close()
+        self._file.close()
 
     def entries(self) -> Iterator[Entry]:
         """Its documents in order, up to the end or to where the file was cut off.
@@ -279,6 +308,10 @@ class Archive:
             if parts["file"] in members:
                 raise self._damaged(f"two members are {member.name!r}")
             if parts["file"] != "document.json":
+                if len(members) == MOST_FILES:
+                    raise self._damaged(f"document {document_id} has too many files")
+                if not parts["file"].startswith("blobs/"):
+                    self._check_size(member)
                 members[parts["file"]] = member
                 continue
             card = self._json(member, CARD, member.name)
@@ -297,6 +330,7 @@ class Archive:
     def _next(self) -> tarfile.TarInfo | None:
         """The next member; None at the end and where the file was cut off."""
         try:
+            check_headers(self._file, self._tar.offset)
             member = self._tar.next()
         except (tarfile.TarError, EOFError):
             return None
@@ -321,6 +355,7 @@ class Archive:
         return head
 
     def _json(self, member: tarfile.TarInfo, adapter: TypeAdapter[T], name: str) -> T:
+        self._check_size(member)
         stream = self._tar.extractfile(member)
         assert stream is not None  # noqa: S101 - only regular files are members
         try:
@@ -331,6 +366,10 @@ class Archive:
             raise self._damaged(f"{name} is not as it must be: {place} {first['type']}") from None
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
             raise self._damaged(f"{name}: {type(error).__name__}") from None
+
+    def _check_size(self, member: tarfile.TarInfo) -> None:
+        if member.size > _largest(member.name):
+            raise self._damaged(f"{member.name} has more than {_largest(member.name):,} bytes")
 
     def _damaged(self, what: str) -> ArchiveError:
         return ArchiveError(f"{self.path.name} is damaged: {what}")
@@ -348,51 +387,32 @@ def _check_card(card: Card, document_id: str, members: Mapping[str, Any], damage
         or len({v.version for v in transcript.versions}) != len(transcript.versions)
         or max(v.version for v in transcript.versions) != transcript.live_version
         or [s.step for s in transcript.steps] != list(STEPS)
+        or any(step.artifact is not None for step in transcript.steps if step.step != "extract")
         or any(c.first_version > transcript.live_version for c in transcript.chunks.values())
+        or "\0" in "".join((transcript.name, *(v.title + v.filename for v in transcript.versions)))
     )
     if wrong:
         raise damaged(f"document.json of {document_id} does not fit what is there")
+    names = blob_names(transcript)
+    if sorted(f"blobs/{name}" for name in names) != sorted(members.keys() - LARGEST.keys()):
+        raise damaged(f"document {document_id} has other files than its original and its text")
+    if card.files[f"blobs/{names[0]}"].sha256 != transcript.live.sha256:
+        raise damaged(f"the original of document {document_id} is not that of its live version")
+
+
+def blob_names(transcript: Transcript) -> list[str]:
+    """The original of the live version, and its extracted text where it has one."""
+    texts = [s.artifact for s in transcript.steps if s.artifact is not None]
+    return [original_name(transcript.live.sha256), *texts]
+
+
+def _largest(member: str) -> int:
+    return LARGEST.get(member.rpartition("/")[2], LARGEST_JSON)
 
 
 def _forget_members(tar: Any) -> None:
     """It remembers all that it has seen."""
     tar.members.clear()
-
-
-class _Hashing:
-    """A stream that is hashed while it is read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.digest = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        block = self._stream.read(size)
-        self.digest.update(block)
-        return block
-
-
-class _Checked(_Hashing):
-    """A stream that raises at its end where size or checksum are not as promised."""
-
-    def __init__(self, stream: IO[bytes], promised: File, error: ArchiveError) -> None:
-        super().__init__(stream)
-        self._left, self._promised, self._error = promised.size, promised.sha256, error
-
-    def read(self, size: int = -1) -> bytes:
-        block = super().read(size)
-        self._left -= len(block)
-        if (not block and self._left) or (
-            not self._left and self.digest.hexdigest() != self._promised
-        ):
-            raise self._error
-        return block
-
-    def __enter__(self) -> "_Checked":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
 
 
 def _told(error: Exception) -> str:

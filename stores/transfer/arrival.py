@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from callslip.errors import ArchiveError, CollectionNotFound, Conflict, CopyDiffers
+from callslip.errors import CollectionNotFound, Conflict, CopyDiffers
 from stores.contract import Store
 from stores.ledger import CollectionRecord, Ledger
 from stores.ledger.vectors import text_hash
@@ -22,6 +22,7 @@ from stores.transfer.hold import Hold, take
 from stores.transfer.house import House, Progress, Report
 from stores.transfer.parcel import Parcel, fault_of, grouped, put
 from stores.transfer.probes import Comparison, ask, best_of_both
+from stores.transfer.soundness import look_over
 
 
 def import_archive(
@@ -46,7 +47,7 @@ def import_archive(
         store.ping()
         for tenant in ("", *end.tenants):
             store.check_names(schema.name, tenant)
-        _look_over(house, archive, end, schema)
+        look_over(house, archive, end, schema)
         if known is None and occupied(store, schema.name):
             raise Conflict(
                 f"store {kind!r} holds a collection {schema.name!r} that the ledger does not know",
@@ -222,23 +223,6 @@ class _Arrival:
         ]
         if faults := faults + comparison.faults():
             raise CopyDiffers(f"store {kind!r} differs from the archive: {'; '.join(faults)}")
-
-
-def _look_over(house: House, archive: Archive, end: End, schema: CollectionSchema) -> None:
-    """Read everything once; ArchiveError or Conflict where it cannot all arrive."""
-    tenants = {t: {"documents": 0, "chunks": 0} for t in end.tenants}
-    for entry in archive.entries():
-        if not end.counts(entry.card):
-            continue
-        parcel = entry.parcel(schema)
-        transcript = parcel.transcript
-        if transcript.tenant not in tenants or bool(transcript.tenant) != schema.tenants:
-            raise entry.damaged("its tenant is none of the archive's")
-        tenants[transcript.tenant]["documents"] += 1
-        tenants[transcript.tenant]["chunks"] += len(parcel.chunks)
-        house.ledger.transcripts.standing(schema.name, transcript)
-    if tenants != end.tenants:
-        raise ArchiveError(f"{archive.path.name} is damaged: its end counts other documents")
 
 
 def _here(ledger: Ledger, chunk_ids: list[str]) -> list[str]:

@@ -98,12 +98,18 @@ def _arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
     """Read arrays that are no larger than their bytes: a compressed one could be of any size."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as held:
-            if any(item.compress_type != zipfile.ZIP_STORED for item in held.infolist()):
+            files = held.infolist()
+            if any(file.compress_type != zipfile.ZIP_STORED for file in files):
                 raise ValueError("an array is compressed")
+            if sum(file.file_size for file in files) > len(content):
+                raise ValueError("an array is there more than once")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (zipfile.BadZipFile, EOFError, KeyError, OSError, SyntaxError) as error:
+            found = {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # at hostile bytes zipfile and numpy raise a dozen kinds
         raise ValueError("vectors.npz cannot be read") from error
+    if not all(isinstance(array, np.ndarray) for array in found.values()):
+        raise ValueError("vectors.npz holds what is no array")
+    return found
 
 
 def _of_floats(array: npt.NDArray[Any] | None, count: int) -> npt.NDArray[np.float32]:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from callslip.errors import ArchiveError, Conflict, MoveError
-from stores.blobs import original_name
 from stores.contract import Store
 from stores.ledger import CollectionRecord, Transcript
-from stores.transfer.archive import FORMAT, MAGIC, Archive, Asked, End, Head, Writer
+from stores.transfer.archive import FORMAT, MAGIC, Archive, Asked, End, Head, Writer, blob_names
 from stores.transfer.house import House, Progress, Report
 from stores.transfer.parcel import Parcel, collect
 from stores.transfer.probes import ask, draw
@@ -91,7 +90,11 @@ class _Export:
             else:
                 changed[document_id] = parcel.transcript.live_version
                 _count(tenants, parcel.transcript)
-        probes = draw(ledger, self._store, self._name)
+        probes = [
+            probe
+            for probe in draw(ledger, self._store, self._name)
+            if probe.tenant in tenants  # not one that was made meanwhile
+        ]
         end = End(
             tenants=tenants,
             changed=changed,
@@ -110,7 +113,7 @@ class _Export:
             return None
         with ExitStack() as stack:
             blobs = {}
-            for name in _blob_names(parcel.transcript):
+            for name in blob_names(parcel.transcript):
                 try:
                     reading = self._house.blobs.reading(document_id, name)
                     blobs[name] = stack.enter_context(reading)
@@ -164,12 +167,6 @@ def _live(house: House, name: str, *, after: str = "") -> Iterator[tuple[str, in
     while page := house.ledger.transcripts.ids(name, after=after):
         yield from page
         after = page[-1][0]
-
-
-def _blob_names(transcript: Transcript) -> list[str]:
-    """The original of the live version and its extracted text."""
-    texts = [step.artifact for step in transcript.steps if step.artifact]
-    return [original_name(transcript.live.sha256), *texts]
 
 
 def _head(collection: CollectionRecord) -> Head:

@@ -1,6 +1,7 @@
 """Moving takes as much memory for many documents as for few."""
 
 import gc
+import hashlib
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from memory_store import MemoryStore
 from moving import SHELF, Place, chunks_of, schema, silent
 from pydantic import TypeAdapter
 
+from stores.blobs import original_name
 from stores.ledger import STEPS, ChunkRow, Transcript
 from stores.ledger.transcripts import StepRow, VersionRow
 from stores.ledger.vectors import text_hash
@@ -89,7 +91,9 @@ def settle(place: Place, documents: int) -> None:
     place.ledger.collections.create(made, store="endless", embedder="tiny", analyzer="1")
     store = place.stores["endless"]
     store.ensure_schema(made)
-    version = VersionRow(1, "live", "0" * 64, 1, "a.txt", "", {}, None, 0.0, 0.0)
+    original = bytes(30_000)
+    digest = hashlib.sha256(original).hexdigest()
+    version = VersionRow(1, "live", digest, len(original), "a.txt", "", {}, None, 0.0, 0.0)
     under = place.ledger.moves.take(SHELF, "endless", lease_seconds=600)
     steps = tuple(StepRow(step, 1, 0, 0.0, 0.0, None, {}) for step in STEPS)
     for n in range(documents):
@@ -97,7 +101,7 @@ def settle(place: Place, documents: int) -> None:
         chunks = {
             c.chunk_id: ChunkRow(1, text_hash(c.body)) for c in chunks_of(document_id, WORDS, {})
         }
-        place.blobs.write(document_id, f"original-{version.sha256}", bytes(30_000))
+        place.blobs.write(document_id, original_name(digest), original)
         place.ledger.transcripts.write(
             SHELF, Transcript(document_id, "", f"{n}", 1, 0.0, (version,), steps, chunks), under
         )
