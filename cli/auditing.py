@@ -106,7 +106,8 @@ class _Outcome:
 
 def _key(finding: Finding) -> tuple[str, ...]:
     where = (finding.store, finding.collection, finding.tenant)
-    return (finding.kind, *where, finding.document_id)
+    half = "" if finding.kind == "missing" else finding.half  # which are mended at once
+    return (finding.kind, *where, finding.document_id, half)
 
 
 def _tell(outcome: _Outcome) -> None:

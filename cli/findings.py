@@ -53,13 +53,15 @@ def _what(group: list[Finding]) -> str:
         case "missing-collection":
             return "the collection is not there"
         case "missing-files":
-            return f"the files of {many(count, 'live document')} are gone"
+            return f"the {first.half} of {many(count, 'live document')} is gone"
         case "orphan-chunks":
             return f"{many(count, 'chunk')} that the ledger does not know"
         case "orphan-documents":
             return f"{many(count, 'document')} that the ledger does not know"
         case "orphan-files":
             return f"files of {many(count, 'document')} that the ledger does not know"
+        case "broken-place":
+            return f"it cannot be looked at: {first.detail}"
         case "unknown-tenant":
             return "a tenant that the ledger does not know"
         case "unknown-collection":

@@ -2,14 +2,16 @@
 
 What is missing is written by doing the steps of the live version again from the first whose
 artifact is not kept, under the same leases as ever: a newer version or a deletion that comes
-meanwhile wins, and a repair that is killed is finished by the sweep.
+meanwhile wins, and a repair that is killed is finished by the sweep. What goes is looked at once
+more, right before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from callslip.errors import CollectionNotFound, TenantNotFound
+from callslip.errors import CollectionNotFound, DocumentNotFound, TenantNotFound
+from ingestion.removal import put_right, remove_files
 from stores.audit import Finding
 from stores.blobs import Blobs, original_name
 from stores.contract import Store
@@ -24,6 +26,7 @@ LOST = (
     " ingest it again"
 )
 SEND_AGAIN = "send the same files again under their names"
+BROKEN = "nothing was removed: see what the error says, then audit again"
 NOT_OURS = "if it is no other installation's, remove it by the store's own means"
 DOUBTFUL = (
     "the ledger may be older than the store, or the store shared: look closely, then repair with"
@@ -56,37 +59,44 @@ def repair(findings: Iterable[Finding], use: Repairs, *, force: bool = False) ->
     for finding in findings:
         if finding.kind == "unknown-collection":
             yield Repaired(finding, NOT_OURS)
+        elif finding.kind == "broken-place":
+            yield Repaired(finding, BROKEN)
         elif not finding.certain and not force:
             yield Repaired(finding, DOUBTFUL)
         elif finding.kind == "missing-files":
-            yield Repaired(finding, SEND_AGAIN)
+            yield Repaired(finding, _extract_again(finding, use))
+        elif finding.kind == "orphan-files":
+            yield Repaired(finding, "" if remove_files(finding, use.ledger, use.blobs) else MOVING)
         elif finding.kind != "missing":
-            _put_right(finding, use)
-            yield Repaired(finding)
+            right = put_right(finding, use.ledger, use.stores[finding.store])
+            yield Repaired(finding, "" if right else MOVING)
         elif finding.document_id not in seen:  # once for all halves
             seen.add(finding.document_id)
             yield Repaired(finding, _write_again(finding, use))
 
 
-def _put_right(finding: Finding, use: Repairs) -> None:
-    if finding.kind == "orphan-files":
-        for document_id in finding.ids:
-            use.blobs.delete(document_id)
-        return
-    store, name, tenant = use.stores[finding.store], finding.collection, finding.tenant
-    with suppress(CollectionNotFound, TenantNotFound):  # it went meanwhile, which is as well
-        match finding.kind:
-            case "orphan-documents":
-                for document_id in finding.ids:
-                    store.delete_document(name, document_id, tenant=tenant)
-            case "orphan-chunks":
-                store.delete_chunks(name, finding.ids, tenant=tenant)
-            case "unknown-tenant":
-                store.drop_tenant(name, tenant)
-            case "foreign-copy":
-                store.drop_collection(name)
-            case "missing-collection":
-                store.ensure_schema(use.ledger.collections.get(name).schema)
+def _extract_again(finding: Finding, use: Repairs) -> str:
+    """Do a version's steps again from its original, where only its text is lost."""
+    if finding.half != "text":
+        return SEND_AGAIN
+    left = ""
+    for document_id in finding.ids:
+        left = _text_again(document_id, use) or left
+    return left
+
+
+def _text_again(document_id: str, use: Repairs) -> str:
+    with suppress(DocumentNotFound):
+        document = use.ledger.documents.get(document_id)
+        version = document.live_version
+        if version is None or document.deleted_at is not None:
+            return MOVING
+        if not _can_make(document, version, "extract", use):
+            return LOST
+        if use.ledger.leases.reopen(document_id, version, "extract"):
+            use.again(document_id, version, "extract")
+            return ""
+    return MOVING
 
 
 def _write_again(finding: Finding, use: Repairs) -> str:
@@ -120,9 +130,14 @@ def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | 
             document.collection, ids, tenant=document.tenant
         )
     first = STEPS[kept.index(False)]
-    original = original_name(use.ledger.documents.version(document_id, version).sha256)
-    made_of = first != "extract" or use.blobs.exists(document_id, original)
-    made_alike = collection.embedder == use.embedder and not collection.schema.named
-    if len(held) < len(ids) and made_of and made_alike:
+    if len(held) < len(ids) and _can_make(document, version, first, use):
         return first
     return "upsert" if held else None  # which takes what the store still has
+
+
+def _can_make(document: DocumentRecord, version: int, first: Step, use: Repairs) -> bool:
+    """Whether the steps from this one on can be done again, and give what they gave."""
+    collection = use.ledger.collections.get(document.collection)
+    original = original_name(use.ledger.documents.version(document.document_id, version).sha256)
+    made_of = first != "extract" or use.blobs.exists(document.document_id, original)
+    return made_of and collection.embedder == use.embedder and not collection.schema.named

@@ -67,7 +67,9 @@ class Engine:
                     rrf_k=settings.rrf_k,
                 )
         with clock.stage("visible"):
-            visible = self.ledger.chunks.visible([c.chunk_id for c in candidates])
+            visible = self.ledger.chunks.visible(
+                [c.chunk_id for c in candidates], collection=collection.name, tenant=plan.tenant
+            )
         seen = [c for c in candidates if c.chunk_id in visible]
         with clock.stage("fetch"):
             hits = self._fetch(store, plan, seen[:top], request)
@@ -151,7 +153,9 @@ class Engine:
         placed = [(chunk_id, "") for chunk_id in candidates if chunk_id in chunks]
         if request.parent_strategy is not None:
             wanted = {c.parent_id for c in chunks.values() if c.parent_id}
-            may_be_seen = self.ledger.chunks.visible(sorted(wanted))
+            may_be_seen = self.ledger.chunks.visible(
+                sorted(wanted), collection=plan.collection, tenant=plan.tenant
+            )
             chunks |= read([i for i in may_be_seen if i not in chunks])
             parents = {
                 i: chunks[i].parent_id for i, _ in placed if chunks[i].parent_id in may_be_seen

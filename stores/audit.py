@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from callslip.errors import CollectionNotFound, SettingsError, TenantNotFound
+from callslip.errors import CallslipError, CollectionNotFound, SettingsError, TenantNotFound
 from stores.contract import Store
 from stores.ledger import CollectionRecord, Item, Ledger
 
@@ -27,6 +27,7 @@ Kind = Literal[
     "unknown-tenant",
     "unknown-collection",
     "foreign-copy",
+    "broken-place",
 ]
 
 FEW = 10
@@ -40,9 +41,10 @@ HALVES = ("vector", "keyword")
 class Finding:
     """Something that is not as the ledger says.
 
-    `half` and `document_id` say where chunks are missing; `half` is `document` where its record is.
-    `ids` are those of chunks, or of documents. Not `certain`: it may not be ours to remove, or the
-    ledger may be an old one, so a person must decide.
+    `half` and `document_id` say where chunks are missing; `half` is `document` where its record is,
+    of files `original` or `text`. `ids` are those of chunks, or of documents. Not `certain`: it may
+    not be ours to remove, or the ledger may be an old one, so a person must decide. `detail` is the
+    error of a place that its store cannot be asked for.
     """
 
     kind: Kind
@@ -53,6 +55,7 @@ class Finding:
     half: str = ""
     ids: tuple[str, ...] = ()
     certain: bool = True
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,16 +114,29 @@ def places(ledger: Ledger, stores: Mapping[str, Store], only: str | None = None)
         store = stores[record.store]
         tenants = [""]
         if record.schema.tenants:
-            held = _tenants(store, record.name)
-            known = set(ledger.tenants.all(record.name))
-            leaving = ledger.tenants.names(record.name) - known
-            tenants = sorted(known | (held - leaving))
+            tenants = _tenants_of(ledger, store, record.name)
         found += [Place(record, tenant, store) for tenant in tenants]
     return found
 
 
 def look(ledger: Ledger, place: Place, progress: Progress = lambda _: None) -> Look:
-    """Compare one place with the ledger."""
+    """Compare one place with the ledger; one that its store cannot be asked for is a finding."""
+    try:
+        return _look(ledger, place, progress)
+    except CallslipError as error:
+        broken = broken_place(place.store, place.name, place.tenant, error)
+        numbers = ledger.transcripts.counts(place.name).get(place.tenant, (0, 0))
+        return Look(place.name, place.tenant, place.store.kind, *numbers, {}, 0, (broken,))
+
+
+def broken_place(store: Store, collection: str, tenant: str, error: CallslipError) -> Finding:
+    """The finding that says so. Raises StoreDown where the store answers nothing at all."""
+    store.ping()
+    detail = f"{error.detail} {error.advice}".strip()
+    return Finding("broken-place", store.kind, collection, tenant, certain=False, detail=detail)
+
+
+def _look(ledger: Ledger, place: Place, progress: Progress) -> Look:
     place.store.forget(place.name)
     held, documents = _held(place)
     unknown: set[str] = set().union(*held.values())
@@ -144,9 +160,9 @@ def look(ledger: Ledger, place: Place, progress: Progress = lambda _: None) -> L
     if unknown or strangers or suspects:
         held, documents = _held(place)
         unknown &= set().union(*held.values())
-        unknown -= ledger.inventory.chunks(unknown)
+        unknown -= ledger.inventory.chunks(place.name, place.tenant, unknown)
         strangers &= documents
-        strangers -= ledger.inventory.documents(strangers)
+        strangers -= ledger.inventory.documents(place.name, place.tenant, strangers)
         certain = len(strangers) <= max(FEW, known)
         findings += _orphans(place, "orphan-documents", strangers, certain)
         findings += _orphans(place, "orphan-chunks", unknown, certain)
@@ -228,6 +244,17 @@ def _at(
 ) -> Finding:
     where = (place.store.kind, place.name, place.tenant)
     return Finding(kind, *where, document_id, half, told(ids), certain)
+
+
+def _tenants_of(ledger: Ledger, store: Store, collection: str) -> list[str]:
+    """The ledger's tenants, and those that only the store knows."""
+    try:
+        held = _tenants(store, collection)
+    except CallslipError:  # which the look at each of them tells
+        return ledger.tenants.all(collection) or [""]
+    known = set(ledger.tenants.all(collection))
+    leaving = ledger.tenants.names(collection) - known
+    return sorted(known | (held - leaving))
 
 
 def _tenants(store: Store, collection: str) -> set[str]:

@@ -16,6 +16,7 @@ import fsspec
 from callslip.errors import StoreDown
 
 _SAFE = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*")
+_DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 COPY_BYTES = 1 << 20
 
 
@@ -90,6 +91,16 @@ class Blobs:
         """Whether the file is there, whole."""
         return bool(self._fs.exists(self._path(document_id, name)))
 
+    def names(self, document_id: str) -> set[str]:
+        """The names of a document's files."""
+        try:
+            files = self._fs.ls(self._folder(document_id), detail=False)
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise StoreDown(f"the blob store cannot list: {error.strerror or error}") from error
+        return {file.rstrip("/").rpartition("/")[2] for file in files}
+
     def count(self, document_id: str) -> int:
         """How many files a document has."""
         try:
@@ -98,14 +109,16 @@ class Blobs:
             return 0
 
     def document_ids(self) -> set[str]:
-        """Ids of every document that has files."""
+        """Ids of every document that has a folder; what else lies beside them is not ours."""
         try:
-            folders = self._fs.ls(f"{self._root}/documents", detail=False)
+            found = self._fs.ls(f"{self._root}/documents", detail=True)
         except FileNotFoundError:
             return set()
         except OSError as error:
             raise StoreDown(f"the blob store cannot list: {error.strerror or error}") from error
-        return {folder.rstrip("/").rpartition("/")[2] for folder in folders}
+        folders = (entry["name"] for entry in found if entry["type"] == "directory")
+        names = (folder.rstrip("/").rpartition("/")[2] for folder in folders)
+        return {name for name in names if _DOCUMENT_ID.fullmatch(name)}
 
     def changed_at(self, document_id: str) -> float:
         """When a document's newest file was written (Unix time); 0 where it has none."""

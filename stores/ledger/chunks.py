@@ -28,6 +28,9 @@ _VISIBLE = (
     .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
     .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
 )
+_VISIBLE_THERE = _VISIBLE.where(
+    _D.collection == bindparam("collection"), _D.tenant == bindparam("tenant")
+)
 _INSERT = insert(schema.chunks)
 
 
@@ -66,16 +69,21 @@ class Chunks:
             if new:
                 connection.execute(_INSERT, new)
 
-    def visible(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+    def visible(
+        self, chunk_ids: Sequence[str], *, collection: str = "", tenant: str = ""
+    ) -> dict[str, str]:
         """Those of the ids that belong to a live version of a document that is not deleted.
 
-        Returns chunk id → document id.
+        With a collection only those of its tenant, whatever its store says. Returns chunk id →
+        document id.
         """
         found: dict[str, str] = {}
+        query = _VISIBLE_THERE if collection else _VISIBLE
+        place = {"collection": collection, "tenant": tenant} if collection else {}
         with self._database.reading() as connection:
             for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
                 some = list(chunk_ids[start : start + IDS_PER_STATEMENT])
-                rows = connection.execute(_VISIBLE, {"chunk_ids": some})
+                rows = connection.execute(query, {"chunk_ids": some, **place})
                 found |= {row.chunk_id: row.document_id for row in rows}
         return found
 

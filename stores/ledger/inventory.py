@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row, exists, func, or_, select
+from sqlalchemy import Row, Select, exists, func, or_, select
 
 from stores.ledger import schema
 from stores.ledger.chunks import IDS_PER_STATEMENT
@@ -13,6 +13,7 @@ from stores.ledger.database import Database
 from stores.ledger.records import Step
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
+_L, _M, _P = schema.collections.c, schema.moves.c, schema.copies.c
 
 DOCUMENTS_PER_PAGE = 200
 """Documents read at once; one of 100 pages has some 200 chunks."""
@@ -31,6 +32,16 @@ class Item:
     settled: bool
     live: frozenset[str]
     known: frozenset[str]
+
+
+class Files(NamedTuple):
+    """What a live version was made of: the hash of its original, the artifact with its text.
+
+    No artifact where the document came with an archive that had none.
+    """
+
+    sha256: str
+    text: str | None
 
 
 class Inventory:
@@ -95,24 +106,40 @@ class Inventory:
             for d in documents
         }
 
-    def chunks(self, chunk_ids: Iterable[str]) -> set[str]:
-        """Those of the chunks that a store may hold."""
+    def chunks(self, collection: str, tenant: str, chunk_ids: Iterable[str]) -> set[str]:
+        """Those of the chunks that a store may hold of this collection and tenant."""
         known: set[str] = set()
+        query = (
+            select(_C.chunk_id)
+            .join(schema.documents, _D.document_id == _C.document_id)
+            .where(_D.collection == collection, _D.tenant == tenant)
+        )
         with self._database.reading() as connection:
             for ids in _batches(chunk_ids):
-                known |= set(connection.scalars(select(_C.chunk_id).where(_C.chunk_id.in_(ids))))
+                known |= set(connection.scalars(query.where(_C.chunk_id.in_(ids))))
         return known
 
-    def documents(self, document_ids: Iterable[str], *, removed: bool = False) -> set[str]:
-        """Those of the documents that a store may hold; with `removed` also those that none may."""
-        known: set[str] = set()
+    def documents(self, collection: str, tenant: str, document_ids: Iterable[str]) -> set[str]:
+        """Those of the documents that a store may hold of this collection and tenant."""
+        query = select(_D.document_id).where(_D.removed_at.is_(None))
+        return self._among(
+            query.where(_D.collection == collection, _D.tenant == tenant), document_ids
+        )
+
+    def ever_held(self, collection: str, document_ids: Iterable[str]) -> set[str]:
+        """Those of the documents that are the collection's, or were."""
+        return self._among(select(_D.document_id).where(_D.collection == collection), document_ids)
+
+    def owners(self, document_ids: Iterable[str]) -> set[str]:
+        """Those of the documents that may have files."""
+        return self._among(select(_D.document_id).where(_D.removed_at.is_(None)), document_ids)
+
+    def _among(self, query: Select[str], document_ids: Iterable[str]) -> set[str]:
+        found: set[str] = set()
         with self._database.reading() as connection:
             for ids in _batches(document_ids):
-                query = select(_D.document_id).where(_D.document_id.in_(ids))
-                known |= set(
-                    connection.scalars(query if removed else query.where(_D.removed_at.is_(None)))
-                )
-        return known
+                found |= set(connection.scalars(query.where(_D.document_id.in_(ids))))
+        return found
 
     def count(self, collection: str | None = None) -> int:
         """How many documents there are that are not removed."""
@@ -123,12 +150,18 @@ class Inventory:
             return connection.scalar(query) or 0
 
     def moving(self, collection: str) -> bool:
-        """Whether a move or an import is under way, or was broken off: it writes beside this."""
+        """Whether a move or an import is under way, or was broken off: it writes beside this.
+
+        A lease that ran out is neither where it was held by one who copied nothing elsewhere.
+        """
+        copied = exists().where(_P.collection == collection)
+        moved = exists().where(
+            _M.collection == collection,
+            _L.name == _M.collection,
+            or_(_M.lease_until > time.time(), _M.switched, _M.store != _L.store),
+        )
         with self._database.reading() as connection:
-            return any(
-                connection.scalar(select(exists().where(table.c.collection == collection)))
-                for table in (schema.moves, schema.copies)
-            )
+            return bool(connection.scalar(select(or_(copied, moved))))
 
     def artifacts(self, document_id: str, version: int) -> dict[Step, str]:
         """The names of what each step of a version put out."""
@@ -142,22 +175,43 @@ class Inventory:
             )
             return {row.step: row.artifact for row in rows}
 
-    def with_files(self, document_ids: Iterable[str] | None = None) -> set[str]:
-        """Live documents, or those of them among these, whose steps left files."""
-        query = (
-            select(_D.document_id)
-            .distinct()
-            .join(schema.steps, _S.document_id == _D.document_id)
-            .where(_D.deleted_at.is_(None), _D.live_version.is_not(None))
-            .where(_S.artifact.is_not(None))
-        )
-        found: set[str] = set()
+    def files(self) -> Iterator[dict[str, Files]]:
+        """The files that there should be of every live document, in pages, by document id."""
+        last = ""
+        while True:
+            query = _files_query().where(_D.document_id > last)
+            with self._database.reading() as connection:
+                rows = connection.execute(
+                    query.order_by(_D.document_id).limit(DOCUMENTS_PER_PAGE)
+                ).all()
+            if not rows:
+                return
+            last = rows[-1].document_id
+            yield {row.document_id: Files(row.sha256, row.artifact) for row in rows}
+
+    def files_of(self, document_ids: Iterable[str]) -> dict[str, Files]:
+        """The same of those of these documents that are live."""
+        found: dict[str, Files] = {}
         with self._database.reading() as connection:
-            if document_ids is None:
-                return set(connection.scalars(query))
             for ids in _batches(document_ids):
-                found |= set(connection.scalars(query.where(_D.document_id.in_(ids))))
+                rows = connection.execute(_files_query().where(_D.document_id.in_(ids)))
+                found |= {row.document_id: Files(row.sha256, row.artifact) for row in rows}
         return found
+
+
+def _files_query() -> Select[str, str, str | None]:
+    live = (_V.document_id == _D.document_id) & (_V.version == _D.live_version)
+    extract = (
+        (_S.document_id == _D.document_id)
+        & (_S.version == _D.live_version)
+        & (_S.step == "extract")
+    )
+    return (
+        select(_D.document_id, _V.sha256, _S.artifact)
+        .join(schema.versions, live)
+        .outerjoin(schema.steps, extract)
+        .where(_D.deleted_at.is_(None))
+    )
 
 
 def _is_live(chunk: Row[Any], version: int | None) -> bool:

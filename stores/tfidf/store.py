@@ -214,7 +214,7 @@ class TfidfStore(Store):
     ) -> list[str]:
         with self._of(collection, tenant).database.reading() as connection:
             if where is None:
-                return sorted(table.ids_of_document(connection, None))
+                return table.all_ids(connection)
             return sorted(table.ids_of(connection, _matching(connection, where)))
 
     def chunk_ids(
@@ -222,12 +222,12 @@ class TfidfStore(Store):
     ) -> dict[str, set[str]]:
         at = self._of(collection, tenant)
         with at.database.reading() as connection:
-            every = table.ids_of_document(connection, document_id)
             named = {
-                f"vector:{name}": table.ids_of_document(connection, document_id, vector=name)
+                f"vector:{name}": table.with_vector(connection, document_id, name)
                 for name in at.schema.named
             }
-        return {"vector": every, **named, "keyword": set(every)}
+            every = table.with_vector(connection, document_id, "")
+            return {"vector": every, **named, "keyword": table.with_terms(connection, document_id)}
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         with self._of(collection, tenant).database.reading() as connection:

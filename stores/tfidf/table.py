@@ -154,17 +154,29 @@ def ids_of(connection: sqlite3.Connection, keys: Keys) -> list[str]:
     return [chunk_id for (chunk_id,) in found]
 
 
-def ids_of_document(
-    connection: sqlite3.Connection, document_id: str | None, *, vector: str = ""
-) -> set[str]:
+def all_ids(connection: sqlite3.Connection) -> list[str]:
+    """The ids of all chunks, in order."""
+    return sorted(chunk_id for (chunk_id,) in connection.execute("SELECT chunk_id FROM chunks"))
+
+
+def with_vector(connection: sqlite3.Connection, document_id: str | None, name: str) -> set[str]:
     """The ids of a document's chunks, or of all, that have a vector of this name."""
-    sql = "SELECT chunk_id FROM chunks"
-    if vector:
-        sql += " JOIN vectors ON chunk = key AND name = :vector"
-    if document_id is not None:
-        sql += " WHERE document_id = :document"
-    found = connection.execute(sql, {"document": document_id, "vector": vector})
-    return {chunk_id for (chunk_id,) in found}
+    has_one = "EXISTS (SELECT 1 FROM vectors WHERE chunk = chunks.key AND name = ?)"
+    return _ids(connection, document_id, has_one, name)
+
+
+def with_terms(connection: sqlite3.Connection, document_id: str | None) -> set[str]:
+    """The ids of a document's chunks, or of all, that words and filters find."""
+    return _ids(connection, document_id, "EXISTS (SELECT 1 FROM held WHERE chunk = chunks.key)")
+
+
+def _ids(
+    connection: sqlite3.Connection, document_id: str | None, condition: str, *values: str
+) -> set[str]:
+    sql = f"SELECT chunk_id FROM chunks WHERE {condition}"  # noqa: S608 - the callers' own
+    if document_id is not None:  # apart, so that the index of documents is used
+        sql, values = f"{sql} AND document_id = ?", (*values, document_id)
+    return {chunk_id for (chunk_id,) in connection.execute(sql, values)}
 
 
 def all_keys(connection: sqlite3.Connection) -> Keys:
