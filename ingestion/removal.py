@@ -48,7 +48,7 @@ def put_right(finding: Finding, ledger: Ledger, store: Store) -> bool:
 
 def _removed(finding: Finding, ledger: Ledger, store: Store, hold: Hold) -> bool:
     name, tenant = finding.collection, finding.tenant
-    if (hold.move.store == store.kind) == (finding.kind == "foreign-copy"):
+    if (hold.move.store == finding.store) == (finding.kind == "foreign-copy"):
         return False  # it has moved since
     with suppress(CollectionNotFound, TenantNotFound):  # it went meanwhile, which is as well
         match finding.kind:

@@ -10,7 +10,7 @@ bytes for each id in each half, .3 GB at a million chunks. The ledger is read in
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from callslip.errors import CallslipError, CollectionNotFound, SettingsError, TenantNotFound
@@ -124,16 +124,15 @@ def look(ledger: Ledger, place: Place, progress: Progress = lambda _: None) -> L
     try:
         return _look(ledger, place, progress)
     except CallslipError as error:
-        broken = broken_place(place.store, place.name, place.tenant, error)
+        broken = broken_place(place.store, _at(place, "broken-place"), error)
         numbers = ledger.transcripts.counts(place.name).get(place.tenant, (0, 0))
         return Look(place.name, place.tenant, place.store.kind, *numbers, {}, 0, (broken,))
 
 
-def broken_place(store: Store, collection: str, tenant: str, error: CallslipError) -> Finding:
-    """The finding that says so. Raises StoreDown where the store answers nothing at all."""
+def broken_place(store: Store, found: Finding, error: CallslipError) -> Finding:
+    """The finding with its reason. Raises StoreDown where the store answers nothing at all."""
     store.ping()
-    detail = f"{error.detail} {error.advice}".strip()
-    return Finding("broken-place", store.kind, collection, tenant, certain=False, detail=detail)
+    return replace(found, certain=False, detail=f"{error.detail} {error.advice}".strip())
 
 
 def _look(ledger: Ledger, place: Place, progress: Progress) -> Look:

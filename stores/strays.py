@@ -27,29 +27,29 @@ def look_aside(
     collection is never ours to remove: another installation may share the server.
     """
     findings = []
-    for store in stores.values():
+    for kind, store in stores.items():
         for name in store.collections():
-            if only in (None, name) and (finding := _stray(ledger, store, name)):
+            if only in (None, name) and (finding := _stray(ledger, kind, store, name)):
                 findings.append(finding)
     return findings
 
 
-def _stray(ledger: Ledger, store: Store, name: str) -> Finding | None:
+def _stray(ledger: Ledger, kind: str, store: Store, name: str) -> Finding | None:
     """The ledger is asked name by name: a collection may move while others are looked at."""
     if ledger.inventory.moving(name) or name in ledger.collections.deleted():
         return None
     try:
-        if ledger.collections.get(name).store == store.kind:
+        if ledger.collections.get(name).store == kind:
             return None
     except CollectionNotFound:
         there = name in store.collections()  # it may have been deleted meanwhile
-        return Finding("unknown-collection", store.kind, name, certain=False) if there else None
+        return Finding("unknown-collection", kind, name, certain=False) if there else None
     try:
         ids = all_documents(store, name)
     except CallslipError as error:
-        return broken_place(store, name, "", error)
+        return broken_place(store, Finding("broken-place", kind, name), error)
     ours = bool(ids) and ids == ledger.inventory.ever_held(name, ids)
-    return Finding("foreign-copy", store.kind, name, ids=told(ids), certain=ours)
+    return Finding("foreign-copy", kind, name, ids=told(ids), certain=ours)
 
 
 def all_documents(store: Store, collection: str) -> set[str]:

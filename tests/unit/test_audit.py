@@ -1,9 +1,10 @@
 """Stores against the ledger: every kind of finding, and what is none."""
 
+import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,11 @@ import pytest
 from ledger_moves import LONG, publish, store_chunks, submission, submit, taken
 from memory_store import MemoryStore
 
-from callslip.errors import CollectionNotFound, SettingsError
+from callslip.errors import CollectionNotFound, InvalidRequest, SettingsError, StoreDown
 from stores import audit
 from stores.audit import Finding, Look, look, places
-from stores.blobs import Blobs
-from stores.ledger import Accepted, Ledger
+from stores.blobs import Blobs, original_name
+from stores.ledger import STEPS, Accepted, Ledger
 from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 from stores.strays import FILES_SETTLE_SECONDS, look_aside, look_at_files
 
@@ -32,6 +33,17 @@ class Halves(MemoryStore):
         super().__init__()
         self.lost: dict[str, set[str]] = {"vector": set(), "keyword": set()}
         self.after_reading: Callable[[], None] = lambda: None
+        self.broken: set[str] = set()
+        self.is_down = False
+
+    def ping(self) -> None:
+        if self.is_down:
+            raise StoreDown("nobody answers")
+
+    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
+        if self.is_down or {collection, tenant} & self.broken:
+            raise InvalidRequest("no such name", hint="Use another.")
+        return super().document_ids(collection, tenant=tenant)
 
     def chunk_ids(
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
@@ -59,10 +71,12 @@ class House:
         """Make a version live whose chunks are these letters, in the ledger and in the store."""
         item = publish(self.ledger, content, letters)
         self.put(item.document_id, letters)
-        self.blobs.write(item.document_id, f"original-{content}", content.encode())
+        original = original_name(hashlib.sha256(content.encode()).hexdigest())
+        for name in (original, *(f"{step}-artifact" for step in STEPS[:-1])):
+            self.blobs.write(item.document_id, name, content.encode())
         return item
 
-    def put(self, document_id: str, letters: str) -> None:
+    def put(self, document_id: str, letters: Iterable[str]) -> None:
         """Put a document with these chunks into the store, whatever the ledger says."""
         self.store.batch_upsert_documents("shelf", [DocumentRecord(document_id, "", "a.txt")])
         self.store.batch_upsert_chunks("shelf", [chunk(c, document_id) for c in letters])
@@ -199,9 +213,9 @@ def test_a_chunk_that_is_expected_and_written_between_the_reads_is_no_orphan(
     house.put("f" * 32, "o")
     known = house.ledger.inventory.chunks
 
-    def adopted(ids: Any) -> set[str]:
+    def adopted(collection: str, tenant: str, ids: Any) -> set[str]:
         store_chunks(house.ledger, submit(house.ledger), ids)
-        return known(ids)
+        return known(collection, tenant, ids)
 
     monkeypatch.setattr(house.ledger.inventory, "chunks", adopted)
     assert [kind for kind, _, _ in house.found()] == ["orphan-documents"]
@@ -260,6 +274,105 @@ def test_a_tenant_whose_documents_its_store_lost_is_compared_too(house: House) -
     assert look(house.ledger, place).findings == ()
 
 
+def desk_of(house: House, *tenants: str) -> dict[str, str]:
+    """A collection `desk` with these tenants; each has a live document of a chunk of its name."""
+    schema = replace(SCHEMA, name="desk", tenants=True)
+    house.ledger.collections.create(schema, store="memory", embedder="", analyzer="")
+    house.store.ensure_schema(schema)
+    ids = {}
+    for tenant in tenants:
+        given = (submission(tenant), uuid.uuid4().hex)
+        item = house.ledger.documents.submit("desk", *given, tenant=tenant)
+        claim = store_chunks(house.ledger, item, [tenant])
+        house.ledger.leases.go_live(claim, [tenant], {})
+        house.store.ensure_tenant("desk", tenant)
+        put_in_desk(house, tenant, item.document_id, tenant)
+        ids[tenant] = item.document_id
+    return ids
+
+
+def put_in_desk(house: House, tenant: str, document_id: str, letter: str) -> None:
+    record = DocumentRecord(document_id, "", "a.txt")
+    house.store.batch_upsert_documents("desk", [record], tenant=tenant)
+    house.store.batch_upsert_chunks("desk", [chunk(letter, document_id)], tenant=tenant)
+
+
+def test_what_another_tenant_or_collection_owns_is_an_orphan_here(house: House) -> None:
+    ids = desk_of(house, "ann", "bob")
+    put_in_desk(house, "bob", ids["ann"], "ann")
+    house.put(ids["ann"], ["ann"])
+    looks = [look(house.ledger, place) for place in places(house.ledger, house.stores)]
+    assert [(seen.collection, seen.tenant, [f.kind for f in seen.findings]) for seen in looks] == [
+        ("desk", "ann", []),
+        ("desk", "bob", ["orphan-documents", "orphan-chunks"]),
+        ("shelf", "", ["orphan-documents", "orphan-chunks"]),
+    ]
+    assert house.ledger.chunks.visible(["ann"], collection="desk", tenant="ann")
+    assert not house.ledger.chunks.visible(["ann"], collection="desk", tenant="bob")
+    assert not house.ledger.chunks.visible(["ann"], collection="shelf")
+
+
+def test_a_place_that_cannot_be_asked_is_a_finding_and_the_others_are_compared(
+    house: House,
+) -> None:
+    desk_of(house, "ann", "bob", "eve")
+    house.store.broken.add("bob")
+    put_in_desk(house, "eve", "f" * 32, "o")
+    looks = [look(house.ledger, place) for place in places(house.ledger, house.stores, "desk")]
+    assert [[f.kind for f in seen.findings] for seen in looks] == [
+        [],
+        ["broken-place"],
+        ["orphan-documents", "orphan-chunks"],
+    ]
+    broken = looks[1]
+    assert (broken.documents, broken.chunks, broken.held) == (1, 1, {})
+    (finding,) = broken.findings
+    assert (finding.certain, finding.detail) == (False, "no such name Use another.")
+    house.store.is_down = True
+    with pytest.raises(StoreDown):
+        look(house.ledger, places(house.ledger, house.stores, "desk")[0])
+
+
+def test_tenants_that_cannot_be_listed_and_a_copy_that_cannot_be_read_are_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk_of(house, "ann")
+
+    def refuse(_: str) -> list[str]:
+        raise InvalidRequest("what is this?", hint="")
+
+    monkeypatch.setattr(house.store, "tenants", refuse)
+    (place,) = places(house.ledger, house.stores, "desk")
+    assert [f.kind for f in look(house.ledger, place).findings] == ["broken-place"]
+    house.other.ensure_schema(replace(SCHEMA, name="desk", tenants=True))
+    monkeypatch.setattr(house.other, "tenants", refuse)
+    (finding,) = look_aside(house.ledger, house.stores)
+    assert (finding.kind, finding.store, finding.detail) == (
+        "broken-place",
+        "other",
+        "what is this?",
+    )
+
+
+def test_a_collection_that_moves_while_others_are_looked_at_is_no_foreign_copy(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.other.ensure_schema(replace(SCHEMA, name="a"))
+    house.other.ensure_schema(SCHEMA)
+    moving = house.ledger.inventory.moving
+
+    def switch_meanwhile(name: str) -> bool:
+        moves = house.ledger.moves
+        if name == "a":
+            move = moves.take("shelf", "other", lease_seconds=LONG)
+            moves.end(moves.switch(move, "memory"))
+        return moving(name)
+
+    monkeypatch.setattr(house.ledger.inventory, "moving", switch_meanwhile)
+    stores = {"other": house.other}
+    assert [f.collection for f in look_aside(house.ledger, stores)] == ["a"]
+
+
 def test_a_copy_in_another_store_is_ours_when_the_ledger_knows_its_documents(house: House) -> None:
     item = house.fill("one", "x")
     house.other.ensure_schema(SCHEMA)
@@ -291,8 +404,39 @@ def test_a_live_document_without_any_file_is_found(house: House) -> None:
     item = house.fill("one", "x")
     house.blobs.delete(item.document_id)
     assert look_at_files(house.ledger, house.blobs) == [
-        Finding("missing-files", "blobs", ids=(item.document_id,))
+        Finding("missing-files", "blobs", half="original", ids=(item.document_id,))
     ]
+
+
+@pytest.mark.parametrize(("half", "name"), [("original", "original-"), ("text", "extract-")])
+def test_a_live_document_that_lost_one_file_of_many_is_found(
+    house: House, tmp_path: Path, half: str, name: str
+) -> None:
+    house.fill("one", "x")
+    item = house.fill("two", "y")
+    assert look_at_files(house.ledger, house.blobs) == []
+    digest = hashlib.sha256(b"two").hexdigest()
+    lost = name + (digest if half == "original" else "artifact")
+    next(tmp_path.glob(f"blobs/documents/*/{lost}")).unlink()
+    found = Finding("missing-files", "blobs", half=half, ids=(item.document_id,))
+    assert look_at_files(house.ledger, house.blobs) == [found]
+    submit(house.ledger, "three")
+    assert look_at_files(house.ledger, house.blobs) == [], "a new version is on its way"
+
+
+def test_what_else_lies_beside_the_documents_folders_is_not_ours(
+    house: House, tmp_path: Path
+) -> None:
+    house.fill("one", "x")
+    beside = tmp_path / "blobs" / "documents"
+    for folder in ("lost+found", "새 폴더", "F" * 32, "f" * 31):
+        (beside / folder).mkdir()
+        (beside / folder / "a").touch()
+    for file in (".DS_Store", "e" * 32):
+        (beside / file).touch()
+    for path in beside.glob("**/*"):
+        os.utime(path, (1, 1))
+    assert look_at_files(house.ledger, house.blobs) == []
 
 
 def test_a_store_that_is_not_set_up_and_an_unknown_collection_are_told(house: House) -> None:
@@ -313,6 +457,16 @@ def test_documents_are_compared_page_by_page(house: House, monkeypatch: pytest.M
     (place,) = places(house.ledger, house.stores)
     assert look(house.ledger, place, told.append).findings == ()
     assert told == [2, 2, 1]
+
+
+def test_a_lease_that_ran_out_and_copied_nothing_leaves_nothing_out(house: House) -> None:
+    moves = house.ledger.moves
+    move = moves.take("shelf", "memory", lease_seconds=LONG)
+    assert places(house.ledger, house.stores) == []
+    moves.release(move)
+    assert [place.name for place in places(house.ledger, house.stores)] == ["shelf"]
+    moves.note("shelf", "memory", {"f" * 32: (0, 0)})
+    assert places(house.ledger, house.stores) == [], "an import was broken off"
 
 
 def test_a_collection_that_is_being_moved_is_left_out_until_that_has_ended(house: House) -> None:

@@ -1,5 +1,6 @@
 """What an audit found is set right: through the real steps, on a real ledger and real blobs."""
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -8,22 +9,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ledger_moves import OVER, submission, taken
+from ledger_moves import LONG, OVER, claim, store_chunks, submission, taken
 from memory_store import MemoryStore
 from pipeline_parts import doing, make_shop, paragraphs, submit
 from test_pipeline import look, seen
 
-from callslip.errors import StoreDown
+from callslip.errors import Conflict, StoreDown
 from ingestion.pipeline import run_step
-from ingestion.repair import DOUBTFUL, LOST, MOVING, NOT_OURS, SEND_AGAIN, Repairs, repair
+from ingestion.repair import (
+    BROKEN,
+    DOUBTFUL,
+    LOST,
+    MOVING,
+    NOT_OURS,
+    SEND_AGAIN,
+    Repairs,
+    repair,
+)
 from ingestion.workshop import Workshop
 from stores import audit
 from stores.audit import Finding, places
 from stores.blobs import Blobs, original_name
-from stores.ledger import STEPS, Accepted, Ledger, schema
+from stores.ledger import STEPS, Accepted, Ledger, Refusal, schema
 from stores.ledger.database import Database
 from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
-from stores.strays import look_aside
+from stores.strays import look_aside, look_at_files
 
 SHELF = CollectionSchema("shelf", VectorSpec(4))
 
@@ -276,13 +286,154 @@ def test_files_of_no_document_go_and_lost_ones_are_asked_for(
     shop: Workshop, item: Accepted
 ) -> None:
     shop.blobs.write("f" * 32, "original", b"x")
+    grow_old(shop)
     found = [
         Finding("orphan-files", "blobs", ids=("f" * 32,)),
-        Finding("missing-files", "blobs", ids=(item.document_id,)),
+        Finding("missing-files", "blobs", half="original", ids=(item.document_id,)),
     ]
     use = Repairs(shop.ledger, {}, shop.blobs, "tiny", doing(shop))
     assert [r.left for r in repair(found, use)] == ["", SEND_AGAIN]
     assert shop.blobs.document_ids() == {item.document_id}
+
+
+def grow_old(shop: Workshop) -> None:
+    """Let every file be older than those that may belong to an upload."""
+    for file in Path(shop.blobs._root).glob("documents/*/*"):
+        os.utime(file, (1, 1))
+
+
+def test_files_that_have_an_owner_by_now_or_are_young_stay(shop: Workshop, item: Accepted) -> None:
+    new, young = "e" * 32, "f" * 32
+    for document_id in (new, young):
+        shop.blobs.write(document_id, "original", b"x")
+        grow_old(shop)
+    found = look_at_files(shop.ledger, shop.blobs)
+    assert [f.ids for f in found] == [(new, young)]
+    shop.ledger.documents.submit("shelf", submission("new", "new.txt"), new)
+    shop.blobs.write(young, "text", b"x")
+    use = Repairs(shop.ledger, {}, shop.blobs, "tiny", doing(shop))
+    assert [r.left for r in repair(found, use)] == [MOVING]
+    assert shop.blobs.document_ids() == {item.document_id, new, young}
+
+
+def test_a_text_that_is_lost_is_extracted_again_and_what_followed_is_not_done_again(
+    shop: Workshop, item: Accepted
+) -> None:
+    artifact = shop.ledger.documents.artifact(item.document_id, 1, "extract")
+    assert artifact is not None
+    text = shop.blobs.read(item.document_id, artifact)
+    next(Path(shop.blobs._root).glob(f"**/{artifact}")).unlink()
+    found = look_at_files(shop.ledger, shop.blobs)
+    assert [(f.kind, f.half) for f in found] == [("missing-files", "text")]
+    another = Repairs(shop.ledger, {}, shop.blobs, "another", doing(shop))
+    assert [r.left for r in repair(found, another)] == [LOST]
+
+    class Named(Never):
+        model = shop.embedder.model
+
+    use = Repairs(
+        shop.ledger,
+        {},
+        shop.blobs,
+        "tiny",
+        doing(replace(shop, embedder=Named())),  # type: ignore[arg-type]
+    )
+    assert [r.left for r in repair(found, use)] == [""]
+    assert look_at_files(shop.ledger, shop.blobs) == []
+    assert shop.blobs.read(item.document_id, artifact) == text
+    assert (look(shop, item).state, findings(shop)) == ("live", [])
+
+
+def test_a_place_that_cannot_be_asked_is_left_even_by_force(shop: Workshop) -> None:
+    found = Finding("broken-place", "memory", "shelf", certain=False, detail="no")
+    use = Repairs(shop.ledger, {}, shop.blobs, "tiny", doing(shop))
+    assert [r.left for r in repair([found], use, force=True)] == [BROKEN]
+
+
+def test_a_kept_copy_that_is_moved_back_to_is_not_dropped(shop: Workshop, item: Accepted) -> None:
+    memory, other = shop.store_of("memory"), MemoryStore()
+    other.ensure_schema(SHELF)
+    other.batch_upsert_documents("shelf", [DocumentRecord(item.document_id, "", "")])
+    stores = {"memory": memory, "other": other}
+    use = Repairs(shop.ledger, stores, shop.blobs, "tiny", doing(shop))
+    found = look_aside(shop.ledger, stores)
+    other.batch_upsert_documents("shelf", [DocumentRecord("f" * 32, "", "")])
+    assert [r.left for r in repair(found, use)] == [MOVING], "it is another one by now"
+    other.delete_document("shelf", "f" * 32)
+    moves = shop.ledger.moves
+    moves.end(moves.switch(moves.take("shelf", "other", lease_seconds=LONG), "memory"))
+    assert [r.left for r in repair(found, use, force=True)] == [MOVING]
+    assert other.collections() == memory.collections() == ["shelf"]
+    assert moves.underway("shelf") is None
+
+
+def test_orphans_and_tenants_that_the_ledger_knows_by_now_stay(
+    shop: Workshop, store: Halves, item: Accepted
+) -> None:
+    desk = replace(SHELF, name="desk", tenants=True)
+    shop.ledger.collections.create(desk, store="memory", embedder="tiny", analyzer="")
+    store.ensure_schema(desk)
+    store.ensure_tenant("desk", "eve")
+    vector = np.ones(4, np.float32)
+    for letter, document_id in (("o", "f" * 32), ("p", "e" * 32)):
+        store.batch_upsert_chunks("shelf", [ChunkRecord(letter, document_id, "", "", vector)])
+    stores = {"memory": store}
+    found = [f for p in places(shop.ledger, stores) for f in audit.look(shop.ledger, p).findings]
+    assert [f.kind for f in found] == ["unknown-tenant", "orphan-documents", "orphan-chunks"]
+    shop.ledger.tenants.create("desk", "eve")
+    new = shop.ledger.documents.submit("shelf", submission("new", "new.txt"), "f" * 32)
+    shop.ledger.leases.go_live(store_chunks(shop.ledger, new, ["o"]), ["o"], {})
+    use = Repairs(shop.ledger, stores, shop.blobs, "tiny", doing(shop))
+    assert [r.left for r in repair(found, use)] == [MOVING] * 3
+    assert store.tenants("desk") == ["eve"]
+    assert store.document_ids("shelf") == {item.document_id, "f" * 32}
+    assert {c.chunk_id for c in store.get_chunks("shelf", ["o", "p"])} == {"o"}
+
+
+def test_nothing_is_removed_while_another_moves_imports_or_upserts(
+    shop: Workshop, store: Halves, item: Accepted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestion.removal.UPSERT_SECONDS", 0.0)
+    vector = np.ones(4, np.float32)
+    store.batch_upsert_chunks("shelf", [ChunkRecord("o", item.document_id, "", "", vector)])
+    found, moves = findings(shop), shop.ledger.moves
+    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "tiny", doing(shop))
+    for target in ("memory", "other"):
+        move = moves.take("shelf", target, lease_seconds=LONG)
+        assert [r.left for r in repair(found, use)] == [MOVING]
+        moves.end(move)
+    new = submit(shop, paragraphs("four"), "new.txt")
+    for step in STEPS[:-1]:
+        run_step(shop, step, new.document_id, new.version)
+    claim = taken(shop.ledger, new, "upsert")
+    assert [r.left for r in repair(found, use)] == [MOVING]
+    assert store.count("shelf") == 4
+    shop.ledger.leases.drop(claim)
+    shop.ledger.documents.delete(new.document_id)
+    assert [r.left for r in repair(found, use)] == [""]
+    assert store.count("shelf") == 3
+
+
+def test_no_upsert_and_no_move_begins_while_orphans_are_removed(
+    shop: Workshop, store: Halves, item: Accepted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vector = np.ones(4, np.float32)
+    store.batch_upsert_chunks("shelf", [ChunkRecord("o", item.document_id, "", "", vector)])
+    new = submit(shop, paragraphs("four"), "new.txt")
+    for step in STEPS[:-1]:
+        run_step(shop, step, new.document_id, new.version)
+    remove, tried = store.delete_chunks, []
+
+    def busy(*given: Any, **where: Any) -> None:
+        tried.append(claim(shop.ledger, new, "upsert"))
+        with pytest.raises(Conflict):
+            shop.ledger.moves.take("shelf", "other", lease_seconds=LONG)
+        remove(*given, **where)
+
+    monkeypatch.setattr(store, "delete_chunks", busy)
+    assert mend(shop) == [""]
+    assert tried == [Refusal("leased")]
+    assert shop.ledger.moves.underway("shelf") is None
 
 
 def test_a_tenant_is_made_and_filled_again_and_one_that_nobody_knows_goes(
