@@ -28,9 +28,13 @@ _VISIBLE = (
     .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
     .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
 )
-_VISIBLE_THERE = _VISIBLE.where(
-    _D.collection == bindparam("collection"), _D.tenant == bindparam("tenant")
+# Joined to an empty text, so that SQLite does not walk the whole place by its index instead of
+# looking the few ids up: ten times slower for 200 of 100,000 chunks.
+THERE = (_D.collection.concat("") == bindparam("collection")) & (
+    _D.tenant.concat("") == bindparam("tenant")
 )
+"""That a document is of this collection and tenant, for statements that know its id."""
+_VISIBLE_THERE = _VISIBLE.where(THERE)
 _INSERT = insert(schema.chunks)
 
 

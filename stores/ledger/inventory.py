@@ -1,14 +1,15 @@
 """What the stores should hold, document by document, for whoever compares."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, exists, func, or_, select
 
 from stores.ledger import schema
-from stores.ledger.chunks import IDS_PER_STATEMENT
+from stores.ledger.chunks import IDS_PER_STATEMENT, THERE
 from stores.ledger.database import Database
 from stores.ledger.records import Step
 
@@ -108,37 +109,37 @@ class Inventory:
 
     def chunks(self, collection: str, tenant: str, chunk_ids: Iterable[str]) -> set[str]:
         """Those of the chunks that a store may hold of this collection and tenant."""
-        known: set[str] = set()
-        query = (
-            select(_C.chunk_id)
-            .join(schema.documents, _D.document_id == _C.document_id)
-            .where(_D.collection == collection, _D.tenant == tenant)
-        )
-        with self._database.reading() as connection:
-            for ids in _batches(chunk_ids):
-                known |= set(connection.scalars(query.where(_C.chunk_id.in_(ids))))
-        return known
+        query = select(_C.chunk_id).join(schema.documents, _D.document_id == _C.document_id)
+        place = {"collection": collection, "tenant": tenant}
+        return self._among(query.where(THERE), _C.chunk_id, chunk_ids, place)
 
     def documents(self, collection: str, tenant: str, document_ids: Iterable[str]) -> set[str]:
         """Those of the documents that a store may hold of this collection and tenant."""
-        query = select(_D.document_id).where(_D.removed_at.is_(None))
-        return self._among(
-            query.where(_D.collection == collection, _D.tenant == tenant), document_ids
-        )
+        query = select(_D.document_id).where(THERE, _D.removed_at.is_(None))
+        place = {"collection": collection, "tenant": tenant}
+        return self._among(query, _D.document_id, document_ids, place)
 
     def ever_held(self, collection: str, document_ids: Iterable[str]) -> set[str]:
         """Those of the documents that are the collection's, or were."""
-        return self._among(select(_D.document_id).where(_D.collection == collection), document_ids)
+        query = select(_D.document_id).where(_D.collection.concat("") == collection)
+        return self._among(query, _D.document_id, document_ids)
 
     def owners(self, document_ids: Iterable[str]) -> set[str]:
         """Those of the documents that may have files."""
-        return self._among(select(_D.document_id).where(_D.removed_at.is_(None)), document_ids)
+        query = select(_D.document_id).where(_D.removed_at.is_(None))
+        return self._among(query, _D.document_id, document_ids)
 
-    def _among(self, query: Select[str], document_ids: Iterable[str]) -> set[str]:
+    def _among(
+        self,
+        query: Select[str],
+        column: ColumnElement[str],
+        ids: Iterable[str],
+        values: Mapping[str, str] = MappingProxyType({}),
+    ) -> set[str]:
         found: set[str] = set()
         with self._database.reading() as connection:
-            for ids in _batches(document_ids):
-                found |= set(connection.scalars(query.where(_D.document_id.in_(ids))))
+            for some in _batches(ids):
+                found |= set(connection.scalars(query.where(column.in_(some)), values))
         return found
 
     def count(self, collection: str | None = None) -> int:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -23,6 +24,7 @@ from stores.keyword_index import KeywordIndex
 from stores.ledger import STEPS, Accepted, Ledger
 from stores.records import ChunkRecord, CollectionSchema, VectorSpec
 from stores.registry import make_store
+from stores.tfidf import TfidfStore
 
 pytest_plugins = ["store_fixtures"]
 
@@ -153,6 +155,80 @@ def test_what_a_late_worker_wrote_of_a_removed_document_is_an_orphan_and_goes(
     assert audited.repair() == ["", ""]
     assert audited.found() == []
     assert audited.store.document_ids(audited.name, **where) == {kept.document_id}
+
+
+def test_what_was_written_into_another_tenant_is_an_orphan_there_and_goes_there_alone(
+    audited: Audited,
+) -> None:
+    if not audited.tenant:
+        pytest.skip("of tenants")
+    audited.ingest("one", "two")
+    store, name, words = audited.store, audited.name, audited.first_words()
+    store.ensure_tenant(name, "bob")
+    audited.shop.ledger.tenants.create(name, "bob")
+    store.batch_upsert_chunks(name, audited.records(sorted(words)), tenant="bob")
+    all_stores = {store.kind: store}
+    found = [
+        finding
+        for place in places(audited.shop.ledger, all_stores, name)
+        for finding in look(audited.shop.ledger, place).findings
+    ]
+    assert [(f.kind, f.tenant) for f in found] == [
+        ("orphan-documents", "bob"),
+        ("orphan-chunks", "bob"),
+    ]
+    use = Repairs(audited.shop.ledger, all_stores, audited.shop.blobs, "tiny", doing(audited.shop))
+    assert [r.left for r in repair(found, use)] == ["", ""]
+    assert (store.count(name, tenant="bob"), audited.first_words()) == (0, words)
+
+
+@pytest.fixture
+def in_files(tfidf_at: Settings, tmp_path: Path) -> Iterator[Audited]:
+    """A collection in the TF-IDF store, whose tables a hand can reach."""
+    with closing(make_store(tfidf_at, "tfidf")) as store:
+        name = f"t{time.monotonic_ns()}"
+        yield from make_audited(store, name, "", tmp_path)
+        store.drop_collection(name)
+
+
+def file_of(store: Store, name: str) -> Path:
+    assert isinstance(store, TfidfStore)
+    return store._of(name, "").folder / "chunks.db"
+
+
+@pytest.mark.parametrize(("table", "half"), [("vectors", "vector"), ("held", "keyword")])
+def test_rows_that_a_hand_removed_from_a_half_are_found_and_written_again(
+    in_files: Audited, table: str, half: str
+) -> None:
+    in_files.ingest("one", "two", "three")
+    ids = sorted(in_files.first_words())
+    with closing(sqlite3.connect(file_of(in_files.store, in_files.name))) as connection:
+        connection.execute(
+            f"DELETE FROM {table} WHERE chunk = (SELECT key FROM chunks WHERE chunk_id = ?)",
+            ids[:1],
+        )
+        connection.commit()
+    assert in_files.found() == [("missing", half, (ids[0],))]
+    assert in_files.repair() == [""]
+    assert in_files.found() == []
+    assert all(map(in_files.searched, ids))
+
+
+def test_a_collection_whose_file_is_gone_is_told_and_the_next_is_compared(
+    in_files: Audited, tfidf_at: Settings
+) -> None:
+    in_files.ingest("one")
+    ledger, sound = in_files.shop.ledger, f"{in_files.name}z"
+    ledger.collections.create(
+        CollectionSchema(sound, VectorSpec(4)), store="tfidf", embedder="tiny", analyzer=""
+    )
+    in_files.store.ensure_schema(CollectionSchema(sound, VectorSpec(4)))
+    file_of(in_files.store, in_files.name).unlink()
+    with closing(make_store(tfidf_at, "tfidf")) as store:
+        looks = [look(ledger, place) for place in places(ledger, {"tfidf": store})]
+        store.drop_collection(sound)
+    assert [[f.kind for f in seen.findings] for seen in looks] == [["broken-place"], []]
+    assert "SQLITE_CANTOPEN" in looks[0].findings[0].detail
 
 
 @pytest.fixture

@@ -29,6 +29,14 @@ def test_what_was_written_is_read_back(blobs: Blobs) -> None:
     assert blobs.count("d1") == 2
 
 
+def test_documents_and_their_files_are_listed(blobs: Blobs) -> None:
+    assert (blobs.document_ids(), blobs.names("a" * 32)) == (set(), set())
+    for document_id, name in (("a" * 32, "x"), ("a" * 32, "y"), ("b" * 32, "x"), ("probe-1", "x")):
+        blobs.write(document_id, name, b"one")
+    assert blobs.document_ids() == {"a" * 32, "b" * 32}, "what is no id is nobody's"
+    assert blobs.names("a" * 32) == {"x", "y"}
+
+
 def test_the_same_name_again_replaces(blobs: Blobs) -> None:
     blobs.write("d1", "a", b"one")
     blobs.write("d1", "a", b"")

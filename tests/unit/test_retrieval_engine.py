@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,27 @@ def test_hits_come_nearest_first_with_their_place(engine: Engine) -> None:
     assert {h.chunk_id: (h.parent_id or "", h.level) for h in response.hits} == LEVELS
     assert response.cut is False
     assert all(hit.parent_of is None and hit.vector is None for hit in response.hits)
+
+
+def test_what_a_store_has_of_another_tenant_or_collection_is_not_seen(engine: Engine) -> None:
+    store, schema = engine.store_of(""), CollectionSchema("desk", VectorSpec(2), tenants=True)
+    engine.ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
+    store.ensure_schema(schema)
+    chunks = store.get_chunks("shelf", list(LEVELS), include_vector=True, include_terms=True)
+    records = [ChunkRecord(**chunk.__dict__) for chunk in chunks]
+    for tenant in ("ann", "bob"):
+        engine.ledger.tenants.create("desk", tenant)
+        store.ensure_tenant("desk", tenant)
+    item = engine.ledger.documents.submit(
+        "desk", Submission("a.txt", "a.txt", "", "1" * 64, 1, {}), "e" * 32, tenant="ann"
+    )
+    claim = store_chunks(engine.ledger, item, ["mine"])
+    engine.ledger.leases.go_live(claim, ["mine"], {})
+    mine = replace(records[-1], chunk_id="mine", document_id="e" * 32, parent_id="book")
+    store.batch_upsert_chunks("desk", [*records, mine], tenant="ann")
+    store.batch_upsert_chunks("desk", [*records, mine], tenant="bob")
+    assert found(engine, collection="desk", tenant="ann", parent_strategy="include") == ["mine"]
+    assert found(engine, collection="desk", tenant="bob") == []
 
 
 @pytest.mark.parametrize(
