@@ -233,7 +233,10 @@ class UnsupportedType(DocumentError):
 
     slug = "unsupported-type"
     status = 415
-    hint = "Convert it to PDF, DOCX, HTML, Markdown, plain text or e-mail (.eml)."
+    hint = (
+        "Convert it to PDF, an Office or OpenDocument format, HWPX, EPUB, HTML or text; docs/api.md"
+        " lists what is read."
+    )
 
 
 class BrokenFile(DocumentError):
@@ -254,7 +257,10 @@ class NoTextLayer(DocumentError):
     """The pages are pictures."""
 
     slug = "no-text-layer"
-    hint = "Run OCR over the file (for example with ocrmypdf) and upload the result."
+    hint = (
+        "Install tesseract where the ingest worker runs (Debian: tesseract-ocr tesseract-ocr-kor)"
+        " and submit the file again, or run OCR over it (ocrmypdf) and submit the result."
+    )
 
 
 class NoText(DocumentError):

@@ -172,6 +172,36 @@ class ExtractSettings(Section):
     max_chars: int = Field(
         default=20_000_000, ge=1000, description="longest text taken from one file"
     )
+    max_members: int = Field(
+        default=1000,
+        ge=0,
+        description="documents that a ZIP or a mail may bring with it, those within them included",
+    )
+    max_members_mb: int = Field(
+        default=200, ge=1, description="their size together, unpacked, in MB of 1,000,000 bytes"
+    )
+    max_depth: int = Field(default=4, ge=1, description="how deep files may lie within files")
+    json_title: str = Field(
+        default="title,name,subject",
+        description="fields of a JSON record that may hold its title; `a.b` is b within a",
+    )
+    json_text: str = Field(
+        default="", description="fields of a JSON record that are its text; empty: all of them"
+    )
+    json_properties: str = Field(
+        default="", description="fields that become properties, where a file is a single record"
+    )
+    ocr: Literal["auto", "off"] = Field(
+        default="auto", description="auto: scanned PDFs are read where `tesseract` is installed"
+    )
+    ocr_languages: str = Field(
+        default="kor+eng",
+        pattern=r"^[A-Za-z_]+(\+[A-Za-z_]+)*$",
+        description="of scanned pages, as tesseract names them; those installed are used",
+    )
+    ocr_timeout_seconds: float = Field(
+        default=1800.0, gt=0, description="longest time for one file that is read by OCR"
+    )
 
 
 class IngestSettings(Section):

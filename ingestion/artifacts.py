@@ -15,7 +15,7 @@ from stores.records import Vector
 
 T = TypeVar("T")
 
-FORMAT = "1"
+FORMAT = "2"
 """Part of every artifact's name: raise it when a step's code changes what it puts out."""
 
 
@@ -49,9 +49,16 @@ def _load_vectors(content: bytes) -> Vector:
     return vectors
 
 
-EXTRACTED = _json(
-    TypeAdapter(ExtractedText),
-    lambda e: {"chars": len(e.text), "pages": len(e.pages), "warnings": len(e.warnings)},
+def _text_counts(text: ExtractedText) -> dict[str, int]:
+    counts = {"chars": len(text.text), "pages": len(text.pages), "warnings": len(text.warnings)}
+    return counts | ({"files": len(text.attachments)} if text.attachments else {})
+
+
+_TEXT = TypeAdapter(ExtractedText)
+EXTRACTED = Artifact(
+    lambda text: _TEXT.dump_json(text, exclude={"attachments": {"__all__": {"content"}}}),
+    _TEXT.validate_json,
+    _text_counts,
 )
 SECTIONS = _json(TypeAdapter(list[Section]), lambda sections: {"sections": len(sections)})
 CHUNKS = _json(

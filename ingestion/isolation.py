@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from callslip.errors import BrokenFile, ExtractionLimit
-from config.settings import ExtractSettings
+from config.settings import MEGABYTE, ExtractSettings
 from ingestion.parts import ExtractedText
-from ingestion.wire import LENGTHS, frame, outcome
+from ingestion.wire import LENGTHS, frame, outcome, sizes
 
 MAX_FILES = 1000
 """A child is replaced after this many files, so that nothing a library leaks adds up."""
@@ -94,16 +94,25 @@ class Extractor:
 
     def _ask(
         self, child: subprocess.Popen[bytes], data: bytes, filename: str
-    ) -> tuple[dict[str, Any], bytes]:
+    ) -> tuple[dict[str, Any], bytes, list[bytes]]:
         assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018
         for piece in frame({"filename": filename}, data):
             _write(child.stdin, piece)
         deadline = time.monotonic() + self._limits.timeout_seconds + GRACE_SECONDS
-        head, body = LENGTHS.unpack(_read(child.stdout, LENGTHS.size, deadline))
-        if head + body > 16 * self._limits.max_chars + READ_SIZE:
+        head, body = self._frame(child.stdout, deadline)
+        if "ocr" in head:  # it turned out to be slow work
+            deadline = time.monotonic() + self._limits.ocr_timeout_seconds + GRACE_SECONDS
+            head, body = self._frame(child.stdout, deadline)
+        files = sizes(head)
+        if sum(files) > self._limits.max_members_mb * MEGABYTE or min(files, default=0) < 0:
+            raise ValueError("larger than files within a file may be")
+        return head, body, [_read(child.stdout, size, deadline) for size in files]
+
+    def _frame(self, pipe: IO[bytes], deadline: float) -> tuple[dict[str, Any], bytes]:
+        head, body = LENGTHS.unpack(_read(pipe, LENGTHS.size, deadline))
+        if head + body > 16 * self._limits.max_chars + 2 * READ_SIZE:
             raise ValueError("longer than any text can be")
-        answer = _read(child.stdout, head, deadline)
-        return json.loads(answer), _read(child.stdout, body, deadline)
+        return json.loads(_read(pipe, head, deadline)), _read(pipe, body, deadline)
 
     def _end(self) -> int:
         """Kill the child, if there is one; its exit code, negative for the signal that ended it."""

@@ -36,6 +36,19 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Attachment:
+    """A file within the file, to become a document of its own.
+
+    `name` is a clean relative path. The content is handed over once and is in no artifact.
+    """
+
+    name: str
+    sha256: str
+    size: int
+    content: bytes = b""
+
+
+@dataclass(frozen=True)
 class ExtractedText:
     """All text of one file. Every span below is into `text`, which is NFC with `\\n` line ends."""
 
@@ -47,6 +60,7 @@ class ExtractedText:
     blocks: tuple[Block, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ Never a pickle: the child has touched a file that may be hostile.
 
 import json
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from callslip.errors import BY_SLUG, CallslipError
-from ingestion.parts import Block, ExtractedText, Heading, Page
+from ingestion.parts import Attachment, Block, ExtractedText, Heading, Page
 
 LENGTHS = struct.Struct("<QQ")
 """A frame begins with the lengths of its JSON head and of its body, in bytes."""
@@ -20,8 +21,8 @@ def frame(head: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
     return LENGTHS.pack(len(encoded), len(body)) + encoded, body
 
 
-def text_frame(text: ExtractedText) -> tuple[bytes, bytes]:
-    """A file that was read."""
+def text_frame(text: ExtractedText) -> tuple[bytes, ...]:
+    """A file that was read; the files within it follow the frame, one after the other."""
     head = {
         "media_type": text.media_type,
         "title": text.title,
@@ -30,8 +31,9 @@ def text_frame(text: ExtractedText) -> tuple[bytes, bytes]:
         "blocks": [(b.start, b.end, b.kind, b.header) for b in text.blocks],
         "properties": text.properties,
         "warnings": text.warnings,
+        "attachments": [(a.name, a.sha256, a.size) for a in text.attachments],
     }
-    return frame(head, text.text.encode())
+    return *frame(head, text.text.encode()), *(a.content for a in text.attachments)
 
 
 def error_frame(error: CallslipError) -> tuple[bytes, bytes]:
@@ -39,8 +41,18 @@ def error_frame(error: CallslipError) -> tuple[bytes, bytes]:
     return frame({"error": error.slug, "detail": error.detail, "advice": error.advice}, b"")
 
 
-def outcome(head: dict[str, Any], body: bytes) -> ExtractedText:
-    """What a frame says; an error is raised.
+def more_time_frame() -> tuple[bytes, bytes]:
+    """What comes before an answer that takes longer than others: the file is read by OCR."""
+    return frame({"ocr": True}, b"")
+
+
+def sizes(head: dict[str, Any]) -> list[int]:
+    """Of the files that follow the frame; what `outcome` raises, this may raise too."""
+    return [int(size) for _, _, size in head.get("attachments", ())]
+
+
+def outcome(head: dict[str, Any], body: bytes, files: Sequence[bytes]) -> ExtractedText:
+    """What a frame and the files behind it say; an error is raised.
 
     Raises KeyError, TypeError or ValueError for what is no such frame.
     """
@@ -55,4 +67,8 @@ def outcome(head: dict[str, Any], body: bytes) -> ExtractedText:
         tuple(Block(*values) for values in head["blocks"]),
         dict(head["properties"]),
         tuple(head["warnings"]),
+        tuple(
+            Attachment(*values, content)
+            for values, content in zip(head["attachments"], files, strict=True)
+        ),
     )

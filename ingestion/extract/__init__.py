@@ -12,20 +12,54 @@ from lxml import etree
 
 from callslip.errors import BrokenFile, CallslipError, ExtractionLimit
 from config.settings import ExtractSettings
-from ingestion.extract import mail, markdown, pdf, plain, web, word
+from ingestion.extract import (
+    archive,
+    book,
+    hangul,
+    mail,
+    markdown,
+    ocr,
+    opendocument,
+    outlook,
+    pdf,
+    plain,
+    restructured,
+    rich,
+    sheets,
+    slides,
+    sniff,
+    structured,
+    web,
+    word,
+    word97,
+)
 from ingestion.extract.clean import tidy
-from ingestion.extract.sniff import DOCX, EMAIL, HTML, MARKDOWN, PDF, PLAIN, detect
 from ingestion.parts import ExtractedText
 
 Reader = Callable[[bytes, ExtractSettings], ExtractedText]
 
 READERS: dict[str, Reader] = {
-    PDF: pdf.read,
-    DOCX: word.read,
-    HTML: web.read,
-    MARKDOWN: markdown.read,
-    EMAIL: mail.read,
-    PLAIN: plain.read,
+    sniff.PDF: pdf.read,
+    sniff.DOCX: word.read,
+    sniff.DOC: word97.read,
+    sniff.PPTX: slides.read,
+    sniff.XLSX: sheets.read_workbook,
+    sniff.CSV: sheets.read_delimited,
+    sniff.ODT: opendocument.read,
+    sniff.ODS: opendocument.read,
+    sniff.ODP: opendocument.read,
+    sniff.EPUB: book.read,
+    sniff.RTF: rich.read,
+    sniff.HWP: hangul.read,
+    sniff.HWPX: hangul.read_x,
+    sniff.HTML: web.read,
+    sniff.MARKDOWN: markdown.read,
+    sniff.RST: restructured.read,
+    sniff.JSON: structured.read,
+    sniff.EMAIL: mail.read,
+    sniff.MSG: outlook.read,
+    sniff.ZIP: archive.read,
+    sniff.PLAIN: plain.read,
 }
 """One reader per media type. Its spans are into its own raw text; `tidy` moves them."""
 
@@ -39,9 +73,22 @@ def extract(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedTex
     Raises one of the `DocumentError`s: EmptyFile, UnsupportedType, BrokenFile, NeedsPassword,
     NoTextLayer, NoText, GarbageText or ExtractionLimit (text longer than `limits.max_chars`).
     """
-    found = detect(data, filename)
+    found = sniff.detect(data, filename)
+    text = _read(READERS[found.media_type], data, filename, limits)
+    return replace(text, warnings=found.warnings + text.warnings) if found.warnings else text
+
+
+def recognize(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
+    """Read a PDF of pictures by OCR, after `extract` found no text layer; it raises the same."""
+    return _read(ocr.read, data, filename, limits)
+
+
+def _read(reader: Reader, data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
     try:
-        text = tidy(READERS[found.media_type](data, limits), limits.max_chars)
+        raw = reader(data, limits)
+        if raw.attachments and not raw.text.strip():  # of no use by itself, but its files are
+            raw = replace(raw, text="\n".join(a.name for a in raw.attachments))
+        return tidy(raw, limits.max_chars)
     except CallslipError:
         raise
     except RecursionError:
@@ -52,7 +99,4 @@ def extract(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedTex
                 f"{filename} needs more than {limits.memory_mb} MB to read"
             ) from None
         # The libraries raise dozens of types on damaged input; their messages may quote it.
-        raise BrokenFile(
-            f"{filename} cannot be read as {found.media_type} ({type(error).__name__})"
-        ) from None
-    return replace(text, warnings=found.warnings + text.warnings) if found.warnings else text
+        raise BrokenFile(f"{filename} cannot be read ({type(error).__name__})") from None

@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import IO
 
-from callslip.errors import CallslipError, ExtractionLimit
+from callslip.errors import CallslipError, ExtractionLimit, NoTextLayer
 from config.settings import MEGABYTE, ExtractSettings
-from ingestion.extract import extract
-from ingestion.wire import LENGTHS, error_frame, text_frame
+from ingestion.extract import extract, ocr, recognize
+from ingestion.parts import ExtractedText
+from ingestion.wire import LENGTHS, error_frame, more_time_frame, text_frame
 
 PARENT_CHECK_SECONDS = 0.5
 
@@ -32,10 +34,10 @@ def main(arguments: list[str]) -> None:
     while lengths := sys.stdin.buffer.read(LENGTHS.size):
         head_length, body_length = LENGTHS.unpack(lengths)
         head = json.loads(sys.stdin.buffer.read(head_length))
-        _start_clock(limits)
+        _start_clock(limits.timeout_seconds)
         try:
             data = sys.stdin.buffer.read(body_length)
-            answer = text_frame(extract(data, head["filename"], limits))
+            answer: tuple[bytes, ...] = text_frame(_text(data, head["filename"], limits, replies))
         except CallslipError as error:
             answer = error_frame(error)
         except MemoryError:
@@ -47,6 +49,21 @@ def main(arguments: list[str]) -> None:
         replies.flush()
 
 
+def _text(
+    data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes]
+) -> ExtractedText:
+    """The text of a file, by OCR where it has none and that can be done; its owner is told."""
+    try:
+        return extract(data, filename, limits)
+    except NoTextLayer:
+        if not ocr.available(limits):
+            raise
+    replies.write(b"".join(more_time_frame()))
+    replies.flush()
+    _start_clock(limits.ocr_timeout_seconds)
+    return recognize(data, filename, limits)
+
+
 def _confine(limits: ExtractSettings) -> None:
     """Take no more memory than this child has now and one file may need; leave no core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -56,11 +73,11 @@ def _confine(limits: ExtractSettings) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _start_clock(limits: ExtractSettings) -> None:
+def _start_clock(seconds: float) -> None:
     """The CPU limit ends this child even where its owner no longer can."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = math.ceil(usage.ru_utime + usage.ru_stime + limits.timeout_seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    most = math.ceil(usage.ru_utime + usage.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 def _end_with_parent(parent: int) -> None:

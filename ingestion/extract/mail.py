@@ -2,72 +2,108 @@
 
 import email
 import email.policy
+import mimetypes
 from collections.abc import Iterator
 from email.message import Message
 
 from callslip.errors import NeedsPassword
 from config.settings import ExtractSettings
+from ingestion.extract.container import Members
 from ingestion.extract.decode import decode
 from ingestion.extract.web import render
 from ingestion.parts import ExtractedText
 
+_SIGNATURES = (
+    "application/pkcs7-signature",
+    "application/x-pkcs7-signature",
+    "application/pgp-signature",
+)
 PROPERTIES = ("from", "to", "cc", "date")
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Read every text part; of alternatives the plain one. Attachments are named, not read.
+    """Read every text part; of alternatives the plain one. Attached files are taken out.
 
-    Raises NeedsPassword for S/MIME and PGP encryption.
+    Raises NeedsPassword for S/MIME and PGP encryption, ExtractionLimit for too many files.
     """
     message = email.message_from_bytes(data, policy=email.policy.default)
-    warnings: list[str] = []
-    text = "\n\n".join(part.strip("\n") for part in _parts(message, warnings) if part.strip())
+    letter = _Letter(Members(limits))
+    text = "\n\n".join(part.strip("\n") for part in letter.parts(message) if part.strip())
     properties = {name: value for name in PROPERTIES if (value := _field(message, name))}
     return ExtractedText(
         text,
         "message/rfc822",
         title=_field(message, "subject"),
         properties=properties,
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(dict.fromkeys(letter.warnings)),
+        attachments=letter.members.all(),
     )
 
 
-def _parts(part: Message, warnings: list[str]) -> Iterator[str]:
-    kind = part.get_content_type()
-    if _is_encrypted(part):
-        raise NeedsPassword("the message is encrypted")
-    if kind == "multipart/alternative" and part.is_multipart():
-        yield from _best_alternative(part, warnings)
-    elif kind == "message/rfc822" and part.is_multipart():
-        for inner in _inner(part):
-            yield "\n".join(
-                f"{name.title()}: {value}"
-                for name in ("subject", *PROPERTIES)
-                if (value := _field(inner, name))
-            )
-            yield from _parts(inner, warnings)
-    elif part.is_multipart():
-        for inner in _inner(part):
-            yield from _parts(inner, warnings)
-    elif _is_attachment(part):
-        warnings.append(f"attachment not read: {part.get_filename() or kind}")
-    elif kind == "text/html":
-        page = render(_characters(part, warnings))
-        warnings.extend(page.warnings)
-        yield page.text
-    else:
-        yield _characters(part, warnings)
+class _Letter:
+    """A walk through the parts of a message."""
 
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self.warnings: list[str] = []
 
-def _best_alternative(part: Message, warnings: list[str]) -> Iterator[str]:
-    """The plain text if it holds any, else the last alternative that does (RFC 2046, 5.1.4)."""
-    options = _inner(part)
-    options.sort(key=lambda p: p.get_content_type() != "text/plain")
-    for option in [*options[:1], *reversed(options[1:])]:
-        texts = list(_parts(option, warnings))
-        if any(text.strip() for text in texts):
-            yield from texts
+    def parts(self, part: Message) -> Iterator[str]:
+        """The text of a part and of those within it."""
+        kind = part.get_content_type()
+        if _is_encrypted(part):
+            raise NeedsPassword("the message is encrypted")
+        if kind == "multipart/alternative" and part.is_multipart():
+            yield from self._best_alternative(part)
+        elif kind == "message/rfc822" and part.is_multipart():
+            for inner in _inner(part):
+                yield "\n".join(
+                    f"{name.title()}: {value}"
+                    for name in ("subject", *PROPERTIES)
+                    if (value := _field(inner, name))
+                )
+                yield from self.parts(inner)
+        elif part.is_multipart():
+            for inner in _inner(part):
+                yield from self.parts(inner)
+        elif _is_attachment(part):
+            self._take(part)
+        elif kind == "text/html":
+            page = render(self._characters(part))
+            self.warnings.extend(page.warnings)
+            yield page.text
+        else:
+            yield self._characters(part)
+
+    def _best_alternative(self, part: Message) -> Iterator[str]:
+        """The plain text if it holds any, else the last that does (RFC 2046, 5.1.4)."""
+        options = _inner(part)
+        options.sort(key=lambda p: p.get_content_type() != "text/plain")
+        for option in [*options[:1], *reversed(options[1:])]:
+            texts = list(self.parts(option))
+            if any(text.strip() for text in texts):
+                yield from texts
+                return
+
+    def _take(self, part: Message) -> None:
+        """Signatures are no documents, nor are pictures that belong to the text."""
+        kind, name = part.get_content_type(), part.get_filename() or ""
+        content = part.get_payload(decode=True)
+        if kind in _SIGNATURES or not isinstance(content, bytes):
             return
+        if part.get_content_maintype() == "image" and (
+            part.get("content-id") or part.get_content_disposition() != "attachment"
+        ):
+            self.warnings.append(f"attachment not read: {name or kind}")
+        else:
+            self.members.add(name or f"attachment{mimetypes.guess_extension(kind) or ''}", content)
+
+    def _characters(self, part: Message) -> str:
+        payload = part.get_payload(decode=True)
+        if not isinstance(payload, bytes):
+            return ""
+        decoded = decode(payload, part.get_content_charset())
+        self.warnings.extend(decoded.warnings)
+        return decoded.text
 
 
 def _is_encrypted(part: Message) -> bool:
@@ -89,15 +125,6 @@ def _is_attachment(part: Message) -> bool:
         or part.get_content_disposition() == "attachment"
         or part.get_filename() is not None
     )
-
-
-def _characters(part: Message, warnings: list[str]) -> str:
-    payload = part.get_payload(decode=True)
-    if not isinstance(payload, bytes):
-        return ""
-    decoded = decode(payload, part.get_content_charset())
-    warnings.extend(decoded.warnings)
-    return decoded.text
 
 
 def _field(message: Message, name: str) -> str | None:

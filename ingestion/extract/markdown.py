@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from config.settings import ExtractSettings
 from ingestion.extract.clean import clean
 from ingestion.extract.decode import decode
-from ingestion.parts import ExtractedText, Heading
+from ingestion.parts import Block, ExtractedText, Heading
 
 MAX_FRONT_MATTER = 8_192
 """Characters: more between two `---` is not front matter. Nested much deeper, libyaml crashes."""
@@ -19,12 +19,13 @@ _FRONT_MATTER = re.compile(
 )
 _SCALARS = (str, int, float, bool, datetime.date)
 
-_BLOCKS = MarkdownIt("commonmark")
+_BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])  # headings need no inline parsing
+_HEAD_LINES = 2  # of a table: the names of its columns and the line of dashes
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Keep the source as the text; headings are those of CommonMark (ATX and setext)."""
+    """Keep the source as the text; headings, code and tables are those of CommonMark and GFM."""
     decoded = decode(data)
     text = clean(decoded.text)
     properties: dict[str, str] = {}
@@ -36,13 +37,14 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             properties = _properties(yaml.load(match[1], Loader=yaml.CSafeLoader))
         except (yaml.YAMLError, ValueError, RecursionError):
             warnings += ("the front matter is not valid YAML and was left unread",)
-    headings = tuple(_headings(text, body))
+    headings, blocks = _marked(text, body)
     first = next((text[h.start : h.end] for h in headings if h.level == 1), None)
     return ExtractedText(
         text,
         "text/markdown",
         title=properties.get("title") or first,
         headings=headings,
+        blocks=blocks,
         properties=properties,
         warnings=warnings,
     )
@@ -60,24 +62,32 @@ def _properties(loaded: object) -> dict[str, str]:
     return found
 
 
-def _headings(text: str, body: int) -> list[Heading]:
+def _marked(text: str, body: int) -> tuple[tuple[Heading, ...], tuple[Block, ...]]:
+    """The headings and the blocks behind the front matter."""
     source = text[body:]
     starts = [body]
     starts.extend(m.end() + body for m in re.finditer("\n", source))
     starts.append(len(text) + 1)
-    found = []
+    headings: list[Heading] = []
+    blocks: list[Block] = []
     for token in _BLOCKS.parse(source):
-        if token.type != "heading_open" or token.level or token.map is None:
+        if token.map is None:
             continue
         first, after = token.map
-        if token.markup[0] == "#":
-            inner = _without_signs(text[starts[first] : starts[after] - 1])
-        else:  # setext: the last line is the underline
-            inner = text[starts[first] : starts[after - 1]].strip()
-        if inner:
-            at = text.index(inner, starts[first])
-            found.append(Heading(at, at + len(inner), int(token.tag[1])))
-    return found
+        if token.type == "heading_open" and not token.level:
+            if token.markup[0] == "#":
+                inner = _without_signs(text[starts[first] : starts[after] - 1])
+            else:  # setext: the last line is the underline
+                inner = text[starts[first] : starts[after - 1]].strip()
+            if inner:
+                at = text.index(inner, starts[first])
+                headings.append(Heading(at, at + len(inner), int(token.tag[1])))
+        elif token.type in ("fence", "code_block", "table_open"):
+            end = starts[first] + len(text[starts[first] : starts[after] - 1].rstrip())
+            table = token.type == "table_open"
+            header = min(starts[first + _HEAD_LINES], end) if table else starts[first]
+            blocks.append(Block(starts[first], end, "table" if table else "code", header))
+    return tuple(headings), tuple(blocks)
 
 
 def _without_signs(line: str) -> str:

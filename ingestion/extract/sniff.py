@@ -1,9 +1,11 @@
 """What kind of file it is, by its content."""
 
 import io
+import json
 import re
 import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -15,28 +17,37 @@ from ingestion.extract.decode import looks_like_text
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+DOC = "application/msword"
+ODT = "application/vnd.oasis.opendocument.text"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODP = "application/vnd.oasis.opendocument.presentation"
+EPUB = "application/epub+zip"
+HWP = "application/x-hwp"
+HWPX = "application/hwp+zip"
+MSG = "application/vnd.ms-outlook"
+RTF = "application/rtf"
+ZIP = "application/zip"
 HTML = "text/html"
 MARKDOWN = "text/markdown"
+RST = "text/x-rst"
+CSV = "text/csv"
+JSON = "application/json"
 EMAIL = "message/rfc822"
 PLAIN = "text/plain"
 
 TEXT_NAMES = {
-    ".htm": HTML,
-    ".html": HTML,
-    ".xhtml": HTML,
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
+    ".htm": HTML, ".html": HTML, ".xhtml": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN,
+    ".rst": RST, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON,
     ".eml": EMAIL,
-}
+}  # fmt: skip
 """Kinds of text that only the name can tell apart."""
 
-BINARY_NAMES = {".pdf": PDF, ".docx": DOCX} | dict.fromkeys(
-    [
-        ".doc", ".ppt", ".pptx", ".xls", ".xlsx", ".odt", ".ods", ".odp", ".hwp", ".hwpx", ".epub",
-        ".msg", ".rtf", ".zip", ".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff",
-    ],
-    "",
-)  # fmt: skip
+BINARY_NAMES = {
+    ".pdf": PDF, ".docx": DOCX, ".pptx": PPTX, ".xlsx": XLSX, ".doc": DOC, ".odt": ODT, ".ods": ODS,
+    ".odp": ODP, ".epub": EPUB, ".hwp": HWP, ".hwpx": HWPX, ".msg": MSG, ".rtf": RTF, ".zip": ZIP,
+} | dict.fromkeys([".ppt", ".xls", ".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff"], "")  # fmt: skip
 """Names that promise a signature: without one the file is broken, even when its bytes are text."""
 
 _HTML_START = re.compile(
@@ -48,19 +59,32 @@ _MAIL_FIELD = re.compile(
     re.I,
 )
 _OPEN_XML = {
-    "word/document.xml": DOCX,
-    "ppt/presentation.xml": "PowerPoint (.pptx)",
-    "xl/workbook.xml": "Excel (.xlsx)",
-    "xl/workbook.bin": "Excel (.xlsb)",
+    "wordprocessingml.document.main+xml": DOCX,
+    "presentationml.presentation.main+xml": PPTX,
+    "presentationml.slideshow.main+xml": PPTX,
+    "spreadsheetml.sheet.main+xml": XLSX,
+    "ms-word.document.macroEnabled.main+xml": DOCX,
+    "ms-powerpoint.presentation.macroEnabled.main+xml": PPTX,
+    "ms-excel.sheet.macroEnabled.main+xml": XLSX,
 }
+"""Content types of the main part of an Office file, wherever it lies in the package."""
+
+_ZIP_MIME = {mime: mime for mime in (ODT, ODS, ODP, EPUB, HWPX)} | {
+    f"{mime}-template": mime for mime in (ODT, ODS, ODP)
+}
+"""What the file `mimetype`, first in the archive, says of it."""
+
 _OLE_STREAMS = {
-    "WordDocument": "Word 97 (.doc)",
+    "WordDocument": DOC,
+    "FileHeader": HWP,
+    "__properties_version1.0": MSG,
     "PowerPoint Document": "PowerPoint 97 (.ppt)",
     "Workbook": "Excel 97 (.xls)",
     "Book": "Excel 95 (.xls)",
-    "__properties_version1.0": "Outlook message (.msg)",
-    "FileHeader": "Hangul (.hwp)",
 }
+_READ_FROM_OLE = (DOC, HWP, MSG)
+_LONGEST_JSON_GUESS = 1 << 24
+"""Bytes: a longer text without a telling name is taken for plain text, whatever it begins with."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +119,14 @@ def _signature(data: bytes, filename: str) -> str | None:
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(data, filename)
     if data.startswith(olefile.MAGIC):
-        _refuse_ole(data, filename)
+        return _ole_kind(data, filename)
     if data.startswith(b"HWP Document File V"):
-        raise UnsupportedType(f"{filename} is Hangul 3 (.hwp)")
+        raise UnsupportedType(
+            f"{filename} is Hangul 3 (.hwp)",
+            hint="Open it in Hangul, save it as HWPX, HWP 5 or PDF, and upload that.",
+        )
     if data.startswith(b"{\\rtf"):
-        raise UnsupportedType(f"{filename} is rich text (.rtf)")
+        return RTF
     return None
 
 
@@ -120,7 +147,18 @@ def _kind_of_text(data: bytes, filename: str, suffix: str) -> str:
         return EMAIL
     if suffix in BINARY_NAMES:
         raise BrokenFile(f"{filename} is not what its name says")
-    return PLAIN
+    return JSON if _is_json(data) else PLAIN
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether all of it is one JSON object or list."""
+    if data.lstrip()[:1] not in (b"{", b"[") or len(data) > _LONGEST_JSON_GUESS:
+        return False
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_mail(data: bytes) -> bool:
@@ -137,20 +175,20 @@ def _is_mail(data: bytes) -> bool:
 def _zip_kind(data: bytes, filename: str) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = set(archive.namelist())
             if any(entry.flag_bits & 1 for entry in archive.infolist()):
                 raise NeedsPassword(f"{filename} is an encrypted archive")
-            for part, kind in _OPEN_XML.items():
-                if part in names:
-                    if kind == DOCX:
-                        return DOCX
-                    raise UnsupportedType(f"{filename} is {kind}")
+            types = _head(archive, "[Content_Types].xml", 1_000_000).decode("utf-8", "replace")
             mime = _head(archive, "mimetype", 200).decode("ascii", "replace").strip()
             if b"encryption-data" in _head(archive, "META-INF/manifest.xml", 1_000_000):
                 raise NeedsPassword(f"{filename} is encrypted ({mime})")
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError):
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError, zlib.error):
         raise BrokenFile(f"{filename} is a damaged ZIP container") from None
-    raise UnsupportedType(f"{filename} is {mime or 'a ZIP archive'}")
+    for content_type, kind in _OPEN_XML.items():
+        if content_type in types:
+            return kind
+    if types or (mime and mime not in _ZIP_MIME):
+        raise UnsupportedType(f"{filename} is {mime or 'an Office file of another kind'}")
+    return _ZIP_MIME[mime] if mime else ZIP
 
 
 def _head(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
@@ -160,8 +198,8 @@ def _head(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
         return part.read(size)
 
 
-def _refuse_ole(data: bytes, filename: str) -> None:
-    """Name what an OLE container holds; none of these has a reader."""
+def _ole_kind(data: bytes, filename: str) -> str:
+    """What an OLE container holds; UnsupportedType naming what has no reader."""
     try:
         with olefile.OleFileIO(io.BytesIO(data)) as ole:
             streams = {entry[0] for entry in ole.listdir()}
@@ -171,7 +209,9 @@ def _refuse_ole(data: bytes, filename: str) -> None:
         raise BrokenFile(f"{filename} is a damaged OLE container") from None
     if encrypted:
         raise NeedsPassword(f"{filename} is an encrypted office document")
-    raise UnsupportedType(f"{filename} is {kind}")
+    if kind not in _READ_FROM_OLE:
+        raise UnsupportedType(f"{filename} is {kind}")
+    return kind
 
 
 def _ole_encrypted(ole: olefile.OleFileIO, streams: set[str]) -> bool:

@@ -1,34 +1,59 @@
 """HTML: the text as a reader sees it, and the headings h1 to h6."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from inscriptis import Inscriptis
 from inscriptis.css_profiles import CSS_PROFILES
+from inscriptis.html_properties import Display, WhiteSpace
 from inscriptis.model.config import ParserConfig
+from inscriptis.model.html_element import HtmlElement
 from lxml import etree, html
 
 from config.settings import ExtractSettings
-from ingestion.extract.decode import decode
-from ingestion.parts import ExtractedText, Heading
+from ingestion.extract.composer import CELL_GAP
+from ingestion.extract.decode import Decoded, decode
+from ingestion.parts import Block, ExtractedText, Heading
 
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
-_LAYOUT = ParserConfig(css=CSS_PROFILES["strict"], annotation_rules={tag: [tag] for tag in _LEVELS})
+_GRID, _GRID_HEAD = "grid", "gridhead"
+"""Elements of ours that stand for a table of plain rows, and for its header within."""
+
+_CSS = CSS_PROFILES["strict"]
+_LAYOUT = ParserConfig(
+    css=_CSS
+    | {
+        _GRID: HtmlElement(tag=_GRID, display=Display.block, whitespace=WhiteSpace.pre),
+        _GRID_HEAD: HtmlElement(tag=_GRID_HEAD, whitespace=WhiteSpace.pre),
+    },
+    annotation_rules={tag: [tag] for tag in (*_LEVELS, "pre", _GRID, _GRID_HEAD)},
+)
+_FLOW = frozenset(
+    ["table", "div", "ul", "ol", "dl", "pre", "blockquote", "article", "section", "form", "hr"]
+    + [*_LEVELS]
+)
+"""Elements that make their table one of layout: its cells are more than words."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 _XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f]+")  # libxml2 ends the document at a NUL
+_STRING = etree.XPath("string()")
 _UNSEEN = ("script", "style", "title")
 _TOO_DEEP = "nested too deeply: layout and headings are lost"
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Decode by mark, UTF-8, `<meta charset>`, then detection; lay the text out."""
-    declared = _CHARSET.search(data[:4096])
-    decoded = decode(data, declared[1].decode("ascii") if declared else None)
+    decoded = decode_page(data)
     page = render(decoded.text)
-    return ExtractedText(
-        page.text, "text/html", page.title, page.headings, warnings=decoded.warnings + page.warnings
-    )
+    return replace(page, warnings=decoded.warnings + page.warnings)
+
+
+def decode_page(data: bytes) -> Decoded:
+    """The characters of a page."""
+    declared = _CHARSET.search(data[:4096])
+    return decode(data, declared[1].decode("ascii") if declared else None)
 
 
 def render(source: str) -> ExtractedText:
@@ -42,6 +67,7 @@ def render(source: str) -> ExtractedText:
     try:
         if parser.error_log.filter_types(etree.ErrorTypes.ERR_RESOURCE_LIMIT):
             raise RecursionError  # deeper than 2,048: dropped still
+        _mark_tables(tree)
         engine = Inscriptis(tree, _LAYOUT)
         text = engine.get_text()
     except RecursionError:
@@ -49,10 +75,72 @@ def render(source: str) -> ExtractedText:
         bare.feed(source)
         bare.close()
         return ExtractedText("\n".join(bare.lines), "text/html", title, warnings=(_TOO_DEEP,))
-    headings = _headings(text, [(a.start, a.end, a.metadata) for a in engine.get_annotations()])
+    labels = sorted((a.start, a.end, a.metadata) for a in engine.get_annotations())
+    headings = _headings(text, [label for label in labels if label[2] in _LEVELS])
     if not (title and title.strip()) and headings:
         title = text[headings[0].start : headings[0].end]
-    return ExtractedText(text, "text/html", title, headings)
+    return ExtractedText(text, "text/html", title, headings, blocks=tuple(_blocks(text, labels)))
+
+
+def _mark_tables(tree: etree._Element) -> None:
+    """Write each table of plain cells as lines, a row on each: laid out it is mostly blanks."""
+    for table in list(tree.iter("table")):
+        if any(inner is not table and inner.tag in _FLOW for inner in table.iter()):
+            continue
+        if next(table.iterancestors("table"), None) is not None:
+            continue
+        etree.strip_elements(table, *_UNSEEN, with_tail=False)
+        rows = [(row, list(row.iterchildren("td", "th"))) for row in table.iter("tr")]
+        if sum(len(cells) > 1 for _, cells in rows) < 2:
+            continue
+        lines = [CELL_GAP.join(_words(cell) for cell in cells).rstrip(" |") for _, cells in rows]
+        heads = 0
+        for row, cells in rows:
+            if row.getparent().tag != "thead" and any(cell.tag == "td" for cell in cells):
+                break
+            heads += 1
+        heads = heads if heads < len(rows) else 0
+        grid = etree.Element(_GRID)
+        if head := [line for line in lines[:heads] if line]:
+            etree.SubElement(grid, _GRID_HEAD).text = "\n".join(head) + "\n"
+            grid[0].tail = "\n".join(filter(None, lines[heads:]))
+        else:
+            grid.text = "\n".join(filter(None, lines))
+        grid.tail = table.tail
+        caption = table.find("caption")
+        if caption is not None and (words := _words(caption)):
+            title = etree.Element("p")
+            title.text = words
+            table.addprevious(title)
+        table.getparent().replace(table, grid)
+
+
+def _words(cell: etree._Element) -> str:
+    """The words of a cell on one line."""
+    for inner in cell.iter("br", "p", "li"):
+        inner.tail = f" {inner.tail or ''}"
+    return " ".join(_STRING(cell).split())
+
+
+def _blocks(text: str, labels: list[tuple[int, int, str]]) -> Iterator[Block]:
+    """Tables and `<pre>`, as whole lines; one within another is not told apart."""
+    heads = iter([end for _, end, tag in labels if tag == _GRID_HEAD])
+    last = 0
+    for start, end, tag in labels:
+        if tag not in ("pre", _GRID):
+            continue
+        inner = text[start:end]
+        first = start + len(inner) - len(inner.lstrip())
+        first = text.rfind("\n", 0, first) + 1
+        end = start + len(inner.rstrip())
+        if first >= end or first < last:
+            continue
+        header = first
+        if tag == _GRID:
+            header = next((h for h in heads if first < h), first)
+            header = header if header < end else first
+        yield Block(first, end, "code" if tag == "pre" else "table", header)
+        last = end
 
 
 class _Bare(HTMLParser):

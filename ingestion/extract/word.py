@@ -2,19 +2,20 @@
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 
 import docx
 from docx.oxml.ns import qn
 from lxml import etree
 
-from callslip.errors import ExtractionLimit
-from config.settings import MEGABYTE, ExtractSettings
+from config.settings import ExtractSettings
+from ingestion.extract.composer import Composer
+from ingestion.extract.container import open_package
 from ingestion.extract.sniff import DOCX
-from ingestion.parts import ExtractedText, Heading
+from ingestion.parts import ExtractedText
 
 _P, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+_ROW_PROPERTIES, _REPEATED = qn("w:trPr"), qn("w:tblHeader")
 _TEXT, _OUTLINE, _STYLE = qn("w:t"), qn("w:outlineLvl"), qn("w:pStyle")
 _VALUE, _ID = qn("w:val"), qn("w:styleId")
 _BREAKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
@@ -28,43 +29,40 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 
     Raises ExtractionLimit for a container that would unpack to more than a quarter of the memory.
     """
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        unpacked = sum(entry.file_size for entry in archive.infolist())
-    if unpacked > limits.memory_mb * MEGABYTE // 4:
-        raise ExtractionLimit(f"the container unpacks to {unpacked // MEGABYTE:,} MB")
+    open_package(data, limits).close()
     document = docx.Document(io.BytesIO(data))
     levels = _style_levels(document.styles.element)
-    pieces: list[str] = []
-    headings: list[Heading] = []
-    length = 0
-    for block, level in _blocks(document.element.body, levels):
-        if level and block.strip():
-            lead = len(block) - len(block.lstrip())
-            headings.append(Heading(length + lead, length + lead + len(block.strip()), level))
-        pieces.append(block + "\n\n")
-        length += len(block) + 2
-    text = "".join(pieces)
-    title = (document.core_properties.title or "").strip()
-    if not title and headings:
-        title = text[headings[0].start : headings[0].end]
-    return ExtractedText(text, DOCX, title or None, tuple(headings))
+    composer = Composer(limits)
+    _blocks(document.element.body, levels, composer)
+    return composer.text(DOCX, document.core_properties.title)
 
 
-def _blocks(body: etree._Element, levels: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Each paragraph with its heading level (0: none), each table as lines of ` | ` cells."""
+def _blocks(body: etree._Element, levels: dict[str, int], composer: Composer) -> None:
     for element in body:
         if element.tag == _P:
-            yield _text(element), _level(element, levels)
+            if level := _level(element, levels):
+                composer.heading(_text(element), level)
+            else:
+                composer.paragraph(_text(element))
         elif element.tag == _TABLE:
-            yield "\n".join(_rows(element)), 0
+            composer.table(_rows(element), _header_rows(element))
         elif isinstance(element.tag, str) and element.tag not in _SKIPPED:
-            yield from _blocks(element, levels)  # content controls and the like
+            _blocks(element, levels, composer)  # content controls and the like
 
 
-def _rows(table: etree._Element) -> Iterator[str]:
+def _rows(table: etree._Element) -> Iterator[list[str]]:
     for row in table.iterchildren(_ROW):
-        cells = (" ".join(_text(cell).split()) for cell in row.iter(_CELL))
-        yield " | ".join(cells)
+        yield [_text(cell) for cell in row.iter(_CELL)]
+
+
+def _header_rows(table: etree._Element) -> int | None:
+    """How many rows are marked to be repeated on each page; None where none is."""
+    marked = 0
+    for row in table.iterchildren(_ROW):
+        if row.find(f"{_ROW_PROPERTIES}/{_REPEATED}") is None:
+            break
+        marked += 1
+    return marked or None
 
 
 def _text(element: etree._Element) -> str:

@@ -1,0 +1,127 @@
+"""Putting a text together from paragraphs, headings, tables and code, with the span of each."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from callslip.errors import ExtractionLimit
+from config.settings import ExtractSettings
+from ingestion.parts import Block, ExtractedText, Heading, Page
+
+GAP = "\n\n"
+CELL_GAP = " | "
+
+
+class Composer:
+    """Takes the parts of a document in their order; blank ones leave nothing.
+
+    Raises ExtractionLimit as soon as the text is longer than `limits.max_chars`.
+    """
+
+    def __init__(self, limits: ExtractSettings) -> None:
+        self._most = limits.max_chars
+        self._pieces: list[str] = []
+        self._length = 0
+        self._headings: list[Heading] = []
+        self._blocks: list[Block] = []
+        self._pages: list[Page] = []
+
+    def paragraph(self, text: str) -> None:
+        """Text as it stands; its lines are kept."""
+        self._add(text.strip())
+
+    def heading(self, text: str, level: int) -> None:
+        """One line, whatever it was; level 1 is the highest."""
+        if line := " ".join(text.split()):
+            start, end = self._add(line)
+            self._headings.append(Heading(start, end, level))
+
+    def code(self, text: str) -> None:
+        """Lines that belong together, with their indentation."""
+        self._block(text.strip("\n").rstrip(), "code", 0)
+
+    def table(self, rows: Iterable[Sequence[str]], header: int | None = None) -> None:
+        """A row on each line; `header` says how many of them head the others, None finds out.
+
+        A table of a single row with a single cell is a paragraph.
+        """
+        kept: list[Sequence[str]] = []
+        lines: list[str] = []
+        length = 0
+        for row in rows:
+            cells = [" ".join(cell.split()) for cell in row]
+            while cells and not cells[-1]:
+                cells.pop()
+            if not cells:
+                header = header - 1 if header is not None and len(lines) < header else header
+                continue
+            lines.append(CELL_GAP.join(cells))
+            length += len(lines[-1]) + 1
+            self._check(length)
+            if len(kept) < 2:
+                kept.append(cells)
+        if len(lines) == 1 and len(kept[0]) == 1:
+            self.paragraph(lines[0])
+            return
+        heads = _headed(kept) if header is None else header if header < len(lines) else 0
+        self._block("\n".join(lines), "table", sum(len(line) + 1 for line in lines[:heads]))
+
+    def page(self) -> None:
+        """What follows stands on a new page."""
+        self._end_page()
+        self._pages.append(Page(len(self._pages) + 1, self._length, self._length))
+
+    def put(self, part: ExtractedText) -> None:
+        """Another text with its headings and blocks, but not its pages."""
+        at, _ = self._add(part.text.rstrip())
+        self._headings += [Heading(h.start + at, h.end + at, h.level) for h in part.headings]
+        self._blocks += [
+            Block(b.start + at, b.end + at, b.kind, b.header + at) for b in part.blocks
+        ]
+
+    def text(self, media_type: str, title: str | None = None, **others: Any) -> ExtractedText:
+        """All of it; without a title the first heading is taken."""
+        self._end_page()
+        whole = "".join(self._pieces)
+        if not (title and title.strip()) and self._headings:
+            title = whole[self._headings[0].start : self._headings[0].end]
+        return ExtractedText(
+            whole,
+            media_type,
+            title,
+            tuple(self._headings),
+            tuple(self._pages),
+            tuple(self._blocks),
+            **others,
+        )
+
+    def _block(self, text: str, kind: Literal["table", "code"], header: int) -> None:
+        if text:
+            start, end = self._add(text)
+            self._blocks.append(Block(start, end, kind, start + header))
+
+    def _add(self, text: str) -> tuple[int, int]:
+        start = self._length
+        if text:
+            self._check(len(text))
+            self._pieces += (text, GAP)
+            self._length += len(text) + len(GAP)
+        return start, start + len(text)
+
+    def _check(self, more: int) -> None:
+        if self._length + more > self._most + len(GAP):
+            raise ExtractionLimit(
+                f"the file holds more than {self._most:,} characters",
+                hint="Split the file, or raise extract.max_chars in the settings.",
+            )
+
+    def _end_page(self) -> None:
+        if self._pages:
+            last = self._pages[-1]
+            self._pages[-1] = Page(last.number, last.start, self._length)
+
+
+def _headed(rows: Sequence[Sequence[str]]) -> int:
+    """1 where the first row names columns: words in every cell, and another row below it."""
+    if len(rows) < 2 or len(rows[0]) < 2:
+        return 0
+    return int(all(cell and any(c.isalpha() for c in cell) for cell in rows[0]))

@@ -1,0 +1,45 @@
+"""PPTX: a page for each slide, its title as heading, text, tables and notes in their order."""
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pptx
+from pptx.shapes.base import BaseShape
+from pptx.shapes.group import GroupShape
+
+from config.settings import ExtractSettings
+from ingestion.extract.composer import Composer
+from ingestion.extract.container import open_package
+from ingestion.extract.sniff import PPTX
+from ingestion.parts import ExtractedText
+
+
+def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Read every slide; what the master says on all of them is left out."""
+    open_package(data, limits).close()
+    deck = pptx.Presentation(io.BytesIO(data))
+    composer = Composer(limits)
+    for slide in deck.slides:
+        composer.page()
+        title = slide.shapes.title
+        if title is not None:
+            composer.heading(title.text_frame.text, 1)
+        own = None if title is None else title.shape_id
+        _shapes((s for s in slide.shapes if s.shape_id != own), composer)
+        if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
+            composer.paragraph(notes.text)
+    return composer.text(PPTX, deck.core_properties.title)
+
+
+def _shapes(shapes: Iterable[BaseShape], composer: Composer) -> None:
+    for shape in shapes:
+        any_shape: Any = shape  # the library's types do not tell what has text
+        if isinstance(shape, GroupShape):
+            _shapes(shape.shapes, composer)
+        elif shape.has_text_frame:
+            composer.paragraph(any_shape.text_frame.text)
+        elif getattr(shape, "has_table", False):
+            table = any_shape.table
+            rows = ([cell.text for cell in row.cells] for row in table.rows)
+            composer.table(rows, header=1 if table.first_row else None)

@@ -1,0 +1,96 @@
+"""JSON and JSON lines: a section for each record, by the field mapping of the settings."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from callslip.errors import BrokenFile
+from config.settings import ExtractSettings
+from ingestion.extract.composer import Composer
+from ingestion.extract.decode import decode
+from ingestion.extract.sniff import JSON
+from ingestion.parts import ExtractedText
+
+
+def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Read a value, a list of records or a record on each line.
+
+    A line that is no JSON is kept as it stands, with a warning. BrokenFile where nothing is JSON.
+    """
+    decoded = decode(data)
+    records, wrong = _records(decoded.text)
+    titles, texts = _fields(limits.json_title), _fields(limits.json_text)
+    composer = Composer(limits)
+    single = len(records) == 1
+    first: str | None = None
+    for record in records:
+        title, name = next(((_told(v), f) for f in titles if (v := _at(record, f))), ("", ""))
+        first = first or title
+        composer.heading(title, 1)
+        if texts:
+            lines = [_told(value) for f in texts if (value := _at(record, f)) is not None]
+        else:
+            lines = [line for path, line in _leaves(record) if path != name]
+        composer.paragraph("\n".join(lines))
+    properties = {}
+    if single:
+        found = {name: _at(records[0], name) for name in _fields(limits.json_properties)}
+        properties = {name: _told(value) for name, value in found.items() if value is not None}
+    warnings = decoded.warnings
+    if wrong:
+        warnings += (f"{wrong} lines are no JSON and were kept as they stand",)
+    return composer.text(
+        JSON, first if single else None, properties=properties, warnings=warnings
+    )
+
+
+def _records(text: str) -> tuple[list[Any], int]:
+    """The records, and how many lines were none."""
+    try:
+        loaded = json.loads(text)
+        return (loaded if isinstance(loaded, list) else [loaded]), 0
+    except ValueError:
+        pass
+    records, wrong = [], 0
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            records.append(line)
+            wrong += 1
+    if wrong == len(records):
+        raise BrokenFile("neither the whole file nor any line of it is JSON")
+    return records, wrong
+
+
+def _fields(told: str) -> list[str]:
+    return [name.strip() for name in told.split(",") if name.strip()]
+
+
+def _at(record: Any, field: str) -> Any:
+    """The value of a field; `a.b` is b within a."""
+    if isinstance(record, dict) and field in record:
+        return record[field]
+    for name in field.split("."):
+        record = record.get(name) if isinstance(record, dict) else None
+    return record
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list) and all(isinstance(v, (str, int, float)) for v in value):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Each value that is not empty with the path to it, as a line `path: value`."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list) and any(isinstance(v, (dict, list)) for v in value):
+        for inner in value:
+            yield from _leaves(inner, path)
+    elif value not in (None, "", []):
+        yield path, f"{path}: {_told(value)}" if path else _told(value)
