@@ -174,6 +174,7 @@ class Document(BaseModel):
     collection: str
     tenant: str
     name: str
+    parent: str | None = Field(description="id of the document that it came within, such as a mail")
     title: str
     filename: str
     size: int

@@ -40,6 +40,7 @@ def document(record: DocumentRecord) -> messages.Document:
         collection=record.collection,
         tenant=record.tenant,
         name=record.name,
+        parent=record.parent_id,
         title=newest.title or newest.filename,
         filename=newest.filename,
         size=newest.size,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from callslip.errors import InternalError, LeaseLost, PermanentError, TransientError
-from ingestion import artifacts, steps
+from ingestion import artifacts, children, steps
 from ingestion.artifacts import Artifact
 from ingestion.lease_keeper import LeaseKeeper
 from ingestion.steps import Work
@@ -81,12 +81,14 @@ def _do(shop: Workshop, claim: Claim) -> None:
             return
         make, kind = _MAKERS[claim.step]
         name = steps.name_of(work)
-        if shop.blobs.exists(claim.document_id, name):
-            output = kind.load(shop.blobs.read(claim.document_id, name))
-        else:
-            output = make(work)
+        known = shop.blobs.exists(claim.document_id, name)
+        output = kind.load(shop.blobs.read(claim.document_id, name)) if known else None
+        if output is None or (claim.step == "extract" and output.attachments):
+            output = make(work)  # an artifact does not hold the files within a file
             keeper.check()  # nothing is written behind the back of a deletion
             shop.blobs.write(claim.document_id, name, kind.dump(output))
+        if claim.step == "extract":
+            children.bring_in(work, output)
         shop.ledger.leases.finish(claim, name, kind.counts(output))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from callslip.errors import CollectionNotFound, ObjectRefused, StoreDown
+from config.settings import ExtractSettings
 from ingestion import records
 from ingestion.artifacts import (
     CHUNKS,
@@ -67,7 +68,10 @@ def name_of(work: Work) -> str:
     """The artifact name of the claimed step."""
     step, settings = work.claim.step, work.shop.settings
     matters: dict[Step, tuple[str, dict[str, Any]]] = {
-        "extract": (work.version.sha256, {"filename": work.version.filename}),
+        "extract": (
+            work.version.sha256,
+            {"filename": work.version.filename, "json": _json_fields(settings.extract)},
+        ),
         "sectionize": (work.claim.artifacts.get("extract", ""), {}),
         "chunk": (work.claim.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
         "enrich": (work.claim.artifacts.get("chunk", ""), {"analyzer": ANALYZER}),
@@ -75,6 +79,10 @@ def name_of(work: Work) -> str:
     }
     source, settings_that_matter = matters[step]
     return artifact_name(step, source, **settings_that_matter)
+
+
+def _json_fields(settings: ExtractSettings) -> list[str]:
+    return [settings.json_title, settings.json_text, settings.json_properties]
 
 
 def extract_text(work: Work) -> ExtractedText:

@@ -68,7 +68,7 @@ def outcome(head: dict[str, Any], body: bytes, files: Sequence[bytes]) -> Extrac
         dict(head["properties"]),
         tuple(head["warnings"]),
         tuple(
-            Attachment(*values, content)
-            for values, content in zip(head["attachments"], files, strict=True)
+            Attachment(name, sha256, size, content)
+            for (name, sha256, size), content in zip(head["attachments"], files, strict=True)
         ),
     )

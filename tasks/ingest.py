@@ -8,7 +8,7 @@ from kombu.exceptions import OperationalError
 
 from ingestion.pipeline import run_step
 from stores.ledger import STEPS, Step
-from tasks.process import workshop
+from tasks.process import ledger, workshop
 from tasks.queues import BY_STEP
 
 log = logging.getLogger(__name__)
@@ -21,8 +21,10 @@ def _step(step: Step, document_id: str, version: int) -> None:
 
 @shared_task(name="ingest.extract")
 def extract(document_id: str, version: int) -> None:
-    """Bytes to text."""
+    """Bytes to text; the files within the file go their own way."""
     _step("extract", document_id, version)
+    for child_id, child_version in ledger().family.unsent(document_id):
+        send(child_id, child_version)
 
 
 @shared_task(name="ingest.sectionize")

@@ -49,9 +49,7 @@ def main(arguments: list[str]) -> None:
         replies.flush()
 
 
-def _text(
-    data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes]
-) -> ExtractedText:
+def _text(data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes]) -> ExtractedText:
     """The text of a file, by OCR where it has none and that can be done; its owner is told."""
     try:
         return extract(data, filename, limits)

@@ -16,7 +16,7 @@ _ROWS = re.compile(r"(?:^[^\n]*\|[ \t]*(?:\n|\Z))+", re.M)
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Bytes that do not fit their code page become U+FFFD."""
     source = data.decode("latin-1")
-    text = rtf_to_text(source, encoding="cp1252", errors="replace")
+    text = rtf_to_text(source, encoding="cp1252", errors="replace")  # type: ignore[no-untyped-call]
     composer = Composer(limits)
     at = 0
     for table in _ROWS.finditer(text):

@@ -47,7 +47,9 @@ TEXT_NAMES = {
 BINARY_NAMES = {
     ".pdf": PDF, ".docx": DOCX, ".pptx": PPTX, ".xlsx": XLSX, ".doc": DOC, ".odt": ODT, ".ods": ODS,
     ".odp": ODP, ".epub": EPUB, ".hwp": HWP, ".hwpx": HWPX, ".msg": MSG, ".rtf": RTF, ".zip": ZIP,
-} | dict.fromkeys([".ppt", ".xls", ".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff"], "")  # fmt: skip
+    ".ppt": "", ".xls": "", ".png": "", ".jpg": "", ".jpeg": "", ".gif": "", ".tif": "",
+    ".tiff": "",
+}  # fmt: skip
 """Names that promise a signature: without one the file is broken, even when its bytes are text."""
 
 _HTML_START = re.compile(

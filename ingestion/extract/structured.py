@@ -39,9 +39,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     warnings = decoded.warnings
     if wrong:
         warnings += (f"{wrong} lines are no JSON and were kept as they stand",)
-    return composer.text(
-        JSON, first if single else None, properties=properties, warnings=warnings
-    )
+    return composer.text(JSON, first if single else None, properties=properties, warnings=warnings)
 
 
 def _records(text: str) -> tuple[list[Any], int]:

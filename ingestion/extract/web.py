@@ -30,10 +30,10 @@ _LAYOUT = ParserConfig(
     },
     annotation_rules={tag: [tag] for tag in (*_LEVELS, "pre", _GRID, _GRID_HEAD)},
 )
-_FLOW = frozenset(
-    ["table", "div", "ul", "ol", "dl", "pre", "blockquote", "article", "section", "form", "hr"]
-    + [*_LEVELS]
-)
+_FLOW = {
+    "table", "div", "ul", "ol", "dl", "pre", "blockquote", "article", "section", "form", "hr",
+    *_LEVELS,
+}  # fmt: skip
 """Elements that make their table one of layout: its cells are more than words."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 _XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
@@ -96,30 +96,30 @@ def _mark_tables(tree: etree._Element) -> None:
         lines = [CELL_GAP.join(_words(cell) for cell in cells).rstrip(" |") for _, cells in rows]
         heads = 0
         for row, cells in rows:
-            if row.getparent().tag != "thead" and any(cell.tag == "td" for cell in cells):
+            within = next(row.iterancestors("thead", "table")).tag
+            if within != "thead" and any(cell.tag == "td" for cell in cells):
                 break
             heads += 1
         heads = heads if heads < len(rows) else 0
-        grid = etree.Element(_GRID)
-        if head := [line for line in lines[:heads] if line]:
-            etree.SubElement(grid, _GRID_HEAD).text = "\n".join(head) + "\n"
-            grid[0].tail = "\n".join(filter(None, lines[heads:]))
-        else:
-            grid.text = "\n".join(filter(None, lines))
-        grid.tail = table.tail
         caption = table.find("caption")
         if caption is not None and (words := _words(caption)):
-            title = etree.Element("p")
-            title.text = words
-            table.addprevious(title)
-        table.getparent().replace(table, grid)
+            above = etree.Element("p")
+            above.text = words
+            table.addprevious(above)
+        table.clear(keep_tail=True)  # type: ignore[call-arg]  # unknown to the stubs
+        table.tag = _GRID
+        if head := [line for line in lines[:heads] if line]:
+            etree.SubElement(table, _GRID_HEAD).text = "\n".join(head) + "\n"
+            table[0].tail = "\n".join(filter(None, lines[heads:]))
+        else:
+            table.text = "\n".join(filter(None, lines))
 
 
 def _words(cell: etree._Element) -> str:
     """The words of a cell on one line."""
     for inner in cell.iter("br", "p", "li"):
         inner.tail = f" {inner.tail or ''}"
-    return " ".join(_STRING(cell).split())
+    return " ".join(str(_STRING(cell)).split())
 
 
 def _blocks(text: str, labels: list[tuple[int, int, str]]) -> Iterator[Block]:

@@ -4,6 +4,7 @@ from stores.ledger.chunks import Chunks
 from stores.ledger.collections import Collections
 from stores.ledger.database import Database
 from stores.ledger.documents import Accepted, Documents
+from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
 from stores.ledger.leases import Leases
 from stores.ledger.moves import Move, Moves
@@ -59,6 +60,7 @@ class Ledger:
         self.collections = Collections(self._database)
         self.tenants = Tenants(self._database)
         self.documents = Documents(self._database)
+        self.family = Family(self._database)
         self.leases = Leases(self._database)
         self.chunks = Chunks(self._database)
         self.vectors = Vectors(self._database)

@@ -11,10 +11,12 @@ from sqlalchemy import Connection, Row, Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound
-from stores.ledger import schema
+from stores.ledger import family, schema
 from stores.ledger.database import Database
+from stores.ledger.leases import held
 from stores.ledger.records import (
     STEPS,
+    Claim,
     DocumentRecord,
     DocumentState,
     Step,
@@ -49,7 +51,13 @@ class Documents:
             return connection.scalar(_named(collection, tenant, name))
 
     def submit(
-        self, collection: str, submission: Submission, new_id: str, *, tenant: str = ""
+        self,
+        collection: str,
+        submission: Submission,
+        new_id: str,
+        *,
+        tenant: str = "",
+        parent: Claim | None = None,
     ) -> Accepted:
         """Record a new version of the document of this name, or find that nothing is new.
 
@@ -59,17 +67,27 @@ class Documents:
         The id is another one than `new_id` where somebody made the name, or deleted the document of
         that id, meanwhile. CollectionNotFound where the collection is gone. A tenant's first
         document makes the tenant; Conflict while one of that name is being removed.
+
+        A child is submitted under its parent's claim: LeaseLost once that is no longer held, and
+        Conflict where a document of another origin has the name.
         """
         try:
-            return self._submit(collection, tenant, submission, new_id)
+            return self._submit(collection, tenant, submission, new_id, parent)
         except IntegrityError:  # on PostgreSQL two may make a name at once; a deleted id is taken
-            return self._submit(collection, tenant, submission, uuid.uuid4().hex)
+            return self._submit(collection, tenant, submission, uuid.uuid4().hex, parent)
 
     def _submit(
-        self, collection: str, tenant: str, submission: Submission, new_id: str
+        self,
+        collection: str,
+        tenant: str,
+        submission: Submission,
+        new_id: str,
+        parent: Claim | None,
     ) -> Accepted:
         now = time.time()
         with self._database.writing() as connection:
+            if parent is not None:
+                held(connection, parent)
             if connection.scalar(_open_collection(collection)) is None:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
             if tenant:
@@ -84,10 +102,12 @@ class Documents:
                         tenant=tenant,
                         name=submission.name,
                         created_at=now,
+                        **family.columns(parent),
                     )
                 )
             else:
                 document_id = found
+                family.adopt(connection, document_id, parent)
                 newest = _newest(connection, document_id)
                 if _same_content(newest, submission):
                     if newest.state == "failed":
@@ -209,7 +229,10 @@ class Documents:
             return {row.state: row[1] for row in connection.execute(query)}
 
     def delete(self, document_id: str) -> None:
-        """Hide a document at once; what it left in the stores is removed after. Idempotent."""
+        """Hide a document and all that came within it at once; what they left is removed after.
+
+        Idempotent.
+        """
         now = time.time()
         with self._database.writing() as connection:
             found = connection.execute(
@@ -219,6 +242,7 @@ class Documents:
             )
             if found.rowcount == 0:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
+            family.hide_below(connection, [document_id], now)
 
     def removing(self, document_id: str, before: dict[str, int]) -> None:
         """Record what a deleted document left, before the first of it is removed."""
@@ -268,6 +292,7 @@ class Documents:
                 deleted_at=row.deleted_at,
                 removed_at=row.removed_at,
                 receipt=row.receipt,
+                parent_id=row.parent_id,
                 newest=version,
                 steps=tuple(mine),
                 state=_state(row.deleted_at, version, mine),

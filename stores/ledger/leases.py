@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, exists, select, update
 from callslip.errors import CallslipError, LeaseLost, TransientError, WorkerLost
 from stores.ledger import schema
 from stores.ledger.database import Database
+from stores.ledger.family import hide_vanished
 from stores.ledger.locks import lock_document, steps_of
 from stores.ledger.moves import paused_until
 from stores.ledger.records import STEPS, Claim, Failure, Refusal, Step
@@ -150,7 +151,8 @@ class Leases:
     def go_live(self, claim: Claim, chunk_ids: Sequence[str], counts: dict[str, int]) -> None:
         """Finish the last step and make its version the live one, at once and whole.
 
-        Chunks of older versions that this one no longer has end with the version before it.
+        Chunks of older versions that this one no longer has end with the version before it;
+        documents that came within older versions alone are deleted.
         """
         now = time.time()
         with self._database.writing() as connection:
@@ -171,6 +173,7 @@ class Leases:
                 connection, claim.document_id, claim.version, state="live", finished_at=now
             )
             connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
+            hide_vanished(connection, claim, now)
 
     def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
         """Put a step back after a transient error, not to be tried for `wait` seconds.

@@ -108,7 +108,10 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class DocumentRecord:
-    """A document with its newest version and that version's steps."""
+    """A document with its newest version and that version's steps.
+
+    `parent_id` is the document that it came within, such as a mail.
+    """
 
     document_id: str
     collection: str
@@ -119,6 +122,7 @@ class DocumentRecord:
     deleted_at: float | None
     removed_at: float | None
     receipt: dict[str, Any] | None
+    parent_id: str | None
     newest: VersionRecord
     steps: tuple[StepRecord, ...]
     state: DocumentState

@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 about = Table("about", metadata, Column("schema_version", Integer, primary_key=True))
 
@@ -63,6 +63,8 @@ documents = Table(
     Column("removed_at", Float),
     Column("nudged_at", Float, nullable=False, server_default="0"),
     Column("receipt", JSON),
+    Column("parent_id", String(32), index=True),  # of a file that came within another
+    Column("parent_version", Integer),  # the newest of the parent's that brought it
     Index(
         "one_document_per_name",
         "collection",

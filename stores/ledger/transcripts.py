@@ -79,6 +79,8 @@ class Transcript:
     versions: tuple[VersionRow, ...]
     steps: tuple[StepRow, ...]
     chunks: dict[str, ChunkRow]
+    parent_id: Annotated[str, Field(max_length=32)] | None = None
+    parent_version: _Count | None = None
 
     @property
     def live(self) -> VersionRow:
@@ -224,6 +226,8 @@ def _snapshot(connection: Connection, document: Row[Any]) -> Snapshot:
             document_id=mine,
             tenant=document.tenant,
             name=document.name,
+            parent_id=document.parent_id,
+            parent_version=document.parent_version,
             live_version=live,
             created_at=document.created_at,
             versions=tuple(_version(row, live) for row in versions),
@@ -327,6 +331,8 @@ def _arrive(connection: Connection, collection: str, given: Transcript) -> None:
             name=given.name,
             live_version=given.live_version,
             created_at=given.created_at,
+            parent_id=given.parent_id,
+            parent_version=given.parent_version,
         )
     )
     sent = {"nudged_at": time.time()}

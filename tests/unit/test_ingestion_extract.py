@@ -75,7 +75,7 @@ def test_text_under_a_binary_name_is_a_broken_file(name: str) -> None:
     ("data", "kind"),
     [
         (b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png"),
-        (b"{\\rtf1 text}", "rich text"),
+        (b"HWP Document File V3.00 \x1a\x01", "Hangul 3"),
         (b"\x7fELF\x02\x01\x01" + bytes(200), "x-executable"),
         (bytes(range(256)) * 40, "binary data"),
     ],
@@ -86,16 +86,15 @@ def test_what_cannot_be_read_is_named(data: bytes, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "kind"),
+    ("parts", "kind"),
     [
-        ("ppt/presentation.xml", "PowerPoint"),
-        ("xl/workbook.xml", "Excel"),
-        ("a.txt", "ZIP archive"),
+        ({"[Content_Types].xml": b"<Types>visio.drawing.main+xml</Types>"}, "Office file of"),
+        ({"mimetype": b"application/vnd.oasis.opendocument.graphics"}, "opendocument.graphics"),
     ],
 )
-def test_zip_containers_are_told_apart(part: str, kind: str) -> None:
+def test_zip_containers_without_a_reader_are_named(parts: dict[str, bytes], kind: str) -> None:
     with pytest.raises(UnsupportedType, match=kind):
-        read(zip_file({part: b"x"}))
+        read(zip_file(parts))
 
 
 def test_an_encrypted_open_document_needs_its_password() -> None:
@@ -268,7 +267,8 @@ def test_docx_gives_paragraphs_tables_and_headings_in_order() -> None:
 
 
 def test_a_docx_that_unpacks_to_too_much_is_refused() -> None:
-    bomb = zip_file({"word/document.xml": bytes(65_000_000)})
+    types = b"<Types>wordprocessingml.document.main+xml</Types>"
+    bomb = zip_file({"[Content_Types].xml": types, "word/document.xml": bytes(65_000_000)})
     with pytest.raises(ExtractionLimit):
         extract(bomb, "a.docx", ExtractSettings(memory_mb=256))
 
@@ -285,7 +285,7 @@ def test_external_entities_of_a_docx_are_not_resolved() -> None:
     assert read(zip_file(parts)).text.split() == ["Body", "&amp;", "soul"]
 
 
-def test_mail_prefers_plain_text_and_names_attachments() -> None:
+def test_mail_prefers_plain_text_and_hands_attachments_out() -> None:
     message = email.message.EmailMessage()
     message["Subject"], message["From"], message["To"] = "안녕", "a@example.com", "b@example.com"
     message.set_content("The plain body.")
@@ -295,7 +295,7 @@ def test_mail_prefers_plain_text_and_names_attachments() -> None:
     assert text.text.strip() == "The plain body."
     assert text.title == "안녕"
     assert text.properties == {"from": "a@example.com", "to": "b@example.com"}
-    assert text.warnings == ("attachment not read: bill.pdf",)
+    assert [(a.name, a.size, a.content) for a in text.attachments] == [("bill.pdf", 5, b"%PDF-")]
 
 
 def test_html_mail_and_unknown_charsets_are_read() -> None:
