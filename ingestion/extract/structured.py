@@ -24,10 +24,11 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     single = len(records) == 1
     first: str | None = None
     for record in records:
-        title, name = next(((_told(v), f) for f in titles if (v := _at(record, f))), ("", ""))
+        name = next((field for field in titles if _at(record, field)), None)
+        title = _told(_at(record, name)) if name else ""
         first = first or title
         composer.heading(title, 1)
-        if texts:
+        if texts and isinstance(record, dict):
             lines = [_told(value) for f in texts if (value := _at(record, f)) is not None]
         else:
             lines = [line for path, line in _leaves(record) if path != name]
