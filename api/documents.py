@@ -39,6 +39,7 @@ class DocumentPath(BaseModel):
 
 class ListQuery(messages.Request):
     tenant: naming.Tenant | None = Field(None, description="whose documents; left out: everyone's")
+    parent: str | None = Field(None, description="only what came within the document of this id")
     limit: int = Field(50, ge=1, le=500)
     before: float | None = Field(
         None, allow_inf_nan=False, description="`next_before` of the page before"
@@ -101,7 +102,11 @@ def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     """The documents of a collection, newest first."""
     ledger().collections.get(path.name)
     found = ledger().documents.find(
-        path.name, tenant=query.tenant, limit=query.limit, before=query.before
+        path.name,
+        tenant=query.tenant,
+        parent=query.parent,
+        limit=query.limit,
+        before=query.before,
     )
     full = len(found) == query.limit
     return answer(

@@ -65,11 +65,11 @@ class Client:
         found: dict[str, Any] = response.json()
         return found
 
-    def documents(self, collection: str) -> Iterator[dict[str, Any]]:
-        """Every document of a collection, newest first."""
+    def documents(self, collection: str, *, parent: str | None = None) -> Iterator[dict[str, Any]]:
+        """Every document of a collection, or that came within one of them, newest first."""
         path, before = f"/v1/collections/{quote(collection, safe='')}/documents", None
         while True:
-            page = self.get(path, limit=500, before=before)
+            page = self.get(path, limit=500, before=before, parent=parent)
             yield from page["documents"]
             before = page["next_before"]
             if before is None:

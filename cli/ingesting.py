@@ -3,7 +3,7 @@
 import glob
 import io
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -147,6 +147,13 @@ def _send(
             return None
 
 
+def _children(client: Client, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Ids and names of the documents that came within one, as in a ZIP."""
+    if any(step["counts"].get("files") for step in document["steps"]):
+        for child in client.documents(document["collection"], parent=document["document_id"]):
+            yield child["document_id"], child["name"]
+
+
 def _collect(client: Client, waiting: dict[str, str], report: Report, bar: Any) -> None:
     for document_id, name in list(waiting.items()):
         document = client.get(f"/v1/documents/{document_id}")
@@ -156,6 +163,9 @@ def _collect(client: Client, waiting: dict[str, str], report: Report, bar: Any) 
         bar.update(1)
         if document["state"] == "live":
             report.live.append(name)
+            children = list(_children(client, document))
+            waiting.update(children)
+            bar.length += len(children)
         elif document["error"]:
             error = document["error"]
             report.failed.append(

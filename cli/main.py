@@ -241,6 +241,8 @@ def _tell_document(document: dict[str, Any]) -> None:
     click.secho(
         f"{document['name']} (version {document['version']}): {document['state']}", bold=True
     )
+    if document["parent"]:
+        click.echo(f"  came within {document['parent']}")
     for step in document["steps"]:
         counts = ", ".join(f"{what} {n}" for what, n in step["counts"].items())
         seconds = "" if step["seconds"] is None else f"{step['seconds']:.2f} s"

@@ -181,15 +181,15 @@ class ExtractSettings(Section):
         default=200, ge=1, description="their size together, unpacked, in MB of 1,000,000 bytes"
     )
     max_depth: int = Field(default=4, ge=1, description="how deep files may lie within files")
-    json_title: str = Field(
+    json_title: str | None = Field(
         default="title,name,subject",
         description="fields of a JSON record that may hold its title; `a.b` is b within a",
     )
-    json_text: str = Field(
-        default="", description="fields of a JSON record that are its text; empty: all of them"
+    json_text: str | None = Field(
+        default=None, description="fields of a JSON record that are its text; unset: all of them"
     )
-    json_properties: str = Field(
-        default="", description="fields that become properties, where a file is a single record"
+    json_properties: str | None = Field(
+        default=None, description="fields that become properties, where a file is a single record"
     )
     ocr: Literal["auto", "off"] = Field(
         default="auto", description="auto: scanned PDFs are read where `tesseract` is installed"

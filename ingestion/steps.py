@@ -81,7 +81,7 @@ def name_of(work: Work) -> str:
     return artifact_name(step, source, **settings_that_matter)
 
 
-def _json_fields(settings: ExtractSettings) -> list[str]:
+def _json_fields(settings: ExtractSettings) -> list[str | None]:
     return [settings.json_title, settings.json_text, settings.json_properties]
 
 

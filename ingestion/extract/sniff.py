@@ -116,8 +116,6 @@ def detect(data: bytes, filename: str) -> Detected:
 
 def _signature(data: bytes, filename: str) -> str | None:
     """The type that the first bytes state; None where they state none of the formats known here."""
-    if b"%PDF-" in data[:1024]:
-        return PDF
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(data, filename)
     if data.startswith(olefile.MAGIC):
@@ -129,6 +127,8 @@ def _signature(data: bytes, filename: str) -> str | None:
         )
     if data.startswith(b"{\\rtf"):
         return RTF
+    if b"%PDF-" in data[:1024]:  # readers allow dirt before it; a ZIP may hold a PDF
+        return PDF
     return None
 
 

@@ -62,8 +62,8 @@ def _records(text: str) -> tuple[list[Any], int]:
     return records, wrong
 
 
-def _fields(told: str) -> list[str]:
-    return [name.strip() for name in told.split(",") if name.strip()]
+def _fields(told: str | None) -> list[str]:
+    return [name.strip() for name in (told or "").split(",") if name.strip()]
 
 
 def _at(record: Any, field: str) -> Any:

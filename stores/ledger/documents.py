@@ -185,12 +185,13 @@ class Documents:
         collection: str,
         *,
         tenant: str | None = None,
+        parent: str | None = None,
         limit: int = 100,
         before: float | None = None,
     ) -> list[DocumentRecord]:
         """Documents of a collection, newest first; `before` is the last page's smallest time.
 
-        Of all tenants where none is named.
+        Of all tenants where none is named; with `parent` only those that came within that document.
         """
         query = (
             select(_D.document_id)
@@ -200,6 +201,8 @@ class Documents:
         )
         if tenant is not None:
             query = query.where(_D.tenant == tenant)
+        if parent is not None:
+            query = query.where(_D.parent_id == parent)
         if before is not None:
             query = query.where(_D.created_at < before)
         with self._database.reading() as connection:

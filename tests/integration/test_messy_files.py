@@ -117,6 +117,47 @@ def docx_with_laughs() -> bytes:
     return zipped(parts)
 
 
+def nested_archive(depth: int) -> bytes:
+    """Ten archives in each, many deep: a file of a few kilobytes that stands for 10**depth."""
+    packed = bytes(1_000_000)
+    for _ in range(depth):
+        packed = zipped({f"{n}.zip": packed for n in range(10)})
+    return packed
+
+
+def open_document(body: str, declaration: str = "") -> bytes:
+    names = "".join(
+        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"'
+        for short in ("office", "text", "table")
+    )
+    content = f"{declaration}<office:d{names}><office:body>{body}</office:body></office:d>"
+    mime = b"application/vnd.oasis.opendocument.text"
+    return zipped({"mimetype": mime, "content.xml": content.encode()})
+
+
+def letter_in_letter(depth: int) -> bytes:
+    """Each message is attached to the next."""
+    whole = b"Subject: inmost\n\nThe body.\n"
+    for n in range(depth):
+        whole = (
+            b"From: a\nTo: b\nSubject: %d\nMIME-Version: 1.0\n"
+            b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n"
+            b"Content-Type: message/rfc822\n\n%s\n--b%d--\n" % (n, n, n, whole, n)
+        )
+    return whole
+
+
+LAUGHS = "<!DOCTYPE x [<!ENTITY l0 'ha'>{}]>".format(
+    "".join(f"<!ENTITY l{n} '{f'&l{n - 1};' * 10}'>" for n in range(1, 12))
+)
+DEEP = "<text:section>" * 100_000 + "x" + "</text:section>" * 100_000
+REPEATS = 'table:number-columns-repeated="2000000000"'
+WIDE = (
+    f'<table:table><table:table-row table:number-rows-repeated="2000000000"><table:table-cell'
+    f" {REPEATS}><text:p>{'words ' * 2000}</text:p></table:table-cell></table:table-row>"
+    "</table:table>"
+)
+
 KOREAN = "모든 국민은 인간으로서의 존엄과 가치를 가지며, 행복을 추구할 권리를 가진다.\n" * 40
 MOJIBAKE = KOREAN.encode("utf-8").decode("latin-1")
 
@@ -133,6 +174,27 @@ HOSTILE: dict[str, tuple[bytes, tuple[type[DocumentError] | None, ...]]] = {
     "utf16.txt": (KOREAN.encode("utf-16-le"), (TEXT,)),
     "cp949.txt": (KOREAN.encode("cp949"), (TEXT,)),
     "mojibake.txt": (MOJIBAKE.encode("utf-8"), (TEXT,)),
+    "bomb.zip": (zipped({"a.txt": bytes(400_000_000)}), (ExtractionLimit,)),
+    "nested.zip": (nested_archive(5), (TEXT,)),  # of which each is a document, within bounds
+    "many.zip": (zipped({f"{n}.txt": b"x" for n in range(20_000)}), (ExtractionLimit,)),
+    "line.txt": (b"no line ends here " * 2_800_000, (ExtractionLimit,)),
+    "laughs.odt": (open_document("<text:p>&l11;</text:p>", LAUGHS), (NoText, BrokenFile)),
+    "deep.odt": (open_document(DEEP), (TEXT, BrokenFile, ExtractionLimit)),
+    "wide.odt": (open_document(WIDE), (TEXT, ExtractionLimit)),
+    "deep.json": (b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000, (ExtractionLimit,)),
+    "deep.rtf": (b"{\\rtf1 " + b"{\\b " * 300_000 + b"x" + b"}" * 300_000, (TEXT, ExtractionLimit)),
+    "wide.csv": (b"a," * 5_000_000 + b"\n" + b"1," * 5_000_000, (TEXT, ExtractionLimit)),
+    "rules.rst": (b"====\n" * 300_000, (TEXT,)),
+    "headings.rst": (b"".join(b"Heading %d\n=========\n\n" % n for n in range(100_000)), (TEXT,)),
+    "headings.html": (
+        b"<html>" + b"".join(b"<h2>Heading %d</h2><p>t" % n for n in range(100_000)),
+        (TEXT, ExtractionLimit),
+    ),
+    "tables.html": (
+        b"<html>" + b"<table><tr><td>a<td>b<tr><td>c" * 20_000,
+        (TEXT, ExtractionLimit),
+    ),
+    "letters.eml": (letter_in_letter(500), (TEXT, ExtractionLimit)),
     "multipart.eml": (
         b"Subject: x\nFrom: a\nTo: b\n"
         + b"".join(

@@ -49,6 +49,13 @@ def test_the_text_of_a_zip_is_the_list_of_its_files() -> None:
     ]
 
 
+def test_an_archive_that_holds_a_pdf_as_it_stands_is_an_archive() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a.pdf", b"%PDF-1.7 and more")
+    assert names(read(buffer.getvalue())) == ["a.pdf"]
+
+
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
