@@ -48,17 +48,17 @@ class Composer:
         lines: list[str] = []
         length = 0
         for row in rows:
-            cells = [" ".join(cell.split()) for cell in row]
-            while cells and not cells[-1]:
-                cells.pop()
-            if not cells:
+            line = " ".join(CELL_GAP.join(row).split())  # all of a row at once: cells are many
+            while line.endswith(" |"):  # empty cells at its end
+                line = line[:-2]
+            if not line.strip("|"):
                 header = header - 1 if header is not None and len(lines) < header else header
                 continue
-            lines.append(CELL_GAP.join(cells))
-            length += len(lines[-1]) + 1
+            lines.append(line)
+            length += len(line) + 1
             self._check(length)
             if len(kept) < 2:
-                kept.append(cells)
+                kept.append(_filled(row))
         if len(lines) == 1 and len(kept[0]) == 1:
             self.paragraph(lines[0])
             return
@@ -118,6 +118,14 @@ class Composer:
         if self._pages:
             last = self._pages[-1]
             self._pages[-1] = Page(last.number, last.start, self._length)
+
+
+def _filled(row: Sequence[str]) -> list[str]:
+    """The cells up to the last that is not empty."""
+    cells = [cell.strip() for cell in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells
 
 
 def _headed(rows: Sequence[Sequence[str]]) -> int:

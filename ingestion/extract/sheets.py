@@ -17,7 +17,7 @@ from ingestion.extract.sniff import CSV, XLSX
 from ingestion.parts import ExtractedText
 
 _DELIMITERS = ",;\t|"
-_SAMPLE = 65_536
+_SAMPLE = 8_192
 
 
 def read_workbook(data: bytes, limits: ExtractSettings) -> ExtractedText:

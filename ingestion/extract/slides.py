@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pptx
+from pptx.oxml.ns import qn
 from pptx.shapes.base import BaseShape
 from pptx.shapes.group import GroupShape
 
@@ -14,6 +15,9 @@ from ingestion.extract.container import open_package
 from ingestion.extract.sniff import PPTX
 from ingestion.parts import ExtractedText
 
+_PLACEHOLDER = qn("p:ph")
+_TITLES = ("title", "ctrTitle")
+
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Read every slide; what the master says on all of them is left out."""
@@ -22,11 +26,14 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     composer = Composer(limits)
     for slide in deck.slides:
         composer.page()
-        title = slide.shapes.title
-        if title is not None:
-            composer.heading(title.text_frame.text, 1)
-        own = None if title is None else title.shape_id
-        _shapes((s for s in slide.shapes if s.shape_id != own), composer)
+        shapes: list[Any] = list(slide.shapes)
+        # `slide.shapes.title` looks through all of them once more.
+        marks = (mark for mark in slide.element.iter(_PLACEHOLDER) if mark.get("type") in _TITLES)
+        titles = [mark.getparent().getparent().getparent() for mark in marks]
+        for shape in shapes:
+            if shape.element in titles:
+                composer.heading(shape.text_frame.text, 1)
+        _shapes((shape for shape in shapes if shape.element not in titles), composer)
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             composer.paragraph(notes.text)
     return composer.text(PPTX, deck.core_properties.title)

@@ -97,7 +97,7 @@ def test_docx_tables_are_blocks_and_marked_header_rows_their_header() -> None:
         row._tr.get_or_add_trPr().append(row._tr.makeelement(docx.oxml.ns.qn("w:tblHeader")))
     buffer = io.BytesIO()
     document.save(buffer)
-    assert blocks(read(buffer.getvalue())) == [("table", " | 2024\nkg | t\n", "1 | 2")]
+    assert blocks(read(buffer.getvalue())) == [("table", "| 2024\nkg | t\n", "1 | 2")]
 
 
 def test_open_documents_give_headings_lists_tables_and_spaces() -> None:
