@@ -28,16 +28,15 @@ def test_a_scan_is_read_page_by_page_though_it_takes_longer_than_other_files() -
 
 @installed
 def test_a_language_that_is_not_installed_is_named() -> None:
-    with Extractor(ExtractSettings(ocr_languages="tlh")) as extractor:
-        with pytest.raises(NoTextLayer, match="none of the languages tlh"):
-            extractor.extract(SCAN.read_bytes(), "scan.pdf")
+    unknown = pytest.raises(NoTextLayer, match="none of the languages tlh")
+    with Extractor(ExtractSettings(ocr_languages="tlh")) as extractor, unknown:
+        extractor.extract(SCAN.read_bytes(), "scan.pdf")
 
 
 def test_without_tesseract_the_advice_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with Extractor(ExtractSettings()) as extractor:
-        with pytest.raises(NoTextLayer) as raised:
-            extractor.extract(SCAN.read_bytes(), "scan.pdf")
+    with Extractor(ExtractSettings()) as extractor, pytest.raises(NoTextLayer) as raised:
+        extractor.extract(SCAN.read_bytes(), "scan.pdf")
     assert "Install tesseract" in raised.value.advice
 
 
