@@ -87,7 +87,11 @@ class Extractor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # libraries quote what they cannot read
                 bufsize=0,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env=os.environ
+                | {
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                    "OPENBLAS_NUM_THREADS": "1",  # each takes memory, whether it works or not
+                },
             )
         self._files += 1
         return self._child

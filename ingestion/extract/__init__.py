@@ -7,61 +7,45 @@ the file is trusted.
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 from lxml import etree
 
 from callslip.errors import BrokenFile, CallslipError, ExtractionLimit
 from config.settings import ExtractSettings
-from ingestion.extract import (
-    archive,
-    book,
-    hangul,
-    mail,
-    markdown,
-    ocr,
-    opendocument,
-    outlook,
-    pdf,
-    plain,
-    restructured,
-    rich,
-    sheets,
-    slides,
-    sniff,
-    structured,
-    web,
-    word,
-    word97,
-)
+from ingestion.extract import sniff
 from ingestion.extract.clean import tidy
 from ingestion.parts import ExtractedText
 
 Reader = Callable[[bytes, ExtractSettings], ExtractedText]
 
-READERS: dict[str, Reader] = {
-    sniff.PDF: pdf.read,
-    sniff.DOCX: word.read,
-    sniff.DOC: word97.read,
-    sniff.PPTX: slides.read,
-    sniff.XLSX: sheets.read_workbook,
-    sniff.CSV: sheets.read_delimited,
-    sniff.ODT: opendocument.read,
-    sniff.ODS: opendocument.read,
-    sniff.ODP: opendocument.read,
-    sniff.EPUB: book.read,
-    sniff.RTF: rich.read,
-    sniff.HWP: hangul.read,
-    sniff.HWPX: hangul.read_x,
-    sniff.HTML: web.read,
-    sniff.MARKDOWN: markdown.read,
-    sniff.RST: restructured.read,
-    sniff.JSON: structured.read,
-    sniff.EMAIL: mail.read,
-    sniff.MSG: outlook.read,
-    sniff.ZIP: archive.read,
-    sniff.PLAIN: plain.read,
+READERS: dict[str, str] = {
+    sniff.PDF: "pdf.read",
+    sniff.DOCX: "word.read",
+    sniff.DOC: "word97.read",
+    sniff.PPTX: "slides.read",
+    sniff.XLSX: "workbook.read",
+    sniff.CSV: "delimited.read",
+    sniff.ODT: "opendocument.read",
+    sniff.ODS: "opendocument.read",
+    sniff.ODP: "opendocument.read",
+    sniff.EPUB: "book.read",
+    sniff.RTF: "rich.read",
+    sniff.HWP: "hangul.read",
+    sniff.HWPX: "hangul.read_x",
+    sniff.HTML: "web.read",
+    sniff.MARKDOWN: "markdown.read",
+    sniff.RST: "restructured.read",
+    sniff.JSON: "structured.read",
+    sniff.EMAIL: "mail.read",
+    sniff.MSG: "outlook.read",
+    sniff.ZIP: "archive.read",
+    sniff.PLAIN: "plain.read",
 }
-"""One reader per media type. Its spans are into its own raw text; `tidy` moves them."""
+"""One reader per media type. Its spans are into its own raw text; `tidy` moves them.
+
+Loaded when first needed: with all their libraries a child would take a second to start.
+"""
 
 _XML_NO_MEMORY = etree.ErrorTypes.ERR_NO_MEMORY
 """libxml2 reports it as a syntax error of this code."""
@@ -80,12 +64,14 @@ def extract(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedTex
 
 def recognize(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
     """Read a PDF of pictures by OCR, after `extract` found no text layer; it raises the same."""
-    return _read(ocr.read, data, filename, limits)
+    return _read("ocr.read", data, filename, limits)
 
 
-def _read(reader: Reader, data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
+def _read(reader: str, data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
+    module, _, function = reader.partition(".")
     try:
-        raw = reader(data, limits)
+        read: Reader = getattr(import_module(f"ingestion.extract.{module}"), function)
+        raw = read(data, limits)
         if raw.attachments and not raw.text.strip():  # of no use by itself, but its files are
             raw = replace(raw, text="\n".join(a.name for a in raw.attachments))
         return tidy(raw, limits.max_chars)

@@ -1,6 +1,7 @@
 """Putting a text together from paragraphs, headings, tables and code, with the span of each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 from callslip.errors import ExtractionLimit
@@ -65,6 +66,16 @@ class Composer:
         heads = _headed(kept) if header is None else header if header < len(lines) else 0
         self._block("\n".join(lines), "table", sum(len(line) + 1 for line in lines[:heads]))
 
+    def sheet(self, name: str, rows: Iterable[Sequence[str]]) -> None:
+        """The tables of a sheet under its name; empty rows end one. Without any it is left out."""
+        named = False
+        for filled, block in groupby(rows, key=any):
+            if filled:
+                if not named:
+                    self.heading(name, 1)
+                    named = True
+                self.table(_aligned(list(block)))
+
     def page(self) -> None:
         """What follows stands on a new page."""
         self._end_page()
@@ -126,6 +137,12 @@ def _filled(row: Sequence[str]) -> list[str]:
     while cells and not cells[-1]:
         cells.pop()
     return cells
+
+
+def _aligned(block: list[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Without the empty columns on the left."""
+    first = min(next(i for i, cell in enumerate(row) if cell) for row in block)
+    return (row[first:] for row in block)
 
 
 def _headed(rows: Sequence[Sequence[str]]) -> int:

@@ -7,7 +7,6 @@ from lxml import etree
 from config.settings import ExtractSettings
 from ingestion.extract.composer import Composer
 from ingestion.extract.container import open_package
-from ingestion.extract.sheets import tables
 from ingestion.parts import ExtractedText
 
 MOST_REPEATS = 100
@@ -50,7 +49,7 @@ def _walk(element: etree._Element, composer: Composer) -> None:
             _framed(child, composer)
         elif child.tag == f"{_TABLE}table":
             if element.tag == f"{_OFFICE}spreadsheet":
-                tables(child.get(f"{_TABLE}name", ""), _rows(child), composer)
+                composer.sheet(child.get(f"{_TABLE}name", ""), _rows(child))
             else:
                 heads = child.find(f"{_TABLE}table-header-rows")
                 composer.table(_rows(child), None if heads is None else len(heads))
