@@ -7,7 +7,7 @@ import struct
 
 import docx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from office_files import (
     deck,
@@ -209,6 +209,7 @@ def test_records_of_hwp_5_become_paragraphs_headings_and_tables() -> None:
 
 
 @given(st.binary(max_size=400))
+@settings(deadline=None)
 def test_any_bytes_as_hwp_records_end(data: bytes) -> None:
     with contextlib.suppress(struct.error, UnicodeError):  # a named one in `extract`
         hangul._section(data, [0, 1], Composer(LIMITS))
@@ -348,6 +349,7 @@ def test_json_nested_too_deeply_is_a_named_error() -> None:
 @given(
     st.lists(st.lists(st.text(max_size=20), max_size=4), max_size=6), st.none() | st.integers(0, 7)
 )
+@settings(deadline=None)
 def test_a_composed_table_is_whole_lines_with_its_header_within(
     rows: list[list[str]], header: int | None
 ) -> None:
@@ -377,6 +379,7 @@ def test_a_composed_table_is_whole_lines_with_its_header_within(
     ],
 )
 @given(data=st.data())
+@settings(deadline=None)
 def test_a_damaged_container_ends_in_text_or_a_named_error(
     data: st.DataObject, made: bytes, name: str
 ) -> None:
