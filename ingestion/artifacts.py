@@ -15,7 +15,7 @@ from stores.records import Vector
 
 T = TypeVar("T")
 
-FORMAT = "1"
+FORMAT = "2"
 """Part of every artifact's name: raise it when a step's code changes what it puts out."""
 
 

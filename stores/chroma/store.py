@@ -5,8 +5,8 @@ them is repaired by repeating the step; `chunk_ids` shows what each half holds.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ from stores.contract import Store
 from stores.filters import Where
 from stores.keyword_filter import filter_query
 from stores.keyword_index import SCHEMA, Entry, KeywordIndex
+from stores.levels import PASSAGE, PASSAGES
 from stores.metrics import Metric
 from stores.records import (
     BatchOutcome,
@@ -68,32 +69,58 @@ class BothHalves:
     keyword: tantivy.Query
 
 
+Tables = Mapping[str, Table]
+"""Chunks by the name of their vector; the default one's is empty."""
+
+
 @dataclass(frozen=True)
 class _Parts:
-    """Where a collection, or one tenant of it, lies."""
+    """Where a collection, or one tenant of it, lies.
 
-    chunks: Table
-    named: Mapping[str, Table]
+    Chunks of higher levels than passages have tables of their own: a filter of Chroma's reads
+    every row, and what is searched are passages as a rule.
+    """
+
+    passages: Tables
+    parents: Tables
     documents: Table
     keywords: KeywordIndex
 
     @property
-    def vectors(self) -> dict[str, Table]:
-        """The tables of vectors by name, the default one's is empty."""
-        return {"": self.chunks, **self.named}
+    def vectors(self) -> list[Table]:
+        """The tables of all vectors."""
+        return [*self.passages.values(), *self.parents.values()]
+
+    def rows(
+        self, name: str, chunk_ids: Sequence[str], *, include_vector: bool = False
+    ) -> list[Row]:
+        """The rows of these chunks, in this order; unknown ids are left out."""
+        found = self.passages[name].get(chunk_ids, include_vector=include_vector)
+        if len(found) == len(chunk_ids):
+            return found
+        by_id = {row.id: row for row in found}
+        rest = [i for i in chunk_ids if i not in by_id]
+        above = self.parents[name].get(rest, include_vector=include_vector)
+        by_id |= {row.id: row for row in above}
+        return [by_id[i] for i in chunk_ids if i in by_id]
+
+    def ids(self, name: str, having: ChromaWhere | None) -> set[str]:
+        """The ids of all chunks that match."""
+        return self.passages[name].ids(having) | self.parents[name].ids(having)
 
     def drop(self) -> None:
         self.keywords.drop()
         self.documents.drop()
-        for table in self.vectors.values():
+        for table in self.vectors:
             table.drop()
 
 
 class ChromaStore(Store):
     """A collection is some Chroma collections and a folder in `index_dir`, each tenant's its own.
 
-    One Chroma collection holds the schema, one the documents, one the chunks with their default
-    vector, and one more each name of a vector. Nothing is connected before the first call.
+    One Chroma collection holds the schema, one the documents, one the passages with their default
+    vector, one the chunks above them, and two more each name of a vector. Nothing is connected
+    before the first call.
     """
 
     kind = "chroma"
@@ -165,7 +192,7 @@ class ChromaStore(Store):
     ) -> BatchOutcome:
         schema = self._fresh_schema(collection)
         at = self._of(collection, tenant)
-        for table in at.vectors.values():
+        for table in at.vectors:
             table.refresh()
         good, failed = sound_chunks(chunks, schema)
         cut = slices(
@@ -192,14 +219,17 @@ class ChromaStore(Store):
         vector_name: str = "",
     ) -> list[LegHit]:
         at = self._of(collection, tenant)
-        table = at.vectors[vector_name]
         native = translate(where) if where else None
-        if where is None or native is not None:
-            return best(lambda count: table.nearest(vector, count, native), limit)
+        listed: list[ChromaWhere] = []
+        if where and native is None:
+            found = batches(at.keywords.ids(where), IDS_PER_CALL)
+            listed = [{CHUNK_ID: {"$in": batch}} for batch in found]
         hits: list[LegHit] = []
-        for batch in batches(at.keywords.ids(where), IDS_PER_CALL):
-            among: ChromaWhere = {CHUNK_ID: {"$in": batch}}
-            hits += best(lambda count, w=among: table.nearest(vector, count, w), limit)  # type: ignore[misc]
+        for tables, rest in _asked(at, where):
+            table = tables[vector_name]
+            filters = listed if where and native is None else [translate(rest) if rest else None]
+            for among in filters:
+                hits += best(lambda n, t=table, w=among: t.nearest(vector, n, w), limit)  # type: ignore[misc]
         return ranked(hits)[: max(limit, 0)]
 
     def keyword_query(
@@ -223,10 +253,10 @@ class ChromaStore(Store):
         include_terms: bool = False,
     ) -> list[StoredChunk]:
         at = self._of(collection, tenant)
-        rows = at.chunks.get(chunk_ids, include_vector=include_vector)
+        rows = at.rows("", chunk_ids, include_vector=include_vector)
         vectors: dict[str, dict[str, Vector]] = {row.id: {} for row in rows}
-        for name, table in at.vectors.items() if include_vector else ():
-            held = rows if name == "" else table.get(list(vectors), include_vector=True)
+        for name in at.passages if include_vector else ():
+            held = at.rows(name, list(vectors), include_vector=True) if name else rows
             for row in held:
                 if row.vector is not None:
                     vectors[row.id][name] = row.vector
@@ -258,15 +288,15 @@ class ChromaStore(Store):
         item = None if document_id is None else Atom(TEXT, "document_id", document_id)
         having: ChromaWhere | None = None if item is None else {key(item): document_id}
         keywords = at.keywords.ids(None) if item is None else at.keywords.ids_having(item)
-        halves = {f"vector:{name}" if name else "vector": t for name, t in at.vectors.items()}
+        halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
         return {
-            **{half: table.ids(having) for half, table in halves.items()},
+            **{half: at.ids(name, having) for half, name in halves.items()},
             "keyword": set(keywords),
         }
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._of(collection, tenant)
-        lost = at.chunks.ids(None) - set(at.keywords.ids(None))  # of a crash between the halves
+        lost = at.ids("", None) - set(at.keywords.ids(None))  # of a crash between the halves
         return (
             at.documents.ids(None)
             | set(at.keywords.values("document_id"))
@@ -275,13 +305,13 @@ class ChromaStore(Store):
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
-        for table in at.vectors.values():
+        for table in at.vectors:
             table.delete(ids)
         at.keywords.delete(ids)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
         at, item = self._of(collection, tenant), Atom(TEXT, "document_id", document_id)
-        for table in at.vectors.values():
+        for table in at.vectors:
             table.delete_where({key(item): document_id})
         at.keywords.delete_having(item)
         at.documents.delete([document_id])
@@ -306,7 +336,7 @@ class ChromaStore(Store):
         return Table(self._connection, names.schema_of(collection), missing)
 
     def _create(self, schema: CollectionSchema, at: _Parts) -> None:
-        for table in (*at.vectors.values(), at.documents):
+        for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
         at.keywords.create()
 
@@ -330,13 +360,20 @@ class ChromaStore(Store):
         if tenant:
             missing = tenant_missing(collection, tenant)
 
-        def vectors(name: str) -> Table:
-            table = names.chunks_of(collection, tenant, name)
-            return Table(self._connection, table, missing, schema.vector(name).metric)
+        def tables(name_of: Callable[[str, str, str], str]) -> dict[str, Table]:
+            return {
+                name: Table(
+                    self._connection,
+                    name_of(collection, tenant, name),
+                    missing,
+                    schema.vector(name).metric,
+                )
+                for name in ("", *schema.named)
+            }
 
         return _Parts(
-            vectors(""),
-            {name: vectors(name) for name in schema.named},
+            tables(names.chunks_of),
+            tables(names.parents_of),
             Table(self._connection, names.documents_of(collection, tenant), missing),
             KeywordIndex(
                 self._index_dir / names.folder_of(collection, tenant), collection, missing
@@ -344,16 +381,46 @@ class ChromaStore(Store):
         )
 
 
+def _asked(at: _Parts, where: Where | None) -> list[tuple[Tables, Where | None]]:
+    """The tables that a filter leaves, each with what of it remains to be asked there."""
+    both = [(at.passages, where), (at.parents, where)]
+    for condition in where.every if where else ():
+        if condition == PASSAGES and where:
+            rest = replace(where, every=tuple(c for c in where.every if c != PASSAGES))
+            return [(at.passages, rest if rest.every or rest.some else None)]
+        if condition.prop == "level" and condition.operator == "==":
+            (level,) = condition.values
+            return both[:1] if isinstance(level, int | float) and level >= PASSAGE else both[1:]
+    return both
+
+
 def _put(at: _Parts, schema: CollectionSchema, chunks: Sequence[ChunkRecord]) -> None:
-    """Write chunks into every half; of a chunk that lost a named vector the old one goes."""
+    """Write chunks into every half."""
+    passages = [chunk for chunk in chunks if chunk.level >= PASSAGE]
+    parents = [chunk for chunk in chunks if chunk.level < PASSAGE]
+    _put_vectors(at.passages, at.parents, schema, passages)
+    _put_vectors(at.parents, at.passages, schema, parents)
+    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
+
+
+def _put_vectors(
+    to: Tables, other: Tables, schema: CollectionSchema, chunks: Sequence[ChunkRecord]
+) -> None:
+    """Write chunks of one level; what one had of another level or lost goes."""
+    if not chunks:
+        return
+    ids = [chunk.chunk_id for chunk in chunks]
     metadata = [chunk_metadata(chunk, _rescaled(chunk, schema)) for chunk in chunks]
     both = list(zip(chunks, metadata, strict=True))
-    at.chunks.upsert([Row(c.chunk_id, c.vector, c.body, m) for c, m in both])
-    for name, table in at.named.items():
-        having = [(c, m) for c, m in both if name in c.named]
-        table.upsert([Row(c.chunk_id, c.named[name], "", m) for c, m in having])
-        table.delete([c.chunk_id for c in chunks if name not in c.named])
-    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
+    to[""].upsert([Row(c.chunk_id, c.vector, c.body, m) for c, m in both])
+    for name, table in to.items():
+        if name:
+            having = [(c, m) for c, m in both if name in c.named]
+            table.upsert([Row(c.chunk_id, c.named[name], "", m) for c, m in having])
+            table.delete([c.chunk_id for c in chunks if name not in c.named])
+    if moved := other[""].ids_among(ids):
+        for table in other.values():
+            table.delete(moved)
 
 
 def _rescaled(chunk: ChunkRecord, schema: CollectionSchema) -> dict[str, Vector]:
