@@ -11,7 +11,8 @@ from ingestion.parts import Block, Heading
 MAX_CHARS = 120
 
 MIN_OUTDENTED = 3
-"""Lines that stand out to the left of their text, as in old RFCs: fewer are no outline."""
+"""Lines that stand out to the left of their text, as in old RFCs, and others in title case: fewer
+are no outline."""
 
 _LINE = re.compile(r"[^\n]+")
 _AT_THE_END = ("annex", "appendix", "schedule")
@@ -50,7 +51,7 @@ def _found(text: str, blocks: Sequence[Block]) -> tuple[list[_Found], list[_Foun
     candidates = list(_outside(blocks, _candidates(text)))
     numbered = _counting(candidates)
     free = [f for f in candidates if f.kind in ("caps", "title", "outdented")]
-    if sum(f.kind == "outdented" for f in free) < MIN_OUTDENTED:
+    if sum(f.kind != "caps" for f in free) < MIN_OUTDENTED:
         free = [f for f in free if f.kind != "outdented"]
     return numbered if len(numbered) >= 2 else [], free
 
