@@ -24,7 +24,9 @@ def check_properties_known(where: Where | None, known: Collection[str]) -> None:
 
 
 def passages(where: Where | None) -> Where:
-    """Narrow a filter to what is searched unless a level is named."""
+    """Narrow a filter to what is searched unless a level, or the parent of the hits, is named."""
+    if where and any(condition.prop in ("level", "parent_id") for condition in where):
+        return where
     return _and(where, PASSAGES)
 
 

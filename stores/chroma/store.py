@@ -5,8 +5,8 @@ them is repaired by repeating the step; `chunk_ids` shows what each half holds.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,20 +18,14 @@ from stores.batching import slices, write
 from stores.checks import sound_chunks, sound_documents
 from stores.chroma import names
 from stores.chroma.connection import Connection
-from stores.chroma.metadata import (
-    CHUNK_ID,
-    chunk_metadata,
-    document_metadata,
-    stored_chunk,
-    stored_document,
-)
-from stores.chroma.table import BYTES_PER_CALL, IDS_PER_CALL, Row, Table, batches
+from stores.chroma.metadata import document_metadata, stored_chunk, stored_document
+from stores.chroma.parts import Parts, put_chunks
+from stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
 from stores.chroma.where import ChromaWhere, key, translate
 from stores.contract import Store
 from stores.filters import Where
 from stores.keyword_filter import filter_query
-from stores.keyword_index import SCHEMA, Entry, KeywordIndex
-from stores.levels import PASSAGE, PASSAGES
+from stores.keyword_index import SCHEMA, KeywordIndex
 from stores.metrics import Metric
 from stores.records import (
     BatchOutcome,
@@ -42,7 +36,6 @@ from stores.records import (
     Scalar,
     StoredChunk,
     Vector,
-    visible,
 )
 from stores.schemas import (
     check_made,
@@ -69,52 +62,6 @@ class BothHalves:
     keyword: tantivy.Query
 
 
-Tables = Mapping[str, Table]
-"""Chunks by the name of their vector; the default one's is empty."""
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Where a collection, or one tenant of it, lies.
-
-    Chunks of higher levels than passages have tables of their own: a filter of Chroma's reads
-    every row, and what is searched are passages as a rule.
-    """
-
-    passages: Tables
-    parents: Tables
-    documents: Table
-    keywords: KeywordIndex
-
-    @property
-    def vectors(self) -> list[Table]:
-        """The tables of all vectors."""
-        return [*self.passages.values(), *self.parents.values()]
-
-    def rows(
-        self, name: str, chunk_ids: Sequence[str], *, include_vector: bool = False
-    ) -> list[Row]:
-        """The rows of these chunks, in this order; unknown ids are left out."""
-        found = self.passages[name].get(chunk_ids, include_vector=include_vector)
-        if len(found) == len(chunk_ids):
-            return found
-        by_id = {row.id: row for row in found}
-        rest = [i for i in chunk_ids if i not in by_id]
-        above = self.parents[name].get(rest, include_vector=include_vector)
-        by_id |= {row.id: row for row in above}
-        return [by_id[i] for i in chunk_ids if i in by_id]
-
-    def ids(self, name: str, having: ChromaWhere | None) -> set[str]:
-        """The ids of all chunks that match."""
-        return self.passages[name].ids(having) | self.parents[name].ids(having)
-
-    def drop(self) -> None:
-        self.keywords.drop()
-        self.documents.drop()
-        for table in self.vectors:
-            table.drop()
-
-
 class ChromaStore(Store):
     """A collection is some Chroma collections and a folder in `index_dir`, each tenant's its own.
 
@@ -129,7 +76,7 @@ class ChromaStore(Store):
     def __init__(self, url: str, index_dir: Path) -> None:
         self._connection = Connection(url)
         self._index_dir = index_dir
-        self._parts: dict[tuple[str, str], tuple[CollectionSchema, _Parts]] = {}
+        self._parts: dict[tuple[str, str], tuple[CollectionSchema, Parts]] = {}
         self._lock = threading.Lock()
 
     def ping(self) -> None:
@@ -200,7 +147,7 @@ class ChromaStore(Store):
         )
 
         def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
-            _put(at, schema, some)
+            put_chunks(at, schema, some)
             return {}
 
         return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
@@ -219,17 +166,10 @@ class ChromaStore(Store):
         vector_name: str = "",
     ) -> list[LegHit]:
         at = self._of(collection, tenant)
-        native = translate(where) if where else None
-        listed: list[ChromaWhere] = []
-        if where and native is None:
-            found = batches(at.keywords.ids(where), IDS_PER_CALL)
-            listed = [{CHUNK_ID: {"$in": batch}} for batch in found]
         hits: list[LegHit] = []
-        for tables, rest in _asked(at, where):
+        for tables, among in at.asked(where):
             table = tables[vector_name]
-            filters = listed if where and native is None else [translate(rest) if rest else None]
-            for among in filters:
-                hits += best(lambda n, t=table, w=among: t.nearest(vector, n, w), limit)  # type: ignore[misc]
+            hits += best(lambda n, t=table, w=among: t.nearest(vector, n, w), limit)  # type: ignore[misc]
         return ranked(hits)[: max(limit, 0)]
 
     def keyword_query(
@@ -335,18 +275,18 @@ class ChromaStore(Store):
         missing = CollectionNotFound(f"Collection {collection} does not exist.")
         return Table(self._connection, names.schema_of(collection), missing)
 
-    def _create(self, schema: CollectionSchema, at: _Parts) -> None:
+    def _create(self, schema: CollectionSchema, at: Parts) -> None:
         for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
         at.keywords.create()
 
-    def _of(self, collection: str, tenant: str = "") -> _Parts:
+    def _of(self, collection: str, tenant: str = "") -> Parts:
         """Find the parts of a collection or a tenant, the same objects for all threads."""
         schema = self.schema(collection)
         check_tenant(schema, tenant)
         return self._placed(schema, tenant)
 
-    def _placed(self, schema: CollectionSchema, tenant: str) -> _Parts:
+    def _placed(self, schema: CollectionSchema, tenant: str) -> Parts:
         with self._lock:
             known, parts = self._parts.get((schema.name, tenant), (None, None))
             if parts is None or known != schema:
@@ -354,7 +294,7 @@ class ChromaStore(Store):
                 self._parts[schema.name, tenant] = schema, parts
             return parts
 
-    def _make(self, schema: CollectionSchema, tenant: str) -> _Parts:
+    def _make(self, schema: CollectionSchema, tenant: str) -> Parts:
         collection = schema.name
         missing: NotFound = CollectionNotFound(f"Collection {collection} does not exist.")
         if tenant:
@@ -371,7 +311,7 @@ class ChromaStore(Store):
                 for name in ("", *schema.named)
             }
 
-        return _Parts(
+        return Parts(
             tables(names.chunks_of),
             tables(names.parents_of),
             Table(self._connection, names.documents_of(collection, tenant), missing),
@@ -379,56 +319,3 @@ class ChromaStore(Store):
                 self._index_dir / names.folder_of(collection, tenant), collection, missing
             ),
         )
-
-
-def _asked(at: _Parts, where: Where | None) -> list[tuple[Tables, Where | None]]:
-    """The tables that a filter leaves, each with what of it remains to be asked there."""
-    both = [(at.passages, where), (at.parents, where)]
-    for condition in where.every if where else ():
-        if condition == PASSAGES and where:
-            rest = replace(where, every=tuple(c for c in where.every if c != PASSAGES))
-            return [(at.passages, rest if rest.every or rest.some else None)]
-        if condition.prop == "level" and condition.operator == "==":
-            (level,) = condition.values
-            return both[:1] if isinstance(level, int | float) and level >= PASSAGE else both[1:]
-    return both
-
-
-def _put(at: _Parts, schema: CollectionSchema, chunks: Sequence[ChunkRecord]) -> None:
-    """Write chunks into every half."""
-    passages = [chunk for chunk in chunks if chunk.level >= PASSAGE]
-    parents = [chunk for chunk in chunks if chunk.level < PASSAGE]
-    _put_vectors(at.passages, at.parents, schema, passages)
-    _put_vectors(at.parents, at.passages, schema, parents)
-    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
-
-
-def _put_vectors(
-    to: Tables, other: Tables, schema: CollectionSchema, chunks: Sequence[ChunkRecord]
-) -> None:
-    """Write chunks of one level; what one had of another level or lost goes."""
-    if not chunks:
-        return
-    ids = [chunk.chunk_id for chunk in chunks]
-    metadata = [chunk_metadata(chunk, _rescaled(chunk, schema)) for chunk in chunks]
-    both = list(zip(chunks, metadata, strict=True))
-    to[""].upsert([Row(c.chunk_id, c.vector, c.body, m) for c, m in both])
-    for name, table in to.items():
-        if name:
-            having = [(c, m) for c, m in both if name in c.named]
-            table.upsert([Row(c.chunk_id, c.named[name], "", m) for c, m in having])
-            table.delete([c.chunk_id for c in chunks if name not in c.named])
-    if moved := other[""].ids_among(ids):
-        for table in other.values():
-            table.delete(moved)
-
-
-def _rescaled(chunk: ChunkRecord, schema: CollectionSchema) -> dict[str, Vector]:
-    """The vectors that Chroma would not give back: in a cosine space it makes them length 1."""
-    vectors = {"": chunk.vector, **chunk.named}
-    specs = {name: schema.vector(name) for name in vectors}
-    return {
-        name: vector
-        for name, vector in vectors.items()
-        if specs[name].metric == "cosine" and not specs[name].normalized
-    }

@@ -104,6 +104,8 @@ PAGES = ["page 1", "page 2", "page 3", "loose", "stray"]
 def test_passages_are_searched_where_no_level_is_named(engine: Engine) -> None:
     assert found(engine) == PAGES
     assert found(engine, having_all={"kind": "x"}) == PAGES
+    assert found(engine, having_all={"level <": 2}) == ["book", "part 1", "part 2"]
+    assert found(engine, having_any={"parent_id": "book"}) == ["part 1", "part 2"]
     search_all = Settings(search=SearchSettings(level="every"))
     assert found(replace(engine, settings=search_all)) == list(LEVELS)
 
