@@ -260,6 +260,11 @@ class SearchSettings(Section):
         default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
     )
     rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
+    level: Literal["passages", "every"] = Field(
+        default="passages",
+        description="what is searched where `operation_level` is left out: passages, or sections"
+        " and documents too",
+    )
 
     @model_validator(mode="after")
     def _top_fits(self) -> Self:

@@ -4,9 +4,10 @@ import re
 
 PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 SENTENCE = re.compile(
-    # A full stop after a small letter, a digit, Hangul or a bracket, before what starts a sentence;
-    # not after `e.g.`, a list number, an initial or an abbreviation.
-    r"""(?<=[^\s.][a-z0-9가-힣)\]"”’%][.!?…])
+    # A full stop after a small letter, a digit, Hangul, a bracket or an acronym, before what starts
+    # a sentence; not after `e.g.`, a list number, an initial or an abbreviation.
+    r"""(?:(?<=[^\s.][a-z0-9가-힣)\]"”’%][.!?…])|(?<=[A-Z]{2}[.!?]))
+        (?<!\s\d\d[.])(?<!^\d\d[.])(?<!\s\d\d\d[.])
         (?<!\b[MD]r[.])(?<!\bMrs[.])(?<!\bvs[.])(?<!\b[Nn]o[.])(?<!\b[Ff]ig[.])(?<!\b[Ss]ec[.])
         (?<!\b[Aa]rt[.])(?<!\bal[.])(?<!\bcf[.])
         ["”’)\]]*\s+(?=["“‘(\[]?[^\sa-z])

@@ -5,22 +5,18 @@ parent, or with its own first subsection, so that neither 200 one-line sections 
 heading make a chunk each. Otherwise no chunk reaches across a section.
 """
 
-import hashlib
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from config.settings import ChunkingSettings
-from ingestion.boundaries import LINE, PARAGRAPH, SENTENCE, WORD, first_after, last_before
-from ingestion.parts import Chunk, Section
+from ingestion.cutter import Cutter
+from ingestion.identity import Ids
+from ingestion.parts import Block, Chunk, Section
+from ingestion.scale import Scale
 
 SHORT_SECTION = 64
 """Tokens under which a section is no passage of its own."""
-
-SHORTEST_CUT = 0.6
-"""Share of the target length that a chunk has at least when the text goes on."""
 
 
 class Tokenizer(Protocol):
@@ -40,122 +36,47 @@ def chunk(
     tokenizer: Tokenizer,
     settings: ChunkingSettings,
     document_id: str,
+    blocks: Sequence[Block] = (),
 ) -> list[Chunk]:
     """Cut a text into chunks of about `target_tokens`, at most `max_tokens`, overlapping inside.
 
     `text[start:end]` is a chunk's content, without outer blanks; together the chunks hold every
-    character that is not blank. A text that fits is one chunk, a blank text none. An id depends on
-    the document, the section's path and the content alone, so that what did not change keeps it.
-    Linear in the text.
+    character that is not blank. A text that fits is one chunk, a blank text none. A block that fits
+    a chunk is never cut; a longer table is cut between rows and each chunk names its header rows,
+    which count to its length. An id depends on the document, the section's path and what the chunk
+    says alone, so that what did not change keeps it. Linear in the text.
     """
-    scale = _Scale(text, tokenizer.offsets(text))
-    cutter = _Cutter(scale, settings)
+    scale = Scale(text, tokenizer.offsets(text))
+    cutter = Cutter(scale, settings, blocks)
     fits = scale.tokens(0, len(text)) <= settings.max_tokens
     groups = [list(sections)] if fits else _groups(scale, sections)
+    ids = Ids(document_id)
     chunks: list[Chunk] = []
-    seen: Counter[str] = Counter()
-    for group in groups:
+    for stretch, group in enumerate(groups):
         for start, end in cutter.spans(group[0].start, group[-1].end):
             section = _owner(text, group, start)
-            digest = _digest(document_id, section.path, text[start:end])
-            seen[digest] += 1
+            header = cutter.header(start)
+            said = (
+                [text[start:end]] if header == (0, 0) else [text[slice(*header)], text[start:end]]
+            )
             chunks.append(
                 Chunk(
-                    chunk_id=digest if seen[digest] == 1 else _digest(digest, str(seen[digest])),
+                    chunk_id=ids.of(section.path, *said),
                     section=section.path,
                     heading=section.heading,
                     level=section.level,
                     ordinal=len(chunks),
                     start=start,
                     end=end,
-                    tokens=scale.tokens(start, end),
+                    tokens=scale.tokens(*header) + scale.tokens(start, end),
+                    stretch=stretch,
+                    header=header,
                 )
             )
     return chunks
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """Characters to tokens and back."""
-
-    text: str
-    offsets: Sequence[int]
-
-    def index(self, at: int) -> int:
-        """The first token of the word at `at`, which may start at a blank before it."""
-        while at > 0 and self.text[at - 1].isspace():
-            at -= 1
-        return bisect_left(self.offsets, at)
-
-    def tokens(self, start: int, end: int) -> int:
-        """How many tokens stand in a span."""
-        return self.index(end) - self.index(start)
-
-    def at(self, index: int, end: int) -> int:
-        """Where a token starts, at most `end`."""
-        return min(self.offsets[index], end) if index < len(self.offsets) else end
-
-
-class _Cutter:
-    def __init__(self, scale: _Scale, settings: ChunkingSettings) -> None:
-        self._scale = scale
-        self._max = settings.max_tokens
-        self._target = settings.target_tokens
-        self._overlap = min(settings.overlap_tokens, self._target // 2)
-
-    def spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The chunks of one stretch of text, without outer blanks."""
-        start, end = self._strip(start, end)
-        last = self._scale.index(end)
-        while start < end:
-            first = self._scale.index(start)
-            left = last - first
-            if left <= self._max:
-                yield start, end
-                return
-            # Two chunks of like length rather than a full one and a crumb.
-            length = min(self._target, (left + self._overlap + 1) // 2)
-            cut = self._cut(start, first, length, end)
-            yield self._strip(start, cut)
-            start = self._strip(max(self._resume(first, cut), start + 1), end)[0]
-
-    def _cut(self, start: int, first: int, length: int, end: int) -> int:
-        """Where to end: the last paragraph, sentence, line or word that makes it long enough."""
-        scale = self._scale
-        floor = max(scale.at(first + int(length * SHORTEST_CUT), end), start + 1)
-        goal = max(scale.at(first + length, end), start + 1)
-        limit = scale.at(first + self._max, end)
-        for boundary in (PARAGRAPH, SENTENCE, LINE, WORD):
-            cut = last_before(boundary, scale.text, floor, goal)
-            if cut is None:
-                cut = first_after(boundary, scale.text, goal, limit)
-            if cut is not None:
-                return cut
-        # In the middle of a word: its halves may have some more tokens than it had, hence not limit
-        return goal
-
-    def _resume(self, first: int, cut: int) -> int:
-        """Where the next chunk starts: at most the overlap before the cut, at a boundary."""
-        if not self._overlap:
-            return cut
-        scale = self._scale
-        earliest = scale.at(max(first, scale.index(cut) - self._overlap), cut)
-        for boundary in (PARAGRAPH, SENTENCE, LINE, WORD):
-            start = first_after(boundary, scale.text, earliest, cut)
-            if start is not None:
-                return start
-        return earliest
-
-    def _strip(self, start: int, end: int) -> tuple[int, int]:
-        text = self._scale.text
-        while start < end and text[start].isspace():
-            start += 1
-        while start < end and text[end - 1].isspace():
-            end -= 1
-        return start, end
-
-
-def _groups(scale: _Scale, sections: Sequence[Section]) -> Iterator[list[Section]]:
+def _groups(scale: Scale, sections: Sequence[Section]) -> Iterator[list[Section]]:
     """Sections, the short ones together with what follows under the same parent or themselves."""
     group: list[Section] = []
     for section in sections:
@@ -181,13 +102,3 @@ def _owner(text: str, group: list[Section], start: int) -> Section:
         if body >= 0 and not text[body : section.end].isspace():
             return section
     return group[at]
-
-
-def _digest(*parts: str) -> str:
-    """32 hexadecimal digits of BLAKE2b; the lengths keep neighbours apart."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
-    return digest.hexdigest()

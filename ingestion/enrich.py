@@ -19,6 +19,6 @@ def enrich(text: str, chunks: Sequence[Chunk], analyzer: Analyzer) -> list[Enric
     """Add the terms and the language of each chunk's own text; title and heading stay apart."""
     enriched = []
     for chunk in chunks:
-        content = text[chunk.start : chunk.end]
+        content = chunk.read(text)
         enriched.append(EnrichedChunk(chunk, lang(content), analyzer.analyze(content)))
     return enriched

@@ -1,36 +1,21 @@
 """Lines of plain text that read like headings. Careful: a wrong heading is worse than none."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from ingestion.parts import Heading
+from ingestion.heading_lines import MIN_PARAGRAPH, Kind, Line, Reading, read
+from ingestion.parts import Block, Heading
 
 MAX_CHARS = 120
-MAX_WORDS_ALONE = 10
-"""Words of an unnumbered heading."""
 
-MIN_PARAGRAPH = 40
-"""Characters of the line after a heading in title case: less is a list or an address."""
-
-Kind = Literal["hash", "korean", "decimal", "roman", "letter", "caps", "title"]
+MIN_OUTDENTED = 3
+"""Lines that stand out to the left of their text, as in old RFCs, and others in title case: fewer
+are no outline."""
 
 _LINE = re.compile(r"[^\n]+")
-_HASH = re.compile(r"(#{1,6})[ \t]+\S")
-_KOREAN = re.compile(r"제\s?\d+\s?(편|장|절|관|조)(?:의\s?\d+)?(?=\s|\(|\[|$)")
-_KOREAN_LEVELS = {"편": 1, "장": 2, "절": 3, "관": 4, "조": 5}
-_DECIMAL = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,5})(\.?)[ \t]+(?=[^\W\d_])")
-_ROMAN = re.compile(r"([IVX]{1,6})\.[ \t]+(?=[^\W\d_])")
-_LETTER = re.compile(r"(?:Appendix[ \t]+)?([A-Z])\.[ \t]+(?=[^\W\d_])")
-_CONTENTS = re.compile(r"\.{3,}|(?:\. ){3,}|[ \t]{3,}\d+$")
-_SENTENCE = re.compile(r"[.,;:!?。][\"'”’)]*$|다\.?$|요\.?$")
-_CAPS = re.compile(r"[A-Z][A-Z0-9 ,&'’()/–-]*[A-Z0-9)]")
-_SMALL_WORDS = {
-    "a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to",
-    "vs", "with",
-}  # fmt: skip
-_DIGITS = {"I": 1, "V": 5, "X": 10}
+_AT_THE_END = ("annex", "appendix", "schedule")
 
 
 @dataclass(frozen=True)
@@ -39,24 +24,45 @@ class _Found:
     end: int
     kind: Kind
     number: tuple[int, ...]
+    name: str = ""
 
 
-def find_headings(text: str) -> list[Heading]:
+def find_headings(text: str, blocks: Sequence[Block] = ()) -> list[Heading]:
     """Numbered, Korean, `#` and free-standing headings, with levels; linear in the text.
 
-    Numbers must count up from 1, so that a list item, a date or a quoted number is none.
+    Numbers must count up from 1, so that a list item, a date or a quoted number is none. Nothing
+    inside a block is one.
     """
-    found = list(_candidates(text))
-    numbered = _counting(found)
-    if len(numbered) >= 2:
+    numbered, free = _found(text, blocks)
+    if numbered:
         first, last = numbered[0].start, numbered[-1].start
         # Between numbered headings a free-standing line is a caption or a label.
-        free = [f for f in found if _free(f) and not first < f.start < last]
-    else:
-        numbered, free = [], [f for f in found if _free(f)]
-    kinds = {f.kind for f in (*numbered, *free)}
-    headings = [Heading(f.start, f.end, _level(f, kinds)) for f in (*numbered, *free)]
-    return sorted(headings, key=lambda h: h.start)
+        free = [f for f in free if not first < f.start < last]
+    return _levelled([*numbered, *free])
+
+
+def find_numbered(text: str, blocks: Sequence[Block] = ()) -> list[Heading]:
+    """Those of them that count or state their level; none where there are not two."""
+    return _levelled(_found(text, blocks)[0])
+
+
+def _found(text: str, blocks: Sequence[Block]) -> tuple[list[_Found], list[_Found]]:
+    """The numbered and the free-standing ones."""
+    candidates = list(_outside(blocks, _candidates(text)))
+    numbered = _counting(candidates)
+    free = [f for f in candidates if f.kind in ("caps", "title", "outdented")]
+    if sum(f.kind != "caps" for f in free) < MIN_OUTDENTED:
+        free = [f for f in free if f.kind != "outdented"]
+    return numbered if len(numbered) >= 2 else [], free
+
+
+def _outside(blocks: Sequence[Block], found: Iterable[_Found]) -> Iterator[_Found]:
+    spans = sorted((block.start, block.end) for block in blocks)
+    starts = [start for start, _ in spans]
+    for candidate in found:
+        at = bisect_right(starts, candidate.start) - 1
+        if at < 0 or candidate.start >= spans[at][1]:
+            yield candidate
 
 
 def _candidates(text: str) -> Iterator[_Found]:
@@ -68,85 +74,50 @@ def _candidates(text: str) -> Iterator[_Found]:
         after = next(lines, None)
         start, end = line.span()
         if end - start <= MAX_CHARS and not line[0].isspace():
-            alone = start - before_end > 1 or start == 0
-            followed = after is None or after.start() - end > 1
-            following = "" if after is None else after[0][: MIN_PARAGRAPH + 1].strip()
-            found = _read(line[0].rstrip(), alone, followed, following)
+            found = read(
+                Line(
+                    line[0].rstrip(),
+                    alone=start - before_end > 1 or start == 0,
+                    followed=after is None or after.start() - end > 1,
+                    following="" if after is None else after[0][: 2 * MIN_PARAGRAPH],
+                )
+            )
             if found is not None:
-                kind, number = found
-                yield _Found(start, start + len(line[0].rstrip()), kind, number)
+                yield _placed(found, start)
         if not line[0].isspace():
             before_end = end
         line = after
 
 
-def _read(
-    line: str, alone: bool, followed: bool, following: str
-) -> tuple[Kind, tuple[int, ...]] | None:
-    """The kind and number of a heading; `alone`: a blank line before, `followed`: one after."""
-    if match := _HASH.match(line):
-        return "hash", (len(match[1]),)
-    if match := _KOREAN.match(line):
-        # 제3조(목적) opens its line; 제3조에 따라 or 제3조 제1항의 … goes on as a sentence
-        return ("korean", (_KOREAN_LEVELS[match[1]],)) if _korean_heading(line, match) else None
-    if not alone or not followed or _CONTENTS.search(line) or _SENTENCE.search(line):
-        return None
-    if match := _DECIMAL.match(line):
-        number = tuple(int(part) for part in match[1].split("."))
-        return ("decimal", number) if match[2] or len(number) > 1 else None
-    if match := _ROMAN.match(line):
-        return "roman", (_value(match[1]),)
-    if match := _LETTER.match(line):
-        return "letter", (ord(match[1]) - 64,)
-    return _read_free(line, following)
-
-
-def _korean_heading(line: str, match: re.Match[str]) -> bool:
-    rest = line[match.end() :].strip()
-    if match[1] == "조":
-        return not rest or rest[0] in "(["
-    return len(rest) <= 40 and not _SENTENCE.search(rest)
-
-
-def _read_free(line: str, following: str) -> tuple[Kind, tuple[int, ...]] | None:
-    words = line.split()
-    if len(words) > MAX_WORDS_ALONE or not following:
-        return None
-    if _CAPS.fullmatch(line) and any(len(w) >= 4 and w.isalpha() for w in words):
-        return "caps", ()
-    names = [w for w in words if w.lower() not in _SMALL_WORDS]
-    if (
-        len(names) >= 2
-        and len(following) >= MIN_PARAGRAPH
-        and all(w[0].isupper() and w.replace("-", "").replace("’", "").isalpha() for w in names)
-    ):
-        return "title", ()
-    return None
-
-
-def _free(found: _Found) -> bool:
-    return found.kind in ("caps", "title")
+def _placed(found: Reading, start: int) -> _Found:
+    return _Found(start, start + found.length, found.kind, found.number, found.name)
 
 
 def _counting(found: list[_Found]) -> list[_Found]:
     """The numbered ones that go on where their kind stopped: 1, 1.1, 1.2, 2; I, II; A, B.
 
-    `#` and Korean headings state their level and need not count.
+    `#`, Korean and named headings (`Part 2`) need not count, and numbers may start again under one.
     """
     kept: list[_Found] = []
     at: dict[Kind, tuple[int, ...]] = {"decimal": (0,), "roman": (0,), "letter": (0,)}
     for candidate in found:
-        if candidate.kind in ("hash", "korean"):
+        if candidate.kind in ("hash", "korean", "named"):
             kept.append(candidate)
         elif candidate.kind == "roman" and _follows(at["letter"], letter := _as_letter(candidate)):
             at["letter"] = letter  # `I.` after `H.`
             kept.append(_Found(candidate.start, candidate.end, "letter", letter))
-        elif candidate.kind in at and _follows(at[candidate.kind], candidate.number):
+        elif candidate.kind in at and (
+            _follows(at[candidate.kind], candidate.number) or _anew(candidate, kept)
+        ):
             at[candidate.kind] = candidate.number
             kept.append(candidate)
             if candidate.kind == "roman":
                 at["letter"] = (0,)  # A., B. start again under each
     return kept
+
+
+def _anew(found: _Found, kept: Sequence[_Found]) -> bool:
+    return found.number == (1,) and bool(kept) and kept[-1].kind == "named"
 
 
 def _as_letter(found: _Found) -> tuple[int, ...]:
@@ -161,17 +132,31 @@ def _follows(before: tuple[int, ...], number: tuple[int, ...]) -> bool:
     return number[:-1] == before[: depth - 1] and number[-1] == before[depth - 1] + 1
 
 
-def _level(found: _Found, kinds: set[Kind]) -> int:
-    """Roman above letters above decimals, where a text has several; free ones on top."""
-    if found.kind in ("hash", "korean"):
-        return found.number[0]
-    if found.kind == "letter":
-        return 1 + ("roman" in kinds)
-    if found.kind == "decimal":
-        return len(found.number) + ("roman" in kinds) + ("letter" in kinds and "roman" in kinds)
-    return 2 if found.kind == "title" and "caps" in kinds else 1
+def _levelled(found: Sequence[_Found]) -> list[Heading]:
+    kinds = {f.kind for f in found}
+    names = [n for n in dict.fromkeys(f.name for f in found) if n and n not in _AT_THE_END]
+    headings = [Heading(f.start, f.end, _level(f, kinds, names)) for f in found]
+    return sorted(headings, key=lambda h: h.start)
 
 
-def _value(roman: str) -> int:
-    values = [_DIGITS[c] for c in roman]
-    return sum(-v if v < after else v for v, after in zip(values, [*values[1:], 0], strict=True))
+def _level(found: _Found, kinds: set[Kind], names: Sequence[str]) -> int:
+    """Named above roman above letters above decimals, where a text has several; free ones on top.
+
+    Of the named ones (`names`: parts, chapters) the first to appear is the highest.
+    """
+    roman, letter = "roman" in kinds, "letter" in kinds
+    match found.kind:
+        case "hash" | "korean":
+            return found.number[0]
+        case "named":
+            return 1 + (names.index(found.name) if found.name in names else 0)
+        case "roman":
+            return 1 + len(names)
+        case "letter":
+            return 1 + len(names) + roman
+        case "decimal":
+            return len(names) + len(found.number) + roman + (letter and roman)
+        case "title":
+            return 2 if "caps" in kinds else 1
+        case _:
+            return 1

@@ -83,7 +83,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A passage: `text[start:end]` is its content, always."""
+    """A passage: `text[start:end]` is its content, always.
+
+    `level` is its section's. Passages of one section, or of short ones that were taken together,
+    have the same `stretch`, counted from 0. `header` is the span of the header of a table that the
+    passage goes on with, empty for any other.
+    """
 
     chunk_id: str
     section: str
@@ -93,6 +98,17 @@ class Chunk:
     start: int
     end: int
     tokens: int
+    stretch: int = 0
+    header: tuple[int, int] = (0, 0)
+
+    def read(self, text: str) -> str:
+        """What is embedded and analyzed: the content, under the header of its table."""
+        return self.header_of(text) + text[self.start : self.end]
+
+    def header_of(self, text: str) -> str:
+        """The header rows of the table that the passage goes on with, each with its line end."""
+        rows = text[self.header[0] : self.header[1]].strip()
+        return f"{rows}\n" if rows else ""
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,15 @@ from contextlib import suppress
 
 from callslip.errors import TenantNotFound
 from ingestion.enrich import Analyzer
+from ingestion.hierarchy import with_parents
 from ingestion.parts import EnrichedChunk, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
-from stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
+from stores.levels import PASSAGE
+from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
+
+TABLE_HEADER = "table_header"
+"""Property of a passage that begins inside a table: its header rows, which no span of it holds."""
 
 
 def made(
@@ -17,11 +22,11 @@ def made(
     enriched: list[EnrichedChunk],
     vectors: Vector,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
-    """The document and its chunks from the artifacts of the steps before."""
+    """The document, and its chunks of all levels, from the artifacts of the steps before."""
     title = version.title or extracted.title or version.filename
     properties = {**extracted.properties, **version.properties}
     document = DocumentRecord(version.document_id, title, version.filename, properties)
-    return document, [
+    passages = [
         ChunkRecord(
             chunk_id=e.chunk.chunk_id,
             document_id=version.document_id,
@@ -33,14 +38,21 @@ def made(
             title=title,
             filename=version.filename,
             lang=e.lang,
-            level=e.chunk.level,
+            level=PASSAGE,
             ordinal=e.chunk.ordinal,
             start=e.chunk.start,
             end=e.chunk.end,
-            properties=properties,
+            properties=_with_header(properties, e.chunk.header_of(extracted.text)),
         )
         for e, vector in zip(enriched, vectors, strict=True)
     ]
+    chunks = [e.chunk for e in enriched]
+    return document, with_parents(document, extracted.text, chunks, passages)
+
+
+def _with_header(properties: Properties, header: str) -> Properties:
+    """Say of a passage that goes on with a table what its columns are."""
+    return {TABLE_HEADER: header.rstrip("\n"), **properties} if header else properties
 
 
 def kept(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ingestion.headings import find_headings
+from ingestion.headings import find_headings, find_numbered
 from ingestion.parts import ExtractedText, Heading, Section
 
 MAX_HEADING = 200
@@ -15,6 +15,12 @@ MAX_LABEL = 80
 FEW_HEADINGS = 2
 """With fewer headings of its own (a title alone) a text is searched for more."""
 
+MIN_NUMBERED = 3
+"""Numbered lines that are believed rather than the type of a page, which may be a caption's."""
+
+PDF = "application/pdf"
+"""Its headings are guessed from type, or are bookmarks; other formats state theirs."""
+
 _TYPE_SIGNS = re.compile(r"\*\*|__|`|^#+")
 
 
@@ -25,9 +31,7 @@ def sectionize(extracted: ExtractedText) -> list[Section]:
     `level` is the depth in the tree, whatever levels the format skipped. Linear in the text.
     """
     text = extracted.text
-    headings = _in_order(extracted.headings)
-    if len(headings) < FEW_HEADINGS:
-        headings = _in_order([*headings, *_below(headings, find_headings(text))])
+    headings = _headings(extracted)
     if not headings:
         return [Section("", "", 0, 0, 0, len(text), None)]
     starts = [text.rfind("\n", 0, h.start) + 1 for h in headings]
@@ -47,6 +51,25 @@ def sectionize(extracted: ExtractedText) -> list[Section]:
         open_sections.append((heading.level, path))
         sections.append(Section(path, words, len(open_sections), len(sections), start, end, parent))
     return sections
+
+
+def _headings(extracted: ExtractedText) -> list[Heading]:
+    """The format's own, without those inside a table or code; where these say little, patterns."""
+    text, blocks = extracted.text, extracted.blocks
+    own = _in_order(
+        h for h in extracted.headings if not any(b.start <= h.start < b.end for b in blocks)
+    )
+    if len(own) < FEW_HEADINGS:
+        return _in_order([*own, *_below(own, find_headings(text, blocks))])
+    if extracted.media_type != PDF:
+        return own
+    numbered = find_numbered(text, blocks)
+    known = {_words(text[h.start : h.end]) for h in own}
+    new = [h for h in numbered if _words(text[h.start : h.end]) not in known]
+    if len(numbered) < MIN_NUMBERED or 2 * len(new) <= len(numbered):
+        return own
+    first, last = numbered[0].start, numbered[-1].start
+    return _in_order([*numbered, *(h for h in own if not first <= h.start <= last)])
 
 
 def _in_order(headings: Iterable[Heading]) -> list[Heading]:

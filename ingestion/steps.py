@@ -29,6 +29,7 @@ from models.analyzer import VERSION as ANALYZER
 from stores.blobs import original_name
 from stores.ledger import Claim, Step, VersionRecord
 from stores.ledger.vectors import text_hash
+from stores.levels import PASSAGE
 from stores.records import ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
@@ -98,13 +99,15 @@ def find_sections(work: Work) -> list[Section]:
 
 def cut_chunks(work: Work) -> list[Chunk]:
     """Cut the sections into passages that the embedder reads whole."""
+    extracted = work.read("extract", EXTRACTED)
     sections = work.read("sectionize", SECTIONS)
     return chunk(
-        work.read("extract", EXTRACTED).text,
+        extracted.text,
         sections,
         work.shop.tokenizer,
         work.shop.settings.chunking,
         work.version.document_id,
+        extracted.blocks,
     )
 
 
@@ -119,7 +122,7 @@ def embed_chunks(work: Work) -> Vector:
     embedder, cache = work.shop.embedder, work.shop.ledger.vectors
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
-    texts = [text[c.start : c.end] for c in chunks]
+    texts = [c.read(text) for c in chunks]
     hashes = [text_hash(t) for t in texts]
     work.shop.ledger.chunks.expect(
         work.claim, {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)}
@@ -138,7 +141,7 @@ def embed_chunks(work: Work) -> Vector:
 
 
 def upsert_chunks(work: Work) -> Stored:
-    """Write the document and its chunks, look at every object's outcome, count what is there."""
+    """Write the document and its chunks of all levels, see each object's outcome, count them."""
     version, ledger = work.version, work.shop.ledger
     collection = ledger.collections.get(version.collection)
     store, tenant = work.shop.store_of(collection.store), version.tenant
@@ -150,8 +153,9 @@ def upsert_chunks(work: Work) -> Stored:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
         document, chunks = records.kept(version, store, ids, work.shop.analyzer)
-    ledger.chunks.expect(work.claim, {c.chunk_id: text_hash(c.body) for c in chunks})
-    ledger.collections.has_properties(version.collection, document.properties)
+    ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks})
+    names = set(document.properties).union(*(c.properties for c in chunks))
+    ledger.collections.has_properties(version.collection, names)
     try:
         if tenant:
             store.ensure_tenant(version.collection, tenant)
@@ -172,7 +176,8 @@ def upsert_chunks(work: Work) -> Stored:
     for half in ("vector", "keyword"):
         if lacking := len(written - held[half]):
             raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
-    return Stored(ids, {"chunks": len(ids)})
+    passages = sum(c.level >= PASSAGE for c in chunks)
+    return Stored(ids, {"chunks": passages, "parents": len(ids) - passages})
 
 
 def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:
@@ -182,6 +187,11 @@ def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:
         work.read("enrich", ENRICHED),
         work.read("embed", VECTORS),
     )
+
+
+def _hash(chunk: ChunkRecord) -> str:
+    """The hash of the text that a chunk's vector is of; no text for a mean of vectors."""
+    return text_hash(chunk.body) if chunk.level >= PASSAGE else ""
 
 
 def _whole(failed: Mapping[str, str]) -> None:

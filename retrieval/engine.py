@@ -12,7 +12,7 @@ from config.settings import SearchSettings, Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder
 from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
-from retrieval.narrowing import at_level, check_properties_known
+from retrieval.narrowing import at_level, check_properties_known, passages
 from retrieval.parents import place_parents
 from stores.contract import Store
 from stores.filters import Where, parse
@@ -101,11 +101,14 @@ class Engine:
         if where is not None:
             names = self.ledger.collections.property_names(collection.name)
             check_properties_known(where, names)
-        nothing = False
-        if request.operation_level is not None:
-            where = at_level(store, collection.name, tenant, request.operation_level, where)
-            nothing = where is None
         settings = self.settings.search
+        level = settings.level if request.operation_level is None else request.operation_level
+        nothing = False
+        if level == "passages":
+            where = passages(where)
+        elif level != "every":
+            where = at_level(store, collection.name, tenant, level, where)
+            nothing = where is None
         alpha = settings.alpha if request.alpha is None else request.alpha
         if request.query_embedding is not None and not request.query:
             alpha = 1.0

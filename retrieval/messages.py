@@ -1,6 +1,6 @@
 """What a search asks and what it answers, as it travels over HTTP and the queue."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -19,6 +19,9 @@ def _unicode(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_unicode)]
 """JSON can write half of a surrogate pair, which is no character."""
+
+
+Level = Annotated[int, Field(ge=-1000, le=1000)]
 
 
 class SearchRequest(BaseModel):
@@ -55,11 +58,10 @@ class SearchRequest(BaseModel):
     horizon: float | None = Field(
         None, allow_inf_nan=False, description="most distance of a hit, by `method`"
     )
-    operation_level: int | None = Field(
+    operation_level: Level | Literal["every"] | None = Field(
         None,
-        ge=-1000,
-        le=1000,
-        description="level of the hits: 0 is the top, -1 the deepest there is",
+        description="level of the hits: 0 documents, 1 sections, 2 passages, -1 the deepest there"
+        " is, or `every`; left out: as search.level of the settings says, passages",
     )
     parent_strategy: ParentStrategy | None = Field(
         None, description="add the hits' parents, or put them in the hits' place"
@@ -117,7 +119,7 @@ class Hit(BaseModel):
     lang: str
     properties: dict[str, Any]
     legs: Legs
-    level: int = Field(description="in the document's hierarchy, 0 at the top")
+    level: int = Field(description="0: a document, 1: a section, 2: a passage")
     parent_id: str | None = Field(description="chunk id of the chunk that holds this one")
     parent_of: str | None = Field(
         description="chunk id of the hit that brought this parent; null for a hit of its own"

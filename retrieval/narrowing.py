@@ -6,7 +6,8 @@ from difflib import get_close_matches
 
 from callslip.errors import InvalidFilter
 from stores.contract import Store
-from stores.filters import Condition, Where
+from stores.filters import Condition, Operator, Where
+from stores.levels import PASSAGES
 from stores.records import FILTERABLE
 
 
@@ -22,6 +23,13 @@ def check_properties_known(where: Where | None, known: Collection[str]) -> None:
         )
 
 
+def passages(where: Where | None) -> Where:
+    """Narrow a filter to what is searched unless a level, or the parent of the hits, is named."""
+    if where and any(condition.prop in ("level", "parent_id") for condition in where):
+        return where
+    return _and(where, PASSAGES)
+
+
 def at_level(
     store: Store, collection: str, tenant: str, level: int, where: Where | None
 ) -> Where | None:
@@ -29,10 +37,14 @@ def at_level(
 
     Zero is the top; -1 is the deepest level that the collection, or its tenant, has.
     """
-    if level < 0:
-        deepest = store.deepest_level(collection, tenant=tenant)
-        if deepest is None or deepest + 1 + level < 0:
-            return None
-        level += deepest + 1
-    here = Condition("level", "==", float(level))
-    return replace(where, every=(*where.every, here)) if where else Where(every=(here,))
+    if level >= 0:
+        return _and(where, Condition("level", "==", float(level)))
+    deepest = store.deepest_level(collection, tenant=tenant)
+    if deepest is None or deepest + 1 + level < 0:
+        return None
+    operator: Operator = ">=" if level == -1 else "=="  # so that it may be the same as PASSAGES
+    return _and(where, Condition("level", operator, float(deepest + 1 + level)))
+
+
+def _and(where: Where | None, condition: Condition) -> Where:
+    return replace(where, every=(*where.every, condition)) if where else Where(every=(condition,))

@@ -4,18 +4,25 @@ import ctypes
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
 from config.settings import ExtractSettings
-from ingestion.extract.pdf_layout import Line, assemble
+from ingestion.extract.pdf_layout import assemble
+from ingestion.extract.pdf_outline import Bookmark, Line
 from ingestion.extract.sniff import PDF
 from ingestion.parts import ExtractedText
 
 MAX_UNMAPPED = 0.5
 """Share of characters without a Unicode value from which the text layer says nothing."""
+
+MAX_BOOKMARKS = 10_000
+MAX_DEPTH = 6
+"""Of the outline; deeper bookmarks are left out."""
 
 _PASSWORD_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 _SEPARATOR = re.compile("\r\n|\ufffe")
@@ -28,7 +35,9 @@ _NO_TITLE = re.compile(r"^$|^untitled|\.[a-z]{2,4}$", re.I)
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Read every page in the order of its content; headings are lines of larger or bold type.
+    """Read every page in the order of its content.
+
+    Headings are the lines that bookmarks lead to, and lines of larger or bold type.
 
     Raises NeedsPassword, BrokenFile, NoTextLayer (pictures only), NoText (nothing drawn) or
     GarbageText (a text layer whose fonts do not say which letters they draw).
@@ -56,16 +65,28 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
                 lines = []
             pages.append(lines)
         title = document.get_metadata_value("Title").strip()
+        bookmarks = list(_bookmarks(document))
     _judge(pages, unread, drawn)
-    text, headings, spans = assemble(pages)
+    text, headings, spans, tables = assemble(pages, bookmarks)
     return ExtractedText(
         text,
         PDF,
         None if _NO_TITLE.search(title) else title,
         headings,
         spans,
+        tables,
         warnings=(f"pages that cannot be read: {_some(unread)}",) if unread else (),
     )
+
+
+def _bookmarks(document: pdfium.PdfDocument) -> Iterator[Bookmark]:
+    """The outline, as far as it leads to pages of the document and can be read."""
+    with suppress(pdfium.PdfiumError):
+        for item in islice(document.get_toc(max_depth=MAX_DEPTH), MAX_BOOKMARKS):
+            target = item.get_dest()
+            page = target.get_index() if target else None
+            if page is not None:
+                yield Bookmark(item.get_title(), item.level + 1, page)
 
 
 def _judge(pages: list[list[Line]], unread: list[int], drawn: bool) -> None:
@@ -134,7 +155,8 @@ class _Probe:
             bold = bold and self._bold(end)
             self._usual = size
         mapped = raw.FPDFText_HasUnicodeMapError(self._page, at) != 1
-        return Line(text, size, down, bold, hyphen, mapped)
+        turn = round(math.atan2(m.b, m.a) / (math.pi / 2)) % 4
+        return Line(text, size, down, bold, hyphen, mapped, turn)
 
     def _size(self, at: int) -> float:
         """In points as drawn, to the half point; leaves the character's matrix in `_matrix`."""

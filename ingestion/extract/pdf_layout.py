@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from ingestion.parts import Heading, Page
+from ingestion.extract.pdf_outline import Bookmark, Line, marked
+from ingestion.parts import Block, Heading, Page
 
 PARAGRAPH_GAP = 1.35
 """A step down larger than this many usual steps of the document starts a paragraph."""
@@ -23,55 +24,67 @@ MAX_HEADING_SHARE = 0.25
 RUNNING_HEAD = 3
 """The same large line on this many pages is a running head, not a heading."""
 
+BESIDE = 0.8
+"""Lines nearer than this, in type sizes, stand beside each other."""
+
+FEW_LINES = 10
+
+MIN_ROWS = 4
+MIN_FIGURES = 2
+MAX_HEADER_ROWS = 3
+MAX_OTHER_ROWS = 0.2
+"""A table has so many rows with so many figures, under few header rows; some rows are titles."""
+
 BODY = 0
 """Level of a block that is no heading."""
 
+_FIGURE = re.compile(r"[-+(]?[$€£₩]?[\d.,]*\d[)%]?|[-–—]")
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]{2}")
 _SENTENCE_END = re.compile(r"[.!?。…][\"'”’)\]]*$")
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line: its text without outer blanks, type size in points, and distance down its page.
+class Paragraph:
+    """A paragraph or a heading, and the page it stands on.
 
-    `hyphen`: its last word goes on in the next line. `mapped`: its font says what it draws.
+    `header` are the characters of the header rows where it is a table, else None.
     """
-
-    text: str
-    size: float
-    down: float
-    bold: bool
-    hyphen: bool
-    mapped: bool
-
-
-@dataclass(frozen=True)
-class Block:
-    """A paragraph or a heading, and the page it stands on."""
 
     text: str
     level: int
     page: int
+    header: int | None = None
 
 
-def assemble(pages: list[list[Line]]) -> tuple[str, tuple[Heading, ...], tuple[Page, ...]]:
-    """Join lines to blocks with blank lines between them; say where headings and pages are."""
-    levels = _levels(pages)
+def assemble(
+    pages: list[list[Line]], bookmarks: Sequence[Bookmark] = ()
+) -> tuple[str, tuple[Heading, ...], tuple[Page, ...], tuple[Block, ...]]:
+    """Join lines to paragraphs with blank lines between; say where headings, pages, tables are.
+
+    Lines that bookmarks lead to are headings of their level, and larger or bolder lines are below
+    them; without bookmarks these alone are.
+    """
+    pages, deepest = marked([_downwards(page) for page in pages], bookmarks)
+    levels = {style: level + deepest for style, level in _levels(pages).items()}
     step = _usual_step(pages)
     blocks = [
-        Block(_join(lines), _heading_level(lines, levels), number)
+        Paragraph(_join(lines), _heading_level(lines, levels, turn), number, _header(lines))
         for number, page in enumerate(pages, 1)
+        for turn in [_usual_turn(page)]
         for lines in _paragraphs(page, levels, step)
     ]
     running = _running_heads(blocks)
     headings: list[Heading] = []
+    tables: list[Block] = []
     bounds: dict[int, tuple[int, int]] = {}
     at = 0
     for block in blocks:
         end = at + len(block.text)
         if block.level and block.text not in running:
             headings.append(Heading(at, end, block.level))
+        if block.header is not None and not block.level:
+            tables.append(Block(at, end, "table", at + block.header))
         bounds[block.page] = (bounds.get(block.page, (at, at))[0], end)
         at = end + 2
     spans = []
@@ -79,10 +92,35 @@ def assemble(pages: list[list[Line]]) -> tuple[str, tuple[Heading, ...], tuple[P
     for number in range(1, len(pages) + 1):
         start, last = bounds.get(number, (last, last))  # an empty page is an empty span
         spans.append(Page(number, start, last))
-    return "\n\n".join(block.text for block in blocks), tuple(headings), tuple(spans)
+    text = "\n\n".join(block.text for block in blocks)
+    return text, tuple(headings), tuple(spans), tuple(tables)
+
+
+def _downwards(page: list[Line]) -> list[Line]:
+    """The lines from the top, where the page has one column: some are drawn in another order.
+
+    Where two lines that are drawn one after the other both stand beside others, there are columns
+    or a table, and all is left as drawn; and so are few lines, which do not show what there is.
+    """
+    if len(page) < FEW_LINES or len({line.turn for line in page}) > 1:
+        return page
+    ordered = sorted(range(len(page)), key=lambda n: page[n].down)
+    beside: set[int] = set()
+    for n, m in pairwise(ordered):
+        if page[m].down - page[n].down < BESIDE * max(page[n].size, page[m].size):
+            beside |= {n, m}
+    columns = any(n in beside and n + 1 in beside for n in range(len(page) - 1))
+    return page if columns else [page[n] for n in ordered]
 
 
 Style = tuple[float, bool]
+
+
+def _usual_turn(page: list[Line]) -> int:
+    turns: Counter[int] = Counter()
+    for line in page:
+        turns[line.turn] += len(line.text)
+    return turns.most_common(1)[0][0] if turns else 0
 
 
 def _levels(pages: list[list[Line]]) -> dict[Style, int]:
@@ -128,6 +166,8 @@ def _paragraphs(page: list[Line], levels: dict[Style, int], usual: float) -> Ite
 
 def _parts(before: Line, line: Line, levels: dict[Style, int], usual: float) -> bool:
     """Whether a new block begins with this line."""
+    if before.bookmark is not line.bookmark or before.turn != line.turn:
+        return True
     if levels.get((before.size, before.bold)) != levels.get((line.size, line.bold)):
         return True
     if before.hyphen:
@@ -151,8 +191,33 @@ def _join(lines: list[Line]) -> str:
     return "".join(pieces)
 
 
-def _heading_level(lines: list[Line], levels: dict[Style, int]) -> int:
+def _header(lines: list[Line]) -> int | None:
+    """How many characters the header rows take of lines that are a table of figures; None: none.
+
+    PDF knows no tables. Lines of many numbers one below the other are the plain case.
+    """
+    rows = [_is_row(line.text) for line in lines]
+    if sum(rows) < MIN_ROWS:
+        return None
+    first = rows.index(True)
+    if first > MAX_HEADER_ROWS or rows[first:].count(False) > MAX_OTHER_ROWS * len(rows):
+        return None
+    return len(_join(lines[: first + 1])) - len(lines[first].text)
+
+
+def _is_row(text: str) -> bool:
+    cells = text.split()
+    figures = sum(_FIGURE.fullmatch(cell) is not None for cell in cells)
+    return figures >= MIN_FIGURES and 2 * figures >= len(cells)
+
+
+def _heading_level(lines: list[Line], levels: dict[Style, int], turn: int) -> int:
+    """Text at the margin, set across the page's own, is no heading, however large."""
     text = _join(lines)
+    if lines[0].bookmark is not None:
+        return lines[0].bookmark.level
+    if lines[0].turn != turn:
+        return BODY
     if len(text) > MAX_HEADING_CHARS or len(lines) > MAX_HEADING_LINES:
         return BODY
     if not _WORD.search(text) or text[-1] in ".,;:":
@@ -160,7 +225,7 @@ def _heading_level(lines: list[Line], levels: dict[Style, int]) -> int:
     return levels.get((lines[0].size, lines[0].bold), BODY)
 
 
-def _running_heads(blocks: Iterable[Block]) -> set[str]:
+def _running_heads(blocks: Iterable[Paragraph]) -> set[str]:
     pages: dict[str, set[int]] = {}
     heads = [block for block in blocks if block.level]
     for block in heads:

@@ -49,9 +49,15 @@ def collection_of(name: str) -> str | None:
 
 
 def chunks_of(collection: str, tenant: str = "", vector_name: str = "") -> str:
-    """Name Chroma's collection of a collection's chunks, by tenant and by vector."""
+    """Name Chroma's collection of a collection's passages, by tenant and by vector."""
     named = f".{slug(vector_name, 'vector')}" if vector_name else ""
     return f"{_of(collection, tenant)}.chunks{named}"
+
+
+def parents_of(collection: str, tenant: str = "", vector_name: str = "") -> str:
+    """Name Chroma's collection of the chunks of higher levels, by tenant and by vector."""
+    named = f".{slug(vector_name, 'vector')}" if vector_name else ""
+    return f"{_of(collection, tenant)}.parents{named}"
 
 
 def documents_of(collection: str, tenant: str = "") -> str:

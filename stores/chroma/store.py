@@ -5,7 +5,7 @@ them is repaired by repeating the step; `chunk_ids` shows what each half holds.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,19 +18,14 @@ from stores.batching import slices, write
 from stores.checks import sound_chunks, sound_documents
 from stores.chroma import names
 from stores.chroma.connection import Connection
-from stores.chroma.metadata import (
-    CHUNK_ID,
-    chunk_metadata,
-    document_metadata,
-    stored_chunk,
-    stored_document,
-)
-from stores.chroma.table import BYTES_PER_CALL, IDS_PER_CALL, Row, Table, batches
+from stores.chroma.metadata import document_metadata, stored_chunk, stored_document
+from stores.chroma.parts import Parts, put_chunks
+from stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
 from stores.chroma.where import ChromaWhere, key, translate
 from stores.contract import Store
 from stores.filters import Where
 from stores.keyword_filter import filter_query
-from stores.keyword_index import SCHEMA, Entry, KeywordIndex
+from stores.keyword_index import SCHEMA, KeywordIndex
 from stores.metrics import Metric
 from stores.records import (
     BatchOutcome,
@@ -41,7 +36,6 @@ from stores.records import (
     Scalar,
     StoredChunk,
     Vector,
-    visible,
 )
 from stores.schemas import (
     check_made,
@@ -68,32 +62,12 @@ class BothHalves:
     keyword: tantivy.Query
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Where a collection, or one tenant of it, lies."""
-
-    chunks: Table
-    named: Mapping[str, Table]
-    documents: Table
-    keywords: KeywordIndex
-
-    @property
-    def vectors(self) -> dict[str, Table]:
-        """The tables of vectors by name, the default one's is empty."""
-        return {"": self.chunks, **self.named}
-
-    def drop(self) -> None:
-        self.keywords.drop()
-        self.documents.drop()
-        for table in self.vectors.values():
-            table.drop()
-
-
 class ChromaStore(Store):
     """A collection is some Chroma collections and a folder in `index_dir`, each tenant's its own.
 
-    One Chroma collection holds the schema, one the documents, one the chunks with their default
-    vector, and one more each name of a vector. Nothing is connected before the first call.
+    One Chroma collection holds the schema, one the documents, one the passages with their default
+    vector, one the chunks above them, and two more each name of a vector. Nothing is connected
+    before the first call.
     """
 
     kind = "chroma"
@@ -102,7 +76,7 @@ class ChromaStore(Store):
     def __init__(self, url: str, index_dir: Path) -> None:
         self._connection = Connection(url)
         self._index_dir = index_dir
-        self._parts: dict[tuple[str, str], tuple[CollectionSchema, _Parts]] = {}
+        self._parts: dict[tuple[str, str], tuple[CollectionSchema, Parts]] = {}
         self._lock = threading.Lock()
 
     def ping(self) -> None:
@@ -168,7 +142,7 @@ class ChromaStore(Store):
     ) -> BatchOutcome:
         schema = self._fresh_schema(collection)
         at = self._of(collection, tenant)
-        for table in at.vectors.values():
+        for table in at.vectors:
             table.refresh()
         good, failed = sound_chunks(chunks, schema)
         cut = slices(
@@ -176,7 +150,7 @@ class ChromaStore(Store):
         )
 
         def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
-            _put(at, schema, some)
+            put_chunks(at, schema, some)
             return {}
 
         return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
@@ -195,14 +169,10 @@ class ChromaStore(Store):
         vector_name: str = "",
     ) -> list[LegHit]:
         at = self._of(collection, tenant)
-        table = at.vectors[vector_name]
-        native = translate(where) if where else None
-        if where is None or native is not None:
-            return best(lambda count: table.nearest(vector, count, native), limit)
         hits: list[LegHit] = []
-        for batch in batches(at.keywords.ids(where), IDS_PER_CALL):
-            among: ChromaWhere = {CHUNK_ID: {"$in": batch}}
-            hits += best(lambda count, w=among: table.nearest(vector, count, w), limit)  # type: ignore[misc]
+        for tables, among in at.asked(where):
+            table = tables[vector_name]
+            hits += best(lambda n, t=table, w=among: t.nearest(vector, n, w), limit)  # type: ignore[misc]
         return ranked(hits)[: max(limit, 0)]
 
     def keyword_query(
@@ -226,10 +196,10 @@ class ChromaStore(Store):
         include_terms: bool = False,
     ) -> list[StoredChunk]:
         at = self._of(collection, tenant)
-        rows = at.chunks.get(chunk_ids, include_vector=include_vector)
+        rows = at.rows("", chunk_ids, include_vector=include_vector)
         vectors: dict[str, dict[str, Vector]] = {row.id: {} for row in rows}
-        for name, table in at.vectors.items() if include_vector else ():
-            held = rows if name == "" else table.get(list(vectors), include_vector=True)
+        for name in at.passages if include_vector else ():
+            held = at.rows(name, list(vectors), include_vector=True) if name else rows
             for row in held:
                 if row.vector is not None:
                     vectors[row.id][name] = row.vector
@@ -261,15 +231,15 @@ class ChromaStore(Store):
         item = None if document_id is None else Atom(TEXT, "document_id", document_id)
         having: ChromaWhere | None = None if item is None else {key(item): document_id}
         keywords = at.keywords.ids(None) if item is None else at.keywords.ids_having(item)
-        halves = {f"vector:{name}" if name else "vector": t for name, t in at.vectors.items()}
+        halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
         return {
-            **{half: table.ids(having) for half, table in halves.items()},
+            **{half: at.ids(name, having) for half, name in halves.items()},
             "keyword": set(keywords),
         }
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._of(collection, tenant)
-        lost = at.chunks.ids(None) - set(at.keywords.ids(None))  # of a crash between the halves
+        lost = at.ids("", None) - set(at.keywords.ids(None))  # of a crash between the halves
         return (
             at.documents.ids(None)
             | set(at.keywords.values("document_id"))
@@ -278,13 +248,13 @@ class ChromaStore(Store):
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
-        for table in at.vectors.values():
+        for table in at.vectors:
             table.delete(ids)
         at.keywords.delete(ids)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
         at, item = self._of(collection, tenant), Atom(TEXT, "document_id", document_id)
-        for table in at.vectors.values():
+        for table in at.vectors:
             table.delete_where({key(item): document_id})
         at.keywords.delete_having(item)
         at.documents.delete([document_id])
@@ -308,18 +278,18 @@ class ChromaStore(Store):
         missing = CollectionNotFound(f"Collection {collection} does not exist.")
         return Table(self._connection, names.schema_of(collection), missing)
 
-    def _create(self, schema: CollectionSchema, at: _Parts) -> None:
-        for table in (*at.vectors.values(), at.documents):
+    def _create(self, schema: CollectionSchema, at: Parts) -> None:
+        for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
         at.keywords.create()
 
-    def _of(self, collection: str, tenant: str = "") -> _Parts:
+    def _of(self, collection: str, tenant: str = "") -> Parts:
         """Find the parts of a collection or a tenant, the same objects for all threads."""
         schema = self.schema(collection)
         check_tenant(schema, tenant)
         return self._placed(schema, tenant)
 
-    def _placed(self, schema: CollectionSchema, tenant: str) -> _Parts:
+    def _placed(self, schema: CollectionSchema, tenant: str) -> Parts:
         with self._lock:
             known, parts = self._parts.get((schema.name, tenant), (None, None))
             if parts is None or known != schema:
@@ -327,44 +297,28 @@ class ChromaStore(Store):
                 self._parts[schema.name, tenant] = schema, parts
             return parts
 
-    def _make(self, schema: CollectionSchema, tenant: str) -> _Parts:
+    def _make(self, schema: CollectionSchema, tenant: str) -> Parts:
         collection = schema.name
         missing: NotFound = CollectionNotFound(f"Collection {collection} does not exist.")
         if tenant:
             missing = tenant_missing(collection, tenant)
 
-        def vectors(name: str) -> Table:
-            table = names.chunks_of(collection, tenant, name)
-            return Table(self._connection, table, missing, schema.vector(name).metric)
+        def tables(name_of: Callable[[str, str, str], str]) -> dict[str, Table]:
+            return {
+                name: Table(
+                    self._connection,
+                    name_of(collection, tenant, name),
+                    missing,
+                    schema.vector(name).metric,
+                )
+                for name in ("", *schema.named)
+            }
 
-        return _Parts(
-            vectors(""),
-            {name: vectors(name) for name in schema.named},
+        return Parts(
+            tables(names.chunks_of),
+            tables(names.parents_of),
             Table(self._connection, names.documents_of(collection, tenant), missing),
             KeywordIndex(
                 self._index_dir / names.folder_of(collection, tenant), collection, missing
             ),
         )
-
-
-def _put(at: _Parts, schema: CollectionSchema, chunks: Sequence[ChunkRecord]) -> None:
-    """Write chunks into every half; of a chunk that lost a named vector the old one goes."""
-    metadata = [chunk_metadata(chunk, _rescaled(chunk, schema)) for chunk in chunks]
-    both = list(zip(chunks, metadata, strict=True))
-    at.chunks.upsert([Row(c.chunk_id, c.vector, c.body, m) for c, m in both])
-    for name, table in at.named.items():
-        having = [(c, m) for c, m in both if name in c.named]
-        table.upsert([Row(c.chunk_id, c.named[name], "", m) for c, m in having])
-        table.delete([c.chunk_id for c in chunks if name not in c.named])
-    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
-
-
-def _rescaled(chunk: ChunkRecord, schema: CollectionSchema) -> dict[str, Vector]:
-    """The vectors that Chroma would not give back: in a cosine space it makes them length 1."""
-    vectors = {"": chunk.vector, **chunk.named}
-    specs = {name: schema.vector(name) for name in vectors}
-    return {
-        name: vector
-        for name, vector in vectors.items()
-        if specs[name].metric == "cosine" and not specs[name].normalized
-    }

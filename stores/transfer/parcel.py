@@ -152,7 +152,8 @@ def _read(store: Store, collection: str, snapshot: Snapshot) -> Parcel | None:
     records = store.get_documents(collection, [transcript.document_id], tenant=tenant)
     if len(chunks) != len(ids) or not records:
         return None
-    chunks.sort(key=lambda c: (c.ordinal, c.chunk_id))
+    # Parents first: a store may take a reference only to what it holds already.
+    chunks.sort(key=lambda c: (c.level, c.ordinal, c.chunk_id))
     return Parcel(transcript, records[0], tuple(chunks), snapshot.upserts)
 
 

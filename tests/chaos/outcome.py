@@ -4,14 +4,18 @@ import time
 import uuid
 
 import httpx
+import numpy as np
 from stack import Stack
 
 from config.settings import ChunkingSettings
 from ingestion.chunk import chunk
-from ingestion.parts import ExtractedText
+from ingestion.hierarchy import with_parents
+from ingestion.parts import Chunk, ExtractedText
 from ingestion.sectionize import sectionize
 from models.tokens import Tokenizer
 from stores.ledger import STEPS, DocumentRecord, Ledger, Step, StepRecord
+from stores.records import ChunkRecord
+from stores.records import DocumentRecord as DocumentRow
 from stores.registry import make_store
 
 COLLECTION = "chaos"
@@ -65,13 +69,29 @@ class Outcome:
         assert self.ledger.chunks.live_ids(document_id) == expected
         assert held == {"vector": expected, "keyword": expected}
         upsert = self.step(document_id, "upsert")
-        assert upsert.counts == {"chunks": len(expected)}
+        passages = upsert.counts["chunks"]
+        assert (passages, passages + upsert.counts["parents"]) == (
+            len(self.chunks(document_id, text)),
+            len(expected),
+        )
+
+    def chunks(self, document_id: str, text: str) -> list[Chunk]:
+        """The passages that this text has."""
+        extracted = ExtractedText(text=text, media_type="text/plain")
+        return chunk(text, sectionize(extracted), self.tokenizer, ChunkingSettings(), document_id)
 
     def chunk_ids(self, document_id: str, text: str) -> set[str]:
-        """The ids of the chunks that this text has."""
-        extracted = ExtractedText(text=text, media_type="text/plain")
-        chunks = chunk(text, sectionize(extracted), self.tokenizer, ChunkingSettings(), document_id)
-        return {c.chunk_id for c in chunks}
+        """The ids of the passages that this text has, of their sections and of the document."""
+        chunks = self.chunks(document_id, text)
+        vector = np.ones(1, np.float32)
+        passages = [
+            ChunkRecord(
+                c.chunk_id, document_id, "", "", vector, section=c.section, start=c.start, end=c.end
+            )
+            for c in chunks
+        ]
+        document = DocumentRow(document_id, "", "")
+        return {c.chunk_id for c in with_parents(document, text, chunks, passages)}
 
 
 def essay(paragraphs: int) -> str:

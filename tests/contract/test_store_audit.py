@@ -20,6 +20,7 @@ from ingestion.workshop import Workshop
 from stores.audit import Look, look, places
 from stores.blobs import Blobs
 from stores.contract import Store
+from stores.filters import Condition, Where
 from stores.keyword_index import KeywordIndex
 from stores.ledger import STEPS, Accepted, Ledger
 from stores.records import ChunkRecord, CollectionSchema, VectorSpec
@@ -61,7 +62,7 @@ class Audited:
         return [repaired.left for repaired in repair(self.look().findings, use)]
 
     def first_words(self) -> dict[str, str]:
-        """First word of each chunk, by id."""
+        """First word of each chunk, by id: of passages, their section and the document."""
         ids = self.store.find_ids(self.name, tenant=self.tenant)
         chunks = self.store.get_chunks(self.name, ids, tenant=self.tenant)
         return {chunk.chunk_id: chunk.body.split()[0] for chunk in chunks}
@@ -74,14 +75,15 @@ class Audited:
         return [ChunkRecord(**c.__dict__) for c in stored]
 
     def searched(self, chunk_id: str) -> bool:
-        """Whether both legs find a chunk: by its own vector, and by a word that it alone has."""
+        """Whether both legs find a chunk at its level: by its vector, and by a word of its own."""
         (chunk,) = self.store.get_chunks(
             self.name, [chunk_id], tenant=self.tenant, include_vector=True
         )
         assert chunk.vector is not None
-        nearest = self.store.vector_query(self.name, chunk.vector, 1, tenant=self.tenant)
+        at = Where(every=(Condition("level", "==", float(chunk.level)),))
+        nearest = self.store.vector_query(self.name, chunk.vector, 1, at, tenant=self.tenant)
         word = chunk.body.split()[0]
-        best = self.store.keyword_query(self.name, word, 1, tenant=self.tenant)
+        best = self.store.keyword_query(self.name, word, 1, at, tenant=self.tenant)
         return [hit.chunk_id for hit in nearest + best] == [chunk_id, chunk_id]
 
 
@@ -106,8 +108,8 @@ def make_audited(store: Store, name: str, tenant: str, folder: Path) -> Iterator
 def test_what_was_ingested_is_counted_and_right(audited: Audited) -> None:
     audited.ingest("one", "two", "three")
     seen = audited.look()
-    assert (seen.documents, seen.chunks, seen.skipped, seen.findings) == (1, 3, 0, ())
-    assert seen.held["vector"] == seen.held["keyword"] == 3
+    assert (seen.documents, seen.chunks, seen.skipped, seen.findings) == (1, 5, 0, ())
+    assert seen.held["vector"] == seen.held["keyword"] == 5
 
 
 def test_chunks_that_were_deleted_behind_its_back_are_found_and_written_again(
@@ -289,7 +291,7 @@ def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_bot
     doing(shop)(stuck.document_id, stuck.version, stuck.step)
     halves = two_halves.store.chunk_ids(name)
     assert halves["vector"] == halves["keyword"]
-    assert (two_halves.look().chunks, two_halves.found()) == (2, [])
+    assert (two_halves.look().chunks, two_halves.found()) == (4, [])
     assert all(map(two_halves.searched, halves["vector"]))
 
 
@@ -301,7 +303,7 @@ def test_the_keyword_half_that_a_killed_writer_did_not_reach_is_mended(
     chunks = two_halves.records(ids[:2])
     two_halves.store.delete_chunks(name, ids[:2])
     killed(write_and_die, chroma_at, name, chunks)
-    assert two_halves.store.chunk_ids(name) == {"vector": set(ids), "keyword": {ids[2]}}
+    assert two_halves.store.chunk_ids(name) == {"vector": set(ids), "keyword": set(ids[2:])}
     assert two_halves.found() == [("missing", "keyword", tuple(ids[:2]))]
     assert two_halves.repair() == [""]
     assert two_halves.found() == []

@@ -30,6 +30,7 @@ def test_a_document_goes_in_and_a_search_finds_it(desk: Desk) -> None:
     assert all(s["state"] == "done" and s["attempts"] == 1 for s in document["steps"])
     assert all(s["seconds"] is not None for s in document["steps"])
     assert document["steps"][2]["counts"]["chunks"] == 1
+    assert document["steps"][5]["counts"] == {"chunks": 1, "parents": 2}
     task = desk.http.get(submitted["task_url"]).json()
     assert (task["state"], task["steps_done"]) == ("done", 6)
     found = desk.search("how long is parental leave?").json()
@@ -99,8 +100,9 @@ def test_a_deleted_document_is_hidden_at_once_and_leaves_a_receipt(desk: Desk) -
         assert time.monotonic() < until
         time.sleep(0.1)
     assert found["state"] == "deleted"
-    assert found["receipt"]["before"]["chroma vector"] == 1
-    assert found["receipt"]["before"]["chroma keyword"] == 1
+    # The passage, its section and the document.
+    assert found["receipt"]["before"]["chroma vector"] == 3
+    assert found["receipt"]["before"]["chroma keyword"] == 3
     assert set(found["receipt"]["after"].values()) == {0}
     assert desk.http.get(answer.json()["task_url"]).json()["state"] == "done"
     assert_problem(desk.http.get(f"/v1/documents/{document_id}/text"), 404, "document-not-found")

@@ -93,7 +93,7 @@ def test_a_deleted_collection_leaves_a_receipt_and_nothing_for_the_audit(
             time.sleep(0.1)
             receipt = next(iter(desk.http.get(f"{path}/receipts").json()["receipts"]), None)
         assert receipt["before"]["documents"] == 1
-        assert receipt["before"]["chroma vector"] == receipt["before"]["chroma keyword"] == 1
+        assert receipt["before"]["chroma vector"] == receipt["before"]["chroma keyword"] == 3
         assert receipt["before"]["blobs"] == 6
         assert set(receipt["after"].values()) == {0}
         _, told = audit(stack)

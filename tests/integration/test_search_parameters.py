@@ -64,9 +64,41 @@ def test_a_vector_of_ones_own_asks_without_words(desk: Desk) -> None:
 
 
 def test_levels_count_from_the_top_and_from_the_bottom(desk: Desk) -> None:
-    level = desk.search("bees").json()["hits"][0]["level"]
-    for given, expected in ((level, 3), (-1, 3), (level + 1, 0), (-9, 0)):
-        assert len(names(desk, "bees", operation_level=given)) == expected
+    for level, given in ((2, [2, -1]), (1, [1, -2]), (0, [0, -3]), (None, [3, -4])):
+        for operation_level in given:
+            hits = desk.search("bees", operation_level=operation_level).json()["hits"]
+            assert [hit["level"] for hit in hits] == ([] if level is None else [level] * 3)
+    assert {h["level"] for h in desk.search("bees").json()["hits"]} == {2}
+    every = desk.search("bees", operation_level="every").json()["hits"]
+    assert sorted(h["level"] for h in every) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+HANDBOOK = "# Opening\n\n{}\n\n# Keys\n\n{}\n".format(
+    "The library opens at nine and closes at six. " * 60,
+    "Keys hang behind the desk of the caretaker. " * 60,
+)
+
+
+def test_parents_of_what_is_ingested_hold_their_children(desk: Desk) -> None:
+    desk.live(text=HANDBOOK, name="handbook.md", properties={"about": "handbook"})
+    only = {"having_all": {"about": "handbook"}}
+    hits = desk.search("where are the keys", **only).json()["hits"]
+    assert len(hits) > 3
+    for strategy in ("include", "replace"):
+        found = desk.search("where are the keys", parent_strategy=strategy, **only).json()["hits"]
+        sections = [hit for hit in found if hit["level"] == 1]
+        assert [hit["heading"] for hit in sections] == ["Keys", "Opening"]
+        assert len(found) == 2 + (len(hits) if strategy == "include" else 0)
+        by_id = {hit["chunk_id"]: hit for hit in found}
+        for hit in found:
+            assert HANDBOOK[hit["span"]["start"] : hit["span"]["end"]] == hit["text"]
+            if strategy == "include" and hit["level"] == 2:
+                assert hit["text"] in by_id[hit["parent_id"]]["text"]
+    (document,) = desk.search("keys", operation_level=1, parent_strategy="replace", **only).json()[
+        "hits"
+    ]
+    assert (document["level"], document["parent_id"]) == (0, None)
+    assert document["text"] == HANDBOOK.strip()
 
 
 WRONG = {
@@ -78,6 +110,7 @@ WRONG = {
     "method": ({"method": "euclid"}, 400, "invalid-request", "method"),
     "dimension": ({"query_embedding": [1.0, 2.0]}, 400, "invalid-request", "384"),
     "horizon": ({"horizon": "far"}, 400, "invalid-request", "horizon"),
+    "level": ({"operation_level": "all"}, 400, "invalid-request", "operation_level"),
     "strategy": ({"parent_strategy": "both"}, 400, "invalid-request", "parent_strategy"),
 }
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from config.settings import ChunkingSettings
 from ingestion.chunk import chunk
 from ingestion.enrich import enrich
-from ingestion.parts import Chunk, ExtractedText
+from ingestion.parts import Block, Chunk, ExtractedText
 from ingestion.sectionize import sectionize
 
 SMALL = ChunkingSettings(target_tokens=90, max_tokens=100, overlap_tokens=12)
@@ -114,6 +114,70 @@ def test_equal_passages_of_a_section_have_ids_of_their_own() -> None:
     assert len({c.chunk_id for c in chunks}) == len(chunks)
 
 
+def table(rows: int) -> str:
+    return "name | count\n---|---\n" + "".join(f"item {n} | {n}\n" for n in range(rows))
+
+
+def cut_blocks(text: str, *found: str, kind: str = "table") -> list[Chunk]:
+    """Chunks of a text in which these parts are tables, with two header rows, or code."""
+    blocks = []
+    for part in found:
+        start = text.index(part)
+        header = start + (part.index("item 0") if kind == "table" else 0)
+        blocks.append(Block(start, start + len(part), kind, header))  # type: ignore[arg-type]
+    sections = sectionize(ExtractedText(text, "text/plain", blocks=tuple(blocks)))
+    return chunk(text, sections, Words(), SMALL, "d", blocks)
+
+
+def test_a_table_that_fits_is_never_cut() -> None:
+    for before in range(0, 20, 3):
+        held = table(8)
+        text = f"{sentences(before)}\n\n{held}\n{sentences(12, 'after')}"
+        chunks = cut_blocks(text, held)
+        assert any(held.strip() in text[c.start : c.end] for c in chunks)
+        assert all(c.header == (0, 0) for c in chunks)
+
+
+def test_a_long_table_is_cut_between_rows_and_its_header_is_repeated_outside_the_span() -> None:
+    held = table(120)
+    text = f"{sentences(5)}\n\n{held}\n{sentences(5, 'after')}"
+    chunks = cut_blocks(text, held)
+    inside = [c for c in chunks if c.header != (0, 0)]
+    assert len(inside) >= 4
+    for found in inside:
+        content = text[found.start : found.end]
+        assert content.startswith("item ")
+        assert found.read(text) == f"name | count\n---|---\n{content}"
+        assert found.tokens == Words().count(found.read(text)) <= SMALL.max_tokens
+    rows = [line for c in chunks for line in text[c.start : c.end].splitlines() if "|" in line]
+    assert rows == held.splitlines(), "each row is whole and stands in one chunk"
+
+
+def test_a_table_with_an_endless_header_is_cut_without_repeating_it() -> None:
+    held = f"{'column | ' * 60}\n" + "".join(f"item {n} | {n}\n" for n in range(60))
+    assert all(c.header == (0, 0) for c in cut_blocks(held, held))
+
+
+def test_code_that_fits_is_never_cut_and_longer_code_between_lines() -> None:
+    short = "".join(f"    call(argument{n})\n" for n in range(8))
+    text = f"{sentences(10)}\n{short}{sentences(10)}"
+    assert any(short.strip() in text[c.start : c.end] for c in cut_blocks(text, short, kind="code"))
+    long = "".join(f"call(argument{n}, other{n})\n" for n in range(60))
+    chunks = cut_blocks(long, long, kind="code")
+    assert "".join(f"{long[c.start : c.end]}\n" for c in chunks) == long
+
+
+def test_numbers_of_lists_and_words_in_capitals_end_no_sentence_and_one() -> None:
+    numbers = " ".join(f"{n}. Item {n} goes on to its end." for n in range(10, 90))
+    assert all(text_starts_with_number(numbers, c) for c in cut(numbers))
+    capitals = "The body of the cell holds DNA. " * 60
+    assert all(capitals[c.start : c.end].endswith("DNA.") for c in cut(capitals))
+
+
+def text_starts_with_number(text: str, found: Chunk) -> bool:
+    return text[found.start : found.end][0].isdigit() and text[: found.end].endswith("end.")
+
+
 settings = st.builds(
     lambda target, more, overlap: ChunkingSettings(
         target_tokens=target, max_tokens=target + more, overlap_tokens=min(overlap, target - 1)
@@ -147,6 +211,30 @@ def test_every_visible_character_is_in_a_chunk_of_bounded_length(
     assert all(seen or character.isspace() for seen, character in zip(covered, text, strict=True))
     assert len({c.chunk_id for c in chunks}) == len(chunks)
     assert [c.start for c in chunks] == sorted({c.start for c in chunks})
+
+
+@given(texts, settings, st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=4))
+def test_blocks_anywhere_lose_nothing_and_keep_to_the_length(
+    text: str, settings: ChunkingSettings, picks: list[tuple[int, int]]
+) -> None:
+    starts = [0, *(m.end() for m in re.finditer("\n", text)), len(text)]
+    blocks: list[Block] = []
+    for first, count in sorted(picks):
+        start, end = (
+            starts[min(first, len(starts) - 1)],
+            starts[min(first + count, len(starts) - 1)],
+        )
+        header = starts[min(first + count // 3, len(starts) - 1)]
+        if start < end and (not blocks or blocks[-1].end <= start):
+            blocks.append(Block(start, end, "table" if count % 2 else "code", header))
+    extracted = ExtractedText(text, "text/plain", blocks=tuple(blocks))
+    chunks = chunk(text, sectionize(extracted), Words(), settings, "d", blocks)
+    covered = bytearray(len(text))
+    for found in chunks:
+        assert found.tokens <= settings.max_tokens
+        covered[found.start : found.end] = b"\1" * (found.end - found.start)
+    assert all(seen or character.isspace() for seen, character in zip(covered, text, strict=True))
+    assert len({c.chunk_id for c in chunks}) == len(chunks)
 
 
 def test_enriching_adds_terms_and_language_of_the_passage_alone() -> None:

@@ -330,7 +330,8 @@ def test_pdf_lines_become_paragraphs_headings_and_pages() -> None:
         [],
         [line("Bold one", 10, bold=True)],
     ]
-    text, headings, spans = assemble(pages)
+    text, headings, spans, tables = assemble(pages)
+    assert tables == ()
     assert text.split("\n\n") == [
         "Large heading",
         "The first line of a paragraph ends in half of a body of the page, and the rest of it goes"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.parts import ExtractedText, Heading, Section
+from ingestion.parts import Block, ExtractedText, Heading, Section
 from ingestion.sectionize import sectionize
 
 BODY = "This is a paragraph of ordinary text that goes on for more than a line."
@@ -62,9 +62,71 @@ def test_korean_statutes_nest_and_articles_in_sentences_are_text() -> None:
         "제3조에 따라 신고한다.\n제2장 벌칙\n제1절 과태료\n제4조(벌칙) 벌한다.\n"
     )
     found = sections(text)
-    assert [(s.level, s.heading.split("(")[0].split(" ")[0]) for s in found] == [
-        (1, "제1장"), (2, "제1조"), (2, "제1조의2"), (1, "제2장"), (2, "제1절"), (3, "제4조"),
+    assert [(s.level, s.heading) for s in found] == [
+        (1, "제1장 총칙"), (2, "제1조(목적)"), (2, "제1조의2(정의)"),
+        (1, "제2장 벌칙"), (2, "제1절 과태료"), (3, "제4조(벌칙)"),
     ]  # fmt: skip
+
+
+def test_paragraphs_and_supplements_of_statutes_are_sections() -> None:
+    text = (
+        "제1편 통칙\n제1조\n제1항(원칙) 원칙은 이러하다.\n제2항 단서는 없다.\n"
+        "부칙 <제1234호, 2020. 1. 1.>\n제1조(시행일) 공포한 날부터 시행한다.\n"
+        "부칙에서 정한 바에 따른다.\n[별표 1] 과태료의 기준\n표의 내용\n"
+    )
+    assert outline(text) == [
+        (1, "제1편 통칙"), (2, "제1조"), (3, "제1항(원칙)"),
+        (1, "부칙 <제1234호, 2020. 1. 1.>"), (2, "제1조(시행일)"), (1, "[별표 1] 과태료의 기준"),
+    ]  # fmt: skip
+
+
+def test_parts_and_chapters_nest_by_their_first_appearance_and_numbers_start_again() -> None:
+    blocks = ["PART 1 Preliminary", "Chapter I", "1. Title", "2. Terms", "Chapter II", "1. Who"]
+    text = paragraphs(*(part for block in (*blocks, "Annex A") for part in (block, BODY)))
+    assert outline(text) == [
+        (1, "PART 1 Preliminary"), (2, "Chapter I"), (3, "1. Title"), (3, "2. Terms"),
+        (2, "Chapter II"), (3, "1. Who"), (1, "Annex A"),
+    ]  # fmt: skip
+
+
+def test_sections_of_drug_labels_are_numbered_without_a_full_stop() -> None:
+    blocks = ["1 INDICATIONS AND USAGE", "1.1 Adults", "2 WARNINGS", "2.1 Falls", "3 Overdose:"]
+    text = paragraphs(*(part for block in blocks for part in (block, BODY)))
+    assert outline(text) == [(block.split()[0].count(".") + 1, block) for block in blocks]
+    assert outline(paragraphs("1 apple", BODY, "2 pears", BODY)) == []
+
+
+def test_lines_that_stand_out_to_the_left_of_their_text_are_headings() -> None:
+    body = f"   {BODY}\n   {BODY}"
+    text = paragraphs("Introduction", body, "Basic Operation", body, "The AUTH state", body)
+    assert [words for _, words in outline(text)] == [
+        *("Introduction", "Basic Operation", "The AUTH state")
+    ]
+    assert outline(paragraphs("Introduction", body, "Basics", body)) == [], "two may be anything"
+    running = paragraphs(*("RFC 1225          POP3          May 1991", body) * 4)
+    assert outline(running) == []
+
+
+def test_nothing_inside_code_or_a_table_is_a_heading() -> None:
+    text = "# One\n```\n# comment\n```\n# Two\nbody\n"
+    code = Block(text.index("```"), text.index("# Two"), "code", text.index("```"))
+    found = sectionize(ExtractedText(text, "text/plain", blocks=(code,)))
+    assert [s.heading for s in found] == ["One", "Two"]
+    own = tuple(Heading(at, at + 5, 1) for at in (0, text.index("# com"), text.index("# Two")))
+    found = sectionize(ExtractedText(text, "text/markdown", headings=own, blocks=(code,)))
+    assert [s.heading for s in found] == ["One", "Two"]
+
+
+def test_numbered_lines_are_believed_rather_than_the_type_of_a_pdf() -> None:
+    text = paragraphs("I. Rules", BODY, "Figure 1", BODY, "II. Use", BODY, "Figure 2", "III. End")
+    captions = tuple(
+        Heading(at, at + 8, 1) for at in (text.index("Figure 1"), text.index("Figure 2"))
+    )
+    found = sectionize(ExtractedText(text, "application/pdf", headings=captions))
+    assert [s.heading for s in found] == ["I. Rules", "II. Use", "III. End"]
+    numbered = tuple(Heading(at := text.index(n), at + len(n), 1) for n in ("I. Rules", "II. Use"))
+    found = sectionize(ExtractedText(text, "application/pdf", headings=(*numbered, *captions)))
+    assert [s.heading for s in found] == ["I. Rules", "Figure 1", "II. Use", "Figure 2"]
 
 
 def test_capitals_and_title_case_standing_alone_are_headings() -> None:

@@ -21,6 +21,7 @@ from ingestion.workshop import Workshop
 from models.embedder import Vectors
 from stores.blobs import Blobs
 from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger
+from stores.levels import DOCUMENT, PASSAGE, SECTION
 from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
 
 
@@ -56,10 +57,11 @@ def held(shop: Workshop, item: Accepted) -> set[str]:
 
 
 def seen(shop: Workshop, item: Accepted) -> list[str]:
-    """First words of the chunks that a search may show, in order of the text."""
+    """First words of the passages that a search may show, in order of the text."""
     visible = shop.ledger.chunks.visible(sorted(held(shop, item)))
     chunks = shop.store_of("memory").get_chunks("shelf", list(visible))
-    return [c.body.split()[0] for c in sorted(chunks, key=lambda c: c.ordinal)]
+    passages = [chunk for chunk in chunks if chunk.level == PASSAGE]
+    return [c.body.split()[0] for c in sorted(passages, key=lambda c: c.ordinal)]
 
 
 def test_a_document_goes_through_all_steps_and_is_live(shop: Workshop) -> None:
@@ -233,10 +235,11 @@ def test_unchanged_chunks_keep_their_ids_and_vectors_and_the_others_change_at_go
     monkeypatch.setattr(shop.ledger.leases, "go_live", looked_at)
     run(new, second)
     assert shown == [["one0", "two0"], ["three0", "two0"]]
-    assert len(held(shop, first) & before) == 2
+    assert len(held(shop, first) & before) == 4, "two passages, their section, the document"
     ended = shop.ledger.chunks.end(first.document_id)
     assert ended == before - set(shop.ledger.chunks.visible(sorted(before)))
-    assert len(ended) == 1
+    levels = [c.level for c in shop.store_of("memory").get_chunks("shelf", sorted(ended))]
+    assert sorted(levels) == [DOCUMENT, SECTION, PASSAGE]
 
 
 def test_a_version_that_differs_in_a_property_computes_nothing_again(shop: Workshop) -> None:
@@ -360,7 +363,7 @@ def test_a_store_that_lost_chunks_makes_no_version_live(shop: Workshop) -> None:
     assert (found.state, found.live_version) == ("waiting", None)
     assert found.steps[5].failure is not None
     assert found.steps[5].failure.type == StoreDown.slug
-    assert "lacks 1 of 2" in found.steps[5].failure.detail
+    assert "lacks 2 of 4" in found.steps[5].failure.detail
 
 
 def test_an_object_that_the_store_refuses_fails_the_version_and_is_named(shop: Workshop) -> None:

@@ -32,7 +32,13 @@ from stores.audit import Finding, places
 from stores.blobs import Blobs, original_name
 from stores.ledger import STEPS, Accepted, Ledger, Refusal, schema
 from stores.ledger.database import Database
-from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
+from stores.records import (
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    StoredChunk,
+    VectorSpec,
+)
 from stores.strays import look_aside, look_at_files
 
 SHELF = CollectionSchema("shelf", VectorSpec(4))
@@ -110,6 +116,7 @@ def mend(shop: Workshop, *, force: bool = False) -> list[str]:
 
 
 def chunk_ids(shop: Workshop, item: Accepted) -> list[str]:
+    """Ids of the three passages, their section and the document."""
     return sorted(shop.ledger.chunks.live_ids(item.document_id))
 
 
@@ -188,16 +195,21 @@ def test_without_files_a_half_is_mended_from_the_other_its_terms_analyzed_again(
     store._documents["shelf", ""].clear()
     assert mend(shop) == [""]
     assert findings(shop) == []
-    assert store.get_chunks("shelf", ids, include_terms=True) == before
+    mended = store.get_chunks("shelf", ids, include_terms=True)
+    assert [_spaced(chunk) for chunk in mended] == [_spaced(chunk) for chunk in before]
     assert store.get_documents("shelf", [item.document_id]) == records
     assert look(shop, item).state == "live"
+
+
+def _spaced(chunk: StoredChunk) -> StoredChunk:
+    return replace(chunk, terms=" ".join((chunk.terms or "").split()))
 
 
 def test_without_files_what_no_half_gives_back_is_left_and_the_rest_is_mended(
     shop: Workshop, store: Halves, item: Accepted, database_url: str
 ) -> None:
     without_files(shop, item, database_url)
-    first, second, _ = chunk_ids(shop, item)
+    first, second, *_ = chunk_ids(shop, item)
     store.delete_chunks("shelf", [first])
     store.lost["keyword"].add(second)
     assert mend(shop) == [""]
@@ -253,7 +265,7 @@ def test_orphans_go_and_a_second_look_finds_nothing(
     assert mend(shop) == ["", ""]
     assert findings(shop) == []
     assert store.document_ids("shelf") == {item.document_id}
-    assert store.count("shelf") == 3
+    assert store.count("shelf") == 5
 
 
 def test_what_is_doubtful_is_only_removed_by_force(
@@ -454,7 +466,7 @@ def test_a_tenant_is_made_and_filled_again_and_one_that_nobody_knows_goes(
     use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "tiny", doing(shop))
     assert [r.left for r in repair(found, use)] == ["", ""]
     assert store.tenants("desk") == ["ann"]
-    assert store.count("desk", tenant="ann") == 1
+    assert store.count("desk", tenant="ann") == 3
 
 
 def test_a_deletion_or_a_new_version_that_comes_meanwhile_wins(

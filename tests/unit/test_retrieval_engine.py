@@ -90,7 +90,7 @@ def found(engine: Engine, **more: Any) -> list[str]:
 
 
 def test_hits_come_nearest_first_with_their_place(engine: Engine) -> None:
-    response = search(engine)
+    response = search(engine, operation_level="every")
     assert [hit.chunk_id for hit in response.hits] == list(LEVELS)
     assert [hit.rank for hit in response.hits] == list(range(1, 9))
     assert {h.chunk_id: (h.parent_id or "", h.level) for h in response.hits} == LEVELS
@@ -119,19 +119,32 @@ def test_what_a_store_has_of_another_tenant_or_collection_is_not_seen(engine: En
     assert found(engine, collection="desk", tenant="bob") == []
 
 
+PAGES = ["page 1", "page 2", "page 3", "loose", "stray"]
+
+
+def test_passages_are_searched_where_no_level_is_named(engine: Engine) -> None:
+    assert found(engine) == PAGES
+    assert found(engine, having_all={"kind": "x"}) == PAGES
+    assert found(engine, having_all={"level <": 2}) == ["book", "part 1", "part 2"]
+    assert found(engine, having_any={"parent_id": "book"}) == ["part 1", "part 2"]
+    search_all = Settings(search=SearchSettings(level="every"))
+    assert found(replace(engine, settings=search_all)) == list(LEVELS)
+
+
 @pytest.mark.parametrize(
     ("level", "expected"),
     [
         (0, ["book"]),
         (1, ["part 1", "part 2"]),
-        (-1, ["page 1", "page 2", "page 3", "loose", "stray"]),
+        (-1, PAGES),
+        ("every", list(LEVELS)),
         (-2, ["part 1", "part 2"]),
         (-3, ["book"]),
         (-4, []),
         (3, []),
     ],
 )
-def test_a_search_works_on_one_level(engine: Engine, level: int, expected: list[str]) -> None:
+def test_a_search_works_on_one_level(engine: Engine, level: int | str, expected: list[str]) -> None:
     assert found(engine, operation_level=level) == expected
 
 

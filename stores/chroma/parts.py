@@ -1,0 +1,121 @@
+"""Where the chunks of a collection lie in Chroma: tables of passages, tables of what is above."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stores.chroma.metadata import CHUNK_ID, chunk_metadata
+from stores.chroma.table import IDS_PER_CALL, Row, Table, batches
+from stores.chroma.where import ChromaWhere, translate
+from stores.filters import Where
+from stores.keyword_index import Entry, KeywordIndex
+from stores.levels import PASSAGE, PASSAGES
+from stores.records import ChunkRecord, CollectionSchema, Vector, visible
+
+Tables = Mapping[str, Table]
+"""Chunks by the name of their vector; the default one's is empty."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where a collection, or one tenant of it, lies.
+
+    Chunks of higher levels than passages have tables of their own: a filter of Chroma's reads
+    every row, and what is searched are passages as a rule.
+    """
+
+    passages: Tables
+    parents: Tables
+    documents: Table
+    keywords: KeywordIndex
+
+    @property
+    def vectors(self) -> list[Table]:
+        """The tables of all vectors."""
+        return [*self.passages.values(), *self.parents.values()]
+
+    def rows(
+        self, name: str, chunk_ids: Sequence[str], *, include_vector: bool = False
+    ) -> list[Row]:
+        """The rows of these chunks, in this order; unknown ids are left out."""
+        found = self.passages[name].get(chunk_ids, include_vector=include_vector)
+        if len(found) == len(chunk_ids):
+            return found
+        by_id = {row.id: row for row in found}
+        rest = [i for i in chunk_ids if i not in by_id]
+        above = self.parents[name].get(rest, include_vector=include_vector)
+        by_id |= {row.id: row for row in above}
+        return [by_id[i] for i in chunk_ids if i in by_id]
+
+    def ids(self, name: str, having: ChromaWhere | None) -> set[str]:
+        """The ids of all chunks that match."""
+        return self.passages[name].ids(having) | self.parents[name].ids(having)
+
+    def asked(self, where: Where | None) -> Iterator[tuple[Tables, ChromaWhere | None]]:
+        """The tables that a filter leaves, each with what of it remains to be asked there.
+
+        What Chroma cannot say is asked by the ids that the keyword index finds.
+        """
+        if where and translate(where) is None:
+            for batch in batches(self.keywords.ids(where), IDS_PER_CALL):
+                listed: ChromaWhere = {CHUNK_ID: {"$in": batch}}
+                yield from ((tables, listed) for tables, _ in self._left(where))
+        else:
+            for tables, rest in self._left(where):
+                yield tables, translate(rest) if rest else None
+
+    def _left(self, where: Where | None) -> list[tuple[Tables, Where | None]]:
+        both = [(self.passages, where), (self.parents, where)]
+        for condition in where.every if where else ():
+            if condition == PASSAGES and where:
+                rest = replace(where, every=tuple(c for c in where.every if c != PASSAGES))
+                return [(self.passages, rest if rest.every or rest.some else None)]
+            if condition.prop == "level" and condition.operator == "==":
+                (level,) = condition.values
+                return both[:1] if isinstance(level, int | float) and level >= PASSAGE else both[1:]
+        return both
+
+    def drop(self) -> None:
+        self.keywords.drop()
+        self.documents.drop()
+        for table in self.vectors:
+            table.drop()
+
+
+def put_chunks(at: Parts, schema: CollectionSchema, chunks: Sequence[ChunkRecord]) -> None:
+    """Write chunks into every half."""
+    passages = [chunk for chunk in chunks if chunk.level >= PASSAGE]
+    parents = [chunk for chunk in chunks if chunk.level < PASSAGE]
+    _put_vectors(at.passages, at.parents, schema, passages)
+    _put_vectors(at.parents, at.passages, schema, parents)
+    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
+
+
+def _put_vectors(
+    to: Tables, other: Tables, schema: CollectionSchema, chunks: Sequence[ChunkRecord]
+) -> None:
+    """Write chunks of one level; what one had of another level or lost goes."""
+    if not chunks:
+        return
+    ids = [chunk.chunk_id for chunk in chunks]
+    metadata = [chunk_metadata(chunk, _rescaled(chunk, schema)) for chunk in chunks]
+    both = list(zip(chunks, metadata, strict=True))
+    to[""].upsert([Row(c.chunk_id, c.vector, c.body, m) for c, m in both])
+    for name, table in to.items():
+        if name:
+            having = [(c, m) for c, m in both if name in c.named]
+            table.upsert([Row(c.chunk_id, c.named[name], "", m) for c, m in having])
+            table.delete([c.chunk_id for c in chunks if name not in c.named])
+    if moved := other[""].ids_among(ids):
+        for table in other.values():
+            table.delete(moved)
+
+
+def _rescaled(chunk: ChunkRecord, schema: CollectionSchema) -> dict[str, Vector]:
+    """The vectors that Chroma would not give back: in a cosine space it makes them length 1."""
+    vectors = {"": chunk.vector, **chunk.named}
+    specs = {name: schema.vector(name) for name in vectors}
+    return {
+        name: vector
+        for name, vector in vectors.items()
+        if specs[name].metric == "cosine" and not specs[name].normalized
+    }

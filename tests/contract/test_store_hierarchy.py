@@ -1,0 +1,113 @@
+"""What is ingested, in every store: levels, parents, and searches for them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pipeline_parts import doing, make_shop, submit
+
+from config.settings import Settings
+from ingestion.workshop import Workshop
+from retrieval.engine import Engine
+from retrieval.messages import Hit, SearchRequest
+from stores.blobs import Blobs
+from stores.contract import Store
+from stores.filters import Where
+from stores.ledger import Accepted, Ledger
+from stores.levels import PASSAGE, PASSAGES
+from stores.records import ChunkRecord, CollectionSchema, VectorSpec
+
+pytest_plugins = ["store_fixtures"]
+
+NAME = "hierarchy"
+
+
+@pytest.fixture
+def shop(store: Store, tmp_path: Path) -> Iterator[Workshop]:
+    """A workshop of this store, with a collection of its own."""
+    schema = CollectionSchema(f"{NAME}-{os.urandom(4).hex()}", VectorSpec(4))
+    store.ensure_schema(schema)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(schema, store=store.kind, embedder="tiny", analyzer="")
+        yield make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
+    store.drop_collection(schema.name)
+
+
+def collection(shop: Workshop) -> str:
+    return shop.ledger.collections.all()[0][0].name
+
+
+def ingest(shop: Workshop, text: str, name: str) -> Accepted:
+    item = submit(shop, text, name, collection=collection(shop))
+    doing(shop)(item.document_id, item.version, "extract")
+    assert shop.ledger.documents.get(item.document_id).state == "live"
+    return item
+
+
+def section(word: str) -> str:
+    return f"# {word}\n\n" + "\n\n".join(
+        " ".join(f"{word.lower()}{n}" for n in range(start, start + 30)) for start in (0, 30, 60)
+    )
+
+
+TEXT = f"{section('Red')}\n\n{section('Green')}\n"
+
+
+def search(shop: Workshop, **more: Any) -> list[Hit]:
+    class Asked(type(shop.embedder)):  # type: ignore[misc]
+        def query(self, text: str) -> Any:
+            return self.passages([text])[0]
+
+    parts: dict[str, Any] = {"embedder": Asked(), "analyzer": shop.analyzer}
+    engine = Engine(Settings(), shop.ledger, shop.store_of, **parts)
+    request = {"collection": collection(shop), "query": "green5 green35"} | more
+    return engine.search(SearchRequest.model_validate(request)).hits
+
+
+def test_levels_and_parents_of_what_is_ingested(shop: Workshop) -> None:
+    ingest(shop, TEXT, "colours.md")
+    ingest(shop, "blue1 blue2", "short.txt")
+    for level, count in ((0, 2), (1, 3), (2, 7), (-1, 7), (-3, 2), ("every", 12)):
+        assert len(search(shop, operation_level=level)) == count
+    hits = search(shop)
+    assert {hit.level for hit in hits} == {PASSAGE}
+    by_words = search(shop, alpha=0)
+    assert [hit.heading for hit in by_words] == ["Green", "Green"]
+    (found,) = search(shop, alpha=0, parent_strategy="replace")
+    assert found.text == section("Green")
+    assert found.heading == "Green"
+    (document,) = search(shop, alpha=0, operation_level=1, parent_strategy="replace")
+    assert document.text == TEXT.strip()
+    assert document.parent_id is None
+    assert document.text == search(shop, alpha=0, operation_level=0)[0].text
+
+
+def test_parents_go_with_their_document(shop: Workshop) -> None:
+    item = ingest(shop, TEXT, "colours.md")
+    store = shop.store_of("")
+    assert store.count(collection(shop)) == 9
+    held = store.chunk_ids(collection(shop), item.document_id)
+    assert {half: len(ids) for half, ids in held.items()} == {"vector": 9, "keyword": 9}
+    store.delete_document(collection(shop), item.document_id)
+    assert store.count(collection(shop)) == 0
+    assert not any(store.chunk_ids(collection(shop)).values())
+
+
+def test_a_chunk_that_changes_its_level_is_found_at_the_new_one_alone(shop: Workshop) -> None:
+    store, name = shop.store_of(""), collection(shop)
+    item = ingest(shop, TEXT, "colours.md")
+    ids = store.find_ids(name, Where(every=(PASSAGES,)))
+    (stored,) = store.get_chunks(name, ids[:1], include_vector=True, include_terms=True)
+    moved = ChunkRecord(**{**stored.__dict__, "level": 0})
+    for chunk, expected in ((moved, set(ids[1:])), (replace(moved, level=2), set(ids))):
+        assert not store.batch_upsert_chunks(name, [chunk]).failed
+        asked = cast("Any", moved.vector)
+        found = store.vector_query(name, asked, 99, Where(every=(PASSAGES,)))
+        assert {hit.chunk_id for hit in found} == expected
+        assert len(store.vector_query(name, asked, 99)) == 9
+        assert len(store.chunk_ids(name, item.document_id)["vector"]) == 9
