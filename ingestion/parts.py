@@ -88,3 +88,16 @@ class EnrichedChunk:
     chunk: Chunk
     lang: str
     terms: str
+    properties: dict[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """The chunks of a document, and what was found out about it as a whole.
+
+    The chunks' own properties win over the document's.
+    """
+
+    chunks: list[EnrichedChunk]
+    properties: dict[str, str | list[str]]
+    warnings: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from callslip.errors import TenantNotFound
-from ingestion.enrich import Analyzer
-from ingestion.parts import EnrichedChunk, ExtractedText
+from ingestion.enrich import FOUND, Analyzer
+from ingestion.parts import Enriched, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
 from stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
@@ -14,12 +14,16 @@ from stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
 def made(
     version: VersionRecord,
     extracted: ExtractedText,
-    enriched: list[EnrichedChunk],
+    enriched: Enriched,
     vectors: Vector,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
     """The document and its chunks from the artifacts of the steps before."""
     title = version.title or extracted.title or version.filename
-    properties = {**extracted.properties, **version.properties}
+    of_file = {n: v for n, v in extracted.properties.items() if n not in FOUND}
+    properties = {**of_file, **version.properties, **enriched.properties}
+    inherited = {
+        n: v for n, v in properties.items() if n != "entities" or n not in enriched.properties
+    }
     document = DocumentRecord(version.document_id, title, version.filename, properties)
     return document, [
         ChunkRecord(
@@ -37,9 +41,9 @@ def made(
             ordinal=e.chunk.ordinal,
             start=e.chunk.start,
             end=e.chunk.end,
-            properties=properties,
+            properties={**inherited, **e.properties},
         )
-        for e, vector in zip(enriched, vectors, strict=True)
+        for e, vector in zip(enriched.chunks, vectors, strict=True)
     ]
 
 

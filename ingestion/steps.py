@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from callslip.errors import ObjectRefused, StoreDown
+from callslip.errors import ObjectRefused, SettingsError, StoreDown
 from ingestion import records
 from ingestion.artifacts import (
     CHUNKS,
@@ -19,15 +20,17 @@ from ingestion.artifacts import (
     artifact_name,
 )
 from ingestion.chunk import chunk
-from ingestion.enrich import enrich
+from ingestion.enrich import FOUND, Source, Tools, enrich
+from ingestion.enrich.scrub import masked_extract
 from ingestion.lease_keeper import LeaseKeeper
-from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
+from ingestion.parts import Chunk, Enriched, ExtractedText, Section
 from ingestion.sectionize import sectionize
 from ingestion.workshop import Workshop
 from models.analyzer import VERSION as ANALYZER
 from stores.blobs import original_name
 from stores.ledger import Claim, Step, VersionRecord
 from stores.ledger.vectors import text_hash
+from stores.options import Options
 from stores.records import ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
@@ -46,6 +49,11 @@ class Work:
     def version(self) -> VersionRecord:
         """The version that is worked on."""
         return self.claim.record
+
+    @cached_property
+    def options(self) -> Options:
+        """Those of the collection, as they stood when the step was begun."""
+        return self.shop.ledger.collections.get(self.version.collection).options
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
         """The output of an earlier step; FileNotFoundError where it is not kept."""
@@ -67,20 +75,36 @@ def name_of(work: Work) -> str:
     """The artifact name of the claimed step."""
     step, settings = work.claim.step, work.shop.settings
     matters: dict[Step, tuple[str, dict[str, Any]]] = {
-        "extract": (work.version.sha256, {"filename": work.version.filename}),
+        "extract": (
+            work.version.sha256,
+            {"filename": work.version.filename, "masked": work.options.scrub == "text"},
+        ),
         "sectionize": (work.claim.artifacts.get("extract", ""), {}),
         "chunk": (work.claim.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
-        "enrich": (work.claim.artifacts.get("chunk", ""), {"analyzer": ANALYZER}),
+        "enrich": (work.claim.artifacts.get("chunk", ""), _enriched_by(work)),
         "embed": (work.claim.artifacts.get("chunk", ""), {"model": work.shop.embedder.model}),
     }
     source, settings_that_matter = matters[step]
     return artifact_name(step, source, **settings_that_matter)
 
 
+def _enriched_by(work: Work) -> dict[str, Any]:
+    shop, options = work.shop, work.options
+    return {
+        "analyzer": ANALYZER,
+        "recognizer": shop.recognizer.version,
+        "options": options.model_dump(mode="json"),
+        "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
+        "name": work.version.name,
+        "properties": work.version.properties,
+    }
+
+
 def extract_text(work: Work) -> ExtractedText:
     """Read the original in the limited child process."""
     original = work.shop.blobs.read(work.version.document_id, original_name(work.version.sha256))
-    return work.shop.extractor.extract(original, work.version.filename)
+    extracted = work.shop.extractor.extract(original, work.version.filename)
+    return masked_extract(extracted) if work.options.scrub == "text" else extracted
 
 
 def find_sections(work: Work) -> list[Section]:
@@ -100,10 +124,19 @@ def cut_chunks(work: Work) -> list[Chunk]:
     )
 
 
-def enrich_chunks(work: Work) -> list[EnrichedChunk]:
-    """Add language and keyword terms."""
+def enrich_chunks(work: Work) -> Enriched:
+    """Add language and keyword terms, entities, days and facets."""
+    version, options, shop = work.version, work.options, work.shop
+    if options.confirm and shop.confirmer is None:
+        raise SettingsError(
+            f"collection {version.collection!r} asks a language model about its entities,"
+            " but llm.base_url is not set",
+            hint="Set llm.base_url and llm.model, or the collection's option confirm to false.",
+        )
+    source = Source(work.read("extract", EXTRACTED), version.name, version.properties)
     chunks = work.read("chunk", CHUNKS)
-    return enrich(work.read("extract", EXTRACTED).text, chunks, work.shop.analyzer)
+    tools = Tools(shop.analyzer, shop.recognizer, shop.confirmer)
+    return enrich(source, chunks, options, tools)
 
 
 def embed_chunks(work: Work) -> Vector:
@@ -143,7 +176,7 @@ def upsert_chunks(work: Work) -> Stored:
         ids = sorted(ledger.chunks.live_ids(version.document_id))
         document, chunks = records.kept(version, store, ids, work.shop.analyzer)
     ledger.chunks.expect(work.claim, {c.chunk_id: text_hash(c.body) for c in chunks})
-    ledger.collections.has_properties(version.collection, document.properties)
+    ledger.collections.has_properties(version.collection, {*document.properties, *FOUND})
     if tenant:
         store.ensure_tenant(version.collection, tenant)
     _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)

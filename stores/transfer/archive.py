@@ -27,6 +27,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from callslip.errors import ArchiveError
 from stores.checks import chunk_fault, document_fault
 from stores.ledger import STEPS, Transcript
+from stores.options import USUAL, Options
 from stores.records import CollectionSchema, DocumentRecord, VectorSpec
 from stores.schemas import NAME
 from stores.transfer.contents import Content, decode, encode
@@ -61,6 +62,7 @@ class Head:
     named: dict[str, VectorSpec]
     tenants: bool
     created_at: float
+    options: Options = USUAL
 
 
 @dataclass(frozen=True)

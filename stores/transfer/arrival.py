@@ -56,7 +56,11 @@ def import_archive(
                 hint="Import under another name with --as.",
             )
         house.ledger.collections.create(
-            schema, store=kind, embedder=head.embedder, analyzer=head.analyzer
+            schema,
+            store=kind,
+            embedder=head.embedder,
+            analyzer=head.analyzer,
+            options=None if known else head.options,
         )
         store.ensure_schema(schema)
         house.ledger.collections.has_properties(schema.name, end.property_names)
