@@ -95,9 +95,11 @@ class EnrichedChunk:
 class Enriched:
     """The chunks of a document, and what was found out about it as a whole.
 
-    The chunks' own properties win over the document's.
+    The chunks' own properties win over the document's; what its file or its sender says wins over
+    `facets`, which rules set.
     """
 
     chunks: list[EnrichedChunk]
+    facets: dict[str, str]
     properties: dict[str, str | list[str]]
     warnings: tuple[str, ...] = ()

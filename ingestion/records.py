@@ -20,7 +20,8 @@ def made(
     """The document and its chunks from the artifacts of the steps before."""
     title = version.title or extracted.title or version.filename
     of_file = {n: v for n, v in extracted.properties.items() if n not in FOUND}
-    properties = {**of_file, **version.properties, **enriched.properties}
+    given = {**enriched.facets, **of_file, **version.properties}
+    properties = {**given, **enriched.properties}
     inherited = {
         n: v for n, v in properties.items() if n != "entities" or n not in enriched.properties
     }

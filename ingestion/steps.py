@@ -96,7 +96,7 @@ def _enriched_by(work: Work) -> dict[str, Any]:
         "options": options.model_dump(mode="json"),
         "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
         "name": work.version.name,
-        "properties": work.version.properties,
+        "given": {n: v for n, v in work.version.properties.items() if n in FOUND},
     }
 
 

@@ -94,17 +94,14 @@ def enrich(source: Source, chunks: Sequence[Chunk], options: Options, tools: Too
             found["entities"] = own_names
         terms = tools.analyzer.analyze(content)
         enriched.append(EnrichedChunk(chunk, lang(content), terms, found))
-    given = {**source.extracted.properties, **source.submitted}
-    set_by_rule = facets(options.rules, source.name, text)
     properties: dict[str, str | list[str]] = {
-        name: value for name, value in set_by_rule.items() if name not in given
+        name: day for name, day in whole.properties().items() if name not in source.submitted
     }
-    found_days = whole.properties().items()
-    properties |= {name: day for name, day in found_days if name not in source.submitted}
     counted = Counter(chain.from_iterable(names))
-    if counted:
+    if counted or _given(source):
         properties["entities"] = [name for name, _ in counted.most_common(MOST_OF_DOCUMENT)]
-    return Enriched(enriched, properties, tuple(warnings))
+    by_rule = facets(options.rules, source.name, text)
+    return Enriched(enriched, by_rule, properties, tuple(warnings))
 
 
 def _validity(source: Source) -> tuple[Validity, list[str]]:
@@ -124,9 +121,9 @@ def _names(
     contents: Sequence[str], source: Source, options: Options, tools: Tools
 ) -> list[list[str]]:
     """The names of each chunk, with their spellings, abbreviations and aliases."""
-    given = source.submitted.get("entities", [])
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        return [[] for _ in contents]  # the sender means something else by it
+    given = _given(source)
+    if given is None:  # the sender means something else by this property
+        return [[] for _ in contents]
     found = tools.recognizer.find(contents) if options.entities else [[] for _ in contents]
     own = [
         _confirmed(content, entities, options, tools)
@@ -145,6 +142,13 @@ def _names(
         kept = [n for n in dict.fromkeys(every) if options.scrub == "off" or not holds_personal(n)]
         names.append(kept[:MOST_OF_CHUNK])
     return names
+
+
+def _given(source: Source) -> list[str] | None:
+    """The names that the sender says every chunk has; None where these are no names."""
+    given = source.submitted.get("entities", [])
+    named = isinstance(given, list) and all(isinstance(name, str) for name in given)
+    return given if named else None
 
 
 def _confirmed(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from config.settings import ChunkingSettings
 from ingestion.chunk import chunk
-from ingestion.enrich import enrich
 from ingestion.parts import Chunk, ExtractedText
 from ingestion.sectionize import sectionize
 
@@ -147,17 +146,3 @@ def test_every_visible_character_is_in_a_chunk_of_bounded_length(
     assert all(seen or character.isspace() for seen, character in zip(covered, text, strict=True))
     assert len({c.chunk_id for c in chunks}) == len(chunks)
     assert [c.start for c in chunks] == sorted({c.start for c in chunks})
-
-
-def test_enriching_adds_terms_and_language_of_the_passage_alone() -> None:
-    class Upper:
-        def analyze(self, text: str) -> str:
-            return text.upper()
-
-    text = "English words\n\n한국어 문장"
-    chunks = [
-        Chunk("a", "", "", 0, 0, 0, 13, 2),
-        Chunk("b", "", "", 0, 1, 15, len(text), 2),
-    ]
-    enriched = enrich(text, chunks, Upper())
-    assert [(e.lang, e.terms) for e in enriched] == [("en", "ENGLISH WORDS"), ("ko", "한국어 문장")]
