@@ -18,7 +18,11 @@ _GAP = r"(?:[ \t]?[-.]\s?|\s)?"
 _AT = re.compile(r"@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
 _MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}\Z")
 _RESIDENT = re.compile(rf"(?<!\d)(\d{{2}})(\d{{2}})(\d{{2}}){_GAP}([1-8])\d{{6}}(?!\d)")
-_CARD = re.compile(rf"(?<![\d.,])\d(?:{_GAP}\d){{12,18}}(?![\d]|[.,]\d)")
+_SPLIT = r"(?:[ \t]?-\s?|\s)"
+_CARD = re.compile(  # looked for at every digit: what stands before it may be grouped alike
+    rf"(?<!\d)(?=((?:\d{{4}}{_SPLIT}){{3}}\d{{4}}(?:{_SPLIT}\d{{3}})?(?!\d)"
+    rf"|\d{{4}}{_SPLIT}\d{{6}}{_SPLIT}\d{{4,5}}(?!\d)|\d{{13,19}}(?!\d)))"
+)
 _PHONES = (
     rf"(?:\+?82{_GAP}\(?0?\)?|\(?0)(?:1[016-9]|2|[3-6][1-5]|[5-8]0\d?)\)?{_GAP}\d{{3,4}}{_GAP}\d{{4}}",
     r"1[568]\d{2}[- ]\d{4}",
@@ -39,8 +43,8 @@ def personal(text: str) -> Iterator[tuple[int, int]]:
         if _is_birthday(match[4], match[1], match[2], match[3]):
             yield match.span()
     for match in _CARD.finditer(text):
-        if _is_card(match[0]):
-            yield match.span()
+        if _is_card(match[1]):
+            yield match.span(1)
     for match in _PHONE.finditer(text):
         yield match.span()
 

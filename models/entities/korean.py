@@ -32,11 +32,12 @@ _CLAUSE = re.compile(
     r"|따라|따른|때|한다|의해|[과와]는) "
 )
 _LAW = re.compile(
-    f"(?:{_any(names.LAW_STEMS)})법|(?:특별|특례)법|[가-힣]+(?:{_any(names.LAWS)})|"
-    + _any(names.CODES)
+    rf"(?:(?:{_any(names.LAW_STEMS)})법|(?:특별|특례)법|[가-힣](?:{_any(names.LAWS)})"
+    rf"|{_any(names.CODES)})\Z"
 )
 _ARTICLE = re.compile(r"\s?제\d+조")
 _METHOD = re.compile(r"[가-힣]{2,}법")
+_DECREES = ("시행령", "시행규칙")
 _BEFORE_LAW = ("개정", "현행", "종전", "위반", "관련", "같은", "해당")
 _BODY = re.compile(f"(?P<stem>.+?)(?:{_any(names.BODIES)})")
 _PROGRAMME = re.compile(f"(?P<stem>.+?)(?:{_any(names.PROGRAMMES)})")
@@ -123,6 +124,8 @@ def _named(phrase: list[_Word], text: str) -> Iterator[Entity]:
         following = phrase[n + 1].text if n + 1 < len(phrase) else ""
         kind = _kind(word, text, following)
         first = word
+        if n and word.text in _DECREES:
+            kind = "law"
         if kind == "law":
             before = list(phrase[max(0, n - MOST_WORDS + 1) : n])
             while before and before[0].text in _BEFORE_LAW:
@@ -144,7 +147,7 @@ def _kind(word: _Word, text: str, following: str) -> Kind | None:
         return "organisation"
     if name in names.PLACES:
         return "place"
-    if _LAW.search(name) and _LAW.search(name).end() == len(name):  # type: ignore[union-attr]
+    if _LAW.search(name):
         return "law"
     if _METHOD.fullmatch(name) and _ARTICLE.match(text, word.end):
         return "law"

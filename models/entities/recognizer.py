@@ -30,7 +30,8 @@ class Recognizer:
         languages gives days only.
         """
         latin = [n for n, text in enumerate(texts) if lang(text) == "en"]
-        read = dict(zip(latin, self._english.find([texts[n] for n in latin]), strict=True))
+        english_finds = self._english.find([texts[n] for n in latin]) if latin else ()
+        read = dict(zip(latin, english_finds, strict=True))
         found = []
         for n, text in enumerate(texts):
             dated = [Entity(d.day.isoformat(), "date", d.start, d.end) for d in days(text)]
