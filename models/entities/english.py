@@ -58,9 +58,13 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
 _PATTERNS = tuple((kind, re.compile(rf"\b(?:{form})")) for kind, form in _FORMS)
 _NOISE = re.compile(r"[#*|<>_=\[\]{}\\@]|https?:|\n\n")
 _LETTERS = re.compile(rf"[A-Z\u00c0-\u00de](?:[^{HANGUL}]*)\Z")
+_NUMBERED = re.compile(
+    r"(?:Section|Sections|Article|Page|Chapter|Part|Table|Figure|Annex|Appendix|Step|Paragraph)"
+    r"\s[\dA-Z][\d.()A-Z]*"
+)
 _LEADING = re.compile(
-    r"(?:(?:the|an?|this|that|these|its|our|your|his|her|under|in|by|see|if|for|when|where|each|any"
-    r"|every|all|no)\s+)+",
+    r"[\"“'‘(\s]*(?:(?:the|an?|this|that|these|its|our|your|his|her|under|in|by|see|if|for|when|where|each|any"
+    r"|every|all|no)\s+)*",
     re.I,
 )
 _TRAILING = re.compile(r"(?:['’]s|['’]|[\s,;:.()\"“”-])+\Z")
@@ -102,6 +106,8 @@ def _entity(text: str, kind: Kind, start: int, end: int) -> Entity | None:
         end = start + trailing.start()
     name = " ".join(text[start:end].split())
     if len(name) < 2 or _NOISE.search(text[start:end]) or not _LETTERS.search(name):
+        return None
+    if _NUMBERED.fullmatch(name):
         return None
     return Entity(name, kind, start, end)
 

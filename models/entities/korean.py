@@ -32,7 +32,7 @@ _CLAUSE = re.compile(
     r"|따라|따른|때|한다|의해|[과와]는) "
 )
 _LAW = re.compile(
-    rf"(?:(?:{_any(names.LAW_STEMS)})법|(?:특별|특례)법|[가-힣](?:{_any(names.LAWS)})"
+    rf"(?:(?:{_any(names.LAW_STEMS)})법|(?:특별|특례)법|[가-힣 ](?:{_any(names.LAWS)})"
     rf"|{_any(names.CODES)})\Z"
 )
 _ARTICLE = re.compile(r"\s?제\d+조")
@@ -66,8 +66,9 @@ class Korean:
     def find(self, text: str) -> list[Entity]:
         """The entities of a text, days left out."""
         quoted = (
-            Entity(" ".join(m[1].split()), "law", m.start(1), m.end(1))
+            Entity(name, "law" if _LAW.search(name) else "name", m.start(1), m.end(1))
             for m in _QUOTED.finditer(text)
+            if (name := " ".join(m[1].split()))
         )
         people = (
             Entity(m["name"], "person", m.start("name"), m.end("name"))
