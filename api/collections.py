@@ -9,12 +9,13 @@ from pydantic import BaseModel, Field
 
 from api import messages
 from api.answers import answer
-from callslip.errors import CollectionNotFound
+from callslip.errors import CollectionNotFound, InvalidRequest
 from config import get_settings
 from models.analyzer import VERSION as ANALYZER
 from stores import naming
 from stores.ledger import CollectionRecord
 from stores.metrics import Metric
+from stores.options import Options
 from stores.records import CollectionSchema, VectorSpec
 from stores.schemas import check_tenant
 from tasks import maintenance
@@ -44,12 +45,21 @@ def create_collection(body: messages.NewCollection) -> Response:
     schema = replace(schema, tenants=given.get("tenants", schema.tenants))
     if "metric" in given:
         schema = replace(schema, default=_embedded(body.metric))
+    _check_options(body.options)
     store(kind).check_names(body.name)  # says what is wrong before the ledger knows the collection
     record, new = ledger().collections.create(
-        schema, store=kind, embedder=embedder().model, analyzer=ANALYZER
+        schema, store=kind, embedder=embedder().model, analyzer=ANALYZER, options=body.options
     )
     store(kind).ensure_schema(schema)
     return answer(_message(record, 0), 201 if new else 200)
+
+
+@blueprint.put("/v1/collections/<string:name>/options", responses={200: Options})
+def set_options(path: CollectionPath, body: Options) -> Response:
+    """Change what is found out about a collection's documents, from the next submission on."""
+    _check_options(body)
+    ledger().collections.set_options(path.name, body)
+    return answer(body)
 
 
 @blueprint.get("/v1/collections", responses={200: messages.Collections})
@@ -108,6 +118,14 @@ def delete_tenant(path: TenantPath) -> Response:
     return answer(messages.Tenant(tenant=path.tenant), 202)
 
 
+def _check_options(options: Options | None) -> None:
+    if options and options.confirm and get_settings().llm.base_url is None:
+        raise InvalidRequest(
+            "option confirm asks a language model, but none is set up",
+            hint="Set llm.base_url and llm.model in the settings, or leave confirm out.",
+        )
+
+
 def _embedded(metric: Metric) -> VectorSpec:
     """Vectors as the installation's embedder makes them."""
     return VectorSpec(embedder().dimension, metric, normalized=True)
@@ -123,6 +141,7 @@ def _message(record: CollectionRecord, live: int) -> messages.Collection:
         vector_names=sorted(record.schema.named),
         tenants=record.schema.tenants,
         analyzer=record.analyzer,
+        options=record.options,
         created_at=record.created_at,
         documents=live,
     )

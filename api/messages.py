@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from config.settings import StoreKind
 from stores import naming
 from stores.metrics import Metric
+from stores.options import Options
 from stores.schemas import NAME
 
 
@@ -36,6 +37,9 @@ class NewCollection(Request):
     store: StoreKind | None = Field(None, description="where it is kept; default from the settings")
     metric: Metric = Field("cosine", description="what its vectors are indexed by")
     tenants: bool = Field(False, description="whether every document and search names a tenant")
+    options: Options | None = Field(
+        None, description="what is found out about its documents; default: docs/enrichment.md"
+    )
 
 
 class Collection(BaseModel):
@@ -49,6 +53,7 @@ class Collection(BaseModel):
     vector_names: list[str] = Field(description="of further vectors beside the default one")
     tenants: bool
     analyzer: str
+    options: Options
     created_at: float
     documents: int = Field(description="how many are live")
 

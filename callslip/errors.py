@@ -43,6 +43,7 @@
         │   ├── StoreReadOnly
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
+        ├── LanguageModelDown
         ├── Overloaded
         ├── SearchTimeout           504
         └── LeaseLost               another worker holds this step now
@@ -402,6 +403,12 @@ class EmbedderDown(TransientError):
     """The embedder does not answer."""
 
     slug = "embedder-down"
+
+
+class LanguageModelDown(TransientError):
+    """The language model does not answer."""
+
+    slug = "language-model-down"
 
 
 class Overloaded(TransientError):

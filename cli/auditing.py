@@ -202,7 +202,13 @@ class _Auditor:
         """What the steps of a version need; models load only where a step uses one."""
         from ingestion.isolation import Extractor
         from ingestion.workshop import Workshop
-        from models.registry import make_analyzer, make_embedder, make_tokenizer
+        from models.registry import (
+            make_analyzer,
+            make_confirmer,
+            make_embedder,
+            make_recognizer,
+            make_tokenizer,
+        )
 
         return Workshop(
             settings=self._settings,
@@ -213,6 +219,8 @@ class _Auditor:
             tokenizer=make_tokenizer(self._settings),
             analyzer=make_analyzer(),
             extractor=Extractor(self._settings.extract),
+            recognizer=make_recognizer(),
+            confirmer=make_confirmer(self._settings),
         )
 
     def _again(self, shop: "Workshop") -> Callable[[str, int, Step], None]:

@@ -8,7 +8,13 @@ from urllib.parse import quote
 
 import httpx
 
-from callslip.errors import BY_SLUG, CallslipError, PermanentError, TransientError
+from callslip.errors import (
+    BY_SLUG,
+    CallslipError,
+    CollectionNotFound,
+    PermanentError,
+    TransientError,
+)
 
 PROBLEM = "urn:callslip:problem:"
 
@@ -41,6 +47,15 @@ class Client:
         """Make a collection, or find it as it is; what is None is left to the desk."""
         given = {key: value for key, value in wanted.items() if value is not None}
         return self._json("POST", "/v1/collections", json={"name": name, **given})
+
+    def set_options(self, collection: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Change the options of a collection, which is made where it is missing."""
+        path = f"/v1/collections/{quote(collection, safe='')}/options"
+        try:
+            return self._json("PUT", path, json=options)
+        except CollectionNotFound:
+            made: dict[str, Any] = self.create_collection(collection, options=options)["options"]
+            return made
 
     def upload(self, collection: str, path: Path, name: str, tenant: str = "") -> dict[str, Any]:
         """Submit a file under a name."""

@@ -18,6 +18,7 @@ from cli.auditing import audit
 from cli.client import Client
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
+from cli.options import show_or_set
 from cli.output import as_json, emit, many, named, reporting
 from cli.transfer import export_command, import_command, migrate_command
 from config import Settings, describe, load
@@ -350,6 +351,29 @@ def condition(given: str) -> tuple[str, Any]:
     if operator != "=":
         return f"{prop} {operator}", typed(text, operator)
     return prop, typed(text, prop.rpartition(" ")[2])
+
+
+@main.command(name="options")
+@click.argument("collection")
+@click.argument(
+    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False
+)
+@url_option
+@as_json
+@reporting
+def options_command(collection: str, file: Path | None, url: str | None, json_out: bool) -> None:
+    """Show what COLLECTION finds out about its documents, or set it from FILE (YAML or JSON).
+
+    Entities, a dictionary of names and aliases, facets by rule, personal data: docs/enrichment.md.
+    What is set replaces all that was set, and holds for what is ingested from then on. A collection
+    that does not exist is made.
+
+    \b
+    Example:  callslip options laws
+              callslip options laws laws.yaml
+    """
+    with _client(url) as client:
+        show_or_set(client, collection, file, json_out=json_out)
 
 
 @main.command()

@@ -145,6 +145,23 @@ class EmbedderSettings(Section):
     )
 
 
+class LlmSettings(Section):
+    """A language model behind an OpenAI-compatible server; used only where a collection asks it."""
+
+    base_url: str | None = Field(
+        default=None, description="of the server, mostly with /v1; unset: there is none"
+    )
+    api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
+    model: str | None = Field(default=None, description="model name at the server")
+    timeout_seconds: float = Field(default=60.0, gt=0, description="for one call")
+
+    @model_validator(mode="after")
+    def _names_its_model(self) -> Self:
+        if self.base_url is not None and self.model is None:
+            raise ValueError("base_url is set without model")
+        return self
+
+
 class ChunkingSettings(Section):
     """How sections are cut; lengths in e5 tokens."""
 
@@ -307,6 +324,7 @@ class Settings(Section):
     crate: CrateSettings = CrateSettings()
     tfidf: TfidfSettings = TfidfSettings()
     embedder: EmbedderSettings = EmbedderSettings()
+    llm: LlmSettings = LlmSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     extract: ExtractSettings = ExtractSettings()
     ingest: IngestSettings = IngestSettings()

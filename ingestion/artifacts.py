@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import TypeAdapter
 
-from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
+from ingestion.parts import Chunk, Enriched, ExtractedText, Section
 from stores.records import Vector
 
 T = TypeVar("T")
@@ -66,7 +66,12 @@ CHUNKS = _json(
     lambda chunks: {"chunks": len(chunks), "tokens": sum(c.tokens for c in chunks)},
 )
 ENRICHED = _json(
-    TypeAdapter(list[EnrichedChunk]),
-    lambda chunks: {"chunks": len(chunks), "terms": sum(c.terms.count(" ") + 1 for c in chunks)},
+    TypeAdapter(Enriched),
+    lambda e: {
+        "chunks": len(e.chunks),
+        "terms": sum(c.terms.count(" ") + 1 for c in e.chunks),
+        "entities": len(e.properties.get("entities", ())),
+        "warnings": len(e.warnings),
+    },
 )
 VECTORS = Artifact(_dump_vectors, _load_vectors, lambda vectors: {"vectors": len(vectors)})

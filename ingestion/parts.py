@@ -118,3 +118,18 @@ class EnrichedChunk:
     chunk: Chunk
     lang: str
     terms: str
+    properties: dict[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """The chunks of a document, and what was found out about it as a whole.
+
+    The chunks' own properties win over the document's; what its file or its sender says wins over
+    `facets`, which rules set.
+    """
+
+    chunks: list[EnrichedChunk]
+    facets: dict[str, str]
+    properties: dict[str, str | list[str]]
+    warnings: tuple[str, ...] = ()

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from callslip.errors import TenantNotFound
-from ingestion.enrich import Analyzer
+from ingestion.enrich import FOUND, Analyzer
 from ingestion.hierarchy import with_parents
-from ingestion.parts import EnrichedChunk, ExtractedText
+from ingestion.parts import Enriched, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
 from stores.levels import PASSAGE
@@ -19,12 +19,17 @@ TABLE_HEADER = "table_header"
 def made(
     version: VersionRecord,
     extracted: ExtractedText,
-    enriched: list[EnrichedChunk],
+    enriched: Enriched,
     vectors: Vector,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
     """The document, and its chunks of all levels, from the artifacts of the steps before."""
     title = version.title or extracted.title or version.filename
-    properties = {**extracted.properties, **version.properties}
+    of_file = {n: v for n, v in extracted.properties.items() if n not in FOUND}
+    given = {**enriched.facets, **of_file, **version.properties}
+    properties = {**given, **enriched.properties}
+    inherited = {
+        n: v for n, v in properties.items() if n != "entities" or n not in enriched.properties
+    }
     document = DocumentRecord(version.document_id, title, version.filename, properties)
     passages = [
         ChunkRecord(
@@ -42,11 +47,13 @@ def made(
             ordinal=e.chunk.ordinal,
             start=e.chunk.start,
             end=e.chunk.end,
-            properties=_with_header(properties, e.chunk.header_of(extracted.text)),
+            properties=_with_header(
+                {**inherited, **e.properties}, e.chunk.header_of(extracted.text)
+            ),
         )
-        for e, vector in zip(enriched, vectors, strict=True)
+        for e, vector in zip(enriched.chunks, vectors, strict=True)
     ]
-    chunks = [e.chunk for e in enriched]
+    chunks = [e.chunk for e in enriched.chunks]
     return document, with_parents(document, extracted.text, chunks, passages)
 
 

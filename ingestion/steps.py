@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from callslip.errors import CollectionNotFound, ObjectRefused, StoreDown
+from callslip.errors import CollectionNotFound, ObjectRefused, SettingsError, StoreDown
 from config.settings import ExtractSettings
 from ingestion import records
 from ingestion.artifacts import (
@@ -20,9 +21,10 @@ from ingestion.artifacts import (
     artifact_name,
 )
 from ingestion.chunk import chunk
-from ingestion.enrich import enrich
+from ingestion.enrich import FOUND, Source, Tools, enrich
+from ingestion.enrich.scrub import masked_extract
 from ingestion.lease_keeper import LeaseKeeper
-from ingestion.parts import Chunk, EnrichedChunk, ExtractedText, Section
+from ingestion.parts import Chunk, Enriched, ExtractedText, Section
 from ingestion.sectionize import sectionize
 from ingestion.workshop import Workshop
 from models.analyzer import VERSION as ANALYZER
@@ -30,6 +32,7 @@ from stores.blobs import original_name
 from stores.ledger import Claim, Step, VersionRecord
 from stores.ledger.vectors import text_hash
 from stores.levels import PASSAGE
+from stores.options import Options
 from stores.records import ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
@@ -48,6 +51,11 @@ class Work:
     def version(self) -> VersionRecord:
         """The version that is worked on."""
         return self.claim.record
+
+    @cached_property
+    def options(self) -> Options:
+        """Those of the collection, as they stood when the step was begun."""
+        return self.shop.ledger.collections.get(self.version.collection).options
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
         """The output of an earlier step; FileNotFoundError where it is not kept."""
@@ -71,11 +79,15 @@ def name_of(work: Work) -> str:
     matters: dict[Step, tuple[str, dict[str, Any]]] = {
         "extract": (
             work.version.sha256,
-            {"filename": work.version.filename, "json": _json_fields(settings.extract)},
+            {
+                "filename": work.version.filename,
+                "json": _json_fields(settings.extract),
+                "masked": work.options.scrub == "text",
+            },
         ),
         "sectionize": (work.claim.artifacts.get("extract", ""), {}),
         "chunk": (work.claim.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
-        "enrich": (work.claim.artifacts.get("chunk", ""), {"analyzer": ANALYZER}),
+        "enrich": (work.claim.artifacts.get("chunk", ""), _enriched_by(work)),
         "embed": (work.claim.artifacts.get("chunk", ""), {"model": work.shop.embedder.model}),
     }
     source, settings_that_matter = matters[step]
@@ -86,10 +98,23 @@ def _json_fields(settings: ExtractSettings) -> list[str | None]:
     return [settings.json_title, settings.json_text, settings.json_properties]
 
 
+def _enriched_by(work: Work) -> dict[str, Any]:
+    shop, options = work.shop, work.options
+    return {
+        "analyzer": ANALYZER,
+        "recognizer": shop.recognizer.version,
+        "options": options.model_dump(mode="json"),
+        "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
+        "name": work.version.name,
+        "given": {n: v for n, v in work.version.properties.items() if n in FOUND},
+    }
+
+
 def extract_text(work: Work) -> ExtractedText:
     """Read the original in the limited child process."""
     original = work.shop.blobs.read(work.version.document_id, original_name(work.version.sha256))
-    return work.shop.extractor.extract(original, work.version.filename)
+    extracted = work.shop.extractor.extract(original, work.version.filename)
+    return masked_extract(extracted) if work.options.scrub == "text" else extracted
 
 
 def find_sections(work: Work) -> list[Section]:
@@ -111,10 +136,19 @@ def cut_chunks(work: Work) -> list[Chunk]:
     )
 
 
-def enrich_chunks(work: Work) -> list[EnrichedChunk]:
-    """Add language and keyword terms."""
+def enrich_chunks(work: Work) -> Enriched:
+    """Add language and keyword terms, entities, days and facets."""
+    version, options, shop = work.version, work.options, work.shop
+    if options.confirm and shop.confirmer is None:
+        raise SettingsError(
+            f"collection {version.collection!r} asks a language model about its entities,"
+            " but llm.base_url is not set",
+            hint="Set llm.base_url and llm.model, or the collection's option confirm to false.",
+        )
+    source = Source(work.read("extract", EXTRACTED), version.name, version.properties)
     chunks = work.read("chunk", CHUNKS)
-    return enrich(work.read("extract", EXTRACTED).text, chunks, work.shop.analyzer)
+    tools = Tools(shop.analyzer, shop.recognizer, shop.confirmer)
+    return enrich(source, chunks, options, tools)
 
 
 def embed_chunks(work: Work) -> Vector:
@@ -154,7 +188,7 @@ def upsert_chunks(work: Work) -> Stored:
         ids = sorted(ledger.chunks.live_ids(version.document_id))
         document, chunks = records.kept(version, store, ids, work.shop.analyzer)
     ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks})
-    names = set(document.properties).union(*(c.properties for c in chunks))
+    names = set(document.properties).union(FOUND, *(c.properties for c in chunks))
     ledger.collections.has_properties(version.collection, names)
     try:
         if tenant:

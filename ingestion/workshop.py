@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from config.settings import Settings
+from ingestion.enrich import Confirmer, Recognizer
 from ingestion.isolation import Extractor
 from models.analyzer import Analyzer
 from models.embedder import Embedder
@@ -15,7 +16,10 @@ from stores.ledger import Ledger
 
 @dataclass(frozen=True)
 class Workshop:
-    """Made once per process, after the fork. `store_of` gives the store of a kind."""
+    """Made once per process, after the fork. `store_of` gives the store of a kind.
+
+    `confirmer` is None where no language model is set up.
+    """
 
     settings: Settings
     ledger: Ledger
@@ -25,3 +29,5 @@ class Workshop:
     tokenizer: Tokenizer
     analyzer: Analyzer
     extractor: Extractor
+    recognizer: Recognizer
+    confirmer: Confirmer | None = None

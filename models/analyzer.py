@@ -11,14 +11,12 @@ would drop `IT` and `AS` from Korean text.
 import re
 import threading
 import unicodedata
-import warnings
 from collections.abc import Iterator
 
 import Stemmer
-from kiwipiepy import Kiwi
 
 from models.language import HANGUL
-from models.per_process import PerProcess
+from models.morphemes import MORPHEMES
 from models.tokens import well_formed
 
 VERSION = "1"
@@ -35,12 +33,12 @@ _RUN = re.compile(
     rf"(?P<paired>[{_PAIRED}]+)|(?P<word>[^\W_{HANGUL}{_PAIRED}]+)|(?P<hangul>[{HANGUL}])"
 )
 _HANGUL = re.compile(f"[{HANGUL}]+")
-_PIECE = re.compile(rf"(?s:.){{1,{PIECE}}}(?!\S)|\S{{1,{PIECE}}}")
+PIECES = re.compile(rf"(?s:.){{1,{PIECE}}}(?!\S)|\S{{1,{PIECE}}}")
 _IGNORED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))|(?<=\w)['’]s\b")
 """The comma between thousands and the English possessive."""
 
 # The tag set of Kiwi (Sejong).
-_COMPOUNDING = ("NNG", "NNP", "XR", "XPN", "XSN")
+COMPOUNDING = ("NNG", "NNP", "XR", "XPN", "XSN")
 """General and proper nouns, roots, and what is put before and behind a noun."""
 _ALONE = ("NNB", "NR", "VV", "VA")
 """Units, numerals, and the stems of verbs and adjectives."""
@@ -50,9 +48,6 @@ class Analyzer:
     """Threads may share it. The Korean part loads at the first Hangul, 330 MB in a second."""
 
     version = VERSION
-
-    def __init__(self) -> None:
-        self._morphemes = PerProcess(_Morphemes)
 
     def analyze(self, text: str) -> str:
         """The terms of a text, separated by spaces; a repeated term is repeated. May be empty.
@@ -72,35 +67,25 @@ class Analyzer:
             else:
                 korean = True
         if korean:
-            for piece in _PIECE.findall(text):
+            for piece in PIECES.findall(text):
                 if _HANGUL.search(piece):
-                    yield from self._morphemes.get().terms(piece)
+                    yield from _korean(piece)
 
 
-class _Morphemes:
-    def __init__(self) -> None:
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            # No threads of its own, so that processes do not multiply them. Its dictionary of names
-            # of several words would glue together what is to be found apart, and takes 190 MB.
-            self._kiwi = Kiwi(num_workers=0, load_multi_dict=False, load_typo_dict=False)
-        self._lock = threading.Lock()
-
-    def terms(self, text: str) -> Iterator[str]:
-        with self._lock:
-            tokens = self._kiwi.tokenize(text)
-        compound = ""
-        for token in tokens:
-            hangul = _HANGUL.fullmatch(token.form) is not None
-            if hangul and token.tag in _COMPOUNDING:
-                compound += token.form
-                if len(token.form) != 2:  # one of two characters is a pair of the compound
-                    yield token.form[:MAX_TERM]
-                continue
-            yield from _pairs(compound)
-            compound = ""
-            if hangul and token.tag.startswith(_ALONE):
+def _korean(text: str) -> Iterator[str]:
+    compound = ""
+    for token in MORPHEMES.get().of(text):
+        hangul = _HANGUL.fullmatch(token.form) is not None
+        if hangul and token.tag in COMPOUNDING:
+            compound += token.form
+            if len(token.form) != 2:  # one of two characters is a pair of the compound
                 yield token.form[:MAX_TERM]
+            continue
         yield from _pairs(compound)
+        compound = ""
+        if hangul and token.tag.startswith(_ALONE):
+            yield token.form[:MAX_TERM]
+    yield from _pairs(compound)
 
 
 class _Stemmers(threading.local):

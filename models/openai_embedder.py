@@ -1,7 +1,6 @@
 """An embedder behind any server that speaks OpenAI's embeddings protocol."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import openai
 from callslip.errors import CallslipError, EmbedderDown, InvalidRequest, SettingsError
 from config.settings import EmbedderSettings
 from models.embedder import Vectors
+from models.openai_wire import client, translated
 from models.per_process import PerProcess
 from models.tokens import Tokenizer, well_formed
 
@@ -19,10 +19,6 @@ BATCH_TEXTS = 32
 BATCH_TOKENS = 4_000
 """Of one request, in e5 tokens: a server on two busy cores reads 500 to 1,000 in a second, and has
 to answer within `embedder.timeout_seconds`."""
-
-_BUSY = (408, 409, 425, 429)
-_MISCONFIGURED = (401, 403, 404)
-_CODE = re.compile(r"[a-z_]{1,40}")
 
 
 class OpenAIEmbedder:
@@ -45,7 +41,7 @@ class OpenAIEmbedder:
         self._settings = settings
         self._model: str = settings.model
         self._tokenizer = tokenizer
-        self._client = PerProcess(lambda: _client(settings))
+        self._client = PerProcess(lambda: client(settings))
         self._dimension = settings.dimension
 
     @property
@@ -122,29 +118,13 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _client(settings: EmbedderSettings) -> openai.OpenAI:
-    key = settings.api_key.get_secret_value() if settings.api_key else "none"
-    return openai.OpenAI(
-        base_url=settings.base_url,
-        api_key=key,  # never left out: the client would take one from the environment
-        timeout=settings.timeout_seconds,
-        max_retries=0,
-    )
-
-
 def _translate(error: openai.APIError, settings: EmbedderSettings) -> CallslipError:
-    if not isinstance(error, openai.APIStatusError):
-        return EmbedderDown(f"the embedding server at {settings.base_url} does not answer")
-    status = error.status_code
-    code = f" ({error.code})" if error.code and _CODE.fullmatch(error.code) else ""
-    said = f"the embedding server at {settings.base_url} answered status {status}{code}"
-    if status >= 500 or status in _BUSY:
-        return EmbedderDown(said)
-    if status in _MISCONFIGURED:
-        return SettingsError(
-            said, hint="Check embedder.base_url, embedder.api_key and embedder.model."
-        )
-    return InvalidRequest(said, hint="Its model may read less than embedder.max_tokens says.")
+    said = translated(
+        error, settings, what="embedding server", section="embedder", down=EmbedderDown
+    )
+    if type(said) is InvalidRequest:
+        said.advice = "Its model may read less than embedder.max_tokens says."
+    return said
 
 
 def _read(body: str, count: int) -> Vectors:

@@ -1,10 +1,16 @@
 """What the settings name, made. The one place that knows every kind."""
 
+from typing import TYPE_CHECKING
+
 from config.settings import Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder
+from models.entities import Recognizer
 from models.lexical import LexicalEmbedder
 from models.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from models.language_model import LanguageModel
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -30,3 +36,17 @@ def make_tokenizer(settings: Settings) -> Tokenizer:
 def make_analyzer() -> Analyzer:
     """The analyzer of every keyword index and keyword query."""
     return Analyzer()
+
+
+def make_recognizer() -> Recognizer:
+    """What finds names in text. Its models load when first used."""
+    return Recognizer()
+
+
+def make_confirmer(settings: Settings) -> "LanguageModel | None":
+    """The language model of `llm`; None where none is set up. It connects when first used."""
+    if settings.llm.base_url is None:
+        return None
+    from models.language_model import LanguageModel
+
+    return LanguageModel(settings.llm)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from callslip.errors import InvalidRequest
-from stores.filters import is_unicode
+from stores.filters import instant, is_unicode
 from stores.records import Value
 
 MOST_PROPERTIES = 64
@@ -15,7 +15,8 @@ LONGEST_LIST = 256
 def check_properties(given: object, *, reserved: Collection[str]) -> dict[str, Value]:
     """The properties as they are kept; InvalidRequest, naming the property, where one is wrong.
 
-    A value is a string, a finite number, a boolean, or a list of one of these types.
+    A value is a string, a finite number, a boolean, or a list of one of these types; `valid_from`
+    and `valid_to` are dates in this order.
     """
     if not isinstance(given, dict):
         raise InvalidRequest("properties is not an object of names and values")
@@ -33,7 +34,31 @@ def check_properties(given: object, *, reserved: Collection[str]) -> dict[str, V
             )
         if reason := _wrong(value):
             raise InvalidRequest(f"property {name!r} {reason}")
-    return given
+    return given | _validity(given)
+
+
+def _validity(given: dict[str, Value]) -> dict[str, Value]:
+    """`valid_from` and `valid_to` as whole dates: of a month or a year its first day."""
+    dated: dict[str, Value] = {}
+    moments = []
+    for name in ("valid_from", "valid_to"):
+        if name in given:
+            value = str(given[name])
+            whole = value + {4: "-01-01", 7: "-01"}.get(len(value), "")
+            moment = instant(whole)
+            if moment is None:
+                raise InvalidRequest(
+                    f"property {name!r} is not a date",
+                    hint="Write it as 2024-03-01, or leave it out where it is not known.",
+                )
+            dated[name] = whole
+            moments.append(moment)
+    if len(moments) == 2 and moments[1] < moments[0]:
+        raise InvalidRequest(
+            f"valid_to ({dated['valid_to']}) is before valid_from ({dated['valid_from']})",
+            hint="valid_to is the first day on which the document no longer holds.",
+        )
+    return dated
 
 
 def _wrong(value: object) -> str | None:

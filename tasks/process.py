@@ -9,7 +9,13 @@ from config import get_settings
 from ingestion.isolation import Extractor
 from ingestion.workshop import Workshop
 from models.per_process import PerProcess
-from models.registry import make_analyzer, make_embedder, make_tokenizer
+from models.registry import (
+    make_analyzer,
+    make_confirmer,
+    make_embedder,
+    make_recognizer,
+    make_tokenizer,
+)
 from retrieval.engine import Engine
 from stores.blobs import Blobs
 from stores.contract import Store
@@ -34,6 +40,8 @@ def _make_workshop() -> Workshop:
         tokenizer=make_tokenizer(settings),
         analyzer=analyzer(),
         extractor=Extractor(settings.extract),
+        recognizer=make_recognizer(),
+        confirmer=make_confirmer(settings),
     )
 
 

@@ -1,6 +1,7 @@
 """Small parts of a workshop: steps that are real, with models that cost nothing."""
 
 import hashlib
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from ingestion.parts import ExtractedText
 from ingestion.pipeline import run_step
 from ingestion.workshop import Workshop
 from models.embedder import Vectors
+from models.entities import Entity
 from stores.blobs import Blobs, original_name
 from stores.contract import Store
 from stores.ledger import STEPS, Accepted, Ledger, Step, Submission
@@ -35,6 +37,21 @@ class Lower:
 
     def analyze(self, text: str) -> str:
         return text.lower()
+
+
+class Capitals:
+    """A recognizer that takes words of capitals for organisations."""
+
+    version = "capitals"
+
+    def find(self, texts: Sequence[str]) -> list[list[Entity]]:
+        return [
+            [
+                Entity(m[0], "organisation", m.start(), m.end())
+                for m in re.finditer(r"[A-Z]{2,}", text)
+            ]
+            for text in texts
+        ]
 
 
 class Reader:
@@ -66,6 +83,7 @@ def make_shop(ledger: Ledger, blobs: Blobs, store: Store) -> Workshop:
         "tokenizer": Words(),
         "analyzer": Lower(),
         "extractor": Reader(),
+        "recognizer": Capitals(),
     }
     return Workshop(
         settings=SETTINGS, ledger=ledger, blobs=blobs, store_of=lambda _: store, **parts

@@ -13,11 +13,12 @@ from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
+from stores.options import USUAL, Options
 from stores.records import CollectionSchema
 from stores.schemas import check_made, dump_schema, load_schema
 
 _C, _D, _P = schema.collections.c, schema.documents.c, schema.property_names.c
-_RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.created_at)
+_RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.options, _C.created_at)
 
 
 class Collections:
@@ -27,7 +28,13 @@ class Collections:
         self._database = database
 
     def create(
-        self, wanted: CollectionSchema, *, store: str, embedder: str, analyzer: str
+        self,
+        wanted: CollectionSchema,
+        *,
+        store: str,
+        embedder: str,
+        analyzer: str,
+        options: Options | None = None,
     ) -> tuple[CollectionRecord, bool]:
         """Make a collection; the second value says whether it is new.
 
@@ -35,12 +42,14 @@ class Collections:
         name is being removed, it is CollectionExists.
         """
         name = wanted.name
-        record = CollectionRecord(name, store, embedder, wanted, analyzer, time.time())
+        chosen = options or USUAL
+        record = CollectionRecord(name, store, embedder, wanted, analyzer, time.time(), chosen)
         try:
             with self._database.writing() as connection:
                 connection.execute(
                     insert(schema.collections).values(
-                        **record.__dict__ | {"schema": json.loads(dump_schema(wanted))}
+                        **record.__dict__
+                        | {"schema": json.loads(dump_schema(wanted)), "options": _dump(chosen)}
                     )
                 )
         except IntegrityError:
@@ -59,6 +68,11 @@ class Collections:
                     else None,
                 ) from None
             check_made(found.schema, wanted)
+            if options not in (None, found.options):
+                raise CollectionExists(
+                    f"collection {name!r} exists with other options",
+                    hint=f"PUT /v1/collections/{name}/options changes them.",
+                ) from None
             return found, False
         return record, True
 
@@ -71,6 +85,17 @@ class Collections:
         if row is None:
             raise CollectionNotFound(f"collection {name!r} does not exist")
         return _record(row)
+
+    def set_options(self, name: str, options: Options) -> None:
+        """Change what steps that begin from now on do with the collection's documents."""
+        with self._database.writing() as connection:
+            found = connection.execute(
+                update(schema.collections)
+                .where(_C.name == name, _C.deleted_at.is_(None))
+                .values(options=_dump(options))
+            )
+        if found.rowcount == 0:
+            raise CollectionNotFound(f"collection {name!r} does not exist")
 
     def all(self) -> list[tuple[CollectionRecord, int]]:
         """Every collection with the number of its live documents, by name."""
@@ -153,4 +178,9 @@ def _record(row: Any) -> CollectionRecord:
         schema=load_schema(json.dumps(row.schema)),
         analyzer=row.analyzer,
         created_at=row.created_at,
+        options=Options.model_validate(row.options),
     )
+
+
+def _dump(options: Options) -> dict[str, Any]:
+    return options.model_dump(mode="json", exclude_defaults=True)

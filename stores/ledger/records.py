@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from callslip.errors import BY_SLUG, CallslipError
+from stores.options import Options
 from stores.records import CollectionSchema
 
 Step = Literal["extract", "sectionize", "chunk", "enrich", "embed", "upsert"]
@@ -54,6 +55,7 @@ class CollectionRecord:
     schema: CollectionSchema
     analyzer: str
     created_at: float
+    options: Options
 
 
 @dataclass(frozen=True)

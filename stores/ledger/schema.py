@@ -29,6 +29,7 @@ collections = Table(
     Column("embedder", String(256), nullable=False),
     Column("schema", JSON, nullable=False),
     Column("analyzer", String(64), nullable=False),
+    Column("options", JSON, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("deleted_at", Float),
 )

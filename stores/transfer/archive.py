@@ -27,6 +27,7 @@ from callslip.errors import ArchiveError, MoveError
 from stores.blobs import original_name
 from stores.checks import chunk_fault, document_fault
 from stores.ledger import STEPS, Transcript
+from stores.options import USUAL, Options
 from stores.records import CollectionSchema, DocumentRecord, VectorSpec
 from stores.schemas import NAME
 from stores.transfer.contents import Content, decode, encode
@@ -70,6 +71,7 @@ class Head:
     named: dict[Annotated[str, Field(pattern=NAME)], VectorSpec]
     tenants: bool
     created_at: float
+    options: Options = USUAL
 
 
 @dataclass(frozen=True)

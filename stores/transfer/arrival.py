@@ -60,7 +60,11 @@ def import_archive(
                 hint="Import under another name with --as.",
             )
         house.ledger.collections.create(
-            schema, store=kind, embedder=head.embedder, analyzer=head.analyzer
+            schema,
+            store=kind,
+            embedder=head.embedder,
+            analyzer=head.analyzer,
+            options=None if known else head.options,
         )
         with _held(house, schema.name, kind) as hold:
             store.ensure_schema(schema)

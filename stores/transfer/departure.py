@@ -181,6 +181,7 @@ def _head(collection: CollectionRecord) -> Head:
         named=dict(collection.schema.named),
         tenants=collection.schema.tenants,
         created_at=collection.created_at,
+        options=collection.options,
     )
 
 

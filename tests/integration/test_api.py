@@ -53,6 +53,44 @@ def test_both_spellings_of_a_korean_compound_find_the_passage(desk: Desk) -> Non
         assert hits[0]["lang"] == "ko"
 
 
+def test_a_collection_says_what_is_found_out_about_its_documents(desk: Desk) -> None:
+    name = f"notices-{time.monotonic_ns()}"
+    options = {
+        "dictionary": {"출산장려금": ["birth grant"]},
+        "rules": [{"set": {"doc_type": "notice"}, "name": "notices/*", "content": None}],
+        "scrub": "text",
+    }
+    made = desk.http.post("/v1/collections", json={"name": name, "options": options})
+    assert made.status_code == 201
+    assert made.json()["options"] == {**options, "entities": True, "confirm": False}
+    text = "출산 장려금 제도는 2024년 1월 1일부터 시행한다. 문의 010-1234-5678."
+    sent = {"text": text, "name": "notices/a.txt"}
+    submitted = desk.http.post(f"/v1/collections/{name}/documents", json=sent).json()
+    desk.settled(submitted["document_id"])
+    given = {"entities @": "birth grant", "valid_from <=": "2024-01-01", "doc_type": "notice"}
+    asked = {"collection": name, "query": "출산장려금", "having_all": given}
+    (hit,) = desk.http.post("/v1/search", json=asked).json()["hits"]
+    assert hit["text"] == text.replace("010-1234-5678", "■" * 13)
+    assert "출산 장려금" in hit["properties"]["entities"]
+    other = desk.http.put(f"/v1/collections/{name}/options", json={"scrub": "off"})
+    assert (other.status_code, other.json()["scrub"], other.json()["rules"]) == (200, "off", [])
+    again = desk.http.post("/v1/collections", json={"name": name, "options": options})
+    assert_problem(again, 409, "collection-exists")
+    for wrong in ({"scrub": "all"}, {"rules": [{"set": {"a": "b"}}]}, {"confirm": True}):
+        refused = desk.http.put(f"/v1/collections/{name}/options", json=wrong)
+        assert refused.status_code in (400, 422)
+        assert refused.json()["detail"]
+    nowhere = desk.http.put("/v1/collections/nowhere/options", json={})
+    assert_problem(nowhere, 404, "collection-not-found")
+
+
+def test_days_that_contradict_each_other_are_refused(desk: Desk) -> None:
+    wrong = {"valid_from": "2024-01-02", "valid_to": "2024-01-01"}
+    refused = desk.send(text=LEAVE, name="dates.txt", properties=wrong)
+    assert_problem(refused, 400, "invalid-request")
+    assert "valid_to (2024-01-01) is before valid_from" in refused.json()["detail"]
+
+
 def test_filters_narrow_both_legs(desk: Desk) -> None:
     for kind in ("policy", "faq"):
         desk.live(text=f"Overtime is paid double ({kind}).", name=kind, properties={"kind": kind})

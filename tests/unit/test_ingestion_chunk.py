@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from config.settings import ChunkingSettings
 from ingestion.chunk import chunk
-from ingestion.enrich import enrich
 from ingestion.parts import Block, Chunk, ExtractedText
 from ingestion.sectionize import sectionize
 
@@ -235,17 +234,3 @@ def test_blocks_anywhere_lose_nothing_and_keep_to_the_length(
         covered[found.start : found.end] = b"\1" * (found.end - found.start)
     assert all(seen or character.isspace() for seen, character in zip(covered, text, strict=True))
     assert len({c.chunk_id for c in chunks}) == len(chunks)
-
-
-def test_enriching_adds_terms_and_language_of_the_passage_alone() -> None:
-    class Upper:
-        def analyze(self, text: str) -> str:
-            return text.upper()
-
-    text = "English words\n\n한국어 문장"
-    chunks = [
-        Chunk("a", "", "", 0, 0, 0, 13, 2),
-        Chunk("b", "", "", 0, 1, 15, len(text), 2),
-    ]
-    enriched = enrich(text, chunks, Upper())
-    assert [(e.lang, e.terms) for e in enriched] == [("en", "ENGLISH WORDS"), ("ko", "한국어 문장")]

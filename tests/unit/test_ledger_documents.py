@@ -17,6 +17,7 @@ from ledger_moves import (
     taken,
     work,
 )
+from pydantic import ValidationError
 
 from callslip.errors import (
     BrokenFile,
@@ -30,6 +31,7 @@ from callslip.errors import (
 from stores.ledger import STEPS, Ledger
 from stores.ledger.database import Database
 from stores.ledger.schema import about
+from stores.options import USUAL, Options
 from stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
@@ -204,6 +206,41 @@ def test_a_collection_is_made_once_and_not_with_other_settings(ledger: Ledger) -
         )  # type: ignore[arg-type]
     publish(ledger, "one", ["x"])
     assert [(c.name, live) for c, live in ledger.collections.all()] == [("shelf", 1)]
+
+
+def test_options_are_kept_with_a_collection_and_can_be_changed(ledger: Ledger) -> None:
+    assert ledger.collections.get("shelf").options == USUAL
+    other = Options.model_validate({"scrub": "text", "dictionary": {"출산장려금": ["birth grant"]}})
+    settings = {"store": "memory", "embedder": "tiny", "analyzer": "1"}
+    with pytest.raises(CollectionExists, match="other options"):
+        ledger.collections.create(
+            CollectionSchema("shelf", VectorSpec(4)), options=other, **settings
+        )
+    ledger.collections.set_options("shelf", other)
+    assert ledger.collections.get("shelf").options == other
+    assert ledger.collections.all()[0][0].options == other
+    _, new = ledger.collections.create(CollectionSchema("shelf", VectorSpec(4)), **settings)
+    assert not new
+    with pytest.raises(CollectionNotFound):
+        ledger.collections.set_options("nowhere", other)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scrub": "all"},
+        {"unknown": 1},
+        {"rules": [{"set": {"doc_type": "law"}}]},
+        {"rules": [{"set": {}, "name": "*"}]},
+        {"rules": [{"set": {"lang": "ko"}, "name": "*"}]},
+        {"dictionary": {"": []}},
+        {"dictionary": {"a": ["\ud800"]}},
+        {"dictionary": {str(n): [] for n in range(2001)}},
+    ],
+)
+def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Options.model_validate(wrong)
 
 
 def test_a_ledger_of_another_version_is_refused(ledger: Ledger, ledger_url: str) -> None:

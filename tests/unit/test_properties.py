@@ -33,9 +33,24 @@ def test_properties_are_kept_as_they_are(given: dict[str, Any]) -> None:
     assert check_properties(given, reserved=FILTERABLE) == given
 
 
+def test_days_of_validity_are_whole_dates_of_a_month_or_year_the_first() -> None:
+    given = {"valid_from": "1988-08", "valid_to": "1990", "year": "1988"}
+    kept = {"valid_from": "1988-08-01", "valid_to": "1990-01-01", "year": "1988"}
+    assert check_properties(given, reserved=FILTERABLE) == kept
+    moment = {"valid_from": "2024-01-01T09:00:00+09:00", "valid_to": "2024-01-01"}
+    assert check_properties(moment, reserved=FILTERABLE) == moment
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"valid_from": "soon"}, "'valid_from' is not a date"),
+        ({"valid_to": 20240101}, "'valid_to' is not a date"),
+        ({"valid_to": ["2024-01-01"]}, "'valid_to' is not a date"),
+        (
+            {"valid_from": "2024-01-02", "valid_to": "2024-01-01"},
+            r"valid_to \(2024-01-01\) is before valid_from \(2024-01-02\)",
+        ),
         (["a"], "not an object"),
         (None, "not an object"),
         ({str(n): n for n in range(MOST_PROPERTIES + 1)}, "65 properties"),

@@ -1,0 +1,81 @@
+"""Other names of one thing: with and without spaces, abbreviations, and those of a dictionary."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from models.entities import Entity
+from models.language import HANGUL
+from models.morphemes import MORPHEMES
+
+_HANGUL = re.compile(f"[{HANGUL}]")
+_SPACED_KINDS = ("law", "programme", "organisation")
+_BRACKET = re.compile(
+    r"[」』\"”’]?\s?\(\s*(?P<called>이하)?\s*(?:[\"“'‘「](?P<quoted>[^()\"“”'‘’「」]{2,30})[\"”'’」]"
+    r"|(?P<plain>[^()\"“”'‘’「」\s]{2,12}))\s*(?:이?라\s*(?:한다|함|칭한다)?\.?\s*)?\)"
+)
+_ACRONYM = re.compile(r"[A-Z][A-Za-z&-]*[A-Z]s?")
+
+
+def spellings(entity: Entity) -> list[str]:
+    """The name, and for a Korean one with and without its spaces: 출산 장려금, 출산장려금."""
+    if entity.kind not in _SPACED_KINDS or not _HANGUL.search(entity.name):
+        return [entity.name]
+    joined = "".join(entity.name.split())
+    return list(dict.fromkeys((entity.name, joined, _spaced(joined))))
+
+
+def abbreviations(text: str, entities: Iterable[Entity]) -> Iterator[tuple[str, str]]:
+    """Name and abbreviation: `Data Protection Commission (DPC)`, 국민건강보험공단(이하 "공단")."""
+    for entity in entities:
+        if entity.kind == "date" or not (match := _BRACKET.match(text, entity.end)):
+            continue
+        short = (match["quoted"] or match["plain"]).strip()
+        if (match["called"] and short != entity.name) or _abbreviates(short, entity.name):
+            yield entity.name, short
+
+
+class Dictionary:
+    """Names that go together, and where one of them stands."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
+        self._groups = [tuple(dict.fromkeys((name, *names[name]))) for name in names]
+        self._finders = [(_finder(name), group) for group in self._groups for name in group]
+
+    def find(self, text: str) -> list[str]:
+        """Every name of every group of which one stands in the text.
+
+        Case does not matter, in Korean neither do spaces; a Latin name is a whole word.
+        """
+        squeezed = _squeezed(text)
+        found: dict[str, None] = {}
+        for (sought, word), group in self._finders:
+            if sought in squeezed and (word is None or word.search(text)):
+                found.update(dict.fromkeys(group))
+        return list(found)
+
+
+def _finder(name: str) -> tuple[str, re.Pattern[str] | None]:
+    """What stands in the text without its spaces, and the whole word that has to be there then."""
+    if _HANGUL.search(name):
+        return _squeezed(name), None
+    words = r"\s+".join(map(re.escape, name.split()))
+    return _squeezed(name), re.compile(rf"(?<!\w){words}(?!\w)", re.I)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).lower()
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """An acronym: behind a Korean name any, behind an English one that of its words."""
+    if not _ACRONYM.fullmatch(short):
+        return False
+    initials = "".join(word[0] for word in re.findall(r"[A-Za-z]+", name) if word[0].isupper())
+    letters = "".join(c for c in short if c.isupper())
+    return bool(_HANGUL.search(name)) or letters in (initials, initials[: len(letters)])
+
+
+@lru_cache(maxsize=4096)
+def _spaced(name: str) -> str:
+    return MORPHEMES.get().spaced(name)

@@ -1,0 +1,61 @@
+"""What is alike in every call of a server that speaks OpenAI's protocol."""
+
+import re
+from typing import Protocol
+
+import openai
+from pydantic import SecretStr
+
+from callslip.errors import CallslipError, InvalidRequest, SettingsError, TransientError
+
+_BUSY = (408, 409, 425, 429)
+_MISCONFIGURED = (401, 403, 404)
+_CODE = re.compile(r"[a-z_]{1,40}")
+
+
+class Endpoint(Protocol):
+    """The settings of such a server."""
+
+    @property
+    def base_url(self) -> str | None: ...
+    @property
+    def api_key(self) -> SecretStr | None: ...
+    @property
+    def timeout_seconds(self) -> float: ...
+
+
+def client(settings: Endpoint) -> openai.OpenAI:
+    """A client that never tries again by itself."""
+    key = settings.api_key.get_secret_value() if settings.api_key else "none"
+    return openai.OpenAI(
+        base_url=settings.base_url,
+        api_key=key,  # never left out: the client would take one from the environment
+        timeout=settings.timeout_seconds,
+        max_retries=0,
+    )
+
+
+def translated(
+    error: openai.APIError,
+    settings: Endpoint,
+    *,
+    what: str,
+    section: str,
+    down: type[TransientError],
+) -> CallslipError:
+    """The error for a call that failed; `down` where it may succeed later.
+
+    Raise it `from None`: what the server says may quote the text.
+    """
+    if not isinstance(error, openai.APIStatusError):
+        return down(f"the {what} at {settings.base_url} does not answer")
+    status = error.status_code
+    code = f" ({error.code})" if error.code and _CODE.fullmatch(error.code) else ""
+    said = f"the {what} at {settings.base_url} answered status {status}{code}"
+    if status >= 500 or status in _BUSY:
+        return down(said)
+    if status in _MISCONFIGURED:
+        return SettingsError(
+            said, hint=f"Check {section}.base_url, {section}.api_key and {section}.model."
+        )
+    return InvalidRequest(said)

@@ -1,0 +1,77 @@
+"""Options of a collection: what is found out about its documents, and what is left out."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from stores.filters import is_unicode
+from stores.records import FILTERABLE
+
+MOST_NAMES = 2_000
+"""Names and aliases in a dictionary: each is looked for in every chunk."""
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Rule(_Part):
+    """Facets of the documents whose name and text fit."""
+
+    set: dict[_Text, _Text] = Field(
+        min_length=1, max_length=16, description="such as {'doc_type': 'law', 'jurisdiction': 'KR'}"
+    )
+    name: _Text | None = Field(
+        default=None, description="the document's name: `laws/*`; `*` stands for any characters"
+    )
+    content: _Text | None = Field(
+        None,
+        description="stands in its first 4,000 characters: `[시행 *] [법률 제`; case is ignored",
+    )
+
+    @model_validator(mode="after")
+    def _says_when(self) -> Self:
+        if self.name is None and self.content is None:
+            raise ValueError("a rule needs `name` or `content`: when it holds")
+        if hidden := set(self.set) & {*FILTERABLE, "entities"}:
+            raise ValueError(f"{min(hidden)!r} is a field of every chunk and no facet")
+        return self
+
+
+class Options(_Part):
+    """What a collection wants of enrichment."""
+
+    entities: bool = Field(
+        True, description="find persons, organisations, places, laws, programmes"
+    )
+    dictionary: dict[_Text, tuple[_Text, ...]] = Field(
+        default={}, description="names of the collection's own, each with its aliases"
+    )
+    rules: tuple[Rule, ...] = Field(
+        default=(),
+        max_length=200,
+        description="facets by name and content; the first that fits sets one",
+    )
+    scrub: Literal["entities", "text", "off"] = Field(
+        default="entities",
+        description="leave e-mail addresses, phone, card and Korean resident numbers out of the"
+        " entities, or mask them in all that is made of a document",
+    )
+    confirm: bool = Field(
+        default=False, description="ask the language model of the settings which entities are right"
+    )
+
+    @model_validator(mode="after")
+    def _can_be_looked_for(self) -> Self:
+        names = [name for given in self.dictionary.items() for name in (given[0], *given[1])]
+        if len(names) > MOST_NAMES:
+            raise ValueError(f"{len(names)} names in the dictionary, at most {MOST_NAMES} are kept")
+        if not all(map(is_unicode, names)):
+            raise ValueError("a name in the dictionary is not valid Unicode")
+        return self
+
+
+USUAL = Options.model_validate({})
+"""What a collection does that says nothing."""

@@ -1,0 +1,184 @@
+"""The client of a language model, against a real server that speaks OpenAI's chat protocol."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chroma_server import free_port
+from memory_store import MemoryStore
+from pipeline_parts import make_shop, submit
+
+from callslip.errors import InvalidRequest, LanguageModelDown, SettingsError
+from config.settings import LlmSettings, Settings
+from ingestion.pipeline import run_step
+from models.language_model import LanguageModel
+from models.registry import make_confirmer
+from stores.blobs import Blobs
+from stores.ledger import STEPS, Ledger, StepRecord
+from stores.options import Options
+from stores.records import CollectionSchema, VectorSpec
+
+PASSAGE = "The Department of Health met in Leeds."
+NAMES = ("Department of Health", "Leeds", "met")
+
+
+class Server(ThreadingHTTPServer):
+    """Answers every request with `content`, or refuses it with `status`."""
+
+    content, status = "[1, 2]", 200
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.path, self.headers["Authorization"], body))
+        message = {"role": "assistant", "content": self.server.content}
+        said = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        if self.server.status != 200:
+            said = {"error": {"message": f"no: {body['messages'][1]['content']}", "code": "no"}}
+        answer = json.dumps(said).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def model(url: str) -> LanguageModel:
+    settings = {"base_url": url, "model": "small", "api_key": "key", "timeout_seconds": 5}
+    made = make_confirmer(Settings(llm=LlmSettings.model_validate(settings)))
+    assert made is not None
+    return made
+
+
+def test_the_model_is_shown_the_passage_and_numbered_names_and_says_which_are_right(
+    server: Server,
+) -> None:
+    assert model(server.url).confirm(PASSAGE, NAMES) == {"Department of Health", "Leeds"}
+    ((path, key, body),) = server.asked
+    assert (path, key, body["model"]) == ("/v1/chat/completions", "Bearer key", "small")
+    shown = body["messages"][1]["content"]
+    assert PASSAGE in shown
+    assert "1. Department of Health\n2. Leeds\n3. met" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "right"),
+    [
+        ("[]", set()),
+        ("The right ones are [1] and so: [3, 99, 0]", {"met"}),
+        ("```json\n[2]\n```", {"Leeds"}),
+        ("all of them", set(NAMES)),
+        ("", set(NAMES)),
+        ("[1, two]", set(NAMES)),
+        (None, set(NAMES)),
+    ],
+)
+def test_an_answer_that_says_nothing_leaves_every_name(
+    server: Server, content: str, right: set[str]
+) -> None:
+    server.content = content
+    assert model(server.url).confirm(PASSAGE, NAMES) == right
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (500, LanguageModelDown),
+        (429, LanguageModelDown),
+        (401, SettingsError),
+        (404, SettingsError),
+        (400, InvalidRequest),
+    ],
+)
+def test_a_refusal_is_a_named_error_that_quotes_no_text(
+    server: Server, status: int, kind: type[Exception]
+) -> None:
+    server.status = status
+    with pytest.raises(kind, match=f"status {status}") as raised:
+        model(server.url).confirm(PASSAGE, NAMES)
+    assert "Leeds" not in str(raised.value)
+
+
+def test_a_server_that_is_down_may_come_back() -> None:
+    with pytest.raises(LanguageModelDown, match="does not answer"):
+        model(f"http://127.0.0.1:{free_port()}/v1").confirm(PASSAGE, NAMES)
+
+
+def test_without_an_address_there_is_no_model() -> None:
+    assert make_confirmer(Settings()) is None
+
+
+@pytest.fixture
+def enriching(tmp_path: Path) -> Iterator[Callable[[LanguageModel | None], StepRecord]]:
+    """Runs a document of a collection that asks a model up to enrichment; gives that step."""
+    schema = CollectionSchema("shelf", VectorSpec(4))
+    asks = Options.model_validate({"confirm": True})
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(schema, store="", embedder="tiny", analyzer="", options=asks)
+        shop = make_shop(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
+
+        def run(confirmer: LanguageModel | None) -> StepRecord:
+            item = submit(shop, "the BBC and the EU")
+            for step in STEPS[:4]:
+                use = replace(shop, confirmer=confirmer)
+                run_step(use, step, item.document_id, item.version)
+            return ledger.documents.get(item.document_id).steps[3]
+
+        yield run
+
+
+def test_a_step_asks_the_model_about_each_chunk(
+    server: Server, enriching: Callable[[LanguageModel | None], StepRecord]
+) -> None:
+    server.content = "[2]"
+    step = enriching(model(server.url))
+    assert (step.state, step.counts["entities"]) == ("done", 1)
+    assert "1. BBC\n2. EU" in server.asked[0][2]["messages"][1]["content"]
+
+
+def test_a_step_waits_for_a_model_that_is_down(
+    server: Server, enriching: Callable[[LanguageModel | None], StepRecord]
+) -> None:
+    server.status = 503
+    step = enriching(model(server.url))
+    assert step.state == "pending"
+    assert step.retry_at is not None
+
+
+def test_a_collection_that_asks_a_model_where_there_is_none_fails_with_what_to_do(
+    enriching: Callable[[LanguageModel | None], StepRecord],
+) -> None:
+    failure = enriching(None).failure
+    assert failure is not None
+    assert (failure.type, "llm.base_url" in failure.advice) == ("settings-error", True)
