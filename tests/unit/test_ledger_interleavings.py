@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from ledger_moves import LONG, OVER, submission
 
 from callslip.errors import BrokenFile, LeaseLost, StoreDown, TransientError
-from stores.ledger import STEPS, Accepted, Claim, Ledger, Stuck
+from stores.ledger import STEPS, Accepted, Claim, Ledger, Nudge
 from stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
@@ -187,7 +187,7 @@ class Workers(RuleBasedStateMachine):
     def _open_upserts(self) -> list[Upsert]:
         return [upsert for upsert in self.upserts if upsert.stage != "over"]
 
-    def _work_on(self, item: Accepted | Stuck, end: int) -> None:
+    def _work_on(self, item: Accepted | Nudge, end: int) -> None:
         for step in range(len(self.finished[item.document_id, item.version]), end):
             claim = self._claim(item, step, LONG)
             if claim in self.claims:
@@ -196,7 +196,7 @@ class Workers(RuleBasedStateMachine):
                 while self._advance(self.upserts[-1]):
                     pass
 
-    def _claim(self, item: Accepted | Stuck, step: int, lease: float) -> Claim | None:
+    def _claim(self, item: Accepted | Nudge, step: int, lease: float) -> Claim | None:
         claimed = self.ledger.leases.claim(
             item.document_id,
             item.version,
@@ -257,7 +257,7 @@ class Workers(RuleBasedStateMachine):
         assert claim.step == STEPS[len(done)], "a step was done twice, or out of turn"
         done.append(claim.step)
 
-    def _sweep(self) -> list[Stuck]:
+    def _sweep(self) -> list[Nudge]:
         found = self.ledger.sweep.stuck(idle=True, resend_seconds=-1, max_crashes=MAX_CRASHES)
         mine = {item.document_id for item in self.items}
         stuck = sorted((s for s in found if s.document_id in mine), key=str)
