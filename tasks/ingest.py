@@ -1,7 +1,7 @@
 """The steps of a document as queued work, chained: each message carries ids, never content.
 
-What is sent, and when, is the ledger's to say (stores/ledger/turns.py): `send_next` asks it whenever
-something came or went, so that a document on an idle machine waits for nothing.
+What is sent, and when, is the ledger's to say (stores/ledger/turns.py): `send_next` asks it
+whenever something came or went, so that a document on an idle machine waits for nothing.
 """
 
 import logging

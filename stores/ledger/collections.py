@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
-from stores.ledger.turns import withdraw
 from stores.ledger.records import CollectionRecord
+from stores.ledger.turns import withdraw
 from stores.records import CollectionSchema
 from stores.schemas import check_made, dump_schema, load_schema
 

@@ -35,13 +35,17 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Which:
-    """Which dead letters; every value that is given must hold. `before` is a time of failing."""
+    """Which dead letters; every value that is given must hold.
+
+    They failed before `before`, and at `since` or after.
+    """
 
     document_ids: Collection[str] | None = None
     collection: str | None = None
     tenant: str | None = None
     reason: str | None = None
     before: float | None = None
+    since: float | None = None
 
 
 class Failures:
@@ -111,6 +115,8 @@ def _failed(which: Which) -> Select[Any]:
         query = query.where(_V.error["type"].as_string() == which.reason)
     if which.before is not None:
         query = query.where(_V.finished_at < which.before)
+    if which.since is not None:
+        query = query.where(_V.finished_at >= which.since)
     return query
 
 

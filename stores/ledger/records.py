@@ -58,7 +58,7 @@ class CollectionRecord:
 
 @dataclass(frozen=True)
 class Submission:
-    """A new content of a document, on its way in. Of one tenant's a higher `priority` goes first."""
+    """A new content of a document, on its way in; of one tenant's the highest priority first."""
 
     name: str
     filename: str

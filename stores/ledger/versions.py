@@ -52,14 +52,14 @@ class Versions:
                 select(_S.version, _S.step, _S.counts).where(_S.document_id == document_id)
             ).all()
         counts: dict[int, dict[Step, dict[str, int]]] = {}
-        for row in steps:
+        for row in sorted(steps, key=lambda row: STEPS.index(row.step)):
             counts.setdefault(row.version, {})[row.step] = row.counts or {}
         shown = document.live_version if document.deleted_at is None else None
         return [
             PastVersion(
                 version_record(row, document),
                 live=row.version == shown,
-                counts={s: counts[row.version][s] for s in STEPS if s in counts.get(row.version, ())},
+                counts=counts.get(row.version, {}),
             )
             for row in rows
         ]
@@ -75,9 +75,7 @@ class Versions:
         with self._database.writing() as connection:
             document = lock_document(connection, document_id)
             old = connection.execute(
-                select(schema.versions).where(
-                    _V.document_id == document_id, _V.version == version
-                )
+                select(schema.versions).where(_V.document_id == document_id, _V.version == version)
             ).one_or_none()
             if document is None or old is None:
                 raise DocumentNotFound(f"document {document_id!r} has no version {version}")

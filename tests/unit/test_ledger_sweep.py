@@ -7,7 +7,7 @@ from ledger_moves import OVER, publish, store_chunks, submission, submit, taken,
 from sqlalchemy import update
 
 from callslip.errors import BrokenFile, StoreDown
-from stores.ledger import Accepted, Ledger, Step, Nudge, schema
+from stores.ledger import Accepted, Ledger, Nudge, Step, schema
 from stores.ledger.database import Database
 from stores.ledger.sweep import PATIENCE_SECONDS
 
