@@ -14,6 +14,7 @@ from typing import Protocol
 
 from config.settings import ChunkingSettings
 from ingestion.boundaries import LINE, PARAGRAPH, SENTENCE, WORD, first_after, last_before
+from ingestion.former import FormerCuts
 from ingestion.parts import Chunk, Section
 
 SHORT_SECTION = 64
@@ -21,6 +22,9 @@ SHORT_SECTION = 64
 
 SHORTEST_CUT = 0.6
 """Share of the target length that a chunk has at least when the text goes on."""
+
+
+NEVER_CUT = FormerCuts()
 
 
 class Tokenizer(Protocol):
@@ -40,16 +44,18 @@ def chunk(
     tokenizer: Tokenizer,
     settings: ChunkingSettings,
     document_id: str,
+    former: FormerCuts = NEVER_CUT,
 ) -> list[Chunk]:
     """Cut a text into chunks of about `target_tokens`, at most `max_tokens`, overlapping inside.
 
     `text[start:end]` is a chunk's content, without outer blanks; together the chunks hold every
     character that is not blank. A text that fits is one chunk, a blank text none. An id depends on
     the document, the section's path and the content alone, so that what did not change keeps it.
-    Linear in the text.
+    Where the text was cut in the version before it is cut again if lengths allow it. Linear in the
+    text.
     """
     scale = _Scale(text, tokenizer.offsets(text))
-    cutter = _Cutter(scale, settings)
+    cutter = _Cutter(scale, settings, former)
     fits = scale.tokens(0, len(text)) <= settings.max_tokens
     groups = [list(sections)] if fits else _groups(scale, sections)
     chunks: list[Chunk] = []
@@ -97,8 +103,9 @@ class _Scale:
 
 
 class _Cutter:
-    def __init__(self, scale: _Scale, settings: ChunkingSettings) -> None:
+    def __init__(self, scale: _Scale, settings: ChunkingSettings, former: FormerCuts) -> None:
         self._scale = scale
+        self._former = former
         self._max = settings.max_tokens
         self._target = settings.target_tokens
         self._overlap = min(settings.overlap_tokens, self._target // 2)
@@ -115,9 +122,34 @@ class _Cutter:
                 return
             # Two chunks of like length rather than a full one and a crumb.
             length = min(self._target, (left + self._overlap + 1) // 2)
-            cut = self._cut(start, first, length, end)
+            cut = self._kept(start, first, length, end) if self._former else None
+            if cut is None:
+                cut = self._cut(start, first, self._up_to_kept(first, length, end), end)
             yield self._strip(start, cut)
             start = self._strip(max(self._resume(first, cut), start + 1), end)[0]
+
+    def _kept(self, start: int, first: int, length: int, end: int) -> int | None:
+        """Where it was cut before, unless this chunk or the rest behind it would be a crumb."""
+        scale, shortest = self._scale, int(length * SHORTEST_CUT)
+        floor = max(scale.at(first + shortest, end), start + 1)
+        limit = scale.at(first + self._max, end)
+        cut = self._former.again(scale.text, start, limit)
+        if cut is None or cut < floor:
+            cut = self._former.first(scale.text, floor, limit)
+        if cut is None or scale.tokens(cut, end) + self._overlap < shortest:
+            return None
+        return cut
+
+    def _up_to_kept(self, first: int, length: int, end: int) -> int:
+        """The length that lets a chunk or two end where it was cut before, next after this one."""
+        if not self._former:
+            return length
+        scale = self._scale
+        near, far = scale.at(first + self._max, end), scale.at(first + 2 * self._target, end)
+        cut = self._former.first(scale.text, near, far)
+        if cut is None:
+            return length
+        return min(length, (scale.index(cut) - first + self._overlap + 1) // 2)
 
     def _cut(self, start: int, first: int, length: int, end: int) -> int:
         """Where to end: the last paragraph, sentence, line or word that makes it long enough."""

@@ -87,7 +87,7 @@ def _do(shop: Workshop, claim: Claim) -> None:
             output = make(work)
             keeper.check()  # nothing is written behind the back of a deletion
             shop.blobs.write(claim.document_id, name, kind.dump(output))
-        shop.ledger.leases.finish(claim, name, kind.counts(output))
+        shop.ledger.leases.finish(claim, name, kind.counts(output) | work.counts)
 
 
 def _put_back(shop: Workshop, claim: Claim, error: TransientError) -> None:

@@ -1,14 +1,21 @@
 """What a store is given of a version: made from its artifacts, or from what the store still has."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import fields
 
 from callslip.errors import TenantNotFound
 from ingestion.enrich import Analyzer
 from ingestion.parts import EnrichedChunk, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
-from stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
+from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
+
+_COMPARED = {f.name for f in fields(ChunkRecord)} - {
+    *("vector", "named", "properties", "terms"),
+    *("start", "end"),
+}
 
 
 def made(
@@ -41,6 +48,40 @@ def made(
         )
         for e, vector in zip(enriched, vectors, strict=True)
     ]
+
+
+def unlike(
+    version: VersionRecord, store: Store, chunks: Sequence[ChunkRecord]
+) -> tuple[list[ChunkRecord], list[ChunkRecord]]:
+    """Those of the chunks that the store does not hold whole, and those it holds otherwise.
+
+    The store is asked, not the ledger: what a killed or late worker left is seen. Where a chunk
+    stands in the text is the ledger's to say (`Chunks.seen`), so that alone is no difference; its
+    vector follows from its text.
+    """
+    where, tenant = version.collection, version.tenant
+    held = store.chunk_ids(where, version.document_id, tenant=tenant)
+    whole = held["vector"] & held["keyword"]
+    ids = [c.chunk_id for c in chunks if c.chunk_id in whole]
+    stored = {
+        c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
+    }
+    new = [c for c in chunks if c.chunk_id not in stored]
+    return new, [c for c in chunks if c.chunk_id in stored and not _alike(c, stored[c.chunk_id])]
+
+
+def _alike(chunk: ChunkRecord, stored: StoredChunk) -> bool:
+    return (
+        all(getattr(chunk, name) == getattr(stored, name) for name in _COMPARED)
+        and stored.terms is not None
+        and chunk.terms.split() == stored.terms.split()
+        and _told(chunk.properties) == _told(stored.properties)
+    )
+
+
+def _told(properties: Properties) -> str:
+    """As JSON: Python takes 1, 1.0 and True for the same."""
+    return json.dumps(dict(properties), sort_keys=True)
 
 
 def kept(
