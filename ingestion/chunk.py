@@ -124,7 +124,7 @@ class _Cutter:
             length = min(self._target, (left + self._overlap + 1) // 2)
             cut = self._kept(start, first, length, end) if self._former else None
             if cut is None:
-                cut = self._cut(start, first, self._up_to_kept(first, length, end), end)
+                cut = self._cut(start, first, self._aim(first, length, end), end)
             yield self._strip(start, cut)
             start = self._strip(max(self._resume(first, cut), start + 1), end)[0]
 
@@ -140,23 +140,27 @@ class _Cutter:
             return None
         return cut
 
-    def _up_to_kept(self, first: int, length: int, end: int) -> int:
-        """The length that lets a chunk or two end where it was cut before, next after this one."""
-        if not self._former:
-            return length
-        scale = self._scale
-        near, far = scale.at(first + self._max, end), scale.at(first + 2 * self._target, end)
-        cut = self._former.first(scale.text, near, far)
-        if cut is None:
-            return length
-        return min(length, (scale.index(cut) - first + self._overlap + 1) // 2)
+    def _aim(self, first: int, length: int, end: int) -> tuple[int, int, int]:
+        """The shortest that a chunk may be, where it is to be closed, and the longest; in tokens.
 
-    def _cut(self, start: int, first: int, length: int, end: int) -> int:
+        So that two chunks end where it was cut before, if that is as far away as two.
+        """
+        if self._former:
+            scale = self._scale
+            near, far = scale.at(first + self._max, end), scale.at(first + 2 * self._target, end)
+            cut = self._former.first(scale.text, near, far)
+            if cut is not None:
+                away = scale.index(cut) - first
+                length = min(length, (away + self._overlap + 1) // 2)
+                shortest = max(int(length * SHORTEST_CUT), away + self._overlap - self._max)
+                longest = max(length, away - int(self._target * SHORTEST_CUT))
+                return min(shortest, length), length, min(longest, self._max)
+        return int(length * SHORTEST_CUT), length, self._max
+
+    def _cut(self, start: int, first: int, lengths: tuple[int, int, int], end: int) -> int:
         """Where to end: the last paragraph, sentence, line or word that makes it long enough."""
         scale = self._scale
-        floor = max(scale.at(first + int(length * SHORTEST_CUT), end), start + 1)
-        goal = max(scale.at(first + length, end), start + 1)
-        limit = scale.at(first + self._max, end)
+        floor, goal, limit = (max(scale.at(first + n, end), start + 1) for n in lengths)
         for boundary in (PARAGRAPH, SENTENCE, LINE, WORD):
             cut = last_before(boundary, scale.text, floor, goal)
             if cut is None:
