@@ -6,8 +6,10 @@ from flask_openapi3 import APIBlueprint, Tag
 from api import messages, views
 from api.answers import answer
 from api.documents import DocumentPath, submitted
+from callslip.errors import Conflict
+from stores.blobs import original_name
 from tasks import ingest
-from tasks.process import ledger
+from tasks.process import blobs, ledger
 
 blueprint = APIBlueprint("versions", __name__, abp_tags=[Tag(name="documents")])
 
@@ -35,6 +37,12 @@ def roll_back(path: DocumentPath, body: messages.Rollback) -> Response:
 
     Searches see the live version until the new one is live, whole. 200 where the version is live.
     """
+    record = ledger().documents.version(path.document_id, body.version)
+    if not blobs().exists(record.document_id, original_name(record.sha256)):
+        raise Conflict(
+            f"the file of version {body.version} is not kept here",
+            hint="An archive moves the live version's alone: send the file again under its name.",
+        )
     accepted = ledger().versions.restore(path.document_id, body.version)
     if accepted.fresh:
         ingest.send_next(accepted.document_id)

@@ -160,6 +160,8 @@ def _prune(document_id: str) -> None:
     with _put_off_on_error(f"pruning of {document_id}"):
         document = ledger().documents.get(document_id)
         ended = ledger().chunks.end(document_id)
+        if not ended:  # chunks only stand elsewhere now
+            return
         for held in _holding(document.collection):
             with contextlib.suppress(*_NOT_THERE):
                 held.delete_chunks(document.collection, ended, tenant=document.tenant)
