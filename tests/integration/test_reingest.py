@@ -5,12 +5,24 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from memory_store import MemoryStore
+from pipeline_parts import doing, make_shop, submit
 from processes import waits_until
 from stack import Stack
+
+from config.settings import Settings
+from models.analyzer import Analyzer
+from models.tokens import Tokenizer
+from stores.blobs import Blobs
+from stores.ledger import Accepted, Ledger, Step
+from stores.records import CollectionSchema, VectorSpec
 
 PAGES = 300
 WORDS = ("office", "permit", "holiday", "request", "harbour", "winter", "archive", "student")
@@ -20,7 +32,8 @@ WORDS = ("office", "permit", "holiday", "request", "harbour", "winter", "archive
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A stack without a model: all the time that is measured is time outside the embedder."""
     home = tmp_path_factory.mktemp("reingest")
-    stack = Stack(home, {"CALLSLIP_EMBEDDER__KIND": "none"}).start()
+    one = {"CALLSLIP_INGEST__CONCURRENCY": "1", "CALLSLIP_INGEST__NICENESS": "0"}
+    stack = Stack(home, {"CALLSLIP_EMBEDDER__KIND": "none"} | one).start()
     with httpx.Client(base_url=stack.url, timeout=60, trust_env=False) as client:
         yield client
     stack.stop()
@@ -94,27 +107,17 @@ def test_one_edited_paragraph_of_300_pages(http: httpx.Client, shelf: str) -> No
         as_many = new["upsert"]["chunks"] == old["upsert"]["chunks"]
         if as_many:  # else the ordinals behind it change, and filters see them
             assert new["upsert"]["written"] <= 3
-        document = http.get(f"/v1/documents/{document_id}").json()
-        steps = {s["step"]: s["seconds"] for s in document["steps"]}
-        print(version, new["embed"], new["upsert"], steps, sum(steps.values()), took)
         query = {"collection": shelf, "query": f"unheard of amendment, number {version}"}
         hit = http.post("/v1/search", json=query).json()["hits"][0]
         assert f"number {version}." in hit["text"]
         text = http.get(f"/v1/documents/{document_id}/text", params=hit["span"]).json()["text"]
         assert text == hit["text"]
-    document = http.get(f"/v1/documents/{document_id}").json()
-    work = sum(step["seconds"] for step in document["steps"])
-    print(f"whole {whole:.1f} s, edits {took}, steps {work:.2f} s")
-    print({s["step"]: s["seconds"] for s in document["steps"]})
-    assert min(took) < whole / 3
-    assert work < 2 or min(took) < 2
+    assert min(took) < whole / 3, took
 
-    began = time.monotonic()
     back = http.post(f"/v1/documents/{document_id}/rollback", json={"version": 1})
     assert back.status_code == 202
     assert back.json()["version"] == 5
     settled(http, document_id, 5)
-    print(f"rollback {time.monotonic() - began:.2f} s")
     newest, *older = history(http, document_id)
     assert (newest["state"], newest["restores"]) == ("live", 1)
     assert "embedded" not in newest["counts"]["embed"]
@@ -122,6 +125,35 @@ def test_one_edited_paragraph_of_300_pages(http: httpx.Client, shelf: str) -> No
     assert [v["superseded_by"] for v in older] == [5, 4, 3, 2]
     again = http.post(f"/v1/documents/{document_id}/rollback", json={"version": 5})
     assert (again.status_code, again.json()["outcome"]) == (200, "unchanged")
+
+
+def test_the_work_for_it_outside_the_embedder_is_less_than_two_seconds(
+    tmp_path: Path, models_dir: Path
+) -> None:
+    schema = CollectionSchema("shelf", VectorSpec(4))
+    store = MemoryStore()
+    store.ensure_schema(schema)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="")
+        real: dict[str, Any] = {"tokenizer": Tokenizer(models_dir), "analyzer": Analyzer()}
+        plain = make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
+        shop = replace(plain, settings=Settings(), **real)
+        dice = random.Random("a book")
+        paragraphs = [paragraph(dice) for _ in range(PAGES * 5)]
+        doing(shop)(*_named(submit(shop, "\n\n".join(paragraphs))))
+        paragraphs[777] = paragraph(dice)
+        changed = submit(shop, "\n\n".join(paragraphs))
+        began = time.process_time()  # other processes of the machine are not counted
+        doing(shop)(*_named(changed))
+        assert time.process_time() - began < 2
+        found = ledger.documents.get(changed.document_id)
+        assert found.live_version == 2
+        assert ledger.versions.of(changed.document_id)[0].counts["embed"]["embedded"] <= 3
+
+
+def _named(item: Accepted) -> tuple[str, int, Step]:
+    return item.document_id, item.version, "extract"
 
 
 def test_a_search_during_a_change_sees_the_old_or_the_new_whole(
