@@ -34,7 +34,7 @@ def list_dead_letters(query: messages.DeadLettersQuery) -> Response:
 @blueprint.post("/v1/dead-letters/retry", responses={200: messages.Retried})
 def retry(body: messages.Retry) -> Response:
     """Let dead letters wait for a worker again, each from the step that failed."""
-    if not body.model_fields_set:
+    if not (body.all or body.model_dump(exclude={"all"}, exclude_none=True)):
         raise InvalidRequest(
             "nothing says which dead letters",
             hint='Send document_ids, collection, tenant, reason, older_than, newer_than or "all".',

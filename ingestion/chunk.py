@@ -57,7 +57,7 @@ def chunk(
     scale = _Scale(text, tokenizer.offsets(text))
     cutter = _Cutter(scale, settings, former)
     fits = scale.tokens(0, len(text)) <= settings.max_tokens
-    groups = [list(sections)] if fits else _groups(scale, sections)
+    groups = [list(sections)] if fits else _groups(scale, sections, former)
     chunks: list[Chunk] = []
     seen: Counter[str] = Counter()
     for group in groups:
@@ -191,19 +191,36 @@ class _Cutter:
         return start, end
 
 
-def _groups(scale: _Scale, sections: Sequence[Section]) -> Iterator[list[Section]]:
+def _groups(
+    scale: _Scale, sections: Sequence[Section], former: FormerCuts
+) -> Iterator[list[Section]]:
     """Sections, the short ones together with what follows under the same parent or themselves."""
     group: list[Section] = []
     for section in sections:
         if group:
             parents = {group[0].parent, *(member.path for member in group)}
-            short = scale.tokens(group[0].start, group[-1].end) < SHORT_SECTION
-            if not short or section.parent not in parents:
+            if section.parent not in parents or _is_full(scale, group, section, former):
                 yield group
                 group = []
         group.append(section)
     if group:
         yield group
+
+
+def _is_full(scale: _Scale, group: list[Section], following: Section, former: FormerCuts) -> bool:
+    """Whether the group is a passage without the section that follows.
+
+    It may be half as long as a passage, or twice, in order to end where one ended before: otherwise
+    a new section would move every group behind it.
+    """
+    tokens = scale.tokens(group[0].start, group[-1].end)
+    if former and tokens >= SHORT_SECTION // 2:
+        if former.cut_at(scale.text, following.start):
+            return True
+        with_it = scale.tokens(group[0].start, following.end)
+        if with_it <= 2 * SHORT_SECTION and former.cut_at(scale.text, following.end):
+            return False
+    return tokens >= SHORT_SECTION
 
 
 def _owner(text: str, group: list[Section], start: int) -> Section:

@@ -44,6 +44,12 @@ class FormerCuts:
                 return gap.end()
         return None
 
+    def cut_at(self, text: str, at: int) -> bool:
+        """Whether the text was cut at this place before, which may have blanks before it."""
+        while at > 0 and text[at - 1].isspace():
+            at -= 1
+        return _around(text, at) in self._cuts
+
 
 def _around(text: str, at: int) -> str:
     return text[max(0, at - AROUND) : at + AROUND]
