@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,17 +17,23 @@ from stack import Stack
 
 SETTINGS = {
     "CALLSLIP_EMBEDDER__KIND": "none",  # what is looked at is the order, not the vectors
+    "CALLSLIP_INGEST__NICENESS": "0",
     "CALLSLIP_INGEST__MAX_BACKLOG": "400",
     "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "320",
-    "CALLSLIP_INGEST__SWEEP_SECONDS": "30",  # nothing may wait for it
+    "CALLSLIP_INGEST__SWEEP_SECONDS": "60",  # nothing may wait for it
 }
+
+NARROW = {"CALLSLIP_INGEST__MAX_BACKLOG": "60", "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "40"}
 
 MANY = 300
 
 
-@pytest.fixture(scope="module")
-def lexical(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    stack = Stack(tmp_path_factory.mktemp("lexical"), SETTINGS).start()
+@pytest.fixture(scope="module", params=[NARROW], ids=["narrow"])
+def lexical(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    """A stack without a model; limits of the backlog are the test's to choose."""
+    stack = Stack(tmp_path_factory.mktemp("lexical"), SETTINGS | request.param).start()
     yield stack
     stack.stop()
 
@@ -64,27 +69,26 @@ def state(http: httpx.Client, document_id: str) -> str:
     return found
 
 
+@pytest.mark.parametrize("lexical", [{}], indirect=True, ids=["wide"])
 def test_a_single_document_waits_neither_for_another_tenants_many_nor_for_a_sweep(
     http: httpx.Client, halls: str
 ) -> None:
     alone = send(http, halls, tenant="alone").json()["document_id"]
-    assert waits_until(lambda: state(http, alone) == "live", 25), "it waited for a sweep"
+    assert waits_until(lambda: state(http, alone) == "live", 50), "it waited for a sweep"
     for _ in range(MANY):
         assert send(http, halls, tenant="many").status_code == 202
+    before = live(http, halls, "many")
     urgent = send(http, halls, tenant="many", priority=10).json()["document_id"]
     one = send(http, halls, tenant="one").json()["document_id"]
-    began = time.monotonic()
     assert waits_until(lambda: state(http, one) == "live")
-    waited, done = time.monotonic() - began, live(http, halls, "many")
-    assert done < MANY - 100, f"{done} of the other tenant's were done first"
     assert waits_until(lambda: state(http, urgent) == "live")
-    assert live(http, halls, "many") < MANY - 50
-    assert waits_until(lambda: live(http, halls, "many") == MANY + 1, 300)
-    rest = time.monotonic() - began
-    assert waited < rest / 2
+    done = live(http, halls, "many")
+    assert done - before < 40
+    assert done < MANY - 40
+    assert waits_until(lambda: live(http, halls, "many") > done + 40, 300), "the others go on"
 
 
-def test_a_full_backlog_is_429_with_retry_after_and_nothing_is_lost(
+def test_a_full_backlog_is_429_with_retry_after_and_nothing_that_was_taken_is_lost(
     http: httpx.Client, halls: str
 ) -> None:
     refused = threading.Event()
@@ -108,14 +112,13 @@ def test_a_full_backlog_is_429_with_retry_after_and_nothing_is_lost(
         thread.join()
     assert refused.is_set()
     assert send(http, halls, tenant="another").status_code == 202
-    assert waits_until(lambda: state(http, taken[-1]) == "live", 300)
-    assert waits_until(lambda: all(state(http, i) == "live" for i in taken[-20:]), 300)
+    assert waits_until(lambda: all(state(http, i) == "live" for i in taken), 300)
 
 
 def test_the_command_line_waits_until_there_is_room(
     http: httpx.Client, lexical: Stack, halls: str, tmp_path: Path
 ) -> None:
-    for n in range(340):  # more than may wait at once
+    for n in range(70):  # more than may wait at once
         (tmp_path / f"{n}.txt").write_text(f"Notice {n}: {uuid.uuid4().hex}")
     command = [str(Path(sys.executable).with_name("callslip")), "ingest", str(tmp_path), "--json"]
     done = subprocess.run(
@@ -126,7 +129,7 @@ def test_the_command_line_waits_until_there_is_room(
         check=True,
     )
     report = json.loads(done.stdout)
-    assert len(report["live"]) == 340
+    assert len(report["live"]) == 70
     assert report["failed"] == []
 
 
