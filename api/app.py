@@ -1,10 +1,10 @@
 """The desk: a thin Flask app that checks, stores the original, enqueues, and waits for a search."""
 
-from importlib.metadata import version
+from importlib import metadata
 
 from flask_openapi3 import Info, OpenAPI
 
-from api import collections, documents, health, origins, pages, searches, tasks
+from api import collections, documents, failures, health, origins, pages, searches, tasks, versions
 from api.description import described
 from api.messages import Problem
 from api.problems import handle_problems, invalid
@@ -19,7 +19,7 @@ def create_app() -> OpenAPI:
     """The WSGI app; settings are the process's."""
     app = OpenAPI(
         "api",
-        info=Info(title="Callslip", version=version("callslip")),
+        info=Info(title="Callslip", version=metadata.version("callslip")),
         doc_ui=False,
         validation_error_status=400,
         validation_error_model=Problem,
@@ -32,7 +32,7 @@ def create_app() -> OpenAPI:
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     handle_problems(app)
     origins.guard(app)
-    for module in (collections, documents, tasks, searches, health):
+    for module in (collections, documents, versions, failures, tasks, searches, health):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))

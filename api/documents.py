@@ -11,11 +11,12 @@ from api.answers import answer
 from api.collections import CollectionPath
 from api.tasks import deletion_id, ingestion_id
 from api.uploads import read_upload
-from callslip.errors import DocumentNotFound
+from callslip.errors import BacklogFull, DocumentNotFound
+from config import get_settings
 from ingestion.artifacts import EXTRACTED
 from ingestion.intake import take_in
 from stores import naming
-from stores.ledger import Submission
+from stores.ledger import Accepted, Submission, lane_of
 from stores.schemas import check_tenant
 from tasks import ingest, maintenance
 from tasks.process import blobs, ledger, store
@@ -59,12 +60,17 @@ class TextQuery(messages.Request):
 def submit_document(path: CollectionPath) -> Response:
     """Submit a document as a file or as text.
 
-    The same name again is a new version; with the very same content nothing is done (200).
+    The same name again is a new version; with the very same content nothing is done (200). While
+    too many wait already it is 429 with Retry-After.
     """
     collection = ledger().collections.get(path.name)
+    limits = get_settings().ingest
+    check_backlog("ingest.max_backlog", limits.max_backlog)
     upload = read_upload(request)
     check_tenant(collection.schema, upload.tenant)
     tenant = upload.tenant
+    lane = lane_of(path.name, tenant)
+    check_backlog("ingest.max_backlog_per_tenant", limits.max_backlog_per_tenant, lane)
     if tenant and tenant not in ledger().tenants.all(path.name):
         store(collection.store).check_names(path.name, tenant)
     accepted = take_in(
@@ -78,13 +84,25 @@ def submit_document(path: CollectionPath) -> Response:
             sha256=upload.sha256,
             size=upload.size,
             properties=upload.properties,
+            priority=upload.priority,
         ),
         upload.content,
         tenant=tenant,
         allow_duplicate=upload.allow_duplicate,
     )
     if accepted.fresh:
-        ingest.send(accepted.document_id, accepted.version)
+        ingest.send_next(accepted.document_id)
+    return submitted(accepted)
+
+
+def check_backlog(setting: str, most: int, lane: str | None = None) -> None:
+    """Take no more while so many wait: BacklogFull."""
+    if ledger().turns.backlog(most, lane=lane) >= most:
+        raise BacklogFull(f"{most} documents are waiting, as many as {setting} allows")
+
+
+def submitted(accepted: Accepted) -> Response:
+    """What became of a submission: 202, or 200 where nothing is to be done."""
     task_id = ingestion_id(accepted.document_id, accepted.version)
     message = messages.Submitted(
         outcome="accepted" if accepted.fresh else "unchanged",

@@ -6,9 +6,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from config.settings import StoreKind
 from stores import naming
+from stores.ledger import PRIORITIES
 from stores.metrics import Metric
 from stores.options import Options
 from stores.schemas import NAME
+
+PRIORITY: Any = Field(
+    0,
+    ge=PRIORITIES[0],
+    le=PRIORITIES[1],
+    description="of the documents of one tenant that wait, a higher one goes first",
+)
 
 
 class Request(BaseModel):
@@ -122,6 +130,7 @@ class NewDocument(Request):
     allow_duplicate: bool = Field(
         False, description="store it even where another name holds the same text"
     )
+    priority: int = PRIORITY
 
 
 class UploadForm(BaseModel):
@@ -135,6 +144,7 @@ class UploadForm(BaseModel):
     title: str = ""
     properties: str = Field("{}", description="a JSON object")
     allow_duplicate: bool = False
+    priority: int = PRIORITY
 
 
 class Submitted(BaseModel):
@@ -200,6 +210,100 @@ class Document(BaseModel):
     receipt: dict[str, dict[str, int]] | None = Field(
         description="after a deletion: objects in each store before and after"
     )
+
+
+class VersionMessage(BaseModel):
+    """One content that a document has, or had."""
+
+    version: int
+    state: Literal["queued", "live", "superseded", "failed"] = Field(
+        description="live: what searches see"
+    )
+    submitted_at: float
+    finished_at: float | None
+    sha256: str
+    size: int
+    filename: str
+    title: str
+    properties: dict[str, Any]
+    counts: dict[str, dict[str, int]] = Field(description="what each step made, by step")
+    superseded_by: int | None = Field(description="the version that took its place")
+    restores: int | None = Field(description="of a rollback: the version that it brought back")
+    error: FailureMessage | None
+
+
+class Versions(BaseModel):
+    """The history of a document, newest version first."""
+
+    document_id: str
+    name: str
+    live_version: int | None
+    versions: list[VersionMessage]
+
+
+class Rollback(Request):
+    """Back to an older version."""
+
+    version: int = Field(ge=1, description="whose content is to be live again")
+
+
+class DeadLetter(BaseModel):
+    """A document that failed for good."""
+
+    document_id: str
+    version: int
+    collection: str
+    tenant: str
+    name: str
+    live_version: int | None = Field(description="an older version that searches still see")
+    step: str | None = Field(description="where it failed")
+    attempts: int = Field(description="of that step")
+    crashes: int = Field(description="attempts that ended with their worker")
+    submitted_at: float
+    failed_at: float
+    error: FailureMessage
+
+
+class DeadLetters(BaseModel):
+    """Documents whose newest version failed, the latest first."""
+
+    dead_letters: list[DeadLetter]
+    next_after: str | None = Field(description="send as `after` for the next page")
+
+
+class Which(Request):
+    """Which dead letters; every field that is given must hold."""
+
+    collection: str | None = None
+    tenant: str | None = None
+    reason: str | None = Field(None, description="the `type` of the error, such as `worker-lost`")
+    older_than: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="failed at least so many seconds ago"
+    )
+    newer_than: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="failed at most so many seconds ago"
+    )
+
+
+class DeadLettersQuery(Which):
+    """A page of dead letters."""
+
+    limit: int = Field(50, ge=1, le=500)
+    after: str | None = Field(None, description="`next_after` of the page before")
+
+
+class Retry(Which):
+    """Which dead letters to try again."""
+
+    document_ids: list[str] | None = Field(None, max_length=500)
+    all: bool = Field(False, description="needed where nothing else is named")
+
+
+class Retried(BaseModel):
+    """What waits for a worker again."""
+
+    retried: list[str] = Field(description="document ids")
+    more: bool = Field(description="send the same again for the rest")
 
 
 class Documents(BaseModel):

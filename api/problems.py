@@ -37,8 +37,8 @@ def problem(
     response = Response(
         json.dumps(body, ensure_ascii=False), status or error.status, content_type=MEDIA_TYPE
     )
-    if response.status_code == 503:
-        response.headers["Retry-After"] = "2"
+    if response.status_code in (429, 503):
+        response.headers["Retry-After"] = f"{error.retry_after:.0f}"
     return response
 
 

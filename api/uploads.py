@@ -4,17 +4,19 @@ import hashlib
 import io
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 from flask import Request, abort
 from pydantic import ValidationError
 
-from api.messages import NewDocument
+from api.messages import NewDocument, UploadForm
 from api.problems import invalid
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from config import get_settings
 from config.settings import MEGABYTE
+from stores.ledger import PRIORITIES
 from stores.naming import clean_name, clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE
@@ -37,6 +39,7 @@ class Upload:
     title: str
     properties: dict[str, Any]
     allow_duplicate: bool
+    priority: int
 
 
 def read_upload(request: Request) -> Upload:
@@ -58,7 +61,7 @@ def _from_form(request: Request) -> Upload:
             "there is no part named file", hint="For example: curl -F file=@handbook.pdf URL"
         )
     form = request.form
-    if unknown := set(form) - {"name", "tenant", "title", "properties", "allow_duplicate"}:
+    if unknown := set(form) - UploadForm.model_fields.keys():
         raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
     try:
         properties = json.loads(form.get("properties", "{}"))
@@ -73,6 +76,7 @@ def _from_form(request: Request) -> Upload:
         title=form.get("title", ""),
         properties=properties,
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
+        priority=_priority(form.get("priority", "0")),
     )
 
 
@@ -91,6 +95,7 @@ def _from_json(request: Request) -> Upload:
         title=body.title,
         properties=body.properties,
         allow_duplicate=body.allow_duplicate,
+        priority=body.priority,
     )
 
 
@@ -103,6 +108,7 @@ def _upload(
     title: str,
     properties: object,
     allow_duplicate: bool,
+    priority: int,
 ) -> Upload:
     digest, size = hashlib.sha256(), 0
     while block := content.read(HASH_BYTES):
@@ -124,6 +130,7 @@ def _upload(
         title=clean_name(title)[:1024] if title else "",
         properties=check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
+        priority=priority,
     )
 
 
@@ -133,3 +140,11 @@ def _flag(value: str) -> bool:
     if value.lower() in ("false", "0", "no", "off", ""):
         return False
     raise InvalidRequest("allow_duplicate is neither true nor false")
+
+
+def _priority(value: str) -> int:
+    least, most = PRIORITIES
+    with suppress(ValueError):
+        if least <= (priority := int(value)) <= most:
+            return priority
+    raise InvalidRequest(f"priority is not a whole number from {least} to {most}")

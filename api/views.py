@@ -3,7 +3,7 @@
 import time
 
 from api import messages
-from stores.ledger import DocumentRecord, Failure, StepRecord
+from stores.ledger import DeadLetter, DocumentRecord, Failure, PastVersion, StepRecord
 
 
 def failure(found: Failure | None) -> messages.FailureMessage | None:
@@ -55,4 +55,43 @@ def document(record: DocumentRecord) -> messages.Document:
         steps=[step(s) for s in record.steps],
         error=failure(newest.failure),
         receipt=record.receipt if record.removed_at else None,
+    )
+
+
+def version(found: PastVersion) -> messages.VersionMessage:
+    """One version in a document's history."""
+    record = found.record
+    return messages.VersionMessage(
+        version=record.version,
+        state="live" if found.live else record.state,
+        submitted_at=record.created_at,
+        finished_at=record.finished_at,
+        sha256=record.sha256,
+        size=record.size,
+        filename=record.filename,
+        title=record.title or record.filename,
+        properties=record.properties,
+        counts={str(step): counts for step, counts in found.counts.items()},
+        superseded_by=None if found.live else record.superseded_by,
+        restores=record.restores,
+        error=failure(record.failure),
+    )
+
+
+def dead_letter(found: DeadLetter) -> messages.DeadLetter:
+    """A document that failed for good."""
+    told = found.failure
+    return messages.DeadLetter(
+        document_id=found.document_id,
+        version=found.version,
+        collection=found.collection,
+        tenant=found.tenant,
+        name=found.name,
+        live_version=found.live_version,
+        step=told.step,
+        attempts=found.attempts,
+        crashes=found.crashes,
+        submitted_at=found.submitted_at,
+        failed_at=found.failed_at,
+        error=messages.FailureMessage(title=told.title, **told.__dict__),
     )

@@ -45,12 +45,14 @@
         ├── EmbedderDown
         ├── LanguageModelDown
         ├── Overloaded
+        │   └── BacklogFull         429  too many documents wait
         ├── SearchTimeout           504
         └── LeaseLost               another worker holds this step now
 
 Each class carries the three things a reader needs: `slug` (stable, ends up in the problem's `type`
 and in the ledger), `status` (over HTTP) and `hint` (what to do). The message names the thing that
-is wrong; it never holds text of a document.
+is wrong; it never holds text of a document. What may be tried again says after how many seconds
+(`retry_after`).
 """
 
 from typing import ClassVar
@@ -62,6 +64,7 @@ class CallslipError(Exception):
     slug: ClassVar[str] = "error"
     status: ClassVar[int] = 500
     hint: ClassVar[str] = ""
+    retry_after: float = 2.0
 
     def __init__(self, detail: str, *, hint: str | None = None) -> None:
         super().__init__(detail)
@@ -416,6 +419,15 @@ class Overloaded(TransientError):
 
     slug = "overloaded"
     hint = "Try again in a few seconds, or start another worker."
+
+
+class BacklogFull(Overloaded):
+    """So many documents wait already that no more are taken for now."""
+
+    slug = "backlog-full"
+    status = 429
+    hint = "Send it again after Retry-After seconds; another ingest worker makes it shorter."
+    retry_after = 10.0
 
 
 class SearchTimeout(TransientError):

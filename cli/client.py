@@ -57,15 +57,21 @@ class Client:
             made: dict[str, Any] = self.create_collection(collection, options=options)["options"]
             return made
 
-    def upload(self, collection: str, path: Path, name: str, tenant: str = "") -> dict[str, Any]:
+    def upload(
+        self, collection: str, path: Path, name: str, tenant: str = "", priority: int = 0
+    ) -> dict[str, Any]:
         """Submit a file under a name."""
         with path.open("rb") as file:
             return self._json(
                 "POST",
                 f"/v1/collections/{quote(collection, safe='')}/documents",
                 files={"file": (path.name, file, "application/octet-stream")},
-                data={"name": name, "tenant": tenant},
+                data={"name": name, "tenant": tenant, "priority": str(priority)},
             )
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """POST JSON for a JSON answer."""
+        return self._json("POST", path, json=body)
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask a question."""
@@ -111,7 +117,8 @@ def _error(response: httpx.Response) -> CallslipError:
     try:
         problem = response.json()
         slug = problem["type"].removeprefix(PROBLEM)
-        kind = BY_SLUG.get(slug, PermanentError)
-        return kind(problem["detail"], hint=problem["advice"])
+        error = BY_SLUG.get(slug, PermanentError)(problem["detail"], hint=problem["advice"])
+        error.retry_after = float(response.headers.get("Retry-After", error.retry_after))
+        return error
     except (ValueError, KeyError, TypeError):
         return PermanentError(f"{response.request.url} answered {response.status_code}")

@@ -93,9 +93,13 @@ def ingest(
     *,
     store: str | None = None,
     tenant: str = "",
+    priority: int = 0,
     show_bar: bool = True,
 ) -> Report:
-    """Send files and wait until each is live or failed; the collection is made where it is not."""
+    """Send files and wait until each is live or failed; the collection is made where it is not.
+
+    While the desk takes no more because too many wait, it is asked again when it says so.
+    """
     report, started = Report(), time.monotonic()
     client.create_collection(collection, store=store, tenants=True if tenant else None)
     waiting: dict[str, str] = {}
@@ -103,7 +107,14 @@ def ingest(
     bar = click.progressbar(length=len(sources), label="Ingesting", show_pos=True, file=shown_on)
     with bar:
         for source in sources:
-            submitted = _send(client, collection, tenant, source, report)
+            submitted = None
+            while True:
+                try:
+                    submitted = _send(client, collection, tenant, priority, source, report)
+                    break
+                except Overloaded as error:
+                    time.sleep(error.retry_after)
+                    _collect(client, waiting, report, bar)
             if submitted is None:
                 bar.update(1)
             elif submitted["outcome"] == "unchanged" and _is_live(client, submitted):
@@ -127,24 +138,26 @@ def _is_live(client: Client, submitted: dict[str, Any]) -> bool:
 
 
 def _send(
-    client: Client, collection: str, tenant: str, source: Source, report: Report
+    client: Client,
+    collection: str,
+    tenant: str,
+    priority: int,
+    source: Source,
+    report: Report,
 ) -> dict[str, Any] | None:
-    while True:
-        try:
-            if source.path.stat().st_size == 0:
-                raise EmptyFile(f"{source.name!r} has no bytes")
-            return client.upload(collection, source.path, source.name, tenant)
-        except Overloaded:
-            time.sleep(2)
-        except OSError as error:
-            unreadable = PermanentError(
-                f"{source.name!r} cannot be read: {error.strerror}", hint="Check its permissions."
-            )
-            report.failed.append(_failure(source.name, unreadable))
-            return None
-        except PermanentError as error:
-            report.failed.append(_failure(source.name, error))
-            return None
+    """What the desk answers; None where the file failed. Overloaded where it is to come later."""
+    try:
+        if source.path.stat().st_size == 0:
+            raise EmptyFile(f"{source.name!r} has no bytes")
+        return client.upload(collection, source.path, source.name, tenant, priority)
+    except OSError as error:
+        unreadable = PermanentError(
+            f"{source.name!r} cannot be read: {error.strerror}", hint="Check its permissions."
+        )
+        report.failed.append(_failure(source.name, unreadable))
+    except PermanentError as error:
+        report.failed.append(_failure(source.name, error))
+    return None
 
 
 def _children(client: Client, document: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,17 +16,19 @@ from callslip import __version__
 from callslip.errors import NotFound
 from cli.auditing import audit
 from cli.client import Client
+from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
+from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
 from cli.options import show_or_set
 from cli.output import as_json, emit, many, named, reporting
 from cli.transfer import export_command, import_command, migrate_command
-from config import Settings, describe, load
+from config import describe, load
 from config.settings import StoreKind
 from stores.filters import typed
 from stores.fusion import Fusion
+from stores.ledger import PRIORITIES
 from stores.schemas import DEFAULT_COLLECTION
-from workers import runfile
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
 
@@ -47,7 +49,6 @@ store_option = click.option(
     type=click.Choice(get_args(StoreKind)),
     help="Where a new collection is kept; default from the settings.",
 )
-url_option = click.option("--url", help="Where the desk runs; default from the settings.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,17 +61,6 @@ def main() -> None:
     Add:     callslip ingest handbook.pdf policies/
     Ask:     callslip search "how long is parental leave?"
     """
-
-
-def _client(url: str | None) -> Client:
-    return Client(url or _running_url(load().settings))
-
-
-def _running_url(settings: Settings) -> str:
-    """The desk that `callslip up` started on this data folder, else the one of the settings."""
-    found = runfile.read(settings.data_dir.absolute())
-    running = found.api_url if found is not None and found.is_running() else None
-    return settings.api.url or running or settings.api_url
 
 
 @main.command()
@@ -136,6 +126,12 @@ def _program() -> str:
 @collection_option
 @store_option
 @click.option("--tenant", default="", help="Whose files; makes a new collection one with tenants.")
+@click.option(
+    "--priority",
+    type=click.IntRange(*PRIORITIES),
+    default=0,
+    help="Of the tenant's files that wait, a higher one goes first.",
+)
 @url_option
 @as_json
 @reporting
@@ -144,21 +140,29 @@ def ingest_command(
     collection: str,
     store: str | None,
     tenant: str,
+    priority: int,
     url: str | None,
     json_out: bool,
 ) -> None:
     """Send files, folders or globs and wait until they can be found.
 
     A file is known by its name (below the folder that was named): the same name again replaces it,
-    the same content again does nothing. Exit code 1 when a file failed.
+    the same content again does nothing. While too many documents wait already it sends no more, and
+    goes on by itself. Exit code 1 when a file failed.
 
     \b
     Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
     """
     sources = find_files(paths)
-    with _client(url) as client:
+    with connect(url) as client:
         report = ingest(
-            client, collection, sources, store=store, tenant=tenant, show_bar=not json_out
+            client,
+            collection,
+            sources,
+            store=store,
+            tenant=tenant,
+            priority=priority,
+            show_bar=not json_out,
         )
     if json_out:
         emit(report.as_json())
@@ -182,17 +186,24 @@ def _tell(report: Report) -> None:
 @main.command()
 @click.argument("document_id", required=False)
 @collection_option
+@click.option("--failed", is_flag=True, help="What failed for good, in every collection.")
 @url_option
 @as_json
 @reporting
-def status(document_id: str | None, collection: str, url: str | None, json_out: bool) -> None:
-    """Show a collection's documents, or every step of one document.
+def status(
+    document_id: str | None, collection: str, failed: bool, url: str | None, json_out: bool
+) -> None:
+    """Show a collection's documents, or every step of one document, or what failed.
 
     \b
     Example:  callslip status
               callslip status 1f0c…
+              callslip status --failed
     """
-    with _client(url) as client:
+    with connect(url) as client:
+        if failed:
+            show_failed(client, json_out)
+            return
         if document_id:
             found = client.get(f"/v1/documents/{quote(document_id, safe='')}")
         else:
@@ -305,7 +316,7 @@ def search(
         "fusion": fusion,
         "having_all": conditions(where) or None,
     }
-    with _client(url) as client:
+    with connect(url) as client:
         found = client.search({k: v for k, v in request.items() if v is not None})
     if json_out:
         emit(found)
@@ -372,7 +383,7 @@ def options_command(collection: str, file: Path | None, url: str | None, json_ou
     Example:  callslip options laws
               callslip options laws laws.yaml
     """
-    with _client(url) as client:
+    with connect(url) as client:
         show_or_set(client, collection, file, json_out=json_out)
 
 
@@ -387,7 +398,7 @@ def doctor(url: str | None, json_out: bool) -> None:
     Example:  callslip doctor
     """
     loaded = load()
-    findings = examine(loaded.settings, url or _running_url(loaded.settings))
+    findings = examine(loaded.settings, url or running_url(loaded.settings))
     if json_out:
         emit([finding.__dict__ for finding in findings])
     else:
@@ -448,7 +459,7 @@ def eval_command(
     """
     from evals.run import run
 
-    at = url or _running_url(load().settings)
+    at = url or running_url(load().settings)
     run(folder, at, store=store, most_queries=queries, keep=keep, json_out=json_out)
 
 
@@ -470,5 +481,8 @@ def run(role: Any) -> None:
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own
 
 
-for command in (audit, export_command, import_command, migrate_command):
+for command in (
+    *(audit, export_command, import_command, migrate_command),
+    *(retry_command, rollback_command, versions_command),
+):
     main.add_command(command)

@@ -247,6 +247,18 @@ class IngestSettings(Section):
         default=15.0, gt=0, description="waiting this long with empty queues is stalled"
     )
     batch_size: int = Field(default=256, ge=1, le=5000, description="objects per upsert")
+    in_flight: int = Field(
+        default=0,
+        ge=0,
+        description="documents sent to the queues at a time, of the tenants in turn;"
+        " 0: twice the processes of all ingest workers",
+    )
+    max_backlog: int = Field(
+        default=100_000, ge=1, description="documents waiting before the desk answers 429"
+    )
+    max_backlog_per_tenant: int = Field(
+        default=20_000, ge=1, description="the same for one tenant, or a collection without tenants"
+    )
 
 
 class SearchSettings(Section):

@@ -76,7 +76,7 @@ class Desk:
             except TransientError as error:
                 if isinstance(error.__cause__, httpx.ConnectError):
                     raise
-                time.sleep(wait)
+                time.sleep(max(wait, error.retry_after))
         return self._ask(method, path, **content)
 
     def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:

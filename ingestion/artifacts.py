@@ -28,10 +28,23 @@ class Artifact(Generic[T]):
     counts: Callable[[T], dict[str, int]]
 
 
-def artifact_name(step: str, source: str, **matters: Any) -> str:
-    """The name of a step's output: a hash of its input's name and of the settings that matter."""
-    told = json.dumps([FORMAT, step, source, matters], sort_keys=True, ensure_ascii=True)
-    return f"{step}-{hashlib.blake2b(told.encode(), digest_size=16).hexdigest()}"
+def artifact_name(step: str, /, *sources: str, **matters: Any) -> str:
+    """The name of a step's output: hashes of the settings that matter to it and of its input."""
+    return f"{_how(step, matters)}{_digest(sources, size=16)}"
+
+
+def made_alike(name: str, step: str, /, **matters: Any) -> bool:
+    """Whether an output of this name was made with these settings, of whatever input."""
+    return name.startswith(_how(step, matters))
+
+
+def _how(step: str, matters: dict[str, Any]) -> str:
+    return f"{step}-{_digest([FORMAT, matters], size=6)}-"
+
+
+def _digest(told: object, *, size: int) -> str:
+    encoded = json.dumps(told, sort_keys=True, ensure_ascii=True).encode()
+    return hashlib.blake2b(encoded, digest_size=size).hexdigest()
 
 
 def _json(adapter: TypeAdapter[T], counts: Callable[[T], dict[str, int]]) -> Artifact[T]:

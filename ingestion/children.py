@@ -67,6 +67,7 @@ def _submit(work: Work, attachment: Attachment) -> None:
             sha256=attachment.sha256,
             size=attachment.size,
             properties=version.properties,
+            priority=version.priority,
         )
         if ledger.family.taken(version, submission.name):
             continue

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from config.settings import ChunkingSettings
 from ingestion.cutter import Cutter
+from ingestion.former import NEVER_CUT, FormerCuts
 from ingestion.identity import Ids
 from ingestion.parts import Block, Chunk, Section
 from ingestion.scale import Scale
@@ -37,6 +38,7 @@ def chunk(
     settings: ChunkingSettings,
     document_id: str,
     blocks: Sequence[Block] = (),
+    former: FormerCuts = NEVER_CUT,
 ) -> list[Chunk]:
     """Cut a text into chunks of about `target_tokens`, at most `max_tokens`, overlapping inside.
 
@@ -44,12 +46,13 @@ def chunk(
     character that is not blank. A text that fits is one chunk, a blank text none. A block that fits
     a chunk is never cut; a longer table is cut between rows and each chunk names its header rows,
     which count to its length. An id depends on the document, the section's path and what the chunk
-    says alone, so that what did not change keeps it. Linear in the text.
+    says alone, so that what did not change keeps it. Where the text was cut in the version before
+    it is cut again if lengths allow it. Linear in the text.
     """
     scale = Scale(text, tokenizer.offsets(text))
-    cutter = Cutter(scale, settings, blocks)
+    cutter = Cutter(scale, settings, blocks, former)
     fits = scale.tokens(0, len(text)) <= settings.max_tokens
-    groups = [list(sections)] if fits else _groups(scale, sections)
+    groups = [list(sections)] if fits else _groups(scale, sections, former)
     ids = Ids(document_id)
     chunks: list[Chunk] = []
     for stretch, group in enumerate(groups):
@@ -76,19 +79,36 @@ def chunk(
     return chunks
 
 
-def _groups(scale: Scale, sections: Sequence[Section]) -> Iterator[list[Section]]:
+def _groups(
+    scale: Scale, sections: Sequence[Section], former: FormerCuts
+) -> Iterator[list[Section]]:
     """Sections, the short ones together with what follows under the same parent or themselves."""
     group: list[Section] = []
     for section in sections:
         if group:
             parents = {group[0].parent, *(member.path for member in group)}
-            short = scale.tokens(group[0].start, group[-1].end) < SHORT_SECTION
-            if not short or section.parent not in parents:
+            if section.parent not in parents or _is_full(scale, group, section, former):
                 yield group
                 group = []
         group.append(section)
     if group:
         yield group
+
+
+def _is_full(scale: Scale, group: list[Section], following: Section, former: FormerCuts) -> bool:
+    """Whether the group is a passage without the section that follows.
+
+    It may be half as long as a passage, or twice, in order to end where one ended before: otherwise
+    a new section would move every group behind it.
+    """
+    tokens = scale.tokens(group[0].start, group[-1].end)
+    if former and tokens >= SHORT_SECTION // 2:
+        if former.cut_at(scale.text, following.start):
+            return True
+        with_it = scale.tokens(group[0].start, following.end)
+        if with_it <= 2 * SHORT_SECTION and former.cut_at(scale.text, following.end):
+            return False
+    return tokens >= SHORT_SECTION
 
 
 def _owner(text: str, group: list[Section], start: int) -> Section:

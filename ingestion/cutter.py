@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from config.settings import ChunkingSettings
 from ingestion.boundaries import LINE, PARAGRAPH, SENTENCE, WORD, first_after, last_before
+from ingestion.former import NEVER_CUT, FormerCuts
 from ingestion.parts import Block
 from ingestion.scale import Scale
 
@@ -21,10 +22,20 @@ _CODE = (PARAGRAPH, LINE, WORD)
 
 
 class Cutter:
-    """Cuts the sections of one text. Blocks that fit a chunk are kept whole."""
+    """Cuts the sections of one text, where it was cut before if it may be.
 
-    def __init__(self, scale: Scale, settings: ChunkingSettings, blocks: Sequence[Block]) -> None:
+    Blocks that fit a chunk are kept whole.
+    """
+
+    def __init__(
+        self,
+        scale: Scale,
+        settings: ChunkingSettings,
+        blocks: Sequence[Block],
+        former: FormerCuts = NEVER_CUT,
+    ) -> None:
         self._scale = scale
+        self._former = former
         self._max = settings.max_tokens
         self._target = settings.target_tokens
         self._overlap = min(settings.overlap_tokens, self._target // 2)
@@ -45,7 +56,10 @@ class Cutter:
                 return
             # Two chunks of like length rather than a full one and a crumb.
             length = min(self._target - header, (left + self._overlap + 1) // 2)
-            cut = self._cut(start, first, length, first + self._max - header, end)
+            most = self._max - header
+            cut = self._kept(start, first, (length, most), end) if self._former else None
+            if cut is None:
+                cut = self._cut(start, first, self._aim(first, length, most, end), most, end)
             yield scale.strip(start, cut)
             start = scale.strip(max(self._resume(first, cut), start + 1), end)[0]
 
@@ -57,17 +71,55 @@ class Cutter:
         long = self._scale.tokens(block.start, block.header) > LONGEST_HEADER * self._target
         return (0, 0) if long else (block.start, block.header)
 
-    def _cut(self, start: int, first: int, length: int, most: int, end: int) -> int:
+    def _kept(self, start: int, first: int, lengths: tuple[int, int], end: int) -> int | None:
+        """Where it was cut before, unless this chunk or the rest behind it would be a crumb."""
+        scale, (length, most) = self._scale, lengths
+        shortest = int(length * SHORTEST_CUT)
+        floor = max(scale.at(first + shortest, end), start + 1)
+        limit = scale.at(first + most, end)
+        cut = self._former.again(scale.text, start, limit)
+        if cut is None or cut < floor:
+            cut = self._former.first(scale.text, floor, limit)
+        if cut is None or scale.tokens(cut, end) + self._overlap < shortest:
+            return None
+        return cut if self._may_cut(cut) else None
+
+    def _may_cut(self, cut: int) -> bool:
+        """Outside of blocks, or between the lines of one that is too long for a chunk."""
+        block = self._around(cut)
+        if block is None:
+            return True
+        gap = self._scale.text[self._scale.strip(block.start, cut)[1] : cut]
+        return not self._fits(block) and "\n" in gap
+
+    def _aim(self, first: int, length: int, most: int, end: int) -> tuple[int, int, int]:
+        """The shortest that a chunk may be, where it is to be closed, and the longest; in tokens.
+
+        So that two chunks end where it was cut before, if that is as far away as two.
+        """
+        if self._former:
+            scale = self._scale
+            near, far = scale.at(first + most, end), scale.at(first + 2 * self._target, end)
+            cut = self._former.first(scale.text, near, far)
+            if cut is not None:
+                away = scale.index(cut) - first
+                length = min(length, (away + self._overlap + 1) // 2)
+                shortest = max(int(length * SHORTEST_CUT), away + self._overlap - self._max)
+                longest = max(length, away - int(self._target * SHORTEST_CUT))
+                return min(shortest, length), length, min(longest, most)
+        return int(length * SHORTEST_CUT), length, most
+
+    def _cut(
+        self, start: int, first: int, lengths: tuple[int, int, int], most: int, end: int
+    ) -> int:
         """Where to end: the last boundary that makes it long enough, or the edge of a block."""
         scale = self._scale
-        floor = max(scale.at(first + int(length * SHORTEST_CUT), end), start + 1)
-        goal = max(scale.at(first + length, end), start + 1)
-        limit = scale.at(most, end)
+        floor, goal, limit = (max(scale.at(first + n, end), start + 1) for n in lengths)
         cut = self._boundary(_TEXT, floor, goal, limit)
         block = self._around(cut)
         if block is None:
             return cut
-        if scale.index(block.end) <= most:
+        if scale.index(block.end) <= first + most:
             return block.end
         if self._fits(block) and block.start > start:
             return block.start

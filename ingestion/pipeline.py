@@ -89,7 +89,7 @@ def _do(shop: Workshop, claim: Claim) -> None:
             shop.blobs.write(claim.document_id, name, kind.dump(output))
         if claim.step == "extract":
             children.bring_in(work, output)
-        shop.ledger.leases.finish(claim, name, kind.counts(output))
+        shop.ledger.leases.finish(claim, name, kind.counts(output) | work.counts)
 
 
 def _put_back(shop: Workshop, claim: Claim, error: TransientError) -> None:

@@ -1,7 +1,9 @@
 """What a store is given of a version: made from its artifacts, or from what the store still has."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import fields
 
 from callslip.errors import TenantNotFound
 from ingestion.enrich import FOUND, Analyzer
@@ -9,11 +11,16 @@ from ingestion.hierarchy import with_parents
 from ingestion.parts import Enriched, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
-from stores.levels import PASSAGE
+from stores.levels import DOCUMENT, PASSAGE
 from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
 
 TABLE_HEADER = "table_header"
 """Property of a passage that begins inside a table: its header rows, which no span of it holds."""
+
+_COMPARED = {f.name for f in fields(ChunkRecord)} - {
+    *("vector", "named", "properties", "terms"),
+    *("start", "end"),
+}
 
 
 def made(
@@ -60,6 +67,45 @@ def made(
 def _with_header(properties: Properties, header: str) -> Properties:
     """Say of a passage that goes on with a table what its columns are."""
     return {TABLE_HEADER: header.rstrip("\n"), **properties} if header else properties
+
+
+def unlike(
+    version: VersionRecord, store: Store, chunks: Sequence[ChunkRecord]
+) -> tuple[list[ChunkRecord], list[ChunkRecord]]:
+    """Those of the chunks that the store does not hold whole, and those it holds otherwise.
+
+    The store is asked, not the ledger: what a killed or late worker left is seen. Where a chunk
+    stands in the text is the ledger's to say (`Chunks.seen`), so that alone is no difference; its
+    vector follows from its text. A document's is of more than its chunk holds: it is written anew
+    with whatever is.
+    """
+    where, tenant = version.collection, version.tenant
+    held = store.chunk_ids(where, version.document_id, tenant=tenant)
+    whole = held["vector"] & held["keyword"]
+    ids = [c.chunk_id for c in chunks if c.chunk_id in whole]
+    stored = {
+        c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
+    }
+    new = [c for c in chunks if c.chunk_id not in stored]
+    changed = [c for c in chunks if c.chunk_id in stored and not _alike(c, stored[c.chunk_id])]
+    if new or changed or len(whole) > len(chunks):
+        known = {c.chunk_id for c in (*new, *changed)}
+        changed += [c for c in chunks if c.level == DOCUMENT and c.chunk_id not in known]
+    return new, changed
+
+
+def _alike(chunk: ChunkRecord, stored: StoredChunk) -> bool:
+    return (
+        all(getattr(chunk, name) == getattr(stored, name) for name in _COMPARED)
+        and stored.terms is not None
+        and chunk.terms.split() == stored.terms.split()
+        and _told(chunk.properties) == _told(stored.properties)
+    )
+
+
+def _told(properties: Properties) -> str:
+    """As JSON: Python takes 1, 1.0 and True for the same."""
+    return json.dumps(dict(properties), sort_keys=True)
 
 
 def kept(

@@ -19,10 +19,12 @@ from ingestion.artifacts import (
     Artifact,
     T,
     artifact_name,
+    made_alike,
 )
 from ingestion.chunk import chunk
 from ingestion.enrich import FOUND, Source, Tools, enrich
 from ingestion.enrich.scrub import masked_extract
+from ingestion.former import NEVER_CUT, FormerCuts
 from ingestion.lease_keeper import LeaseKeeper
 from ingestion.parts import Chunk, Enriched, ExtractedText, Section
 from ingestion.sectionize import sectionize
@@ -30,6 +32,7 @@ from ingestion.workshop import Workshop
 from models.analyzer import VERSION as ANALYZER
 from stores.blobs import original_name
 from stores.ledger import Claim, Step, VersionRecord
+from stores.ledger.chunks import Span
 from stores.ledger.vectors import text_hash
 from stores.levels import PASSAGE
 from stores.options import Options
@@ -46,6 +49,8 @@ class Work:
     shop: Workshop
     claim: Claim
     keeper: LeaseKeeper
+    counts: dict[str, int] = field(default_factory=dict)
+    """What the step did, beside what it put out."""
 
     @property
     def version(self) -> VersionRecord:
@@ -64,6 +69,25 @@ class Work:
             raise FileNotFoundError(f"{step} of {self.version.document_id} left no artifact")
         return kind.load(self.shop.blobs.read(self.version.document_id, name))
 
+    @cached_property
+    def former_artifacts(self) -> dict[Step, str]:
+        """What the steps of the version before put out, by name."""
+        if self.version.former is None:
+            return {}
+        return self.shop.ledger.inventory.artifacts(self.version.document_id, self.version.former)
+
+    def former_name(self, step: Step) -> str | None:
+        """The name of what a step of the version before put out, if it was made alike."""
+        name = self.former_artifacts.get(step)
+        return name if name and made_alike(name, step, **_matters(self, step)) else None
+
+    def former(self, step: Step, kind: Artifact[T]) -> T | None:
+        """What a step of the version before put out, if it was made alike and is kept."""
+        name = self.former_name(step)
+        if name is None or not self.shop.blobs.exists(self.version.document_id, name):
+            return None
+        return kind.load(self.shop.blobs.read(self.version.document_id, name))
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -75,23 +99,43 @@ class Stored:
 
 def name_of(work: Work) -> str:
     """The artifact name of the claimed step."""
-    step, settings = work.claim.step, work.shop.settings
-    matters: dict[Step, tuple[str, dict[str, Any]]] = {
-        "extract": (
-            work.version.sha256,
-            {
-                "filename": work.version.filename,
-                "json": _json_fields(settings.extract),
-                "masked": work.options.scrub == "text",
-            },
-        ),
-        "sectionize": (work.claim.artifacts.get("extract", ""), {}),
-        "chunk": (work.claim.artifacts.get("sectionize", ""), settings.chunking.model_dump()),
-        "enrich": (work.claim.artifacts.get("chunk", ""), _enriched_by(work)),
-        "embed": (work.claim.artifacts.get("chunk", ""), {"model": work.shop.embedder.model}),
+    step, made = work.claim.step, work.claim.artifacts
+    if step == "chunk":
+        return _name_of_chunks(work)
+    sources: dict[Step, str] = {
+        "extract": work.version.sha256,
+        "sectionize": made.get("extract", ""),
+        "enrich": made.get("chunk", ""),
+        "embed": made.get("chunk", ""),
     }
-    source, settings_that_matter = matters[step]
-    return artifact_name(step, source, **settings_that_matter)
+    return artifact_name(step, sources[step], **_matters(work, step))
+
+
+def _name_of_chunks(work: Work) -> str:
+    """Chunks depend on where the version before was cut: the same text keeps that one's."""
+    sections = work.claim.artifacts.get("sectionize", "")
+    former = work.former_name("chunk")
+    if former is not None and work.former_artifacts.get("sectionize") == sections:
+        return former
+    return artifact_name("chunk", sections, former or "", **_matters(work, "chunk"))
+
+
+def _matters(work: Work, step: Step) -> dict[str, Any]:
+    """The settings that matter to a step's output."""
+    match step:
+        case "extract":
+            return {
+                "filename": work.version.filename,
+                "json": _json_fields(work.shop.settings.extract),
+                "masked": work.options.scrub == "text",
+            }
+        case "chunk":
+            return work.shop.settings.chunking.model_dump()
+        case "enrich":
+            return _enriched_by(work)
+        case "embed":
+            return {"model": work.shop.embedder.model}
+    return {}
 
 
 def _json_fields(settings: ExtractSettings) -> list[str | None]:
@@ -123,9 +167,10 @@ def find_sections(work: Work) -> list[Section]:
 
 
 def cut_chunks(work: Work) -> list[Chunk]:
-    """Cut the sections into passages that the embedder reads whole."""
+    """Cut the sections into passages that the embedder reads whole, where they were cut before."""
     extracted = work.read("extract", EXTRACTED)
     sections = work.read("sectionize", SECTIONS)
+    former, text = work.former("chunk", CHUNKS), work.former("extract", EXTRACTED)
     return chunk(
         extracted.text,
         sections,
@@ -133,6 +178,7 @@ def cut_chunks(work: Work) -> list[Chunk]:
         work.shop.settings.chunking,
         work.version.document_id,
         extracted.blocks,
+        FormerCuts(text.text, former) if text and former else NEVER_CUT,
     )
 
 
@@ -148,20 +194,28 @@ def enrich_chunks(work: Work) -> Enriched:
     source = Source(work.read("extract", EXTRACTED), version.name, version.properties)
     chunks = work.read("chunk", CHUNKS)
     tools = Tools(shop.analyzer, shop.recognizer, shop.confirmer)
-    return enrich(source, chunks, options, tools)
+    former = work.former("enrich", ENRICHED)
+    known = {e.chunk.chunk_id: e.terms for e in former.chunks} if former else {}
+    return enrich(source, chunks, options, tools, known)
 
 
 def embed_chunks(work: Work) -> Vector:
-    """One vector per chunk, shape (chunks, dimension); known ones from the cache."""
+    """One vector per chunk, shape (chunks, dimension); known ones from the cache, or as before."""
     embedder, cache = work.shop.embedder, work.shop.ledger.vectors
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
     texts = [c.read(text) for c in chunks]
     hashes = [text_hash(t) for t in texts]
     work.shop.ledger.chunks.expect(
-        work.claim, {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)}
+        work.claim,
+        {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)},
+        {c.chunk_id: (c.start, c.end) for c in chunks},
     )  # so that a deletion finds their vectors too
     found = dict(cache.get(embedder.model, hashes))
+    if len(found) < len(set(hashes)):
+        before = _former_vectors(work)
+        known = zip(chunks, hashes, strict=True)
+        found |= {h: before[c.chunk_id] for c, h in known if c.chunk_id in before}
     missing = {h: t for h, t in zip(hashes, texts, strict=True) if h not in found}
     by_length = sorted(missing.items(), key=lambda item: len(item[1]))
     for start in range(0, len(by_length), EMBED_BATCH):
@@ -171,47 +225,63 @@ def embed_chunks(work: Work) -> Vector:
         work.keeper.check()
         cache.put(embedder.model, new)
         found |= new
+    work.counts["embedded"] = len(missing)
     return np.stack([found[h] for h in hashes])
 
 
+def _former_vectors(work: Work) -> dict[str, Vector]:
+    """The vectors of the version before by chunk id: the cache is bounded, and may be off."""
+    chunks, vectors = work.former("chunk", CHUNKS), work.former("embed", VECTORS)
+    if chunks is None or vectors is None or len(chunks) != len(vectors):
+        return {}
+    return {c.chunk_id: vector for c, vector in zip(chunks, vectors, strict=True)}
+
+
 def upsert_chunks(work: Work) -> Stored:
-    """Write the document and its chunks of all levels, see each object's outcome, count them."""
+    """Write what the store does not hold yet of all levels, see each outcome, count what is there.
+
+    What is new comes first: it is not seen yet. What changes in chunks that searches see already,
+    such as a property, comes last, just before the version goes live.
+    """
     version, ledger = work.version, work.shop.ledger
     collection = ledger.collections.get(version.collection)
     store, tenant = work.shop.store_of(collection.store), version.tenant
+    spans: dict[str, Span] | None = None
     try:
         document, chunks = _made(work)
         ids = [c.chunk_id for c in chunks]
+        spans = {c.chunk_id: (c.start, c.end) for c in chunks}
     except FileNotFoundError:
         if ledger.documents.get(version.document_id).live_version != version.version:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
         document, chunks = records.kept(version, store, ids, work.shop.analyzer)
-    ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks})
+    ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans)
     names = set(document.properties).union(FOUND, *(c.properties for c in chunks))
     ledger.collections.has_properties(version.collection, names)
     try:
         if tenant:
             store.ensure_tenant(version.collection, tenant)
-        failed = store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed
+        new, changed = records.unlike(version, store, chunks)
     except CollectionNotFound:  # the ledger has it
         raise StoreDown(
             f"store {store.kind!r} has lost collection {version.collection!r}",
             hint="`callslip audit --repair` makes it anew from the ledger.",
         ) from None
-    _whole(failed)
     size = work.shop.settings.ingest.batch_size
-    for start in range(0, len(chunks), size):
+    batches = [some[at : at + size] for some in (new, changed) for at in range(0, len(some), size)]
+    for batch in batches:
         work.keeper.check()
-        some = chunks[start : start + size]
-        _whole(store.batch_upsert_chunks(version.collection, some, tenant=tenant).failed)
+        _whole(store.batch_upsert_chunks(version.collection, batch, tenant=tenant).failed)
+    _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
     written = {c.chunk_id for c in chunks}
     held = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
     for half in ("vector", "keyword"):
         if lacking := len(written - held[half]):
             raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
     passages = sum(c.level >= PASSAGE for c in chunks)
-    return Stored(ids, {"chunks": passages, "parents": len(ids) - passages})
+    counts = {"chunks": passages, "parents": len(ids) - passages}
+    return Stored(ids, counts | {"written": len(new) + len(changed)})
 
 
 def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from stores.contract import Store
 from stores.filters import Where, parse
 from stores.fusion import Candidate, Fusion, LegScore
 from stores.ledger import CollectionRecord, Ledger
+from stores.ledger.chunks import Seen
 from stores.records import StoredChunk, Vector
 from stores.schemas import check_tenant
 
@@ -67,12 +68,12 @@ class Engine:
                     rrf_k=settings.rrf_k,
                 )
         with clock.stage("visible"):
-            visible = self.ledger.chunks.visible(
+            places = self.ledger.chunks.seen(
                 [c.chunk_id for c in candidates], collection=collection.name, tenant=plan.tenant
             )
-        seen = [c for c in candidates if c.chunk_id in visible]
+        seen = [c for c in candidates if c.chunk_id in places]
         with clock.stage("fetch"):
-            hits = self._fetch(store, plan, seen[:top], request)
+            hits = self._fetch(store, plan, seen[:top], places, request)
         full = any(
             sum(1 for c in candidates if getattr(c, leg)) >= max(settings.pool, top)
             for leg in ("vector", "keyword")
@@ -138,28 +139,36 @@ class Engine:
                 return _Asked(terms, None, 0.0, {"vector": error.detail})
 
     def _fetch(
-        self, store: Store, plan: "_Plan", best: list[Candidate], request: SearchRequest
+        self,
+        store: Store,
+        plan: "_Plan",
+        best: list[Candidate],
+        places: dict[str, Seen],
+        request: SearchRequest,
     ) -> list[Hit]:
-        """Read the chunks of the best candidates, and their parents where these are asked for."""
+        """Read the chunks of the best candidates, and their parents where these are asked for.
 
-        def read(chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
+        Where they stand in the live version's text is the ledger's to say.
+        """
+
+        def read(chunk_ids: Sequence[str], places: dict[str, Seen]) -> dict[str, StoredChunk]:
             chunks = store.get_chunks(
                 plan.collection,
                 chunk_ids,
                 tenant=plan.tenant,
                 include_vector=request.include_vector,
             )
-            return {chunk.chunk_id: chunk for chunk in chunks}
+            return {c.chunk_id: _placed(c, places[c.chunk_id]) for c in chunks}
 
         candidates = {c.chunk_id: c for c in best}
-        chunks = read(list(candidates))
+        chunks = read(list(candidates), places)
         placed = [(chunk_id, "") for chunk_id in candidates if chunk_id in chunks]
         if request.parent_strategy is not None:
             wanted = {c.parent_id for c in chunks.values() if c.parent_id}
-            may_be_seen = self.ledger.chunks.visible(
+            may_be_seen = self.ledger.chunks.seen(
                 sorted(wanted), collection=plan.collection, tenant=plan.tenant
             )
-            chunks |= read([i for i in may_be_seen if i not in chunks])
+            chunks |= read([i for i in may_be_seen if i not in chunks], may_be_seen)
             parents = {
                 i: chunks[i].parent_id for i, _ in placed if chunks[i].parent_id in may_be_seen
             }
@@ -238,6 +247,13 @@ class _Clock:
             yield
         finally:
             self.timings[name] = round((time.perf_counter() - start) * 1000, 3)
+
+
+def _placed(chunk: StoredChunk, seen: Seen) -> StoredChunk:
+    if seen.span is None:
+        return chunk
+    start, end = seen.span
+    return replace(chunk, start=start, end=end)
 
 
 def _leg(score: LegScore | None) -> Leg | None:

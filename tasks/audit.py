@@ -86,5 +86,5 @@ def _repair(findings: Sequence[Finding]) -> None:
         log.error("the audit left: %s, objects: %d: %s", what, count, reason)
 
 
-def _send(document_id: str, version: int, first: Step) -> None:
-    ingest.send(document_id, version, first)  # where the broker is down, the sweep will
+def _send(document_id: str, _version: int, _first: Step) -> None:
+    ingest.send_next(document_id)  # where the broker is down, the sweep will

@@ -1,4 +1,8 @@
-"""The steps of a document as queued work, chained: each message carries ids, never content."""
+"""The steps of a document as queued work, chained: each message carries ids, never content.
+
+What is sent, and when, is the ledger's to say (stores/ledger/turns.py): `send_next` asks it
+whenever something came or went, so that a document on an idle machine waits for nothing.
+"""
 
 import logging
 
@@ -6,16 +10,21 @@ from celery import chain, shared_task
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
+from callslip.errors import CallslipError
+from config import get_settings
 from ingestion.pipeline import run_step
 from stores.ledger import STEPS, Step
-from tasks.process import ledger, workshop
-from tasks.queues import BY_STEP
+from tasks.process import ledger, processes, workshop
+from tasks.queues import BY_STEP, INGEST
 
 log = logging.getLogger(__name__)
 
 
 def _step(step: Step, document_id: str, version: int) -> None:
-    if run_step(workshop(), step, document_id, version) == "stop":
+    stopped = run_step(workshop(), step, document_id, version) == "stop"
+    if stopped or step == STEPS[-1]:
+        send_next(document_id)
+    if stopped:
         raise Ignore  # the rest of the chain is another worker's, or nobody's
 
 
@@ -23,8 +32,7 @@ def _step(step: Step, document_id: str, version: int) -> None:
 def extract(document_id: str, version: int) -> None:
     """Bytes to text; the files within the file go their own way."""
     _step("extract", document_id, version)
-    for child_id, child_version in ledger().family.unsent(document_id):
-        send(child_id, child_version)
+    send_next(document_id)
 
 
 @shared_task(name="ingest.sectionize")
@@ -65,6 +73,21 @@ _TASKS = {
     "embed": embed,
     "upsert": upsert,
 }
+
+
+def window() -> int:
+    """How many documents are sent at a time: enough that no process waits for one."""
+    settings = get_settings().ingest
+    return settings.in_flight or 2 * (processes(INGEST) or settings.concurrency)
+
+
+def send_next(document_id: str) -> None:
+    """Queue what is next now that something of this document came or went; the sweep does else."""
+    try:
+        for item in ledger().turns.take(window(), document_id=document_id):
+            send(item.document_id, item.version, item.step)
+    except CallslipError as error:
+        log.warning("the sweep will send what is next: %s", error.detail)
 
 
 def send(document_id: str, version: int, first: Step = "extract") -> bool:

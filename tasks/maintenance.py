@@ -32,17 +32,20 @@ TEND_SECONDS = 900
 
 @shared_task(name="maintenance.sweep")
 def sweep() -> None:
-    """Send again what nobody works on and no message is on its way for."""
+    """Send what nobody works on and no message is on its way for."""
     settings = get_settings().ingest
     with _alone("sweep") as lock:
         if lock is None:
             return
         idle = not any(backlog(queue) for queue in BY_ROLE["ingest"])
         stuck = ledger().sweep.stuck(
-            idle=idle, resend_seconds=settings.resend_seconds, max_crashes=settings.max_attempts
+            idle=idle,
+            resend_seconds=settings.resend_seconds,
+            max_crashes=settings.max_attempts,
+            window=ingest.window(),
         )
         for item in stuck:
-            log.info("sending %s v%d again from %s", item.document_id, item.version, item.step)
+            log.info("sending %s v%d from %s", item.document_id, item.version, item.step)
             ingest.send(item.document_id, item.version, item.step)
         for name in ledger().collections.deleted():
             lock.reacquire()
@@ -157,6 +160,8 @@ def _prune(document_id: str) -> None:
     with _put_off_on_error(f"pruning of {document_id}"):
         document = ledger().documents.get(document_id)
         ended = ledger().chunks.end(document_id)
+        if not ended:  # chunks only stand elsewhere now
+            return
         for held in _holding(document.collection):
             with contextlib.suppress(*_NOT_THERE):
                 held.delete_chunks(document.collection, ended, tenant=document.tenant)

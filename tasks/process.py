@@ -1,5 +1,6 @@
 """The clients and models of this process, made when first needed and never before a fork."""
 
+import time
 from functools import partial
 
 import redis
@@ -21,6 +22,7 @@ from stores.blobs import Blobs
 from stores.contract import Store
 from stores.ledger import Ledger
 from stores.registry import STORES, kinds, make_store
+from tasks.queues import PRESENCE
 
 
 def _make_ledger() -> Ledger:
@@ -98,3 +100,24 @@ def backlog(queue: str) -> int:
         return int(broker().llen(queue))
     except redis.RedisError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
+
+
+_COUNTED_SECONDS = 5.0
+_processes: dict[str, tuple[float, int]] = {}
+
+
+def processes(queue: str) -> int:
+    """How many processes work on a queue, as their workers say; 0 where that is not known.
+
+    Counted anew every few seconds.
+    """
+    at, count = _processes.get(queue, (-_COUNTED_SECONDS, 0))
+    if time.monotonic() - at < _COUNTED_SECONDS:
+        return count
+    try:
+        keys = list(broker().scan_iter(match=f"{PRESENCE}:{queue}:*", count=1000))
+        count = sum(int(value) for value in broker().mget(keys) if value) if keys else 0
+    except redis.RedisError:
+        count = 0
+    _processes[queue] = time.monotonic(), count
+    return count

@@ -31,4 +31,7 @@ BY_STEP: Final = {
 """Where each step of a document waits."""
 
 PRESENCE: Final = "consumer"
-"""Prefix of the keys `PRESENCE:QUEUE:HOST:PID` that say which worker reads which queue."""
+"""Prefix of the keys `PRESENCE:QUEUE:HOST:PID` that say which worker reads which queue.
+
+The value is how many processes the worker has for it.
+"""

@@ -31,11 +31,13 @@ class Presence(bootsteps.StartStopStep):
         super().__init__(parent, **kwargs)
         self._timer: Any = None
         self._keys: list[str] = []
+        self._processes = 1
 
     def start(self, parent: Any) -> None:
         """Begin to write, and do so at once."""
         me = f"{socket.gethostname()}:{os.getpid()}"
         self._keys = [f"{PRESENCE}:{q.name}:{me}" for q in parent.task_consumer.queues]
+        self._processes = parent.controller.concurrency
         self._write()
         self._timer = parent.timer.call_repeatedly(EVERY_SECONDS, self._write)
 
@@ -54,7 +56,7 @@ class Presence(bootsteps.StartStopStep):
         try:
             pipeline = broker().pipeline(transaction=False)
             for key in self._keys:
-                pipeline.set(key, 1, ex=EXPIRES_SECONDS)
+                pipeline.set(key, self._processes, ex=EXPIRES_SECONDS)
             pipeline.execute()
         except redis.RedisError as error:
             log.warning("cannot announce: %s", type(error).__name__)

@@ -73,11 +73,18 @@ class Source:
     submitted: Mapping[str, Any]
 
 
-def enrich(source: Source, chunks: Sequence[Chunk], options: Options, tools: Tools) -> Enriched:
+def enrich(
+    source: Source,
+    chunks: Sequence[Chunk],
+    options: Options,
+    tools: Tools,
+    known: Mapping[str, str] | None = None,
+) -> Enriched:
     """Find out about a document and its chunks what the collection wants to know.
 
     What the sender says wins over what the file says, and that over what is found. Days that
-    contradict each other are left out, with a warning.
+    contradict each other are left out, with a warning. `known` are terms by chunk id that this
+    analyzer gave before: the same id is the same text.
     """
     text = source.extracted.text
     contents = [chunk.read(text) for chunk in chunks]
@@ -92,7 +99,9 @@ def enrich(source: Source, chunks: Sequence[Chunk], options: Options, tools: Too
         found: dict[str, str | list[str]] = dict(days.properties())
         if own_names:
             found["entities"] = own_names
-        terms = tools.analyzer.analyze(content)
+        terms = (known or {}).get(chunk.chunk_id)
+        if terms is None:
+            terms = tools.analyzer.analyze(content)
         enriched.append(EnrichedChunk(chunk, lang(content), terms, found))
     properties: dict[str, str | list[str]] = {
         name: day for name, day in whole.properties().items() if name not in source.submitted

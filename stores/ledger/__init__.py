@@ -3,7 +3,8 @@
 from stores.ledger.chunks import Chunks
 from stores.ledger.collections import Collections
 from stores.ledger.database import Database
-from stores.ledger.documents import Accepted, Documents
+from stores.ledger.documents import Documents
+from stores.ledger.failures import DeadLetter, Failures, Which
 from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
 from stores.ledger.leases import Leases
@@ -11,28 +12,34 @@ from stores.ledger.moves import Move, Moves
 from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
     STEPS,
+    Accepted,
     Claim,
     CollectionRecord,
     DocumentRecord,
     DocumentState,
     Failure,
+    Nudge,
     Refusal,
     Step,
     StepRecord,
     Submission,
     VersionRecord,
 )
-from stores.ledger.sweep import Stuck, Sweep
+from stores.ledger.sweep import Sweep
 from stores.ledger.tenants import Tenants
 from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
+from stores.ledger.turns import Turns, lane_of
 from stores.ledger.vectors import Vectors
+from stores.ledger.versions import PRIORITIES, PastVersion, Versions
 
 __all__ = [
+    "PRIORITIES",
     "STEPS",
     "Accepted",
     "ChunkRow",
     "Claim",
     "CollectionRecord",
+    "DeadLetter",
     "DocumentRecord",
     "DocumentState",
     "Failure",
@@ -40,15 +47,18 @@ __all__ = [
     "Ledger",
     "Move",
     "Moves",
+    "Nudge",
+    "PastVersion",
     "Receipt",
     "Refusal",
     "Snapshot",
     "Step",
     "StepRecord",
-    "Stuck",
     "Submission",
     "Transcript",
     "VersionRecord",
+    "Which",
+    "lane_of",
 ]
 
 
@@ -61,7 +71,10 @@ class Ledger:
         self.tenants = Tenants(self._database)
         self.documents = Documents(self._database)
         self.family = Family(self._database)
+        self.versions = Versions(self._database)
+        self.turns = Turns(self._database)
         self.leases = Leases(self._database)
+        self.failures = Failures(self._database)
         self.chunks = Chunks(self._database)
         self.vectors = Vectors(self._database)
         self.sweep = Sweep(self._database)

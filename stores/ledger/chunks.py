@@ -1,6 +1,7 @@
 """Which chunks belong to which versions of a document, and so which may be seen."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
 
@@ -18,11 +19,13 @@ IDS_PER_STATEMENT = 500
 
 
 # Statements of the hot path are built once: building one costs more than running it.
-_OF_DOCUMENT = select(_C.chunk_id, _C.first_version, _C.last_version).where(
-    _C.document_id == bindparam("document_id")
+_OF_DOCUMENT = (
+    select(_C.chunk_id, _C.first_version, _C.last_version, _C.start, _C.end)
+    .where(_C.document_id == bindparam("document_id"))
+    .order_by(_C.first_version)
 )
-_VISIBLE = (
-    select(_C.chunk_id, _C.document_id)
+_SEEN = (
+    select(_C.chunk_id, _C.document_id, _C.start, _C.end)
     .join(schema.documents, _D.document_id == _C.document_id)
     .where(_C.chunk_id.in_(bindparam("chunk_ids", expanding=True)))
     .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
@@ -34,62 +37,107 @@ THERE = (_D.collection.concat("") == bindparam("collection")) & (
     _D.tenant.concat("") == bindparam("tenant")
 )
 """That a document is of this collection and tenant, for statements that know its id."""
-_VISIBLE_THERE = _VISIBLE.where(THERE)
+_SEEN_THERE = _SEEN.where(THERE)
 _INSERT = insert(schema.chunks)
+_PUT = update(schema.chunks).where(
+    _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
+)
+
+Span = tuple[int, int]
+"""Where a chunk stands in the text of its version: `text[start:end]`."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A chunk of a live version. `span` is None where only the store says where it stands."""
+
+    document_id: str
+    span: Span | None
 
 
 class Chunks:
-    """The range of versions of each chunk; one whose range is empty is leaving the stores."""
+    """The range of versions of each chunk; one whose range is empty is leaving the stores.
+
+    A chunk that stands elsewhere in the text of a newer version has a row for each place, so that
+    an edit at the top of a text moves what follows without a word to the store, and at once.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def expect(self, claim: Claim, text_hashes: Mapping[str, str]) -> None:
+    def expect(
+        self,
+        claim: Claim,
+        text_hashes: Mapping[str, str],
+        spans: Mapping[str, Span] | None = None,
+    ) -> None:
         """Record the chunks (id → hash of the text) that a version is about to store.
 
         Done before a store is written, so that whatever a store holds is known to the ledger. They
         are not to be seen until the version goes live. Idempotent. LeaseLost where the step is no
         longer the claim's: a late worker's chunks would be seen in the version that is live by now.
         TransientError while one of them, from an older version, is on its way out of the stores.
+        Without spans chunks stay where they are known to stand.
         """
         with self._database.writing() as connection:
             held(connection, claim)
             rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
-            known = {row.chunk_id for row in rows if row.last_version is None}
+            open_ = (row for row in rows if row.last_version is None)
+            known = {row.chunk_id: row for row in open_ if row.first_version <= claim.version}
             ended = (row for row in rows if row.last_version is not None)
             leaving = {row.chunk_id for row in ended if row.last_version < row.first_version}
             if text_hashes.keys() & leaving:
                 raise TransientError(f"chunks of {claim.document_id} are leaving the store")
-            new = [
-                {
-                    "chunk_id": chunk_id,
-                    "first_version": claim.version,
-                    "document_id": claim.document_id,
-                    "text_hash": text_hash,
-                }
-                for chunk_id, text_hash in text_hashes.items()
-                if chunk_id not in known
-            ]
+            new, moved = [], []
+            for chunk_id, text_hash in text_hashes.items():
+                row, span = known.get(chunk_id), (spans or {}).get(chunk_id)
+                if row is not None and span in (None, (row.start, row.end)):
+                    continue
+                start, end = span or (None, None)
+                if row is not None and row.first_version == claim.version:
+                    moved.append(
+                        {"of_chunk": chunk_id, "since": claim.version, "start": start, "end": end}
+                    )
+                    continue
+                new.append(
+                    {
+                        "chunk_id": chunk_id,
+                        "first_version": claim.version,
+                        "document_id": claim.document_id,
+                        "text_hash": text_hash,
+                        "start": start,
+                        "end": end,
+                    }
+                )
             if new:
                 connection.execute(_INSERT, new)
+            if moved:
+                connection.execute(_PUT, moved)
 
-    def visible(
+    def seen(
         self, chunk_ids: Sequence[str], *, collection: str = "", tenant: str = ""
-    ) -> dict[str, str]:
+    ) -> dict[str, Seen]:
         """Those of the ids that belong to a live version of a document that is not deleted.
 
-        With a collection only those of its tenant, whatever its store says. Returns chunk id →
-        document id.
+        With a collection only those of its tenant, whatever its store says.
         """
-        found: dict[str, str] = {}
-        query = _VISIBLE_THERE if collection else _VISIBLE
+        found: dict[str, Seen] = {}
+        query = _SEEN_THERE if collection else _SEEN
         place = {"collection": collection, "tenant": tenant} if collection else {}
         with self._database.reading() as connection:
             for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
                 some = list(chunk_ids[start : start + IDS_PER_STATEMENT])
-                rows = connection.execute(query, {"chunk_ids": some, **place})
-                found |= {row.chunk_id: row.document_id for row in rows}
+                for row in connection.execute(query, {"chunk_ids": some, **place}):
+                    span = None if row.start is None else (row.start, row.end)
+                    found[row.chunk_id] = Seen(row.document_id, span)
         return found
+
+    def visible(
+        self, chunk_ids: Sequence[str], *, collection: str = "", tenant: str = ""
+    ) -> dict[str, str]:
+        """As `seen`: chunk id → document id."""
+        found = self.seen(chunk_ids, collection=collection, tenant=tenant)
+        return {chunk_id: seen.document_id for chunk_id, seen in found.items()}
 
     def live_ids(self, document_id: str) -> set[str]:
         """Ids of the chunks of a document's live version."""

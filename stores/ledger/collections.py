@@ -13,6 +13,7 @@ from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
+from stores.ledger.turns import withdraw
 from stores.options import USUAL, Options
 from stores.records import CollectionSchema
 from stores.schemas import check_made, dump_schema, load_schema
@@ -131,6 +132,7 @@ class Collections:
                 .where(_D.collection == name, _D.deleted_at.is_(None))
                 .values(deleted_at=now)
             )
+            withdraw(connection, _D.collection == name, now)
 
     def has_properties(self, name: str, properties: Iterable[str]) -> None:
         """Record which properties the chunks of a collection have. Idempotent."""

@@ -4,10 +4,9 @@ import json
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Row, Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound
@@ -16,6 +15,7 @@ from stores.ledger.database import Database
 from stores.ledger.leases import held
 from stores.ledger.records import (
     STEPS,
+    Accepted,
     Claim,
     DocumentRecord,
     DocumentState,
@@ -26,17 +26,10 @@ from stores.ledger.records import (
 )
 from stores.ledger.rows import step_record, version_record
 from stores.ledger.tenants import make_tenant
+from stores.ledger.turns import WAITING, lane_of, withdraw
+from stores.ledger.versions import add_steps, newest_of, requeue, supersede
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """What became of a submission. `fresh` is false when this content is there or on its way."""
-
-    document_id: str
-    version: int
-    fresh: bool
 
 
 class Documents:
@@ -48,7 +41,9 @@ class Documents:
     def id_of(self, collection: str, name: str, *, tenant: str = "") -> str | None:
         """The id of the document of this name, where there is one."""
         with self._database.reading() as connection:
-            return connection.scalar(_named(collection, tenant, name))
+            return connection.scalar(
+                _named(collection, tenant, name).with_only_columns(_D.document_id)
+            )
 
     def submit(
         self,
@@ -92,7 +87,9 @@ class Documents:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
             if tenant:
                 make_tenant(connection, collection, tenant, now)
-            found = connection.scalar(_named(collection, tenant, submission.name).with_for_update())
+            found = connection.execute(
+                _named(collection, tenant, submission.name).with_for_update()
+            ).one_or_none()
             if found is None:
                 document_id, version = new_id, 1
                 connection.execute(
@@ -106,17 +103,16 @@ class Documents:
                     )
                 )
             else:
-                document_id = found
+                document_id = found.document_id
                 family.adopt(connection, document_id, parent)
-                newest = _newest(connection, document_id)
+                newest = newest_of(connection, document_id)
                 if _same_content(newest, submission):
                     if newest.state == "failed":
-                        _supersede(connection, document_id, now)
-                        _requeue(connection, document_id, newest.version, now)
+                        requeue(connection, found, newest.version, now)
                         return Accepted(document_id, newest.version, fresh=True)
                     return Accepted(document_id, newest.version, fresh=False)
                 version = newest.version + 1
-                _supersede(connection, document_id, now)
+                supersede(connection, document_id, version, now)
             connection.execute(
                 insert(schema.versions).values(
                     document_id=document_id,
@@ -129,15 +125,13 @@ class Documents:
                     properties=submission.properties,
                     created_at=now,
                     nudged_at=now,
+                    turn=WAITING,
+                    lane=lane_of(collection, tenant),
+                    priority=submission.priority,
+                    former=found.live_version if found else None,
                 )
             )
-            connection.execute(
-                insert(schema.steps),
-                [
-                    {"document_id": document_id, "version": version, "step": s, "state": "pending"}
-                    for s in STEPS
-                ],
-            )
+            add_steps(connection, document_id, version)
         return Accepted(document_id, version, fresh=True)
 
     def with_content(
@@ -245,6 +239,7 @@ class Documents:
             )
             if found.rowcount == 0:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
+            withdraw(connection, _D.document_id == document_id, now)
             family.hide_below(connection, [document_id], now)
 
     def removing(self, document_id: str, before: dict[str, int]) -> None:
@@ -303,8 +298,8 @@ class Documents:
         return [records[i] for i in ids if i in records]
 
 
-def _named(collection: str, tenant: str, name: str) -> Select[str]:
-    return select(_D.document_id).where(
+def _named(collection: str, tenant: str, name: str) -> Select[Any]:
+    return select(schema.documents).where(
         _D.collection == collection,
         _D.tenant == tenant,
         _D.name == name,
@@ -334,37 +329,6 @@ def _same_content(newest: Row[Any], submission: Submission) -> bool:
 def _told(properties: dict[str, Any]) -> str:
     """As JSON: Python takes 1, 1.0 and True for the same."""
     return json.dumps(properties, sort_keys=True)
-
-
-def _newest(connection: Connection, document_id: str) -> Row[Any]:
-    return connection.execute(
-        select(schema.versions)
-        .where(_V.document_id == document_id)
-        .order_by(_V.version.desc())
-        .limit(1)
-    ).one()
-
-
-def _supersede(connection: Connection, document_id: str, now: float) -> None:
-    """Stop the version that is on its way, which may be the live one while it is repaired."""
-    connection.execute(
-        update(schema.versions)
-        .where(_V.document_id == document_id, _V.state == "queued")
-        .values(state="superseded", finished_at=now)
-    )
-
-
-def _requeue(connection: Connection, document_id: str, version: int, now: float) -> None:
-    connection.execute(
-        update(schema.versions)
-        .where(_V.document_id == document_id, _V.version == version)
-        .values(state="queued", error=None, finished_at=None, nudged_at=now, nudges=0)
-    )
-    connection.execute(
-        update(schema.steps)
-        .where(_S.document_id == document_id, _S.version == version, _S.state == "failed")
-        .values(state="pending", crashes=0, retry_at=None, failing_since=None, error=None)
-    )
 
 
 def _versions_query() -> Any:

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, exists, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from callslip.errors import Conflict
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.records import Claim, VersionRecord
+from stores.ledger.turns import withdraw
 
 IDS_PER_STATEMENT = 500
 
-_D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
+_D, _V = schema.documents.c, schema.versions.c
 
 
 @dataclass(frozen=True)
@@ -82,21 +83,6 @@ class Family:
                 )
             )
 
-    def unsent(self, document_id: str) -> list[tuple[str, int]]:
-        """Children on their way that nobody works on, as (document_id, version)."""
-        working = exists().where(
-            _S.document_id == _V.document_id, _S.version == _V.version, _S.state == "running"
-        )
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                select(_V.document_id, _V.version)
-                .join(schema.documents, _D.document_id == _V.document_id)
-                .where(_D.parent_id == document_id, _D.deleted_at.is_(None))
-                .where(_V.state == "queued", ~working)
-                .order_by(_D.created_at)
-            )
-            return [(row.document_id, row.version) for row in rows]
-
 
 def columns(parent: Claim | None) -> dict[str, Any]:
     """What a document's row says of its parent."""
@@ -129,6 +115,8 @@ def hide_below(connection: Connection, document_ids: Iterable[str], now: float) 
                 _hidden(now).where(_D.parent_id.in_(ids)).returning(_D.document_id)
             )
         ]
+        for ids in _batches(above):
+            withdraw(connection, _D.document_id.in_(ids), now)
 
 
 def hide_vanished(connection: Connection, claim: Claim, now: float) -> None:
@@ -137,8 +125,10 @@ def hide_vanished(connection: Connection, claim: Claim, now: float) -> None:
         _hidden(now)
         .where(_D.parent_id == claim.document_id, _D.parent_version < claim.version)
         .returning(_D.document_id)
-    )
-    hide_below(connection, list(gone), now)
+    ).all()
+    for ids in _batches(list(gone)):
+        withdraw(connection, _D.document_id.in_(ids), now)
+    hide_below(connection, gone, now)
 
 
 def _hidden(now: float) -> Any:

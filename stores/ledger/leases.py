@@ -18,6 +18,7 @@ from stores.ledger.locks import lock_document, steps_of
 from stores.ledger.moves import paused_until
 from stores.ledger.records import STEPS, Claim, Failure, Refusal, Step
 from stores.ledger.rows import version_record
+from stores.ledger.turns import RESTING, SENT, queue, set_turn
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
 
@@ -42,11 +43,13 @@ _SET_VERSION = update(schema.versions).where(
 _SUPERSEDE = (
     update(schema.versions)
     .where(_V.document_id == bindparam("of_document"), _V.state == "live")
-    .values(state="superseded")
+    .values(state="superseded", superseded_by=bindparam("by"))
 )
 _SET_DOCUMENT = update(schema.documents).where(_D.document_id == bindparam("of_document"))
-_OPEN_CHUNKS = select(_C.chunk_id, _C.first_version).where(
-    _C.document_id == bindparam("document_id"), _C.last_version.is_(None)
+_OPEN_CHUNKS = (
+    select(_C.chunk_id, _C.first_version)
+    .where(_C.document_id == bindparam("document_id"), _C.last_version.is_(None))
+    .order_by(_C.first_version)
 )
 _END_CHUNK = update(schema.chunks).where(
     _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
@@ -106,6 +109,8 @@ class Leases:
             if crashes >= max_crashes:
                 set_aside_crashed(connection, document_id, version, step, crashes)
                 return Refusal("gone")
+            if found.turn != SENT:
+                set_turn(connection, document_id, version, SENT)
             _set_step(
                 connection,
                 document_id,
@@ -151,26 +156,33 @@ class Leases:
     def go_live(self, claim: Claim, chunk_ids: Sequence[str], counts: dict[str, int]) -> None:
         """Finish the last step and make its version the live one, at once and whole.
 
-        Chunks of older versions that this one no longer has end with the version before it;
-        documents that came within older versions alone are deleted.
+        Chunks of older versions that this one no longer has, or has elsewhere, end with the version
+        before it; documents that came within older versions alone are deleted.
         """
         now = time.time()
         with self._database.writing() as connection:
             held(connection, claim)
             _done(connection, claim, None, counts)
             kept = set(chunk_ids)
+            rows = connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id}).all()
+            since = {r.chunk_id: r.first_version for r in rows if r.first_version <= claim.version}
             ended = [
                 {"of_chunk": row.chunk_id, "since": row.first_version}
-                for row in connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id})
-                if row.chunk_id not in kept
+                for row in rows
+                if row.chunk_id not in kept or row.first_version < since.get(row.chunk_id, 0)
             ]
             if ended:
                 last = {"last_version": claim.version - 1}
                 connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
             document = {"of_document": claim.document_id}
-            connection.execute(_SUPERSEDE, document)
+            connection.execute(_SUPERSEDE, document | {"by": claim.version})
             _set_version(
-                connection, claim.document_id, claim.version, state="live", finished_at=now
+                connection,
+                claim.document_id,
+                claim.version,
+                state="live",
+                turn=None,
+                finished_at=now,
             )
             connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
             hide_vanished(connection, claim, now)
@@ -188,6 +200,7 @@ class Leases:
             if now + wait - since > give_up:
                 _fail(connection, claim.document_id, claim.version, claim.step, failure)
                 return
+            set_turn(connection, claim.document_id, claim.version, RESTING)
             _set_step(
                 connection,
                 claim.document_id,
@@ -237,7 +250,7 @@ class Leases:
             queued = exists().where(_V.document_id == document_id, _V.state == "queued")
             if connection.scalar(select(queued)):
                 return False
-            _set_version(connection, document_id, version, state="queued", nudged_at=now, nudges=0)
+            queue(connection, document, version, now)
             for step in STEPS[STEPS.index(first) :]:
                 _set_step(
                     connection,
@@ -308,6 +321,7 @@ def _put_off(
         f"collection {collection!r} is being moved to another store",
         hint="Nothing: the document follows in a moment.",
     )
+    set_turn(connection, document_id, version, RESTING)
     _set_step(
         connection,
         document_id,
@@ -359,7 +373,13 @@ def _fail(
         **({} if crashes is None else {"crashes": crashes}),
     )
     _set_version(
-        connection, document_id, version, state="failed", finished_at=now, error=failure.as_json()
+        connection,
+        document_id,
+        version,
+        state="failed",
+        turn=None,
+        finished_at=now,
+        error=failure.as_json(),
     )
 
 

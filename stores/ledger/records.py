@@ -60,7 +60,7 @@ class CollectionRecord:
 
 @dataclass(frozen=True)
 class Submission:
-    """A new content of a document, on its way in."""
+    """A new content of a document, on its way in; of one tenant's the highest priority first."""
 
     name: str
     filename: str
@@ -68,6 +68,16 @@ class Submission:
     sha256: str
     size: int
     properties: dict[str, Any]
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What became of a submission. `fresh` is false when this content is there or on its way."""
+
+    document_id: str
+    version: int
+    fresh: bool
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,10 @@ class VersionRecord:
     failure: Failure | None
     created_at: float
     finished_at: float | None
+    priority: int = 0
+    former: int | None = None
+    restores: int | None = None
+    superseded_by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +158,15 @@ class Claim:
     lease_seconds: float
     record: VersionRecord
     artifacts: Mapping[Step, str]
+
+
+@dataclass(frozen=True)
+class Nudge:
+    """A version to send, and the step to send it to."""
+
+    document_id: str
+    version: int
+    step: Step
 
 
 @dataclass(frozen=True)

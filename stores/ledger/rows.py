@@ -24,6 +24,10 @@ def version_record(row: Row[Any], document: Row[Any]) -> VersionRecord:
         failure=Failure(**row.error) if row.error else None,
         created_at=row.created_at,
         finished_at=row.finished_at,
+        priority=row.priority,
+        former=row.former,
+        restores=row.restores,
+        superseded_by=row.superseded_by,
     )
 
 

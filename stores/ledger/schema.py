@@ -19,7 +19,12 @@ metadata = MetaData()
 
 SCHEMA_VERSION = 3
 
-about = Table("about", metadata, Column("schema_version", Integer, primary_key=True))
+about = Table(
+    "about",
+    metadata,
+    Column("schema_version", Integer, primary_key=True),
+    Column("last_lane", String(256), nullable=False, server_default=""),  # whose turn it was
+)
 
 collections = Table(
     "collections",
@@ -111,7 +116,27 @@ versions = Table(
     Column("finished_at", Float),
     Column("nudged_at", Float, nullable=False),
     Column("nudges", Integer, nullable=False, server_default="0"),
+    Column("turn", String(8)),  # of a queued one: waiting, sent, resting (stores/ledger/turns.py)
+    Column("lane", String(256), nullable=False, server_default=""),
+    Column("priority", Integer, nullable=False, server_default="0"),
+    Column("former", Integer),  # whose chunks it keeps where the text is the same
+    Column("restores", Integer),  # the version whose content this one brings back
+    Column("superseded_by", Integer),
     Index("versions_by_state", "state", "nudged_at"),
+    Index(
+        "versions_waiting",
+        "lane",
+        text("priority DESC"),
+        "created_at",
+        sqlite_where=text("turn = 'waiting'"),
+        postgresql_where=text("turn = 'waiting'"),
+    ),
+    Index(
+        "versions_sent",
+        "lane",
+        sqlite_where=text("turn = 'sent'"),
+        postgresql_where=text("turn = 'sent'"),
+    ),
 )
 
 steps = Table(
@@ -142,6 +167,8 @@ chunks = Table(
     Column("last_version", Integer),  # null: up to the newest
     Column("document_id", String(32), nullable=False, index=True),
     Column("text_hash", String(64), nullable=False),
+    Column("start", Integer),  # in the text of these versions; null: where the store says
+    Column("end", Integer),
     Index(
         "chunks_that_end",
         "document_id",

@@ -1,7 +1,7 @@
 """What the periodic sweep must know: what has no live lease, what is left to remove."""
 
+import math
 import time
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, exists, literal, or_, select, update
 
@@ -9,7 +9,8 @@ from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.leases import set_aside_crashed
 from stores.ledger.locks import lock_document, steps_of
-from stores.ledger.records import Step
+from stores.ledger.records import Nudge, Step
+from stores.ledger.turns import RESTING, SENT, WAITING, Turns, set_turn
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
 
@@ -23,31 +24,30 @@ SENT_PER_TRANSACTION = 100
 """Workers wait for SQLite's write lock meanwhile."""
 
 
-@dataclass(frozen=True)
-class Stuck:
-    """A version to send again, and the step to send it to."""
-
-    document_id: str
-    version: int
-    step: Step
-
-
 class Sweep:
     """Finding what nobody is working on."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._turns = Turns(database)
 
     def stuck(
-        self, *, idle: bool, resend_seconds: float, max_crashes: int, limit: int = 1000
-    ) -> list[Stuck]:
+        self,
+        *,
+        idle: bool,
+        resend_seconds: float,
+        max_crashes: int,
+        window: float = math.inf,
+        limit: int = 1000,
+    ) -> list[Nudge]:
         """Versions that nobody works on and no message is on its way for; they count as sent now.
 
-        Those are: a lease ran out, or a retry is due; and, when the queues are empty (`idle`),
-        whatever has waited `resend_seconds`. While queues are not empty, waiting is normal: only
-        what was not heard of for PATIENCE_SECONDS, doubled with each sending, is sent again. A
-        version whose leases ran out `max_crashes` times is set aside instead. What was found
-        without a lock is looked at again under one.
+        Those are: a lease ran out; when the queues are empty (`idle`), whatever was sent
+        `resend_seconds` ago; while they are not, and waiting in them is normal, only what was not
+        heard of for PATIENCE_SECONDS, doubled with each sending; and, up to `window`, what waits
+        for its turn (`Turns`), a retry that is due with the others. A version whose leases ran out
+        `max_crashes` times is set aside instead. What was found without a lock is looked at again
+        under one.
         """
         now = time.time()
         mine = (_S.document_id == _V.document_id) & (_S.version == _V.version)
@@ -57,9 +57,9 @@ class Sweep:
         due = exists().where(mine, _S.state == "pending", _S.retry_at <= now)
         patience = PATIENCE_SECONDS * literal(1).bitwise_lshift(_V.nudges)
         query = (
-            select(_V.document_id, _V.version, _V.nudges, (dropped | due).label("heard"))
+            select(_V.document_id, _V.version, _V.turn, _V.nudges, dropped.label("heard"))
             .join(schema.documents, _D.document_id == _V.document_id)
-            .where(_V.state == "queued", _D.deleted_at.is_(None))
+            .where(_V.turn.in_((SENT, RESTING)), _D.deleted_at.is_(None))
             .where(~held, ~resting)
             .where(or_(dropped, due, _V.nudged_at < now - (resend_seconds if idle else patience)))
             .order_by(_V.nudged_at)
@@ -74,14 +74,15 @@ class Sweep:
                     step = _next_step(connection, row.document_id, row.version, now, max_crashes)
                     if step is None:
                         continue
-                    found.append(Stuck(row.document_id, row.version, step))
+                    item = Nudge(row.document_id, row.version, step)
+                    if row.turn == RESTING:
+                        set_turn(connection, item.document_id, item.version, WAITING)
+                        continue
+                    found.append(item)
                     nudges = 0 if row.heard else min(row.nudges + 1, MOST_DOUBLINGS)
-                    connection.execute(
-                        update(schema.versions)
-                        .where(_V.document_id == row.document_id, _V.version == row.version)
-                        .values(nudged_at=now, nudges=nudges)
-                    )
-        return found
+                    sent = {"nudged_at": now, "nudges": nudges}
+                    set_turn(connection, item.document_id, item.version, SENT, **sent)
+        return [*found, *self._turns.take_all(window)]
 
     def unremoved(self, *, resend_seconds: float, limit: int = 1000) -> list[str]:
         """Deleted documents of which something may be left; they count as sent now."""

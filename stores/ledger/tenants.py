@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Select, delete, exists, insert, select, updat
 from callslip.errors import Conflict, TenantNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
+from stores.ledger.turns import withdraw
 
 _T, _D = schema.tenants.c, schema.documents.c
 
@@ -66,6 +67,7 @@ class Tenants:
             connection.execute(
                 update(schema.documents).where(mine, _D.deleted_at.is_(None)).values(deleted_at=now)
             )
+            withdraw(connection, mine, now)
         return ids
 
     def emptied(self) -> list[tuple[str, str]]:

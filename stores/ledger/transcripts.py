@@ -44,6 +44,8 @@ class VersionRow:
     error: Failure | None
     created_at: _Time
     finished_at: _Time | None
+    restores: _Count | None = None
+    superseded_by: _Count | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,12 @@ class StepRow:
 
 @dataclass(frozen=True)
 class ChunkRow:
-    """Since which version a chunk of the live version belongs to the document."""
+    """Since which version a chunk of the live version stands where it does in the document."""
 
     first_version: _Count
     text_hash: Annotated[str, Field(max_length=64)]
+    start: _Count | None = None
+    end: _Count | None = None
 
 
 @dataclass(frozen=True)
@@ -212,10 +216,10 @@ def _snapshot(connection: Connection, document: Row[Any]) -> Snapshot:
     ).all()
     steps = connection.execute(select(schema.steps).where(_S.document_id == mine)).all()
     chunks = connection.execute(
-        select(_C.chunk_id, func.min(_C.first_version).label("first_version"), _C.text_hash)
+        select(_C.chunk_id, _C.first_version, _C.text_hash, _C.start, _C.end)
         .join(schema.documents, _D.document_id == _C.document_id)
         .where(_C.document_id == mine, *_in_live_version())
-        .group_by(_C.chunk_id, _C.text_hash)
+        .order_by(_C.first_version.desc())  # of two rows of a chunk the older one is kept
     )
     of_live = sorted(
         (row for row in steps if row.version == live), key=lambda row: STEPS.index(row.step)
@@ -232,7 +236,10 @@ def _snapshot(connection: Connection, document: Row[Any]) -> Snapshot:
             created_at=document.created_at,
             versions=tuple(_version(row, live) for row in versions),
             steps=tuple(_step(row) for row in of_live),
-            chunks={row.chunk_id: ChunkRow(row.first_version, row.text_hash) for row in chunks},
+            chunks={
+                row.chunk_id: ChunkRow(row.first_version, row.text_hash, row.start, row.end)
+                for row in chunks
+            },
         ),
         upserts=sum(row.attempts for row in upserts),
         upserting=max((row.lease_until for row in upserts if row.state == "running"), default=None),
@@ -252,6 +259,8 @@ def _version(row: Row[Any], live: int) -> VersionRow:
         error=Failure(**row.error) if row.error else None,
         created_at=row.created_at,
         finished_at=row.finished_at,
+        restores=row.restores,
+        superseded_by=row.superseded_by,
     )
 
 

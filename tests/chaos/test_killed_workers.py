@@ -56,6 +56,14 @@ def test_a_document_that_kills_its_worker_each_time_is_set_aside_and_others_go_o
     assert found.newest.failure is not None
     assert found.newest.failure.type == "worker-lost"
     outcome.wait(other, "live")
+    which = {"collection": found.collection, "reason": "worker-lost"}
+    (letter,) = outcome.http.get("/v1/dead-letters", params=which).json()["dead_letters"]
+    assert (letter["document_id"], letter["step"]) == (document_id, "embed")
+    assert (letter["attempts"], letter["crashes"]) == (2, 2)
+    retried = outcome.http.post("/v1/dead-letters/retry", json={"document_ids": [document_id]})
+    assert retried.json()["retried"] == [document_id]
+    outcome.wait(document_id, "live")
+    assert outcome.http.get("/v1/dead-letters", params=which).json()["dead_letters"] == []
 
 
 def test_a_dead_search_worker_comes_back_and_searches_go_on(

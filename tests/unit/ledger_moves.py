@@ -1,6 +1,7 @@
 """What the desk and the workers do with a ledger, in a word each, for tests."""
 
 import hashlib
+import math
 import os
 import uuid
 from collections.abc import Iterable
@@ -23,8 +24,10 @@ def submission(content: str = "one", name: str = "a.txt", **properties: Any) -> 
 
 
 def submit(ledger: Ledger, content: str = "one", name: str = "a.txt") -> Accepted:
-    """Submit a document to the collection `shelf`."""
-    return ledger.documents.submit("shelf", submission(content, name), uuid.uuid4().hex)
+    """Submit a document to the collection `shelf`, and send what waits."""
+    accepted = ledger.documents.submit("shelf", submission(content, name), uuid.uuid4().hex)
+    ledger.turns.take(math.inf, document_id=accepted.document_id)
+    return accepted
 
 
 def claim(

@@ -167,3 +167,29 @@ def test_thousands_of_chunks_are_kept_found_and_pruned(ledger: Ledger) -> None:
     ledger.chunks.forget(item.document_id, ended)
     assert ended == set(many[:2000])
     assert ledger.chunks.live_ids(item.document_id) == set(many[2000:])
+
+
+def test_a_chunk_that_moves_in_the_text_moves_when_its_version_goes_live(ledger: Ledger) -> None:
+    first = submit(ledger)
+    work(ledger, first)
+    held = taken(ledger, first, "upsert")
+    ledger.chunks.expect(held, {"a": "h", "b": "h"}, {"a": (0, 5), "b": (6, 9)})
+    ledger.leases.go_live(held, ["a", "b"], {})
+    second = submit(ledger, "two")
+    work(ledger, second)
+    held = taken(ledger, second, "upsert")
+    moved = {"a": (0, 5), "b": (16, 19), "c": (6, 15)}
+    ledger.chunks.expect(held, dict.fromkeys("abc", "h"), moved)
+    ledger.chunks.expect(held, dict.fromkeys("abc", "h"), moved | {"c": (6, 14)})
+    ledger.chunks.expect(held, dict.fromkeys("abc", "h"))
+    assert {i: s.span for i, s in ledger.chunks.seen("abc").items()} == {"a": (0, 5), "b": (6, 9)}
+    third = submit(ledger, "three")  # the second never goes live
+    work(ledger, third)
+    held = taken(ledger, third, "upsert")
+    ledger.chunks.expect(held, dict.fromkeys("ab", "h"), {"a": (3, 8), "b": (16, 19)})
+    ledger.leases.go_live(held, ["a", "b"], {})
+    assert {i: s.span for i, s in ledger.chunks.seen("abc").items()} == {"a": (3, 8), "b": (16, 19)}
+    assert ledger.chunks.end(first.document_id) == {"c"}
+    ledger.chunks.forget(first.document_id, {"c"})
+    assert ledger.chunks.live_ids(first.document_id) == {"a", "b"}
+    assert ledger.sweep.unpruned() == []

@@ -1,5 +1,6 @@
 """Workers, desks, sweeps and prunings in any order: no version is lost, none done twice."""
 
+import contextlib
 import uuid
 from collections import defaultdict
 
@@ -16,8 +17,16 @@ from hypothesis.stateful import (
 )
 from ledger_moves import LONG, OVER, submission
 
-from callslip.errors import BrokenFile, LeaseLost, StoreDown, TransientError
-from stores.ledger import STEPS, Accepted, Claim, Ledger, Stuck
+from callslip.errors import (
+    BrokenFile,
+    Conflict,
+    DocumentNotFound,
+    LeaseLost,
+    StoreDown,
+    TransientError,
+)
+from stores.ledger import STEPS, Accepted, Claim, Ledger, Nudge
+from stores.ledger.chunks import Seen
 from stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
@@ -64,7 +73,7 @@ class Workers(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from(["a", "a", "b"]),
-        content=st.sampled_from(["xy", "y", "xz"]),
+        content=st.sampled_from(["xy", "y", "xz", "zx"]),
         steps=st.sampled_from([0, 5, 6]),
     )
     def submit(self, name: str, content: str, steps: int) -> None:
@@ -122,6 +131,19 @@ class Workers(RuleBasedStateMachine):
             self.ledger.documents.delete(document_id)
             self.deleted.add(document_id)
 
+    @precondition(lambda self: self.items)
+    @rule(pick=PICK)
+    def go_back(self, pick: int) -> None:
+        """To an older version, or one that never was live."""
+        item = self.items[pick % len(self.items)]
+        with contextlib.suppress(DocumentNotFound, Conflict):
+            accepted = self.ledger.versions.restore(item.document_id, item.version)
+            assert item.document_id not in self.deleted
+            content = self.contents[item.document_id, item.version]
+            self.contents[accepted.document_id, accepted.version] = content
+            if accepted.fresh:
+                self.items.append(accepted)
+
     @rule()
     def sweep(self) -> None:
         self._sweep()
@@ -149,9 +171,9 @@ class Workers(RuleBasedStateMachine):
     @invariant()
     def what_is_seen_is_what_is_live_and_stored(self) -> None:
         alive = {d: v for d, v in self.live.items() if d not in self.deleted}
-        expected = {chunk_id: d for d, v in alive.items() for chunk_id in self._chunk_ids(d, v)}
+        expected = {i: Seen(d, at) for d, v in alive.items() for i, at in self._spans(d, v).items()}
         every = {f"{d}-{letter}" for d, _ in self.contents for letter in "xyz"}
-        assert self.ledger.chunks.visible(sorted(every)) == expected
+        assert self.ledger.chunks.seen(sorted(every)) == expected
         assert set(expected) <= self.store
 
     @invariant()
@@ -187,7 +209,7 @@ class Workers(RuleBasedStateMachine):
     def _open_upserts(self) -> list[Upsert]:
         return [upsert for upsert in self.upserts if upsert.stage != "over"]
 
-    def _work_on(self, item: Accepted | Stuck, end: int) -> None:
+    def _work_on(self, item: Accepted | Nudge, end: int) -> None:
         for step in range(len(self.finished[item.document_id, item.version]), end):
             claim = self._claim(item, step, LONG)
             if claim in self.claims:
@@ -196,7 +218,7 @@ class Workers(RuleBasedStateMachine):
                 while self._advance(self.upserts[-1]):
                     pass
 
-    def _claim(self, item: Accepted | Stuck, step: int, lease: float) -> Claim | None:
+    def _claim(self, item: Accepted | Nudge, step: int, lease: float) -> Claim | None:
         claimed = self.ledger.leases.claim(
             item.document_id,
             item.version,
@@ -219,7 +241,9 @@ class Workers(RuleBasedStateMachine):
         """Do the next thing of an upsert; false when it is over."""
         try:
             if upsert.stage == "expect":
-                self.ledger.chunks.expect(upsert.claim, dict.fromkeys(upsert.chunk_ids, "hash"))
+                claim = upsert.claim
+                spans = self._spans(claim.document_id, claim.version)
+                self.ledger.chunks.expect(claim, dict.fromkeys(upsert.chunk_ids, "hash"), spans)
                 upsert.stage = "write"
             elif upsert.stage == "write":
                 self.store |= set(upsert.chunk_ids)
@@ -257,7 +281,7 @@ class Workers(RuleBasedStateMachine):
         assert claim.step == STEPS[len(done)], "a step was done twice, or out of turn"
         done.append(claim.step)
 
-    def _sweep(self) -> list[Stuck]:
+    def _sweep(self) -> list[Nudge]:
         found = self.ledger.sweep.stuck(idle=True, resend_seconds=-1, max_crashes=MAX_CRASHES)
         mine = {item.document_id for item in self.items}
         stuck = sorted((s for s in found if s.document_id in mine), key=str)
@@ -271,7 +295,12 @@ class Workers(RuleBasedStateMachine):
         return sorted(mine & set(self.ledger.sweep.unpruned()))
 
     def _chunk_ids(self, document_id: str, version: int) -> list[str]:
-        return [f"{document_id}-{letter}" for letter in self.contents[document_id, version]]
+        return list(self._spans(document_id, version))
+
+    def _spans(self, document_id: str, version: int) -> dict[str, tuple[int, int]]:
+        """Where each letter of a content stands in it."""
+        content = self.contents[document_id, version]
+        return {f"{document_id}-{letter}": (at, at + 1) for at, letter in enumerate(content)}
 
 
 @pytest.mark.timeout(1200)

@@ -7,21 +7,21 @@ from ledger_moves import OVER, publish, store_chunks, submission, submit, taken,
 from sqlalchemy import update
 
 from callslip.errors import BrokenFile, StoreDown
-from stores.ledger import Accepted, Ledger, Step, Stuck, schema
+from stores.ledger import Accepted, Ledger, Nudge, Step, schema
 from stores.ledger.database import Database
 from stores.ledger.sweep import PATIENCE_SECONDS
 
 pytest_plugins = ["ledger_fixtures"]
 
 
-def stuck(ledger: Ledger, *, idle: bool = False, resend: float = 15.0) -> list[Stuck]:
+def stuck(ledger: Ledger, *, idle: bool = False, resend: float = 15.0) -> list[Nudge]:
     """What a sweep would send now."""
     return ledger.sweep.stuck(idle=idle, resend_seconds=resend, max_crashes=3)
 
 
-def at(item: Accepted, step: Step) -> Stuck:
+def at(item: Accepted, step: Step) -> Nudge:
     """A submission to send to this step."""
-    return Stuck(item.document_id, item.version, step)
+    return Nudge(item.document_id, item.version, step)
 
 
 def let_pass(url: str, seconds: float) -> None:
@@ -154,6 +154,7 @@ def test_what_was_claimed_or_deleted_since_it_was_found_is_left_alone(
         taken(worker, items[1])
         worker.documents.delete(items[2].document_id)
         worker.documents.submit("shelf", submission("two", "3.txt"), "unused")
+        worker.turns.take(100)
         return plain(database)
 
     monkeypatch.setattr(Database, "writing", after_others)

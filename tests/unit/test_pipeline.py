@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from ledger_moves import OVER, taken
@@ -19,7 +19,7 @@ from ingestion.parts import ExtractedText
 from ingestion.pipeline import run_step
 from ingestion.workshop import Workshop
 from models.embedder import Vectors
-from stores.blobs import Blobs
+from stores.blobs import Blobs, original_name
 from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger
 from stores.levels import DOCUMENT, PASSAGE, SECTION
 from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
@@ -407,3 +407,137 @@ def test_a_chunk_that_comes_back_while_it_is_pruned_is_in_the_store_afterwards(
     shop.ledger.chunks.forget(third.document_id, leaving)
     assert run(shop, third) == "went on"
     assert seen(shop, third) == ["three0", "one0"]
+
+
+class Counting(MemoryStore):
+    """A store that says which chunks were written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        self.written += [c.body.split()[0] for c in chunks if c.level == PASSAGE]
+        return super().batch_upsert_chunks(collection, chunks, tenant=tenant)
+
+
+@pytest.fixture
+def counting(shop: Workshop) -> Counting:
+    store = Counting()
+    store.ensure_schema(CollectionSchema("shelf", VectorSpec(4)))
+    return store
+
+
+def test_a_changed_file_writes_and_analyzes_only_what_changed(
+    shop: Workshop, counting: Counting
+) -> None:
+    class Remembers(Lower):
+        given: ClassVar[list[str]] = []
+
+        def analyze(self, text: str) -> str:
+            self.given.append(text.split()[0])
+            return text.lower()
+
+    with_it = replace(shop, store_of=lambda _: counting, analyzer=cast("Any", Remembers()))
+    rest = f"\n\nPart 2\n\n{paragraphs('four', 'five', 'six')}"
+    run(with_it, submit(shop, f"Part 1\n\n{paragraphs('one', 'two', 'three')}{rest}"))
+    counting.written.clear()
+    Remembers.given.clear()
+    second = submit(shop, f"Part 1\n\n{paragraphs('one', 'different', 'three')}{rest}")
+    assert run(with_it, second) == "went on"
+    assert counting.written == ["different0", "Part", "three0"], (
+        "what is beside it has another parent"
+    )
+    assert Remembers.given == ["different0"]
+    counts = shop.ledger.versions.of(second.document_id)[0].counts
+    assert counts["embed"] == {"vectors": 6, "embedded": 1}
+    assert counts["upsert"] == {"chunks": 6, "parents": 3, "written": 6}
+
+
+def test_chunks_that_only_stand_elsewhere_are_not_written_and_say_where_they_stand(
+    shop: Workshop, counting: Counting
+) -> None:
+    with_it = replace(shop, store_of=lambda _: counting)
+    first = paragraphs("one", "two", "three")
+    rest = f"{first}\n\nPart 2\n\n{paragraphs('four', 'five', 'six')}"
+    run(with_it, submit(shop, f"Part 1\n\nshort {rest}"))
+    counting.written.clear()
+    text = f"Part 1\n\nsomewhat-longer {rest}"
+    second = submit(shop, text)
+    run(with_it, second)
+    assert len(counting.written) == 3, "those of the part, which is another one now"
+    ids = sorted(shop.ledger.chunks.live_ids(second.document_id))
+    bodies = {c.chunk_id: c.body for c in counting.get_chunks("shelf", ids)}
+    seen = shop.ledger.chunks.seen(ids)
+    for chunk_id, place in seen.items():
+        assert place.span is not None
+        assert text[slice(*place.span)] == bodies[chunk_id]
+
+
+def test_a_vector_that_the_cache_has_dropped_is_taken_from_the_version_before(
+    shop: Workshop,
+) -> None:
+    run(shop, submit(shop, paragraphs("one", "two", "three")))
+    shop.ledger.vectors.trim(0)
+    embedder = Tiny()
+    without = replace(shop, embedder=cast("Any", embedder))
+    assert run(without, submit(shop, paragraphs("one", "new", "three"))) == "went on"
+    assert [text.split()[0] for text in embedder.given] == ["new0"]
+
+
+def test_what_a_version_that_never_was_live_left_in_a_chunk_is_put_right(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = paragraphs("one", "two")
+    item = submit(shop, text, dept="law")
+    run(shop, item)
+    never = submit(shop, text, dept="tax")
+    with monkeypatch.context() as patched:
+        patched.setattr(shop.ledger.leases, "go_live", lambda *_: (_ for _ in ()).throw(OSError))
+        run(shop, never)
+    again = submit(shop, text, dept="law")
+    assert run(shop, again) == "went on"
+    stored = shop.store_of("memory").get_chunks("shelf", sorted(held(shop, item)))
+    assert {c.properties["dept"] for c in stored} == {"law"}
+
+
+def test_an_older_version_comes_back_without_a_model(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one", "two", "three"), dept="law")
+    run(shop, item)
+    ids = shop.ledger.chunks.live_ids(item.document_id)
+    run(shop, submit(shop, paragraphs("one", "other", "three")))
+    ended = shop.ledger.chunks.end(item.document_id)
+    shop.store_of("memory").delete_chunks("shelf", ended)
+    shop.ledger.chunks.forget(item.document_id, ended)
+
+    class Never:
+        model = "tiny"
+
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(f"{name} was used")
+
+    never = {"extractor": Never(), "tokenizer": Never(), "analyzer": Never(), "embedder": Never()}
+    back = shop.ledger.versions.restore(item.document_id, 1)
+    assert seen(shop, item) == ["one0", "other0", "three0"]
+    assert run(replace(shop, **cast("Any", never)), back) == "went on"
+    assert seen(shop, item) == ["one0", "two0", "three0"]
+    assert shop.ledger.chunks.live_ids(item.document_id) == ids
+    stored = shop.store_of("memory").get_chunks("shelf", sorted(ids))
+    assert {c.properties["dept"] for c in stored} == {"law"}
+
+
+def test_an_older_version_whose_artifacts_are_gone_is_made_anew_from_its_original(
+    shop: Workshop,
+) -> None:
+    item = submit(shop, paragraphs("one", "two"))
+    run(shop, item)
+    run(shop, submit(shop, paragraphs("one", "other")))
+    original = original_name(shop.ledger.documents.version(item.document_id, 1).sha256)
+    content = shop.blobs.read(item.document_id, original)
+    shop.blobs.delete(item.document_id)
+    shop.blobs.write(item.document_id, original, content)
+    back = shop.ledger.versions.restore(item.document_id, 1)
+    assert run(shop, back) == "went on"
+    assert seen(shop, item) == ["one0", "two0"]
