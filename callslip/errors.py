@@ -13,7 +13,9 @@
     │   │   ├── TenantNotFound
     │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
-    │   │   └── TaskNotFound
+    │   │   ├── TaskNotFound
+    │   │   ├── BatchNotFound
+    │   │   └── WebhookNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   └── DuplicateContent
@@ -182,6 +184,20 @@ class TaskNotFound(NotFound):
 
     slug = "task-not-found"
     hint = "Use the task id that the upload or the deletion answered."
+
+
+class BatchNotFound(NotFound):
+    """No batch has this id."""
+
+    slug = "batch-not-found"
+    hint = "Use the id that a submission gave as `batch`; batches are forgotten after a time."
+
+
+class WebhookNotFound(NotFound):
+    """No webhook has this id."""
+
+    slug = "webhook-not-found"
+    hint = "GET /v1/webhooks lists them."
 
 
 class Conflict(PermanentError):

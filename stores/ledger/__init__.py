@@ -1,15 +1,20 @@
 """The ledger: the SQL database that owns the state of every document."""
 
+from stores.ledger.batches import Batches
 from stores.ledger.chunks import Chunks
 from stores.ledger.collections import Collections
 from stores.ledger.database import Database
-from stores.ledger.documents import Accepted, Documents
+from stores.ledger.documents import Documents
+from stores.ledger.events import Event, EventKind, Events
 from stores.ledger.inventory import Inventory, Item
 from stores.ledger.leases import Leases
 from stores.ledger.moves import Move, Moves
 from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
     STEPS,
+    Accepted,
+    BatchItem,
+    BatchReport,
     Claim,
     CollectionRecord,
     DocumentRecord,
@@ -29,11 +34,15 @@ from stores.ledger.vectors import Vectors
 __all__ = [
     "STEPS",
     "Accepted",
+    "BatchItem",
+    "BatchReport",
     "ChunkRow",
     "Claim",
     "CollectionRecord",
     "DocumentRecord",
     "DocumentState",
+    "Event",
+    "EventKind",
     "Failure",
     "Item",
     "Ledger",
@@ -66,6 +75,8 @@ class Ledger:
         self.inventory = Inventory(self._database)
         self.receipts = Receipts(self._database)
         self.moves = Moves(self._database)
+        self.events = Events(self._database)
+        self.batches = Batches(self._database)
         self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionExists, CollectionNotFound
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
 from stores.records import CollectionSchema
@@ -106,6 +106,7 @@ class Collections:
                 .where(_D.collection == name, _D.deleted_at.is_(None))
                 .values(deleted_at=now)
             )
+            events.add_deleted(connection, _D.collection == name, now)
 
     def has_properties(self, name: str, properties: Iterable[str]) -> None:
         """Record which properties the chunks of a collection have. Idempotent."""

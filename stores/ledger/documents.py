@@ -4,17 +4,17 @@ import json
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound
-from stores.ledger import schema
+from stores.ledger import batches, events, schema
 from stores.ledger.database import Database
 from stores.ledger.records import (
     STEPS,
+    Accepted,
     DocumentRecord,
     DocumentState,
     Step,
@@ -26,15 +26,6 @@ from stores.ledger.rows import step_record, version_record
 from stores.ledger.tenants import make_tenant
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """What became of a submission. `fresh` is false when this content is there or on its way."""
-
-    document_id: str
-    version: int
-    fresh: bool
 
 
 class Documents:
@@ -90,11 +81,12 @@ class Documents:
                 document_id = found
                 newest = _newest(connection, document_id)
                 if _same_content(newest, submission):
+                    again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
+                    batches.add(connection, submission.batch, collection, again, now)
                     if newest.state == "failed":
                         _supersede(connection, document_id, now)
                         _requeue(connection, document_id, newest.version, now)
-                        return Accepted(document_id, newest.version, fresh=True)
-                    return Accepted(document_id, newest.version, fresh=False)
+                    return again
                 version = newest.version + 1
                 _supersede(connection, document_id, now)
             connection.execute(
@@ -118,7 +110,10 @@ class Documents:
                     for s in STEPS
                 ],
             )
-        return Accepted(document_id, version, fresh=True)
+            accepted = Accepted(document_id, version, fresh=True)
+            batches.add(connection, submission.batch, collection, accepted, now)
+            events.add(connection, "document.queued", document_id, version, now)
+        return accepted
 
     def with_content(
         self, collection: str, sha256: str, *, but: str, tenant: str = ""
@@ -219,6 +214,7 @@ class Documents:
             )
             if found.rowcount == 0:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
+            events.add_deleted(connection, _D.document_id == document_id, now)
 
     def removing(self, document_id: str, before: dict[str, int]) -> None:
         """Record what a deleted document left, before the first of it is removed."""
@@ -231,12 +227,14 @@ class Documents:
 
     def removed(self, document_id: str, receipt: dict[str, Any]) -> None:
         """Record that nothing of a deleted document is left, with the counts that show it."""
+        now = time.time()
         with self._database.writing() as connection:
             connection.execute(
                 update(schema.documents)
                 .where(_D.document_id == document_id)
-                .values(removed_at=time.time(), receipt=receipt)
+                .values(removed_at=now, receipt=receipt)
             )
+            events.add(connection, "document.removed", document_id, None, now, data=receipt)
 
     def _read(self, document_ids: Iterable[str]) -> list[DocumentRecord]:
         ids = list(document_ids)
@@ -319,6 +317,7 @@ def _newest(connection: Connection, document_id: str) -> Row[Any]:
 
 def _supersede(connection: Connection, document_id: str, now: float) -> None:
     """Stop the version that is on its way, which may be the live one while it is repaired."""
+    events.add_superseded(connection, document_id, "queued", now)
     connection.execute(
         update(schema.versions)
         .where(_V.document_id == document_id, _V.state == "queued")
@@ -337,6 +336,7 @@ def _requeue(connection: Connection, document_id: str, version: int, now: float)
         .where(_S.document_id == document_id, _S.version == version, _S.state == "failed")
         .values(state="pending", crashes=0, retry_at=None, failing_since=None, error=None)
     )
+    events.add(connection, "document.queued", document_id, version, now)
 
 
 def _versions_query() -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, exists, select, update
 
 from callslip.errors import CallslipError, LeaseLost, TransientError, WorkerLost
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document, steps_of
 from stores.ledger.moves import paused_until
@@ -119,6 +119,10 @@ class Leases:
                 started_at=now,
                 finished_at=None,
             )
+            attempt = {"attempt": row.attempts + 1}
+            events.add(
+                connection, "step.started", document_id, version, now, step=step, data=attempt
+            )
         return Claim(
             document_id,
             version,
@@ -166,11 +170,15 @@ class Leases:
                 last = {"last_version": claim.version - 1}
                 connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
             document = {"of_document": claim.document_id}
+            events.add_superseded(connection, claim.document_id, "live", now)
             connection.execute(_SUPERSEDE, document)
             _set_version(
                 connection, claim.document_id, claim.version, state="live", finished_at=now
             )
             connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
+            events.add(
+                connection, "document.live", claim.document_id, claim.version, now, data=counts
+            )
 
     def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
         """Put a step back after a transient error, not to be tried for `wait` seconds.
@@ -195,6 +203,15 @@ class Leases:
                 retry_at=now + wait,
                 failing_since=since,
                 error=failure.as_json(),
+            )
+            events.add(
+                connection,
+                "step.retrying",
+                claim.document_id,
+                claim.version,
+                now,
+                step=claim.step,
+                data=failure.as_json() | {"wait_seconds": round(wait, 1)},
             )
 
     def fail(self, claim: Claim, error: CallslipError) -> None:
@@ -248,6 +265,7 @@ class Leases:
                     failing_since=None,
                     error=None,
                 )
+            events.add(connection, "document.queued", document_id, version, now)
         return True
 
     def expire_all(self) -> int:
@@ -320,6 +338,7 @@ def _put_off(
 def _done(
     connection: Connection, claim: Claim, artifact: str | None, counts: dict[str, int]
 ) -> None:
+    now = time.time()
     _set_step(
         connection,
         claim.document_id,
@@ -329,9 +348,18 @@ def _done(
         lease_until=None,
         failing_since=None,
         error=None,
-        finished_at=time.time(),
+        finished_at=now,
         artifact=artifact,
         counts=counts,
+    )
+    events.add(
+        connection,
+        "step.finished",
+        claim.document_id,
+        claim.version,
+        now,
+        step=claim.step,
+        data=counts,
     )
 
 
@@ -358,6 +386,9 @@ def _fail(
     _set_version(
         connection, document_id, version, state="failed", finished_at=now, error=failure.as_json()
     )
+    why = failure.as_json()
+    events.add(connection, "step.failed", document_id, version, now, step=step, data=why)
+    events.add(connection, "document.failed", document_id, version, now, data=why)
 
 
 def _set_step(

@@ -5,7 +5,7 @@ import time
 from sqlalchemy import Connection, Select, delete, exists, insert, select, update
 
 from callslip.errors import Conflict, TenantNotFound
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 
 _T, _D = schema.tenants.c, schema.documents.c
@@ -66,6 +66,7 @@ class Tenants:
             connection.execute(
                 update(schema.documents).where(mine, _D.deleted_at.is_(None)).values(deleted_at=now)
             )
+            events.add_deleted(connection, mine, now)
         return ids
 
     def emptied(self) -> list[tuple[str, str]]:
