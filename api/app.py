@@ -4,7 +4,18 @@ from importlib.metadata import version
 
 from flask_openapi3 import Info, OpenAPI
 
-from api import collections, documents, health, origins, pages, searches, tasks
+from api import (
+    batches,
+    collections,
+    documents,
+    events,
+    health,
+    origins,
+    pages,
+    searches,
+    tasks,
+    webhooks,
+)
 from api.description import described
 from api.messages import Problem
 from api.problems import handle_problems, invalid
@@ -32,7 +43,7 @@ def create_app() -> OpenAPI:
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     handle_problems(app)
     origins.guard(app)
-    for module in (collections, documents, tasks, searches, health):
+    for module in (collections, documents, events, batches, webhooks, tasks, searches, health):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))

@@ -84,6 +84,7 @@ def submit_document(path: CollectionPath) -> Response:
             sha256=upload.sha256,
             size=upload.size,
             properties=upload.properties,
+            batch=upload.batch,
         ),
         document_id,
         tenant=tenant,

@@ -18,10 +18,14 @@ from config.settings import MEGABYTE
 from stores.naming import clean_name, clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE
+from stores.schemas import NAME
 
 HASH_BYTES = 1 << 20
 TEXT_ENDINGS = (".txt", ".md", ".markdown")
 """Names that text sent as JSON keeps; any other gets `.txt`, as its ending says nothing of it."""
+
+FIELDS = {"name", "tenant", "title", "properties", "allow_duplicate", "batch"}
+"""What a form may have beside the file."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Upload:
     title: str
     properties: dict[str, Any]
     allow_duplicate: bool
+    batch: str
 
 
 def read_upload(request: Request) -> Upload:
@@ -58,7 +63,7 @@ def _from_form(request: Request) -> Upload:
             "there is no part named file", hint="For example: curl -F file=@handbook.pdf URL"
         )
     form = request.form
-    if unknown := set(form) - {"name", "tenant", "title", "properties", "allow_duplicate"}:
+    if unknown := set(form) - FIELDS:
         raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
     try:
         properties = json.loads(form.get("properties", "{}"))
@@ -73,6 +78,7 @@ def _from_form(request: Request) -> Upload:
         title=form.get("title", ""),
         properties=properties,
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
+        batch=_batch(form.get("batch", "")),
     )
 
 
@@ -91,6 +97,7 @@ def _from_json(request: Request) -> Upload:
         title=body.title,
         properties=body.properties,
         allow_duplicate=body.allow_duplicate,
+        batch=body.batch,
     )
 
 
@@ -103,6 +110,7 @@ def _upload(
     title: str,
     properties: object,
     allow_duplicate: bool,
+    batch: str,
 ) -> Upload:
     digest, size = hashlib.sha256(), 0
     while block := content.read(HASH_BYTES):
@@ -124,7 +132,16 @@ def _upload(
         title=clean_name(title)[:1024] if title else "",
         properties=check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
+        batch=batch,
     )
+
+
+def _batch(name: str) -> str:
+    if name and not re.fullmatch(NAME, name):
+        raise InvalidRequest(
+            "batch is no name of letters, digits, `.`, `_` and `-`, at most 64 of them"
+        )
+    return name
 
 
 def _flag(value: str) -> bool:

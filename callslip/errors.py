@@ -15,7 +15,8 @@
     │   │   ├── DocumentNotFound
     │   │   ├── TaskNotFound
     │   │   ├── BatchNotFound
-    │   │   └── WebhookNotFound
+    │   │   ├── WebhookNotFound
+    │   │   └── DeliveryNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   └── DuplicateContent
@@ -31,6 +32,7 @@
     │   │   ├── ExtractionLimit
     │   │   ├── ObjectRefused       the store cannot keep one of its chunks
     │   │   └── WorkerLost          its worker died each time it was tried
+    │   ├── AddressNotAllowed       422  a URL leads to an address inside the network
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
     │   ├── MoveError               a collection cannot be moved; it stands where it stood
@@ -200,6 +202,13 @@ class WebhookNotFound(NotFound):
     hint = "GET /v1/webhooks lists them."
 
 
+class DeliveryNotFound(NotFound):
+    """The webhook has no such delivery."""
+
+    slug = "delivery-not-found"
+    hint = "GET /v1/webhooks/ID/deliveries lists them; old ones are forgotten after a time."
+
+
 class Conflict(PermanentError):
     """The request contradicts what is stored."""
 
@@ -306,6 +315,14 @@ class WorkerLost(DocumentError):
 
     slug = "worker-lost"
     hint = "The document was set aside so that others go on; see the worker's log, then retry it."
+
+
+class AddressNotAllowed(PermanentError):
+    """The address is inside the network, where a URL from outside must not lead."""
+
+    slug = "address-not-allowed"
+    status = 422
+    hint = "Where it is meant, name its network in webhooks.allow_networks of the settings."
 
 
 class EvaluationError(PermanentError):

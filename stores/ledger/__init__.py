@@ -30,6 +30,7 @@ from stores.ledger.sweep import Stuck, Sweep
 from stores.ledger.tenants import Tenants
 from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
 from stores.ledger.vectors import Vectors
+from stores.ledger.webhooks import Delivery, DeliveryState, Webhook, Webhooks
 
 __all__ = [
     "STEPS",
@@ -39,6 +40,8 @@ __all__ = [
     "ChunkRow",
     "Claim",
     "CollectionRecord",
+    "Delivery",
+    "DeliveryState",
     "DocumentRecord",
     "DocumentState",
     "Event",
@@ -57,6 +60,7 @@ __all__ = [
     "Submission",
     "Transcript",
     "VersionRecord",
+    "Webhook",
 ]
 
 
@@ -77,6 +81,7 @@ class Ledger:
         self.moves = Moves(self._database)
         self.events = Events(self._database)
         self.batches = Batches(self._database)
+        self.webhooks = Webhooks(self._database)
         self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:
