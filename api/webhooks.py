@@ -2,15 +2,16 @@
 
 from contextlib import suppress
 
+import httpx
 from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, Field
 
 from api import messages, views
 from api.answers import answer
-from callslip.errors import Conflict
+from callslip.errors import AddressNotAllowed, Conflict, InvalidRequest, SourceDown
 from config import get_settings
-from ingestion.addresses import check_url, networks, resolve
+from ingestion.sources.addresses import is_allowed, resolve
 from stores.ledger import DeliveryState
 from tasks.process import ledger
 from tasks.receivers import key_of, new_secret
@@ -38,16 +39,13 @@ def create_webhook(body: messages.NewWebhook) -> Response:
 
     The answer is the only one that shows the secret.
     """
-    url = check_url(body.url)
-    with suppress(OSError, UnicodeError):  # what has no address now may have one later
-        host = url.raw_host.decode("ascii").strip("[]")
-        resolve(host, url.port or 443, networks(get_settings().webhooks.allow_networks))
+    url = _checked(body.url)
     if body.collection is not None:
         ledger().collections.get(body.collection)
     secret = body.secret or new_secret()
     key_of(secret)
     kinds = list(dict.fromkeys(body.events))
-    made = ledger().webhooks.create(str(url), secret, kinds, body.collection)
+    made = ledger().webhooks.create(url, secret, kinds, body.collection)
     told = views.webhook(made).model_dump() | {"secret": secret}
     return answer(messages.WebhookMade.model_validate(told), 201)
 
@@ -102,3 +100,21 @@ def retry_delivery(path: DeliveryPath) -> Response:
         )
     ledger().webhooks.resend(path.webhook_id, path.delivery_id)
     return answer(views.webhook(hook), 202)
+
+
+def _checked(given: str) -> str:
+    """A URL that may be called; every delivery is checked again, as names change."""
+    try:
+        url = httpx.URL(given)
+    except httpx.InvalidURL:
+        raise InvalidRequest("url is no URL") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InvalidRequest("url must begin with https:// or http:// and name a host")
+    if url.userinfo:
+        raise InvalidRequest("url holds a user name or password", hint="Leave it out.")
+    host, allowed = url.raw_host.decode("ascii"), get_settings().webhooks.networks
+    with suppress(SourceDown):  # what has no address now may have one later
+        for address in resolve(host, url.port or 443):
+            if not is_allowed(address, allowed):
+                raise AddressNotAllowed(f"{host!r} leads to {address}, which is not public")
+    return str(url)

@@ -47,6 +47,7 @@
         │   ├── StoreReadOnly
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
+        ├── SourceDown              a source does not answer
         ├── Overloaded
         ├── SearchTimeout           504
         └── LeaseLost               another worker holds this step now
@@ -322,7 +323,7 @@ class AddressNotAllowed(PermanentError):
 
     slug = "address-not-allowed"
     status = 422
-    hint = "Where it is meant, name its network in webhooks.allow_networks of the settings."
+    hint = "Where it is meant, the settings can allow its network: webhooks.allow_networks."
 
 
 class EvaluationError(PermanentError):
@@ -429,6 +430,13 @@ class EmbedderDown(TransientError):
     """The embedder does not answer."""
 
     slug = "embedder-down"
+
+
+class SourceDown(TransientError):
+    """A source does not answer, or is being written at the moment."""
+
+    slug = "source-down"
+    hint = "Nothing is lost and nothing was deleted; the next sync tries it again."
 
 
 class Overloaded(TransientError):

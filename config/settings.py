@@ -1,7 +1,7 @@
 """Every setting, once, typed; config/load.py says where the values come from."""
 
-import ipaddress
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
@@ -262,8 +262,8 @@ class WebhookSettings(Section):
 
     allow_networks: str = Field(
         default="",
-        description="networks beside the internet that receivers may be in, separated by commas,"
-        " such as 127.0.0.0/8",
+        description="networks inside yours that receivers may be in, such as `127.0.0.0/8,"
+        " 10.1.2.3`; public addresses always may",
     )
     timeout_seconds: float = Field(default=10.0, gt=0, description="for a receiver's answer")
     give_up_days: float = Field(
@@ -272,10 +272,18 @@ class WebhookSettings(Section):
 
     @field_validator("allow_networks")
     @classmethod
-    def _networks(cls, text: str) -> str:
-        for part in filter(None, map(str.strip, text.split(","))):
-            ipaddress.ip_network(part)
+    def _networks_are_networks(cls, text: str) -> str:
+        _networks(text)
         return text
+
+    @property
+    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Networks that a receiver may be in although they are not public."""
+        return _networks(self.allow_networks)
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in text.replace(",", " ").split())
 
 
 class LogSettings(Section):

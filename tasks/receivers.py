@@ -20,9 +20,9 @@ from typing import Any
 import httpx
 
 from callslip import __version__
-from callslip.errors import AddressNotAllowed, InvalidRequest
+from callslip.errors import CallslipError, InvalidRequest
 from config.settings import WebhookSettings
-from ingestion.addresses import GuardedTransport, networks
+from ingestion.sources.addresses import CheckedTransport
 from stores.ledger import Delivery, Webhook
 
 PREFIX = "whsec_"
@@ -70,7 +70,7 @@ class Receivers:
     def __init__(self, settings: WebhookSettings) -> None:
         self._seconds = settings.timeout_seconds
         self._http = httpx.Client(
-            transport=GuardedTransport(networks(settings.allow_networks)),
+            transport=CheckedTransport(settings.networks),
             timeout=self._seconds,
             headers={"User-Agent": f"callslip/{__version__}"},
             trust_env=False,
@@ -96,7 +96,7 @@ class Receivers:
                 status = response.status_code
         except httpx.TimeoutException:
             return Outcome(None, f"no answer within {self._seconds:g} s")
-        except AddressNotAllowed as error:
+        except CallslipError as error:  # its address may not be called, or it has none
             return Outcome(None, error.detail[:256])
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Outcome(None, type(error).__name__)

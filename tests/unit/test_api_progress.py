@@ -251,7 +251,11 @@ def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) ->
         ({"url": "http://localhost/"}, "address-not-allowed"),
         ({"url": "http://[::ffff:10.0.0.1]/"}, "address-not-allowed"),
         ({"url": "http://169.254.169.254/latest/meta-data"}, "address-not-allowed"),
-        ({"url": "file:///etc/passwd"}, "invalid-request"),
+        *(
+            ({"url": url}, "invalid-request")
+            for url in ("", "x", "file:///etc/passwd", "http://", "http://[::1")
+        ),
+        ({"url": "https://u:p@8.8.8.8/"}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "collection": "nowhere"}, "collection-not-found"),
         ({"url": "https://8.8.8.8/", "events": []}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "events": ["document.lives"]}, "invalid-request"),

@@ -179,7 +179,7 @@ def test_an_address_inside_the_network_is_not_called(
         publish(ledger, "one", ["c1"])
         webhooks.send()
     assert receiver.got == []
-    assert "not on the internet" in (log_of(ledger, hook)[0].error or "")
+    assert "is not public" in (log_of(ledger, hook)[0].error or "")
 
 
 def test_a_delivery_that_never_arrives_is_given_up_and_can_be_sent_again(
