@@ -61,6 +61,7 @@ def list_batch_documents(path: BatchPath, query: ItemsQuery) -> Response:
 
 
 def _message(batch_id: str) -> messages.Batch:
-    report = ledger().batches.report(batch_id)
-    failed = ledger().batches.items(batch_id, state="failed", limit=SHOWN_FAILURES)
+    report, failed = ledger().batches.report(batch_id), []
+    if report.states.get("failed"):
+        failed = ledger().batches.items(batch_id, state="failed", limit=SHOWN_FAILURES)
     return views.batch(report, failed)

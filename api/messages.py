@@ -267,6 +267,7 @@ class Batch(BaseModel):
 
     batch_id: str
     created_at: float
+    started_at: float | None = Field(description="when the first was submitted")
     expected: int | None
     submitted: int
     unchanged: int = Field(description="of these, those whose content was there already")

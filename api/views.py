@@ -81,7 +81,7 @@ def batch_item(item: BatchItem) -> messages.BatchDocument:
     )
 
 
-def batch(report: BatchReport, failed: Sequence[BatchItem]) -> messages.Batch:
+def batch(report: BatchReport, failed: Sequence[BatchItem] = ()) -> messages.Batch:
     """How far a batch is, with the first of what failed; numbers as exact as they are."""
     rounded = {
         name: None if value is None else round(value, 1)

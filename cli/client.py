@@ -42,14 +42,21 @@ class Client:
         given = {key: value for key, value in wanted.items() if value is not None}
         return self._json("POST", "/v1/collections", json={"name": name, **given})
 
-    def upload(self, collection: str, path: Path, name: str, tenant: str = "") -> dict[str, Any]:
+    def make_batch(self, expected: int, batch_id: str | None = None) -> str:
+        """Make a batch, or say how many documents it has; its id."""
+        given = {"expected": expected} | ({"batch_id": batch_id} if batch_id else {})
+        return str(self._json("POST", "/v1/batches", json=given)["batch_id"])
+
+    def upload(
+        self, collection: str, path: Path, name: str, tenant: str = "", batch: str = ""
+    ) -> dict[str, Any]:
         """Submit a file under a name."""
         with path.open("rb") as file:
             return self._json(
                 "POST",
                 f"/v1/collections/{quote(collection, safe='')}/documents",
                 files={"file": (path.name, file, "application/octet-stream")},
-                data={"name": name, "tenant": tenant},
+                data={"name": name, "tenant": tenant, "batch": batch},
             )
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:

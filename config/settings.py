@@ -260,8 +260,8 @@ class MaintenanceSettings(Section):
 class WebhookSettings(Section):
     """How receivers are told of events."""
 
-    allow_networks: str = Field(
-        default="",
+    allow_networks: str | None = Field(
+        default=None,
         description="networks inside yours that receivers may be in, such as `127.0.0.0/8,"
         " 10.1.2.3`; public addresses always may",
     )
@@ -272,7 +272,7 @@ class WebhookSettings(Section):
 
     @field_validator("allow_networks")
     @classmethod
-    def _networks_are_networks(cls, text: str) -> str:
+    def _networks_are_networks(cls, text: str | None) -> str | None:
         _networks(text)
         return text
 
@@ -282,8 +282,8 @@ class WebhookSettings(Section):
         return _networks(self.allow_networks)
 
 
-def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part) for part in text.replace(",", " ").split())
+def _networks(text: str | None) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in (text or "").replace(",", " ").split())
 
 
 class LogSettings(Section):

@@ -220,6 +220,7 @@ def _report(
     return BatchReport(
         batch_id=batch.batch_id,
         created_at=batch.created_at,
+        started_at=first_at,
         expected=batch.expected,
         submitted=submitted,
         unchanged=sum(row.unchanged for row in rows),

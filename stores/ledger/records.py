@@ -146,6 +146,7 @@ class BatchReport:
 
     batch_id: str
     created_at: float
+    started_at: float | None
     expected: int | None
     submitted: int
     unchanged: int
