@@ -275,10 +275,12 @@ class Batch(BaseModel):
     left: int = Field(description="not done yet, of the expected ones where that is known")
     seconds: float | None = Field(description="since the first submission; until the end if over")
     documents_per_minute: float | None = Field(
-        description="over the last five minutes; null where nothing was done in them"
+        description="that went live, over the last five minutes; null where none did"
     )
     chunks_per_minute: float | None
-    seconds_left: float | None = Field(description="at this rate; null while nobody can say")
+    seconds_left: float | None = Field(
+        description="at the pace of these minutes; null while nobody can say"
+    )
     failures: list[BatchDocument] = Field(description="the first of those that failed")
 
 

@@ -32,8 +32,8 @@ _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 WINDOW_SECONDS = 300.0
 """The last minutes, over which the rate is told."""
 
-ENOUGH_SECONDS, ENOUGH_DOCUMENTS = 10.0, 3
-"""Before these have passed and are done, nobody can say how long the rest takes."""
+ENOUGH_SECONDS, ENOUGH_DOCUMENTS = 10.0, 5
+"""Before these have passed and are live, nobody can say how long the rest takes."""
 
 _UNDERWAY = ("waiting", "working", "stalled")
 
@@ -86,7 +86,7 @@ class Batches:
             first_at = min((row.first_at for row in rows), default=None)
             since = max(first_at or now, now - WINDOW_SECONDS)
             lately = connection.execute(_finished(batch_id, since)).one()
-        return _report(batch, rows, first_at, (now - since, lately.documents, lately.chunks), now)
+        return _report(batch, rows, lately, since, now)
 
     def items(
         self,
@@ -188,35 +188,30 @@ def _state(now: float) -> ColumnElement[str]:
 
 
 def _finished(batch_id: str, since: float) -> Any:
-    """How many documents, and chunks of them, came to an end since then."""
+    """How many documents, and chunks of them, went live since then, and when the first did."""
     upsert = and_(_S.document_id == _I.document_id, _S.version == _I.version, _S.step == "upsert")
     chunks = type_coerce(_S.counts["chunks"].as_integer(), Integer)
     return (
         select(
             func.count().label("documents"),
+            func.min(_V.finished_at).label("first_at"),
             func.coalesce(func.sum(chunks), 0).label("chunks"),
         )
         .select_from(schema.batch_items.join(schema.versions, _OF_ITEM))
         .join(schema.steps, upsert)
-        .where(_I.batch_id == batch_id, _I.fresh, _V.finished_at > since)
+        .where(_I.batch_id == batch_id, _I.fresh, _V.state == "live")
+        .where(_V.finished_at > since)
     )
 
 
-def _report(
-    batch: Any,
-    rows: Sequence[Any],
-    first_at: float | None,
-    lately: tuple[float, int, int],
-    now: float,
-) -> BatchReport:
+def _report(batch: Any, rows: Sequence[Any], lately: Any, since: float, now: float) -> BatchReport:
     states = {row.state: row.documents for row in rows}
     submitted = sum(states.values())
     underway = sum(states.get(state, 0) for state in _UNDERWAY)
     left = max(batch.expected or 0, submitted) - (submitted - underway)
-    seconds, documents, chunks = lately
-    a_minute = 60 / seconds if documents else None
+    first_at = min((row.first_at for row in rows), default=None)
     last_at = max((row.last_at for row in rows if row.last_at is not None), default=first_at)
-    told = seconds >= ENOUGH_SECONDS and documents >= ENOUGH_DOCUMENTS
+    a_minute = 60 / (now - since) if lately.documents else None
     return BatchReport(
         batch_id=batch.batch_id,
         created_at=batch.created_at,
@@ -227,10 +222,17 @@ def _report(
         states=states,
         left=left,
         seconds=None if first_at is None else (now if left else last_at or now) - first_at,
-        documents_per_minute=a_minute and documents * a_minute,
-        chunks_per_minute=a_minute and chunks * a_minute,
-        seconds_left=left * seconds / documents if left and told else None,
+        documents_per_minute=a_minute and lately.documents * a_minute,
+        chunks_per_minute=a_minute and lately.chunks * a_minute,
+        seconds_left=_seconds_left(left, lately, now) if left else None,
     )
+
+
+def _seconds_left(left: int, lately: Any, now: float) -> float | None:
+    """At the pace since the first went live: before that, all of them were only on their way."""
+    if lately.documents < ENOUGH_DOCUMENTS or now - lately.first_at < ENOUGH_SECONDS:
+        return None
+    return float(left * (now - lately.first_at) / (lately.documents - 1))
 
 
 def _item(row: Any) -> BatchItem:

@@ -252,10 +252,11 @@ class Documents:
             steps.setdefault((row.document_id, row.version), []).append(step_record(row))
         records = {}
         for row in documents:
-            version = newest[row.document_id]
-            mine = sorted(
-                steps[row.document_id, version.version], key=lambda s: STEPS.index(s.step)
-            )
+            version = newest.get(row.document_id)
+            found = steps.get((row.document_id, version.version)) if version else None
+            if version is None or found is None:
+                continue  # forgotten with its collection between these reads
+            mine = sorted(found, key=lambda s: STEPS.index(s.step))
             records[row.document_id] = DocumentRecord(
                 document_id=row.document_id,
                 collection=row.collection,
