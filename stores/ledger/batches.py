@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import (
@@ -53,12 +54,12 @@ class Batches:
     def create(self, batch_id: str | None = None, expected: int | None = None) -> str:
         """Make a batch, or say of one that is there how many documents it will have; its id."""
         made = batch_id or f"batch-{uuid.uuid4().hex[:12]}"
-        try:
+        make(self._database, made)
+        if expected is not None:
             with self._database.writing() as connection:
-                _make(connection, made, time.time(), expected)
-        except IntegrityError:  # on PostgreSQL two may make it at once
-            with self._database.writing() as connection:
-                _make(connection, made, time.time(), expected)
+                connection.execute(
+                    update(schema.batches).where(_B.batch_id == made).values(expected=expected)
+                )
         return made
 
     def report(self, batch_id: str) -> BatchReport:
@@ -148,13 +149,25 @@ class Batches:
                 connection.execute(delete(schema.batches).where(_B.batch_id == batch_id))
 
 
+def make(database: Database, batch_id: str) -> None:
+    """Make a batch where there is none of this id, in a transaction of its own.
+
+    So no submission ever waits, with its document locked, for another that makes the same batch.
+    """
+    with database.reading() as connection:
+        if connection.scalar(select(exists().where(_B.batch_id == batch_id))):
+            return
+    row = {"batch_id": batch_id, "created_at": time.time()}
+    with suppress(IntegrityError), database.writing() as connection:  # another has just made it
+        connection.execute(insert(schema.batches).values(row))
+
+
 def add(
     connection: Connection, batch_id: str, collection: str, accepted: Accepted, now: float
 ) -> None:
-    """Note a submission within its transaction; a batch that is not known is made."""
+    """Note a submission within its transaction, of a batch that was made before it."""
     if not batch_id:
         return
-    _make(connection, batch_id, now, None)
     key = {
         "batch_id": batch_id,
         "document_id": accepted.document_id,
@@ -164,16 +177,6 @@ def add(
     if not connection.scalar(select(known)):
         row = {"collection": collection, "fresh": accepted.fresh, "submitted_at": now}
         connection.execute(insert(schema.batch_items).values(**key, **row))
-
-
-def _make(connection: Connection, batch_id: str, now: float, expected: int | None) -> None:
-    if not connection.scalar(select(exists().where(_B.batch_id == batch_id))):
-        row = {"batch_id": batch_id, "expected": expected, "created_at": now}
-        connection.execute(insert(schema.batches).values(row))
-    elif expected is not None:
-        connection.execute(
-            update(schema.batches).where(_B.batch_id == batch_id).values(expected=expected)
-        )
 
 
 def _state(now: float) -> ColumnElement[str]:

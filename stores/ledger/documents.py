@@ -51,6 +51,8 @@ class Documents:
         that id, meanwhile. CollectionNotFound where the collection is gone. A tenant's first
         document makes the tenant; Conflict while one of that name is being removed.
         """
+        if submission.batch:
+            batches.make(self._database, submission.batch)
         try:
             return self._submit(collection, tenant, submission, new_id)
         except IntegrityError:  # on PostgreSQL two may make a name at once; a deleted id is taken

@@ -22,9 +22,7 @@ def test_the_page_of_filters_defines_every_parameter_operator_method_and_field()
     assert f"{EXACT_LIMIT:,}" in page
 
 
-def test_the_page_of_the_api_names_every_event_and_the_times_it_speaks_of() -> (
-    None
-):
+def test_the_page_of_the_api_names_every_event_and_the_times_it_speaks_of() -> None:
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     assert [kind for kind in events.KINDS if f"`{kind}`" not in page] == []
     assert f"every {streams.HEARTBEAT_SECONDS:.0f} s" in page

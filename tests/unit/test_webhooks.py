@@ -5,8 +5,11 @@ import hashlib
 import hmac
 import json
 import time
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
+from dataclasses import replace
 
 import pytest
 from ledger_moves import publish, submission, submit
@@ -256,6 +259,28 @@ def test_more_events_than_one_transaction_takes_are_all_delivered_once(
     pages = ledger.webhooks.deliveries(hook.webhook_id, limit=5)
     rest = ledger.webhooks.deliveries(hook.webhook_id, before=pages[-1].event_id)
     assert len({d.delivery_id for d in pages + rest}) == 8
+
+
+def test_no_event_is_passed_over_while_others_are_being_written(
+    ledger: Ledger, receiver: Receiver
+) -> None:
+    """PostgreSQL gives ids before transactions end: a larger one may be seen first."""
+    hook = ledger.webhooks.create(receiver.url, SECRET, ("document.queued",))
+
+    def write(writer: int) -> list[str]:
+        names = [f"{writer}-{n}.txt" for n in range(15)]
+        for name in names:
+            given = replace(submission(name, name), batch=f"batch-{name[-5]}")
+            ledger.documents.submit("shelf", given, uuid.uuid4().hex)
+        return names
+
+    with ThreadPoolExecutor(4) as pool:
+        writing = [pool.submit(write, writer) for writer in range(4)]
+        while not all(each.done() for each in writing):
+            ledger.webhooks.fan_out()
+    ledger.webhooks.fan_out()
+    told = [d.body["data"]["name"] for d in log_of(ledger, hook)]
+    assert sorted(told) == sorted(name for each in writing for name in each.result())
 
 
 def test_old_deliveries_are_forgotten_but_none_that_waits(
