@@ -1,12 +1,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help install lint format test bench up lock clean
+.PHONY: help install lint format test bench bench-files up lock clean
 
 help:
 	@echo "make up       install, start everything on this machine, print the address of the page"
 	@echo "make test     the whole test suite"
 	@echo "make lint     ruff, mypy --strict, import-linter"
+	@echo "make bench-files FOLDERS=…  a folder of real files: pages per second of each step, memory"
 	@echo "make bench    throughput, latency and memory, printed as docs/performance.md has them"
 	@echo "make install  .venv with the locked dependencies"
 	@echo "make lock     resolve pyproject.toml into requirements*.lock again"
@@ -39,6 +40,9 @@ test: install
 
 bench: install
 	$(BIN)/python -m evals.bench
+
+bench-files: install
+	$(BIN)/python -m evals.ingest $(FOLDERS)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra postgresql pyproject.toml -o requirements.lock

@@ -4,7 +4,20 @@ from importlib import metadata
 
 from flask_openapi3 import Info, OpenAPI
 
-from api import collections, documents, failures, health, origins, pages, searches, tasks, versions
+from api import (
+    batches,
+    collections,
+    documents,
+    events,
+    failures,
+    health,
+    origins,
+    pages,
+    searches,
+    tasks,
+    versions,
+    webhooks,
+)
 from api.description import described
 from api.messages import Problem
 from api.problems import handle_problems, invalid
@@ -32,7 +45,10 @@ def create_app() -> OpenAPI:
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     handle_problems(app)
     origins.guard(app)
-    for module in (collections, documents, versions, failures, tasks, searches, health):
+    for module in (
+        *(collections, documents, versions, events, batches, webhooks, failures, tasks),
+        *(searches, health),
+    ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))

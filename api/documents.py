@@ -85,6 +85,7 @@ def submit_document(path: CollectionPath) -> Response:
             size=upload.size,
             properties=upload.properties,
             priority=upload.priority,
+            batch=upload.batch,
         ),
         upload.content,
         tenant=tenant,

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from config.settings import StoreKind
 from stores import naming
-from stores.ledger import PRIORITIES
+from stores.ledger import PRIORITIES, DeliveryState, EventKind, Step
 from stores.metrics import Metric
 from stores.options import Options
 from stores.schemas import NAME
@@ -131,6 +131,9 @@ class NewDocument(Request):
         False, description="store it even where another name holds the same text"
     )
     priority: int = PRIORITY
+    batch: str = Field(
+        "", pattern=f"^$|{NAME}", description="what it is sent together with; made where it is not"
+    )
 
 
 class UploadForm(BaseModel):
@@ -145,6 +148,7 @@ class UploadForm(BaseModel):
     properties: str = Field("{}", description="a JSON object")
     allow_duplicate: bool = False
     priority: int = PRIORITY
+    batch: str = Field("", description="what it is sent together with; made where it is not")
 
 
 class Submitted(BaseModel):
@@ -312,6 +316,140 @@ class Documents(BaseModel):
     documents: list[Document]
     states: dict[str, int] = Field(description="documents of the collection by ledger state")
     next_before: float | None = Field(description="send as `before` for the next page")
+
+
+class Event(BaseModel):
+    """One thing that happened to a document."""
+
+    event_id: int
+    kind: EventKind
+    document_id: str
+    collection: str
+    tenant: str
+    version: int | None
+    step: Step | None
+    at: float
+    data: dict[str, Any] | None = Field(
+        description="a step's counts or attempt, why it failed, or a deletion's receipt"
+    )
+
+
+class StreamEnd(BaseModel):
+    """The last of a stream: the state in which the document is now."""
+
+    state: str
+
+
+class NewBatch(Request):
+    """Documents that are going to be sent together."""
+
+    batch_id: str | None = Field(None, pattern=NAME, description="any name; default a new one")
+    expected: int | None = Field(
+        None, ge=0, lt=2**31, description="how many documents it will have, for the time left"
+    )
+
+
+ItemState = Literal["waiting", "working", "stalled", "live", "failed", "superseded", "deleted"]
+
+
+class BatchDocument(BaseModel):
+    """One document of a batch."""
+
+    document_id: str
+    version: int
+    collection: str
+    name: str
+    state: ItemState
+    unchanged: bool = Field(description="its content was there already")
+    error: "FailureMessage | None"
+
+
+class BatchDocuments(BaseModel):
+    """A page of a batch's documents."""
+
+    documents: list[BatchDocument]
+    next_after: str | None = Field(description="send as `after` for the next page")
+
+
+class Batch(BaseModel):
+    """How far documents that were sent together are."""
+
+    batch_id: str
+    created_at: float
+    started_at: float | None = Field(description="when the first was submitted")
+    expected: int | None
+    submitted: int
+    unchanged: int = Field(description="of these, those whose content was there already")
+    states: dict[ItemState, int] = Field(description="documents by state")
+    left: int = Field(description="not done yet, of the expected ones where that is known")
+    seconds: float | None = Field(description="since the first submission; until the end if over")
+    documents_per_minute: float | None = Field(
+        description="that went live, over the last five minutes; null where none did"
+    )
+    chunks_per_minute: float | None
+    seconds_left: float | None = Field(
+        description="at the pace of these minutes; null while nobody can say"
+    )
+    failures: list[BatchDocument] = Field(description="the first of those that failed")
+
+
+class NewWebhook(Request):
+    """Where to send which events."""
+
+    url: str = Field(max_length=2048, description="takes the events by POST")
+    collection: str | None = Field(None, description="of which collection; default every one")
+    events: list[EventKind] = Field(
+        ["document.live", "document.failed", "document.deleted"], min_length=1, max_length=100
+    )
+    secret: str | None = Field(
+        None, max_length=128, description="`whsec_` and 24 to 64 bytes in base64; default a new one"
+    )
+
+
+class Webhook(BaseModel):
+    """Who is told of what."""
+
+    webhook_id: str
+    url: str
+    collection: str | None
+    events: list[EventKind]
+    created_at: float
+    stopped_at: float | None = Field(description="since when its receiver is gone (410)")
+
+
+class WebhookMade(Webhook):
+    """A new webhook; the secret is shown this once."""
+
+    secret: str
+
+
+class Webhooks(BaseModel):
+    """Every webhook, oldest first."""
+
+    webhooks: list[Webhook]
+
+
+class Delivery(BaseModel):
+    """One event on its way to one receiver, or there."""
+
+    delivery_id: str = Field(description="the header `webhook-id`, the same at every try")
+    event_id: int
+    type: EventKind
+    document_id: str
+    state: DeliveryState
+    created_at: float
+    attempts: int
+    attempted_at: float | None
+    next_at: float | None = Field(description="when it is tried again")
+    status: int | None = Field(description="of the last answer")
+    error: str | None
+
+
+class Deliveries(BaseModel):
+    """A page of a webhook's deliveries, newest events first."""
+
+    deliveries: list[Delivery]
+    next_before: int | None = Field(description="send as `before` for the next page")
 
 
 class TextSlice(BaseModel):

@@ -5,6 +5,7 @@ asks for `/page/documents` again and again while a document is on its way.
 """
 
 import re
+import time
 from dataclasses import dataclass
 
 from flask import Blueprint, Response, make_response, render_template, request
@@ -26,6 +27,9 @@ from tasks.search import ask
 
 SHOWN = 50
 """Documents on one page of the list."""
+
+LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
+"""A batch is shown until nothing came to it for a day, one that is done for ten minutes."""
 
 SURROUNDINGS = 500
 """Characters before and after a passage in context."""
@@ -62,6 +66,7 @@ class Shelf:
     states: dict[str, int]
     before: float | None
     next_before: float | None
+    batches: tuple[messages.Batch, ...]
 
     @property
     def unfinished(self) -> bool:
@@ -163,7 +168,7 @@ def _seconds(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return " ".join(f"{n} {unit}" for n, unit in ((minutes, "min"), (rest, "s")) if n)
 
 
 @blueprint.app_template_filter("sentence")
@@ -222,7 +227,25 @@ def _shelf(collection: str, args: MultiDict[str, str]) -> Shelf:
         states=ledger().documents.states(collection),
         before=before,
         next_before=found[-1].created_at if len(found) == SHOWN else None,
+        batches=_batches(collection),
     )
+
+
+def _batches(collection: str) -> tuple[messages.Batch, ...]:
+    """Those of several documents that are on their way, or have just come to an end."""
+    now = time.time()
+    ids = ledger().batches.recent(collection, now - LOOKED_BACK_SECONDS)
+    found = [views.batch(ledger().batches.report(batch_id)) for batch_id in ids]
+    return tuple(
+        batch
+        for batch in found
+        if max(batch.expected or 0, batch.submitted) > 1
+        and (batch.left or _ended_at(batch) > now - STAYS_SECONDS)
+    )
+
+
+def _ended_at(batch: messages.Batch) -> float:
+    return (batch.started_at or batch.created_at) + (batch.seconds or 0.0)
 
 
 def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:

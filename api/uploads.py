@@ -20,6 +20,7 @@ from stores.ledger import PRIORITIES
 from stores.naming import clean_name, clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE
+from stores.schemas import NAME
 
 HASH_BYTES = 1 << 20
 TEXT_ENDINGS = (".txt", ".md", ".markdown")
@@ -40,6 +41,7 @@ class Upload:
     properties: dict[str, Any]
     allow_duplicate: bool
     priority: int
+    batch: str
 
 
 def read_upload(request: Request) -> Upload:
@@ -77,6 +79,7 @@ def _from_form(request: Request) -> Upload:
         properties=properties,
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
         priority=_priority(form.get("priority", "0")),
+        batch=_batch(form.get("batch", "")),
     )
 
 
@@ -96,6 +99,7 @@ def _from_json(request: Request) -> Upload:
         properties=body.properties,
         allow_duplicate=body.allow_duplicate,
         priority=body.priority,
+        batch=body.batch,
     )
 
 
@@ -109,6 +113,7 @@ def _upload(
     properties: object,
     allow_duplicate: bool,
     priority: int,
+    batch: str,
 ) -> Upload:
     digest, size = hashlib.sha256(), 0
     while block := content.read(HASH_BYTES):
@@ -131,7 +136,16 @@ def _upload(
         properties=check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
         priority=priority,
+        batch=batch,
     )
+
+
+def _batch(name: str) -> str:
+    if name and not re.fullmatch(NAME, name):
+        raise InvalidRequest(
+            "batch is no name of letters, digits, `.`, `_` and `-`, at most 64 of them"
+        )
+    return name
 
 
 def _flag(value: str) -> bool:

@@ -1,9 +1,20 @@
 """What the ledger says, as the desk tells it."""
 
 import time
+from collections.abc import Sequence
 
 from api import messages
-from stores.ledger import DeadLetter, DocumentRecord, Failure, PastVersion, StepRecord
+from stores.ledger import (
+    BatchItem,
+    BatchReport,
+    DeadLetter,
+    Delivery,
+    DocumentRecord,
+    Failure,
+    PastVersion,
+    StepRecord,
+    Webhook,
+)
 
 
 def failure(found: Failure | None) -> messages.FailureMessage | None:
@@ -95,3 +106,47 @@ def dead_letter(found: DeadLetter) -> messages.DeadLetter:
         failed_at=found.failed_at,
         error=messages.FailureMessage(title=told.title, **told.__dict__),
     )
+
+
+def batch_item(item: BatchItem) -> messages.BatchDocument:
+    """A submission of a batch."""
+    return messages.BatchDocument.model_validate(
+        {
+            "document_id": item.document_id,
+            "version": item.version,
+            "collection": item.collection,
+            "name": item.name,
+            "state": item.state,
+            "unchanged": not item.fresh,
+            "error": failure(item.failure),
+        }
+    )
+
+
+def batch(report: BatchReport, failed: Sequence[BatchItem] = ()) -> messages.Batch:
+    """How far a batch is, with the first of what failed; numbers as exact as they are."""
+    rounded = {
+        name: None if value is None else round(value, 1)
+        for name, value in report.__dict__.items()
+        if name in ("seconds", "documents_per_minute", "chunks_per_minute", "seconds_left")
+    }
+    failures = [batch_item(item) for item in failed]
+    return messages.Batch.model_validate(report.__dict__ | rounded | {"failures": failures})
+
+
+def webhook(hook: Webhook) -> messages.Webhook:
+    """A webhook without its secret."""
+    return messages.Webhook(
+        webhook_id=hook.webhook_id,
+        url=hook.url,
+        collection=hook.collection,
+        events=list(hook.kinds),
+        created_at=hook.created_at,
+        stopped_at=hook.stopped_at,
+    )
+
+
+def delivery(found: Delivery) -> messages.Delivery:
+    """A delivery without what was sent."""
+    about = {"type": found.body["type"], "document_id": found.body["data"]["document_id"]}
+    return messages.Delivery.model_validate(found.__dict__ | about)

@@ -13,7 +13,10 @@
     │   │   ├── TenantNotFound
     │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
-    │   │   └── TaskNotFound
+    │   │   ├── TaskNotFound
+    │   │   ├── BatchNotFound
+    │   │   ├── WebhookNotFound
+    │   │   └── DeliveryNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   └── DuplicateContent
@@ -29,6 +32,7 @@
     │   │   ├── ExtractionLimit
     │   │   ├── ObjectRefused       the store cannot keep one of its chunks
     │   │   └── WorkerLost          its worker died each time it was tried
+    │   ├── AddressNotAllowed       422  a URL leads to an address inside the network
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
     │   ├── MoveError               a collection cannot be moved; it stands where it stood
@@ -44,6 +48,7 @@
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
         ├── LanguageModelDown
+        ├── SourceDown              a source does not answer
         ├── Overloaded
         │   └── BacklogFull         429  too many documents wait
         ├── SearchTimeout           504
@@ -188,6 +193,27 @@ class TaskNotFound(NotFound):
     hint = "Use the task id that the upload or the deletion answered."
 
 
+class BatchNotFound(NotFound):
+    """No batch has this id."""
+
+    slug = "batch-not-found"
+    hint = "Use the id that a submission gave as `batch`; batches are forgotten after a time."
+
+
+class WebhookNotFound(NotFound):
+    """No webhook has this id."""
+
+    slug = "webhook-not-found"
+    hint = "GET /v1/webhooks lists them."
+
+
+class DeliveryNotFound(NotFound):
+    """The webhook has no such delivery."""
+
+    slug = "delivery-not-found"
+    hint = "GET /v1/webhooks/ID/deliveries lists them; old ones are forgotten after a time."
+
+
 class Conflict(PermanentError):
     """The request contradicts what is stored."""
 
@@ -302,6 +328,14 @@ class WorkerLost(DocumentError):
     hint = "The document was set aside so that others go on; see the worker's log, then retry it."
 
 
+class AddressNotAllowed(PermanentError):
+    """The address is inside the network, where a URL from outside must not lead."""
+
+    slug = "address-not-allowed"
+    status = 422
+    hint = "Where it is meant, the settings can allow its network: webhooks.allow_networks."
+
+
 class EvaluationError(PermanentError):
     """Retrieval cannot be measured on this judged set."""
 
@@ -412,6 +446,13 @@ class LanguageModelDown(TransientError):
     """The language model does not answer."""
 
     slug = "language-model-down"
+
+
+class SourceDown(TransientError):
+    """A source does not answer, or is being written at the moment."""
+
+    slug = "source-down"
+    hint = "Nothing is lost and nothing was deleted; the next sync tries it again."
 
 
 class Overloaded(TransientError):

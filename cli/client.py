@@ -57,8 +57,20 @@ class Client:
             made: dict[str, Any] = self.create_collection(collection, options=options)["options"]
             return made
 
+    def make_batch(self, expected: int, batch_id: str | None = None) -> str:
+        """Make a batch, or say how many documents it has; its id."""
+        given = {"expected": expected} | ({"batch_id": batch_id} if batch_id else {})
+        return str(self._json("POST", "/v1/batches", json=given)["batch_id"])
+
     def upload(
-        self, collection: str, path: Path, name: str, tenant: str = "", priority: int = 0
+        self,
+        collection: str,
+        path: Path,
+        name: str,
+        tenant: str = "",
+        *,
+        priority: int = 0,
+        batch: str = "",
     ) -> dict[str, Any]:
         """Submit a file under a name."""
         with path.open("rb") as file:
@@ -66,7 +78,12 @@ class Client:
                 "POST",
                 f"/v1/collections/{quote(collection, safe='')}/documents",
                 files={"file": (path.name, file, "application/octet-stream")},
-                data={"name": name, "tenant": tenant, "priority": str(priority)},
+                data={
+                    "name": name,
+                    "tenant": tenant,
+                    "priority": str(priority),
+                    "batch": batch,
+                },
             )
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -3,19 +3,23 @@
 import glob
 import io
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import click
 
 from callslip.errors import CallslipError, EmptyFile, Overloaded, PermanentError
+from cli.batches import UNDERWAY, batch_documents, get_batch, pace
 from cli.client import Client
 
 POLL_SECONDS = 0.5
-FINISHED = ("live", "failed", "deleted")
+
+PATIENCE = 10
+"""The desk counts a batch each time it is asked: nine tenths of its time are left to others."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,14 @@ class Source:
 
 @dataclass
 class Report:
-    """What became of each file."""
+    """What became of each file; `gone` ones were replaced or deleted before they were live."""
 
     live: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    batch_id: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -41,6 +47,8 @@ class Report:
             "live": self.live,
             "unchanged": self.unchanged,
             "failed": self.failed,
+            "gone": self.gone,
+            "batch_id": self.batch_id,
             "seconds": round(self.seconds, 2),
         }
 
@@ -100,41 +108,75 @@ def ingest(
 
     While the desk takes no more because too many wait, it is asked again when it says so.
     """
-    report, started = Report(), time.monotonic()
+    started = time.monotonic()
     client.create_collection(collection, store=store, tenants=True if tenant else None)
-    waiting: dict[str, str] = {}
-    shown_on = None if show_bar else io.StringIO()
-    bar = click.progressbar(length=len(sources), label="Ingesting", show_pos=True, file=shown_on)
-    with bar:
+    report = Report(batch_id=client.make_batch(len(sources)))
+    sent: dict[tuple[str, int], str] = {}
+    with _Progress(client, report, len(sources), show_bar) as progress:
         for source in sources:
-            submitted = None
             while True:
                 try:
                     submitted = _send(client, collection, tenant, priority, source, report)
                     break
                 except Overloaded as error:
                     time.sleep(error.retry_after)
-                    _collect(client, waiting, report, bar)
-            if submitted is None:
-                bar.update(1)
-            elif submitted["outcome"] == "unchanged" and _is_live(client, submitted):
-                report.unchanged.append(source.name)
-                bar.update(1)
-            else:
-                waiting[submitted["document_id"]] = source.name
-            if len(waiting) >= 64:
-                _collect(client, waiting, report, bar)
-        while waiting:
-            _collect(client, waiting, report, bar)
-            if waiting:
-                time.sleep(POLL_SECONDS)
+                    progress.look()
+            if submitted is not None:
+                sent[submitted["document_id"], submitted["version"]] = source.name
+            progress.look()
+        client.make_batch(len(sent), report.batch_id)  # what was refused is not waited for
+        while progress.look():
+            time.sleep(POLL_SECONDS)
+    for document in batch_documents(client, report.batch_id):  # what came within others too
+        key = document["document_id"], document["version"]
+        _note(document, sent.get(key, document["name"]), report)
     report.seconds = time.monotonic() - started
     return report
 
 
-def _is_live(client: Client, submitted: dict[str, Any]) -> bool:
-    document = client.get(f"/v1/documents/{submitted['document_id']}")
-    return bool(document["state"] == "live")
+class _Progress:
+    """The bar, moved by what the desk says of the batch."""
+
+    def __init__(self, client: Client, report: Report, files: int, show: bool) -> None:
+        self._client, self._report = client, report
+        self._bar: Any = click.progressbar(
+            length=files,
+            label="Ingesting",
+            show_pos=True,
+            show_percent=False,
+            show_eta=False,  # the desk knows better
+            item_show_func=lambda told: told or None,
+            file=None if show else io.StringIO(),
+        )
+        self._next = 0.0
+
+    def __enter__(self) -> "_Progress":
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+        if kind is KeyboardInterrupt:
+            told = f"What was sent goes on: callslip status --batch {self._report.batch_id}"
+            click.echo(told, err=True)
+
+    def look(self) -> bool:
+        """Show how far it is, if it is time to ask; false once nothing is left."""
+        asked = time.monotonic()
+        if asked < self._next:
+            return True
+        batch = get_batch(self._client, self._report.batch_id)
+        took = time.monotonic() - asked
+        self._next = asked + max(POLL_SECONDS, PATIENCE * took)
+        done = len(self._report.failed) + batch["submitted"]
+        done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
+        self._bar.update(max(0, done - self._bar.pos), pace(batch))
+        return bool(batch["left"])
 
 
 def _send(
@@ -149,7 +191,14 @@ def _send(
     try:
         if source.path.stat().st_size == 0:
             raise EmptyFile(f"{source.name!r} has no bytes")
-        return client.upload(collection, source.path, source.name, tenant, priority)
+        return client.upload(
+            collection,
+            source.path,
+            source.name,
+            tenant,
+            priority=priority,
+            batch=report.batch_id,
+        )
     except OSError as error:
         unreadable = PermanentError(
             f"{source.name!r} cannot be read: {error.strerror}", hint="Check its permissions."
@@ -160,35 +209,15 @@ def _send(
     return None
 
 
-def _children(client: Client, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Ids and names of the documents that came within one, as in a ZIP."""
-    if any(step["counts"].get("files") for step in document["steps"]):
-        for child in client.documents(document["collection"], parent=document["document_id"]):
-            yield child["document_id"], child["name"]
-
-
-def _collect(client: Client, waiting: dict[str, str], report: Report, bar: Any) -> None:
-    for document_id, name in list(waiting.items()):
-        document = client.get(f"/v1/documents/{document_id}")
-        if document["state"] not in FINISHED:
-            continue
-        del waiting[document_id]
-        bar.update(1)
-        if document["state"] == "live":
-            report.live.append(name)
-            children = list(_children(client, document))
-            waiting.update(children)
-            bar.length += len(children)
-        elif document["error"]:
-            error = document["error"]
-            report.failed.append(
-                {
-                    "name": name,
-                    "type": error["type"],
-                    "detail": error["detail"],
-                    "advice": error["advice"],
-                }
-            )
+def _note(document: dict[str, Any], name: str, report: Report) -> None:
+    if document["state"] == "live":
+        (report.unchanged if document["unchanged"] else report.live).append(name)
+    elif document["state"] == "failed":
+        error = document["error"]
+        told = {key: error[key] for key in ("type", "detail", "advice")}
+        report.failed.append({"name": name} | told)
+    else:
+        report.gone.append(name)
 
 
 def _failure(name: str, error: CallslipError) -> dict[str, str]:

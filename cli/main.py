@@ -15,6 +15,7 @@ import click
 from callslip import __version__
 from callslip.errors import NotFound
 from cli.auditing import audit
+from cli.batches import batch_documents, get_batch, tell_batch
 from cli.client import Client
 from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
@@ -148,7 +149,8 @@ def ingest_command(
 
     A file is known by its name (below the folder that was named): the same name again replaces it,
     the same content again does nothing. While too many documents wait already it sends no more, and
-    goes on by itself. Exit code 1 when a file failed.
+    goes on by itself. All files are one batch; stopped with Ctrl-C, what was sent goes on, and
+    `callslip status --batch` follows it. Exit code 1 when a file failed.
 
     \b
     Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
@@ -177,6 +179,8 @@ def _tell(report: Report) -> None:
         told.append(f"{len(report.unchanged)} unchanged")
     if report.failed:
         told.append(f"{len(report.failed)} failed")
+    if report.gone:
+        told.append(f"{len(report.gone)} replaced or deleted meanwhile")
     click.echo(f"{', '.join(told)} in {report.seconds:.1f} s")
     for failed in report.failed:
         click.secho(f"  {failed['name']}: {failed['detail']}", fg="red")
@@ -187,24 +191,34 @@ def _tell(report: Report) -> None:
 @click.argument("document_id", required=False)
 @collection_option
 @click.option("--failed", is_flag=True, help="What failed for good, in every collection.")
+@click.option("--batch", help="What was sent together, by its id.")
 @url_option
 @as_json
 @reporting
 def status(
-    document_id: str | None, collection: str, failed: bool, url: str | None, json_out: bool
+    document_id: str | None,
+    collection: str,
+    failed: bool,
+    batch: str | None,
+    url: str | None,
+    json_out: bool,
 ) -> None:
-    """Show a collection's documents, or every step of one document, or what failed.
+    """Show a collection's documents, every step of one, what failed, or how far a batch is.
 
     \b
     Example:  callslip status
               callslip status 1f0c…
               callslip status --failed
+              callslip status --batch nightly
     """
     with connect(url) as client:
         if failed:
             show_failed(client, json_out)
             return
-        if document_id:
+        if batch:
+            found = get_batch(client, batch)
+            found["failures"] = list(batch_documents(client, batch, state="failed"))
+        elif document_id:
             found = client.get(f"/v1/documents/{quote(document_id, safe='')}")
         else:
             found = {
@@ -213,6 +227,8 @@ def status(
             }
     if json_out:
         emit(found)
+    elif batch:
+        tell_batch(found)
     elif document_id:
         _tell_document(found)
     else:

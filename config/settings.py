@@ -1,10 +1,11 @@
 """Every setting, once, typed; config/load.py says where the values come from."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 MEGABYTE = 1_000_000
 
@@ -33,6 +34,11 @@ class ApiSettings(Section):
     )
     processes: int = Field(default=2, ge=1, description="gunicorn worker processes")
     threads: int = Field(default=4, ge=1, description="threads per process")
+    streams: int = Field(
+        default=4,
+        ge=0,
+        description="event streams per process open at a time, each in a thread beside those",
+    )
     max_upload_mb: int = Field(
         default=100, ge=1, description="largest file taken, in MB of 1,000,000 bytes"
     )
@@ -310,6 +316,38 @@ class MaintenanceSettings(Section):
         ge=0,
         description="how often every store is compared with the ledger and repaired; 0: never",
     )
+    keep_days: float = Field(
+        default=30.0, gt=0, description="how long events, deliveries and batches are remembered"
+    )
+
+
+class WebhookSettings(Section):
+    """How receivers are told of events."""
+
+    allow_networks: str | None = Field(
+        default=None,
+        description="networks inside yours that receivers may be in, such as `127.0.0.0/8,"
+        " 10.1.2.3`; public addresses always may",
+    )
+    timeout_seconds: float = Field(default=10.0, gt=0, description="for a receiver's answer")
+    give_up_days: float = Field(
+        default=3.0, ge=0, description="how long a delivery that fails is tried again"
+    )
+
+    @field_validator("allow_networks")
+    @classmethod
+    def _networks_are_networks(cls, text: str | None) -> str | None:
+        _networks(text)
+        return text
+
+    @property
+    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Networks that a receiver may be in although they are not public."""
+        return _networks(self.allow_networks)
+
+
+def _networks(text: str | None) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in (text or "").replace(",", " ").split())
 
 
 class LogSettings(Section):
@@ -342,6 +380,7 @@ class Settings(Section):
     ingest: IngestSettings = IngestSettings()
     search: SearchSettings = SearchSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
+    webhooks: WebhookSettings = WebhookSettings()
     log: LogSettings = LogSettings()
 
     @property

@@ -1,16 +1,11 @@
 """`make bench`: throughput, search latency and memory of a private stack, as Markdown tables."""
 
 import argparse
-import platform
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
-import psutil
-
-from callslip import __version__
 from callslip.errors import CallslipError
 from config.settings import Settings
 from evals import latency, memory
@@ -19,6 +14,7 @@ from evals.fresh_texts import FreshTexts
 from evals.latency import Latency, ingesting, percentiles
 from evals.memory import RoleMemory
 from evals.private_stack import PrivateStack, private_stack
+from evals.tables import header, table, tell
 from evals.throughput import EmbedderAlone, Kind, Throughput, Throughputs
 from models.registry import make_analyzer, make_embedder
 from models.tokens import Tokenizer
@@ -41,7 +37,7 @@ def main() -> None:
     seconds = QUICK_SECONDS if options.quick else options.seconds
     rounds = QUICK_ROUNDS if options.quick else options.rounds
     try:
-        _tell("Starting a stack of its own")
+        tell("Starting a stack of its own")
         with private_stack() as stack, Desk(stack.run.api_url) as desk:
             desk.post("/v1/collections", {"name": COLLECTION})
             print(_header(stack.settings, seconds, rounds), end="\n\n")
@@ -66,7 +62,7 @@ def _throughputs(desk: Desk, stack: PrivateStack, seconds: float, rounds: int) -
         throughputs = Throughputs(desk, COLLECTION, stack.settings, alone)
         found = []
         for kind in (LONG, SHORT):
-            _tell(f"Ingesting documents of {kind.name}")
+            tell(f"Ingesting documents of {kind.name}")
             found.append(throughputs.measure(kind, seconds, rounds))
         return found
 
@@ -76,9 +72,9 @@ def _latencies(
 ) -> tuple[list[Latency], list[RoleMemory]]:
     texts = FreshTexts(Tokenizer(stack.settings.models_dir))
     with _engine(stack.settings) as engine:
-        _tell("Searching, idle")
+        tell("Searching, idle")
         idle = latency.measure(desk, engine, texts, COLLECTION, "idle", seconds)
-        _tell("Searching while ingesting")
+        tell("Searching while ingesting")
         with ingesting(desk, texts, COLLECTION, LONG.tokens):
             busy = latency.measure(desk, engine, texts, COLLECTION, "while ingesting", seconds)
             memories = memory.by_role(stack.run)
@@ -98,17 +94,13 @@ def _engine(settings: Settings) -> Iterator[Engine]:
 
 def _header(settings: Settings, seconds: float, rounds: int) -> str:
     return (
-        f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()}"
-        f" {platform.machine()}, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f} at"
-        f" the start, Python {platform.python_version()}; {settings.ingest.concurrency} ingest"
-        f" processes, embedder {settings.embedder.kind} with"
-        f" {settings.embedder_threads} threads each; about {seconds:.0f} s a"
-        f" measurement, {rounds} rounds of each throughput."
+        f"{header(settings)}; about {seconds:.0f} s a measurement, {rounds} rounds of each"
+        " throughput."
     )
 
 
 def _throughput_table(found: Sequence[Throughput]) -> str:
-    return _table(
+    return table(
         (
             *("Documents of", "chunks each", "tokens a chunk", "documents × rounds"),
             *("chain, documents/s", "embedder alone, documents/s", "chain ÷ embedder"),
@@ -139,7 +131,7 @@ def _latency_table(found: Sequence[Latency]) -> str:
         for name, milliseconds in series.items():
             p50, p95, p99 = (f"{p:.1f}" for p in percentiles(milliseconds))
             rows.append((each.situation, name, str(len(milliseconds)), p50, p95, p99))
-    return _table(("Search, ms", "", "n", "p50", "p95", "p99"), rows)
+    return table(("Search, ms", "", "n", "p50", "p95", "p99"), rows)
 
 
 def _memory_table(found: Sequence[RoleMemory]) -> str:
@@ -154,19 +146,10 @@ def _memory_table(found: Sequence[RoleMemory]) -> str:
     ]
     total = f"{sum(sum(each.megabytes) for each in found):.0f}"
     count = str(sum(len(each.megabytes) for each in found))
-    return _table(
+    return table(
         ("Role", "processes", f"MB ({memory.unit()}) while ingesting", "each"),
         [*rows, ("all", count, total, "")],
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _tell(text: str) -> None:
-    print(f"{text} …", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ _GLUED = re.compile(r"\w[=<>!~]+\s*$")
 MAX_VALUES = 500
 """Values in one filter. Chroma's SQL breaks at 1,000 alternatives."""
 
-MAX_PATTERN, MAX_STARS = 1000, 50
-"""Characters and wild cards of a pattern: Tantivy compiles no automaton of much more."""
+MAX_PATTERN, MAX_STARS = 200, 16
+"""Bytes and wild cards of a pattern: Tantivy takes seconds over more, and then gives up."""
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ def _operand(operator: Operator, value: object) -> Comparable | tuple[Comparable
     if operator == "~":
         if not isinstance(value, str) or not is_unicode(value):
             raise ValueError("must be text, `*` standing for any characters")
-        if len(value) > MAX_PATTERN or value.count("*") > MAX_STARS:
-            raise ValueError(f"has more than {MAX_PATTERN:,} characters or {MAX_STARS} `*`")
+        if len(value.encode()) > MAX_PATTERN or value.count("*") > MAX_STARS:
+            raise ValueError(f"has more than {MAX_PATTERN} bytes or {MAX_STARS} `*`")
         return value
     if isinstance(value, list | tuple):
         raise ValueError("is a list: use `in`, or `contains` for a property that is a list")

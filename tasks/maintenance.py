@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -30,11 +31,14 @@ TEND_SECONDS = 900
 """For the stores' own work: refitting a million passages takes minutes."""
 
 
+DAY_SECONDS = 86_400.0
+
+
 @shared_task(name="maintenance.sweep")
 def sweep() -> None:
     """Send what nobody works on and no message is on its way for."""
     settings = get_settings().ingest
-    with _alone("sweep") as lock:
+    with alone("sweep") as lock:
         if lock is None:
             return
         idle = not any(backlog(queue) for queue in BY_ROLE["ingest"])
@@ -75,16 +79,20 @@ def drop(name: str) -> None:
 
 @shared_task(name="maintenance.trim")
 def trim() -> None:
-    """Keep the vector cache within its bound."""
-    with _alone("trim") as lock:
+    """Keep the vector cache within its bound; forget old events, deliveries and batches."""
+    with alone("trim") as lock:
         if lock is not None:
             ledger().vectors.trim(get_settings().embedder.cache_rows)
+            before = time.time() - get_settings().maintenance.keep_days * DAY_SECONDS
+            ledger().events.trim(before)
+            ledger().webhooks.trim(before)
+            ledger().batches.trim(before)
 
 
 @shared_task(name="maintenance.tend")
 def tend() -> None:
     """Let every store do its work that can wait, such as refitting."""
-    with _alone("tend", TEND_SECONDS) as lock:
+    with alone("tend", TEND_SECONDS) as lock:
         for kind, held in stores().items() if lock is not None else ():
             with _put_off_on_error(f"upkeep of {kind}"):
                 held.maintain()
@@ -247,7 +255,7 @@ def _put_off_on_error(what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone(name: str, seconds: float = LOCK_SECONDS) -> Iterator[Lock | None]:
+def alone(name: str, seconds: float = LOCK_SECONDS) -> Iterator[Lock | None]:
     """The task's lock for the one process that got it; two schedulers double every task."""
     lock = broker().lock(f"lock:{name}", timeout=seconds, blocking=False)
     held = lock.acquire()

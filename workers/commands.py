@@ -15,14 +15,14 @@ def argv(role: Role, settings: Settings) -> list[str]:
             *(sys.executable, "-m", "gunicorn", "api.wsgi:app"),
             *("--bind", f"{settings.api.host}:{settings.api.port}"),
             *("--worker-class", "gthread", "--workers", str(settings.api.processes)),
-            *("--threads", str(settings.api.threads), "--timeout", "120"),
+            *("--threads", str(settings.api.threads + settings.api.streams), "--timeout", "120"),
             *("--graceful-timeout", "5", "--log-level", "warning"),
             "--no-control-socket",
         ]
     pool = {
         "ingest": ["--pool", "prefork", "--concurrency", str(settings.ingest.concurrency)],
         "search": ["--pool", "threads", "--concurrency", str(settings.search.threads)],
-        "maintenance": ["--pool", "threads", "--concurrency", "2", "--beat"],
+        "maintenance": ["--pool", "threads", "--concurrency", "4", "--beat"],
     }[role]
     return [
         *(sys.executable, "-m", "celery", "--app", f"workers.{role}:app", "worker"),

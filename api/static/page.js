@@ -3,6 +3,7 @@
 "use strict";
 
 const POLL_MS = 1000;
+const PATIENCE = 5; // times the desk's time for an answer before it is asked again
 const PATIENT_MS = 5000; // between questions to a desk that does not answer
 const MEGABYTE = 1_000_000;
 const CONFIRM = "Its passages can no longer be found.";
@@ -95,10 +96,12 @@ async function refresh() {
   clearTimeout(timer);
   const mine = ++asked;
   const shelf = byId("shelf");
+  const began = performance.now();
   let wait = POLL_MS;
   try {
     const fresh = await fetchMarkup(shelf.dataset.url, "#shelf");
     if (mine === asked) morph(shelf, fresh);
+    wait = Math.max(POLL_MS, PATIENCE * (performance.now() - began)); // counting costs the desk time
   } catch {
     wait = PATIENT_MS;
   }
@@ -117,20 +120,33 @@ let underway = 0;
 let queue = Promise.resolve();
 
 function add(files) {
+  const batch = files.length > 1 ? { batch_id: undefined, expected: files.length } : null;
   for (const file of files) {
     const slip = element("li", "", "slip");
     slip.append(element("span", file.name, "name"), element("span", "waiting", "stamp"));
     byId("arrivals").append(slip);
-    enqueue(file, slip, false);
+    enqueue(file, slip, batch, false);
   }
 }
 
-function enqueue(file, slip, allowDuplicate) {
+function enqueue(file, slip, batch, allowDuplicate) {
   underway += 1;
-  queue = queue.then(() => send(file, slip, allowDuplicate)).finally(() => (underway -= 1));
+  queue = queue.then(() => send(file, slip, batch, allowDuplicate)).finally(() => (underway -= 1));
 }
 
-async function send(file, slip, allowDuplicate) {
+// Files that come together are told of together; without it they are only not counted.
+async function expect(batch, more) {
+  if (!batch) return;
+  batch.expected += more;
+  const headers = { "Content-Type": "application/json" };
+  const told = { method: "POST", headers, body: JSON.stringify(batch) };
+  await call(byId("drop").dataset.batches, told).then(
+    ({ batch_id }) => (batch.batch_id = batch_id),
+    () => {},
+  );
+}
+
+async function send(file, slip, batch, allowDuplicate) {
   const { url, mostMb } = byId("drop").dataset;
   stamp(slip, "working");
   try {
@@ -146,6 +162,8 @@ async function send(file, slip, allowDuplicate) {
     const tenant = document.getElementById("tenant");
     if (tenant) form.append("tenant", tenant.value);
     if (allowDuplicate) form.append("allow_duplicate", "true");
+    if (batch && !batch.batch_id) await expect(batch, 0);
+    if (batch?.batch_id) form.append("batch", batch.batch_id);
     const { outcome } = await call(url, { method: "POST", body: form });
     if (outcome === "unchanged") {
       note(slip, "unchanged", element("p", "It is here already, with the very same content."));
@@ -154,17 +172,19 @@ async function send(file, slip, allowDuplicate) {
     }
     await refresh();
   } catch (problem) {
+    await expect(batch, -1);
     if (problem.type?.endsWith(":duplicate-content")) {
       const told = element("p", "The same content is here already under another name. ");
       const both = element("button", "Keep both", "quiet");
       both.addEventListener("click", () => {
         slip.querySelectorAll("p, button").forEach((part) => part.remove());
-        enqueue(file, slip, true);
+        enqueue(file, slip, null, true);
       });
       note(slip, "duplicate", told, both);
     } else {
       note(slip, "failed", problemOf(problem));
     }
+    if (batch) await refresh();
   }
 }
 

@@ -3,17 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from callslip.errors import InvalidFilter
 from stores.atoms import TEXT, Atom, atom
 from stores.crate.connection import Sql
 from stores.filters import Condition, Where
 
 Find = Callable[[str, str], str | None]
 """Where the values of a mark and a name are, in SQL; None where no chunk has any."""
-
-MAX_WILD_CARDS = 64
-MAX_PATTERN = 4000
-"""Characters. Lucene compiles a pattern into an automaton, and gives up at 10,000 states."""
 
 NOTHING, EVERYTHING = Sql("FALSE"), Sql("TRUE")
 """Conditions that are never part of another one, nor of a statement: where CrateDB folds them, it
@@ -27,10 +22,7 @@ def marks(where: Where) -> set[tuple[str, str]]:
 
 
 def translate(where: Where, find: Find) -> Sql:
-    """Write a filter as a condition; NOTHING or EVERYTHING where no column has a say in it.
-
-    Raises InvalidFilter for a pattern that is too long.
-    """
+    """Write a filter as a condition; NOTHING or EVERYTHING where no column has a say in it."""
     parts = [_condition(condition, find) for condition in where.every]
     if where.some:
         parts.append(_join("OR", [_condition(condition, find) for condition in where.some]))
@@ -79,10 +71,6 @@ def _by_type(items: Iterable[Atom], find: Find, form: str, missing: Sql) -> list
 def _pattern(condition: Condition) -> str:
     """Write `*` as LIKE's `%`, and what LIKE would take for a wild card as itself."""
     text = str(condition.value)
-    if text.count("*") > MAX_WILD_CARDS or len(text) > MAX_PATTERN:
-        raise InvalidFilter(
-            f"The pattern for {condition.prop!r} is too long.", hint="Use fewer `*` or less text."
-        )
     for sign in "\\%_":
         text = text.replace(sign, f"\\{sign}")
     return text.replace("*", "%")

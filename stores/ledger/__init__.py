@@ -1,9 +1,11 @@
 """The ledger: the SQL database that owns the state of every document."""
 
+from stores.ledger.batches import Batches
 from stores.ledger.chunks import Chunks
 from stores.ledger.collections import Collections
 from stores.ledger.database import Database
 from stores.ledger.documents import Documents
+from stores.ledger.events import Event, EventKind, Events
 from stores.ledger.failures import DeadLetter, Failures, Which
 from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
@@ -13,6 +15,8 @@ from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
     STEPS,
     Accepted,
+    BatchItem,
+    BatchReport,
     Claim,
     CollectionRecord,
     DocumentRecord,
@@ -31,17 +35,24 @@ from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcript
 from stores.ledger.turns import Turns, lane_of
 from stores.ledger.vectors import Vectors
 from stores.ledger.versions import PRIORITIES, PastVersion, Versions
+from stores.ledger.webhooks import Delivery, DeliveryState, Webhook, Webhooks
 
 __all__ = [
     "PRIORITIES",
     "STEPS",
     "Accepted",
+    "BatchItem",
+    "BatchReport",
     "ChunkRow",
     "Claim",
     "CollectionRecord",
     "DeadLetter",
+    "Delivery",
+    "DeliveryState",
     "DocumentRecord",
     "DocumentState",
+    "Event",
+    "EventKind",
     "Failure",
     "Item",
     "Ledger",
@@ -57,6 +68,7 @@ __all__ = [
     "Submission",
     "Transcript",
     "VersionRecord",
+    "Webhook",
     "Which",
     "lane_of",
 ]
@@ -81,6 +93,9 @@ class Ledger:
         self.inventory = Inventory(self._database)
         self.receipts = Receipts(self._database)
         self.moves = Moves(self._database)
+        self.events = Events(self._database)
+        self.batches = Batches(self._database)
+        self.webhooks = Webhooks(self._database)
         self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:

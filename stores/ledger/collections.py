@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionExists, CollectionNotFound
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
 from stores.ledger.turns import withdraw
@@ -133,6 +133,7 @@ class Collections:
                 .values(deleted_at=now)
             )
             withdraw(connection, _D.collection == name, now)
+            events.add_deleted(connection, _D.collection == name, now)
 
     def has_properties(self, name: str, properties: Iterable[str]) -> None:
         """Record which properties the chunks of a collection have. Idempotent."""

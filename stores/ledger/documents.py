@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound
-from stores.ledger import family, schema
+from stores.ledger import batches, events, family, schema
 from stores.ledger.database import Database
 from stores.ledger.leases import held
 from stores.ledger.records import (
@@ -66,6 +66,8 @@ class Documents:
         A child is submitted under its parent's claim: LeaseLost once that is no longer held, and
         Conflict where a document of another origin has the name.
         """
+        if submission.batch:
+            batches.make(self._database, submission.batch)
         try:
             return self._submit(collection, tenant, submission, new_id, parent)
         except IntegrityError:  # on PostgreSQL two may make a name at once; a deleted id is taken
@@ -107,10 +109,12 @@ class Documents:
                 family.adopt(connection, document_id, parent)
                 newest = newest_of(connection, document_id)
                 if _same_content(newest, submission):
+                    again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
+                    batches.add(connection, submission.batch, collection, again, now)
+                    batches.add_within(connection, parent, collection, again, now)
                     if newest.state == "failed":
                         requeue(connection, found, newest.version, now)
-                        return Accepted(document_id, newest.version, fresh=True)
-                    return Accepted(document_id, newest.version, fresh=False)
+                    return again
                 version = newest.version + 1
                 supersede(connection, document_id, version, now)
             connection.execute(
@@ -132,7 +136,11 @@ class Documents:
                 )
             )
             add_steps(connection, document_id, version)
-        return Accepted(document_id, version, fresh=True)
+            accepted = Accepted(document_id, version, fresh=True)
+            batches.add(connection, submission.batch, collection, accepted, now)
+            batches.add_within(connection, parent, collection, accepted, now)
+            events.add(connection, "document.queued", document_id, version, now)
+        return accepted
 
     def with_content(
         self, collection: str, sha256: str, *, but: str, tenant: str = ""
@@ -240,6 +248,7 @@ class Documents:
             if found.rowcount == 0:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
             withdraw(connection, _D.document_id == document_id, now)
+            events.add_deleted(connection, _D.document_id == document_id, now)
             family.hide_below(connection, [document_id], now)
 
     def removing(self, document_id: str, before: dict[str, int]) -> None:
@@ -253,12 +262,14 @@ class Documents:
 
     def removed(self, document_id: str, receipt: dict[str, Any]) -> None:
         """Record that nothing of a deleted document is left, with the counts that show it."""
+        now = time.time()
         with self._database.writing() as connection:
             connection.execute(
                 update(schema.documents)
                 .where(_D.document_id == document_id)
-                .values(removed_at=time.time(), receipt=receipt)
+                .values(removed_at=now, receipt=receipt)
             )
+            events.add(connection, "document.removed", document_id, None, now, data=receipt)
 
     def _read(self, document_ids: Iterable[str]) -> list[DocumentRecord]:
         ids = list(document_ids)
@@ -276,10 +287,11 @@ class Documents:
             steps.setdefault((row.document_id, row.version), []).append(step_record(row))
         records = {}
         for row in documents:
-            version = newest[row.document_id]
-            mine = sorted(
-                steps[row.document_id, version.version], key=lambda s: STEPS.index(s.step)
-            )
+            version = newest.get(row.document_id)
+            found = steps.get((row.document_id, version.version)) if version else None
+            if version is None or found is None:
+                continue  # forgotten with its collection between these reads
+            mine = sorted(found, key=lambda s: STEPS.index(s.step))
             records[row.document_id] = DocumentRecord(
                 document_id=row.document_id,
                 collection=row.collection,

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from callslip.errors import Conflict
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.records import Claim, VersionRecord
 from stores.ledger.turns import withdraw
@@ -115,8 +115,7 @@ def hide_below(connection: Connection, document_ids: Iterable[str], now: float) 
                 _hidden(now).where(_D.parent_id.in_(ids)).returning(_D.document_id)
             )
         ]
-        for ids in _batches(above):
-            withdraw(connection, _D.document_id.in_(ids), now)
+        _gone(connection, above, now)
 
 
 def hide_vanished(connection: Connection, claim: Claim, now: float) -> None:
@@ -126,9 +125,15 @@ def hide_vanished(connection: Connection, claim: Claim, now: float) -> None:
         .where(_D.parent_id == claim.document_id, _D.parent_version < claim.version)
         .returning(_D.document_id)
     ).all()
-    for ids in _batches(list(gone)):
-        withdraw(connection, _D.document_id.in_(ids), now)
+    _gone(connection, list(gone), now)
     hide_below(connection, gone, now)
+
+
+def _gone(connection: Connection, document_ids: list[str], now: float) -> None:
+    """What follows for documents that were just hidden: they wait no longer, and it is told."""
+    for ids in _batches(document_ids):
+        withdraw(connection, _D.document_id.in_(ids), now)
+        events.add_deleted(connection, _D.document_id.in_(ids), now)
 
 
 def _hidden(now: float) -> Any:

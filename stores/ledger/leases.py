@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, exists, select, update
 
 from callslip.errors import CallslipError, LeaseLost, TransientError, WorkerLost
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.family import hide_vanished
 from stores.ledger.locks import lock_document, steps_of
@@ -125,6 +125,10 @@ class Leases:
                 started_at=now,
                 finished_at=None,
             )
+            attempt = {"attempt": row.attempts + 1}
+            events.add(
+                connection, "step.started", document_id, version, now, step=step, data=attempt
+            )
         return Claim(
             document_id,
             version,
@@ -175,6 +179,7 @@ class Leases:
                 last = {"last_version": claim.version - 1}
                 connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
             document = {"of_document": claim.document_id}
+            events.add_superseded(connection, claim.document_id, "live", now)
             connection.execute(_SUPERSEDE, document | {"by": claim.version})
             _set_version(
                 connection,
@@ -185,6 +190,9 @@ class Leases:
                 finished_at=now,
             )
             connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
+            events.add(
+                connection, "document.live", claim.document_id, claim.version, now, data=counts
+            )
             hide_vanished(connection, claim, now)
 
     def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
@@ -211,6 +219,15 @@ class Leases:
                 retry_at=now + wait,
                 failing_since=since,
                 error=failure.as_json(),
+            )
+            events.add(
+                connection,
+                "step.retrying",
+                claim.document_id,
+                claim.version,
+                now,
+                step=claim.step,
+                data=failure.as_json() | {"wait_seconds": round(wait, 1)},
             )
 
     def fail(self, claim: Claim, error: CallslipError) -> None:
@@ -264,6 +281,7 @@ class Leases:
                     failing_since=None,
                     error=None,
                 )
+            events.add(connection, "document.queued", document_id, version, now)
         return True
 
     def expire_all(self) -> int:
@@ -337,6 +355,7 @@ def _put_off(
 def _done(
     connection: Connection, claim: Claim, artifact: str | None, counts: dict[str, int]
 ) -> None:
+    now = time.time()
     _set_step(
         connection,
         claim.document_id,
@@ -346,9 +365,18 @@ def _done(
         lease_until=None,
         failing_since=None,
         error=None,
-        finished_at=time.time(),
+        finished_at=now,
         artifact=artifact,
         counts=counts,
+    )
+    events.add(
+        connection,
+        "step.finished",
+        claim.document_id,
+        claim.version,
+        now,
+        step=claim.step,
+        data=counts,
     )
 
 
@@ -381,6 +409,9 @@ def _fail(
         finished_at=now,
         error=failure.as_json(),
     )
+    why = failure.as_json()
+    events.add(connection, "step.failed", document_id, version, now, step=step, data=why)
+    events.add(connection, "document.failed", document_id, version, now, data=why)
 
 
 def _set_step(

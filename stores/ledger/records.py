@@ -69,6 +69,7 @@ class Submission:
     size: int
     properties: dict[str, Any]
     priority: int = 0
+    batch: str = ""  # what it was submitted together with
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,43 @@ class DocumentRecord:
     newest: VersionRecord
     steps: tuple[StepRecord, ...]
     state: DocumentState
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """How far what was submitted together is.
+
+    `states` counts documents as `DocumentState` does, and superseded ones; `unchanged` are those of
+    them whose content was there already. `left` are not done yet, of the `expected` ones if that is
+    said. Rates are of the last minutes, None where nothing was done in them; `seconds_left` is None
+    while nobody can say.
+    """
+
+    batch_id: str
+    created_at: float
+    started_at: float | None
+    expected: int | None
+    submitted: int
+    unchanged: int
+    states: Mapping[str, int]
+    left: int
+    seconds: float | None
+    documents_per_minute: float | None
+    chunks_per_minute: float | None
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class BatchItem:
+    """One submission of a batch. Not `fresh`: its content was there already."""
+
+    document_id: str
+    version: int
+    collection: str
+    name: str
+    state: str
+    fresh: bool
+    failure: Failure | None
 
 
 @dataclass(frozen=True)

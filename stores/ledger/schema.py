@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -209,3 +210,78 @@ vectors = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("used_at", Float, nullable=False, index=True),
 )
+
+events = Table(
+    "events",
+    metadata,
+    Column("event_id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("document_id", String(32), nullable=False),
+    Column("collection", String(128), nullable=False),
+    Column("tenant", String(128), nullable=False),
+    Column("version", Integer),
+    Column("kind", String(32), nullable=False),
+    Column("step", String(16)),
+    Column("at", Float, nullable=False),
+    Column("data", JSON(none_as_null=True)),
+    Index("events_of_a_document", "document_id", "event_id"),
+    sqlite_autoincrement=True,  # an id is never given twice, not even after a trim
+)
+"""What happened to documents, written with the change itself: an outbox."""
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("batch_id", String(64), primary_key=True),
+    Column("expected", Integer),
+    Column("created_at", Float, nullable=False),
+)
+
+batch_items = Table(
+    "batch_items",
+    metadata,
+    Column("batch_id", String(64), primary_key=True),
+    Column("document_id", String(32), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("collection", String(128), nullable=False),
+    Column("fresh", Boolean, nullable=False),
+    Column("submitted_at", Float, nullable=False),
+    Index("batch_items_of_a_collection", "collection", "submitted_at", "batch_id"),
+)
+"""What was submitted together. Not `fresh`: its content was there already."""
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("webhook_id", String(32), primary_key=True),
+    Column("url", String(2048), nullable=False),
+    Column("secret", String(128), nullable=False),
+    Column("collection", String(128)),  # null: every collection
+    Column("kinds", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("stopped_at", Float),
+    Column("seen_event", BigInteger, nullable=False),  # up to here its deliveries are made
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("delivery_id", String(40), primary_key=True),
+    Column("webhook_id", ForeignKey("webhooks.webhook_id"), nullable=False),
+    Column("event_id", BigInteger, nullable=False),
+    Column("body", JSON, nullable=False),
+    Column("state", String(16), nullable=False),  # waiting, delivered, given up
+    Column("created_at", Float, nullable=False),
+    Column("next_at", Float),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("attempted_at", Float),
+    Column("status", Integer),
+    Column("error", String(256)),
+    Index("deliveries_of_a_webhook", "webhook_id", "created_at"),
+    Index(
+        "deliveries_to_send",
+        "next_at",
+        sqlite_where=text("state = 'waiting'"),
+        postgresql_where=text("state = 'waiting'"),
+    ),
+)
+"""One event on its way to one webhook, and afterwards the log of it."""

@@ -5,7 +5,7 @@ import time
 from sqlalchemy import Connection, Select, delete, exists, insert, select, update
 
 from callslip.errors import Conflict, TenantNotFound
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.turns import withdraw
 
@@ -68,6 +68,7 @@ class Tenants:
                 update(schema.documents).where(mine, _D.deleted_at.is_(None)).values(deleted_at=now)
             )
             withdraw(connection, mine, now)
+            events.add_deleted(connection, mine, now)
         return ids
 
     def emptied(self) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, Conflict
-from stores.ledger import moves, schema
+from stores.ledger import events, moves, schema
 from stores.ledger.chunks import IDS_PER_STATEMENT
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document
@@ -355,6 +355,9 @@ def _arrive(connection: Connection, collection: str, given: Transcript) -> None:
             insert(schema.chunks),
             [mine | {"chunk_id": i} | asdict(chunk) for i, chunk in given.chunks.items()],
         )
+    events.add(
+        connection, "document.live", given.document_id, given.live_version, sent["nudged_at"]
+    )
     connection.execute(
         delete(schema.copies).where(
             _P.collection == collection, _P.document_id == given.document_id

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from callslip.errors import Conflict, DocumentNotFound
-from stores.ledger import schema
+from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document
 from stores.ledger.records import STEPS, Accepted, Step, VersionRecord
@@ -105,6 +105,7 @@ class Versions:
             )
             queue(connection, document, new, now)
             add_steps(connection, document_id, new)
+            events.add(connection, "document.queued", document_id, new, now)
         return Accepted(document_id, new, fresh=True)
 
 
@@ -126,6 +127,7 @@ def add_steps(connection: Connection, document_id: str, version: int) -> None:
 
 def supersede(connection: Connection, document_id: str, by: int, now: float) -> None:
     """Stop the version that is on its way, which may be the live one while it is repaired."""
+    events.add_superseded(connection, document_id, "queued", now)
     connection.execute(
         update(schema.versions)
         .where(_V.document_id == document_id, _V.state == "queued")
@@ -143,3 +145,4 @@ def requeue(connection: Connection, document: Row[Any], version: int, now: float
         .where(_S.state == "failed")
         .values(state="pending", crashes=0, retry_at=None, failing_since=None, error=None)
     )
+    events.add(connection, "document.queued", document.document_id, version, now)

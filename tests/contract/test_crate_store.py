@@ -9,7 +9,6 @@ from crate_server import REAL_CRATE, table_of
 from store_cases import EAST, chunk, ids, unit
 
 from callslip.errors import (
-    InvalidFilter,
     InvalidRequest,
     SettingsError,
     StoreCannot,
@@ -139,17 +138,6 @@ def test_like_takes_no_sign_of_its_own_for_a_wild_card(crate: CrateStore, box: s
     for pattern, expected in (("5%", []), ("*%", ["percent"]), ("5_0", ["under"])):
         assert crate.find_ids(box, parse({"p ~": pattern}, None)) == expected
     assert crate.find_ids(box, parse({"p ~": "5\\*"}, None)) == ["slash"]
-
-
-def test_a_pattern_that_crate_cannot_compile_is_an_invalid_filter(
-    crate: CrateStore, box: str
-) -> None:
-    crate.batch_upsert_chunks(box, [chunk("a", properties={"p": "x"})])
-    with pytest.raises(InvalidFilter, match="'p' is too long"):
-        crate.find_ids(box, parse({"p ~": "a*" * 65}, None))
-    assert crate.find_ids(box, parse({"p ~": "*" + "가나다라" * 200}, None)) == []
-    with pytest.raises(InvalidFilter, match="too long"):
-        crate.find_ids(box, parse({"p ~": "*" + "a" * 3000}, None))
 
 
 def test_long_ids_and_long_terms_are_whole(crate: CrateStore, box: str) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_cases import EAST, agrees, chunk
+from store_cases import agrees, chunk
 
-from callslip.errors import InvalidFilter
 from stores.contract import Store
 from stores.filters import matches, parse
 from stores.records import CollectionSchema, VectorSpec
@@ -153,17 +152,6 @@ def test_a_filter_of_the_most_values_is_answered(store: Store, cabinet: str) -> 
     agrees(store, cabinet, where, set(PROPERTIES))
 
 
-def test_a_pattern_too_long_to_compile_is_an_invalid_filter(store: Store, cabinet: str) -> None:
-    where = parse({"p ~": "*".join("한국" * 20_000)}, None)
-    for query in (
-        lambda: store.vector_query(cabinet, EAST, 5, where),
-        lambda: store.keyword_query(cabinet, "every", 5, where),
-        lambda: store.build_where(where) if where else None,
-    ):
-        with pytest.raises(InvalidFilter, match="'p'"):
-            query()
-
-
 def test_filters_leave_scores_as_they_are(store: Store, cabinet: str) -> None:
     plain = {hit.chunk_id: hit.score for hit in store.keyword_query(cabinet, "every", 99)}
     for filter_ in ({"p": "1"}, {"p !=": "1"}, {"p ~": "*"}, {"p >": 0}, {"p in": [1, "1"]}):
@@ -259,3 +247,15 @@ def drawers(store: Store) -> str:
     store.drop_collection("drawers")
     store.ensure_schema(CollectionSchema("drawers", VectorSpec(2)))
     return "drawers"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["가" * 61 + "*" * 16, "*가나다" * 16, "*a" * 16 + "b" * 168, "*" + "?.+[" * 49],
+)
+def test_every_pattern_of_the_longest_length_is_answered(
+    store: Store, shelf: str, pattern: str
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"p": "가" * 62})])
+    expected = ["a"] if pattern.startswith("가") else []
+    assert store.find_ids(shelf, parse({"p ~": pattern}, None)) == expected

@@ -108,6 +108,20 @@ def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
     expect(hit.locator(".found")).to_have_count(0)
 
 
+def test_files_that_come_together_are_counted_together(page: Page, desk: Desk) -> None:
+    desk.live(text=LEAVE, name="first.txt")
+    page.goto(f"/?collection={desk.collection}")
+    expect(page.locator(".batch")).to_have_count(0)
+    files = [file(f"{n}.txt", f"{LEAVE} Number {n}.") for n in range(4)]
+    page.set_input_files("#files", [*files, file("copy.txt", LEAVE)])
+    shown = page.locator(".batch")
+    expect(shown).to_contain_text("of 5 done", timeout=LIVE_MS)
+    expect(shown).to_contain_text("4 of 4 done", timeout=LIVE_MS)  # the copy was refused
+    expect(shown).to_contain_text("took ")
+    expect(shown.locator("progress")).to_have_js_property("position", 1)
+    expect(page.locator("#tally")).to_have_text("5 live")
+
+
 def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, desk: Desk) -> None:
     desk.live(text=LEAVE, name="leave.txt")
     page.goto(f"/?collection={desk.collection}")

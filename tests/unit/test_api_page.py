@@ -2,15 +2,17 @@
 
 import hashlib
 import re
+import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from flask.testing import FlaskClient
-from ledger_moves import publish, submission, submit, taken, work
+from ledger_moves import publish, store_chunks, submission, submit, taken, work
 
 from api import documents, pages
 from api.app import create_app
@@ -176,6 +178,36 @@ def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, shelf: 
     for step in ("extract", "sectionize", "chunk", "enrich", "embed", "upsert"):
         assert text.count(f"\n{step}\n") == 5
     assert 'data-unfinished="true"' in page
+
+
+def test_a_batch_is_told_with_its_rate_and_time_left(
+    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stores.ledger.batches.ENOUGH_SECONDS", 0.0)
+    shelf.batches.create("nightly", expected=1200)
+    for n in range(7):
+        given = replace(submission(str(n), f"{n}.txt"), batch="nightly")
+        item = shelf.documents.submit("shelf", given, uuid.uuid4().hex)
+        if n < 5:
+            ids = [f"c{n}"]
+            shelf.leases.go_live(store_chunks(shelf, item, ids), ids, {"chunks": 1})
+    shelf.leases.fail(taken(shelf, item), NeedsPassword("'6.txt' is encrypted"))
+    page = client.get("/page/documents?collection=shelf").text
+    text = " ".join(Tags(page).text.split())
+    told = re.search(
+        r"6 of 1,200 done 1 failed · [\d,]+ documents and [\d,]+ passages a minute · about .* left",
+        text,
+    )
+    assert told, text
+    assert '<progress max="1200" value="6">' in page
+    later = time.time() + 400
+    monkeypatch.setattr(pages.time, "time", lambda: later)
+    page = client.get("/page/documents?collection=shelf").text
+    assert "nothing was done in the last minutes" in page, "and so nobody knows when it ends"
+    assert " left" not in page
+    one = replace(submission("x", "x.txt"), batch="single")
+    shelf.documents.submit("shelf", one, uuid.uuid4().hex)
+    assert client.get("/").text.count('class="batch"') == 1, "one document is no batch to tell of"
 
 
 def test_the_list_alone_says_when_nothing_is_left_to_watch(

@@ -253,3 +253,27 @@ def test_a_long_name_is_cut_and_stays_its_own(shop: Workshop) -> None:
     children = [name for name in shelf(shop) if name != parent]
     assert len(children) == 2
     assert all(len(name) <= 1024 and name.endswith(".txt") for name in children)
+
+
+def test_what_came_within_a_document_is_of_its_batches(shop: Workshop) -> None:
+    content = zip_file({"a.txt": "alpha", "b.txt": "beta"})
+    digest = hashlib.sha256(content).hexdigest()
+    submission = Submission("a.zip", "a.zip", "", digest, len(content), {}, batch="nightly")
+    item = take_in(shop.ledger, shop.blobs, "shelf", submission, io.BytesIO(content), tenant="acme")
+    work(shop, item)
+    report = shop.ledger.batches.report("nightly")
+    assert (report.submitted, report.left, report.states) == (3, 0, {"live": 3})
+    shop.ledger.documents.delete(item.document_id)
+    of_child = shop.ledger.batches.items("nightly")
+    assert {found.state for found in of_child} == {"deleted"}
+    for found in of_child:
+        told = [e.kind for e in shop.ledger.events.of_document(found.document_id, after=0)]
+        assert told[-1] == "document.deleted"
+
+
+def test_a_hidden_child_waits_no_longer(shop: Workshop) -> None:
+    item = send(shop, zip_file({"a.txt": "alpha"}))
+    doing(shop)(item.document_id, item.version)
+    assert shop.ledger.turns.backlog(10) == 1
+    shop.ledger.documents.delete(item.document_id)
+    assert shop.ledger.turns.backlog(10) == 0

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+from api import events as streams
 from retrieval.messages import SearchRequest
 from stores.contract import EXACT_LIMIT
 from stores.filters import MAX_VALUES, OPERATORS
+from stores.ledger import batches, events
 from stores.metrics import METRICS
 from stores.records import FILTERABLE
+from tasks import webhooks
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -17,3 +20,14 @@ def test_the_page_of_filters_defines_every_parameter_operator_method_and_field()
     assert [name for name in names if f"`{name}`" not in page] == []
     assert f"{MAX_VALUES} values" in page
     assert f"{EXACT_LIMIT:,}" in page
+
+
+def test_the_page_of_the_api_names_every_event_and_the_times_it_speaks_of() -> None:
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert [kind for kind in events.KINDS if f"`{kind}`" not in page] == []
+    assert f"every {streams.HEARTBEAT_SECONDS:.0f} s" in page
+    assert streams.LONGEST_SECONDS == 600
+    assert f"after {webhooks.FIRST_WAIT:.0f} s" in page
+    assert webhooks.LONGEST_WAIT == 6 * 3600
+    assert (batches.WINDOW_SECONDS, batches.ENOUGH_SECONDS) == (300, 10)
+    assert batches.ENOUGH_DOCUMENTS == 5

@@ -1,0 +1,208 @@
+"""`python -m evals.ingest FOLDER…`: a folder of real files through a private stack, as tables.
+
+A folder may also be a judged set: each document of its corpus is a text file then.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from callslip.errors import CallslipError, EvaluationError
+from evals import extraction, memory
+from evals.beir import CORPUS, read_corpus
+from evals.client import Desk
+from evals.extraction import Ratio
+from evals.private_stack import PrivateStack, private_stack
+from evals.tables import header, table, tell
+from stores.ledger import STEPS
+
+FILES = 200
+PAGE_CHARS = 3000
+"""What counts as a page of a format that has none."""
+
+COLLECTION, BATCH = "bench", "bench"
+POLL_SECONDS, SAMPLE_SECONDS = 1.0, 2.0
+LISTED = 1000
+
+
+@dataclass
+class Memory:
+    """MB of each process of the ingest worker, largest first, at each sample."""
+
+    samples: list[tuple[float, ...]] = field(default_factory=list)
+
+    def peaks(self, samples: Sequence[tuple[float, ...]]) -> list[float]:
+        """The most that the largest, the second … process held."""
+        width = max(map(len, samples), default=0)
+        return [max(s[i] for s in samples if len(s) > i) for i in range(width)]
+
+
+@dataclass
+class Run:
+    """What became of the files, and how long each step took."""
+
+    seconds: float
+    states: dict[str, int]
+    pages: int
+    chunks: int
+    steps: dict[str, float]
+    """Seconds in each step, summed over documents; two workers spend two in one."""
+
+
+def main() -> None:
+    """Measure and print; a failure prints what is wrong and exits with 1."""
+    options = _options()
+    try:
+        with tempfile.TemporaryDirectory(prefix="callslip-bench-files-") as folder:
+            files = gather(options.folders, options.files, Path(folder))
+            tell(f"{len(files)} files, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB")
+            print(_extraction_table(extraction.measure(files)), end="\n\n", flush=True)
+            with private_stack() as stack, Desk(stack.run.api_url) as desk:
+                print(header(stack.settings), end="\n\n", flush=True)
+                with _sampled(stack) as held:
+                    run = _ingest(desk, files)
+                print(_step_table(run, len(files)), end="\n\n")
+                print(_memory_table(held))
+    except CallslipError as error:
+        sys.exit(f"{error.detail}\n{error.advice}")
+
+
+def gather(folders: Sequence[Path], most: int, scratch: Path) -> list[Path]:
+    """Up to so many files, from each folder about as many; of a corpus they are written first."""
+    each = [islice(_files(folder, scratch), most) for folder in folders]
+    found: list[Path] = []
+    while each and len(found) < most:
+        for files in list(each):
+            path = next(files, None)
+            if path is None:
+                each.remove(files)
+            elif len(found) < most:
+                found.append(path)
+    if not found:
+        raise EvaluationError("there is no file in these folders")
+    return found
+
+
+def _files(folder: Path, scratch: Path) -> Iterator[Path]:
+    if not (folder / CORPUS).exists():
+        yield from sorted(p for p in folder.rglob("*") if p.is_file() and p.name[0] != ".")
+        return
+    for number, document in enumerate(read_corpus(folder)):
+        path = scratch / f"{folder.name}-{number:05}.txt"
+        path.write_text(document.content)
+        yield path
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m evals.ingest", description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+", help="of files, or judged sets")
+    parser.add_argument("--files", type=int, default=FILES, help="most of all folders together")
+    return parser.parse_args()
+
+
+def _ingest(desk: Desk, files: Sequence[Path]) -> Run:
+    """Send one file after the other, wait for all; refused ones (empty, too large) count too."""
+    desk.post("/v1/collections", {"name": COLLECTION})
+    started, refused = time.perf_counter(), 0
+    for number, path in enumerate(files):
+        try:
+            desk.upload(COLLECTION, path, f"{number}-{path.name}", BATCH)
+        except CallslipError:
+            refused += 1
+    while (batch := desk.get(f"/v1/batches/{BATCH}"))["left"]:
+        tell(f"{batch['submitted'] - batch['left']} of {batch['submitted']} done")
+        time.sleep(POLL_SECONDS)
+    run = Run(time.perf_counter() - started, batch["states"], 0, 0, defaultdict(float))
+    if refused:
+        run.states["refused"] = refused
+    for item in desk.get(f"/v1/batches/{BATCH}/documents", limit=LISTED, state="live")["documents"]:
+        _add(run, desk.get(f"/v1/documents/{item['document_id']}"))
+    return run
+
+
+def _add(run: Run, document: dict[str, Any]) -> None:
+    steps = {step["step"]: step for step in document["steps"]}
+    extracted = steps["extract"]["counts"]
+    run.pages += extracted["pages"] or math.ceil(extracted["chars"] / PAGE_CHARS)
+    run.chunks += steps["upsert"]["counts"]["chunks"]
+    for name, step in steps.items():
+        run.steps[name] += step["seconds"]
+
+
+@contextmanager
+def _sampled(stack: PrivateStack) -> Iterator[Memory]:
+    held, stop = Memory(), threading.Event()
+
+    def sample() -> None:
+        while not stop.wait(SAMPLE_SECONDS):
+            roles = {each.role: each.megabytes for each in memory.by_role(stack.run)}
+            held.samples.append(roles["ingest"])
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield held
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _step_table(run: Run, files: int) -> str:
+    total = sum(run.steps.values())
+    outside = 1 - run.steps["embed"] / total
+    told = ", ".join(f"{count} {state}" for state, count in sorted(run.states.items()))
+    rows: list[tuple[str, ...]] = [
+        (step, f"{run.steps[step]:.1f}", f"{run.pages / run.steps[step]:.1f}", _share(run, step))
+        for step in STEPS
+    ]
+    rows.append(("all", f"{total:.1f}", f"{run.pages / total:.1f}", "100%"))
+    return (
+        f"{files} files ({told}), {run.pages:,} pages, {run.chunks:,} chunks in"
+        f" {run.seconds:.0f} s: {run.pages / run.seconds:.1f} pages/s with all workers."
+        f" Outside the step embed: {outside:.0%} of the time in steps.\n\n"
+    ) + table(("Step", "seconds", "pages/s of one worker", "share"), rows)
+
+
+def _share(run: Run, step: str) -> str:
+    return f"{run.steps[step] / sum(run.steps.values()):.0%}"
+
+
+def _memory_table(held: Memory) -> str:
+    """The first and the second half: what grows with the folder would show."""
+    middle = len(held.samples) // 2
+    halves = {"first half": held.samples[:middle], "second half": held.samples[middle:]}
+    rows = [
+        (name, ", ".join(f"{peak:.0f}" for peak in held.peaks(samples)))
+        for name, samples in halves.items()
+    ]
+    return table(("Ingest worker", f"most MB ({memory.unit()}) of each process"), rows)
+
+
+def _extraction_table(found: Sequence[Ratio]) -> str:
+    rows = [
+        (
+            each.media_type,
+            str(each.files),
+            f"{each.megabytes:.1f}",
+            f"{1000 * each.ours:.0f}",
+            f"{1000 * each.alone:.0f}",
+            f"{each.ours / each.alone:.2f}",
+        )
+        for each in found
+    ]
+    head = ("Extraction", "files", "MB", "Callslip, ms", "library alone, ms", "ratio")
+    return table(head, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""How a benchmark prints: Markdown on standard output, what it does on standard error."""
+
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import psutil
+
+from callslip import __version__
+from config.settings import Settings
+
+
+def header(settings: Settings) -> str:
+    """What was measured, when and on which machine."""
+    return (
+        f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()}"
+        f" {platform.machine()}, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f} at"
+        f" the start, Python {platform.python_version()}; {settings.ingest.concurrency} ingest"
+        f" processes, embedder {settings.embedder.kind} with"
+        f" {settings.embedder_threads} threads each"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def tell(text: str) -> None:
+    """Say what is being done."""
+    print(f"{text} …", file=sys.stderr, flush=True)
