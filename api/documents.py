@@ -1,6 +1,5 @@
 """/v1/collections/{name}/documents and /v1/documents"""
 
-import uuid
 from typing import Any
 
 from flask import Response, request, url_for
@@ -12,10 +11,10 @@ from api.answers import answer
 from api.collections import CollectionPath
 from api.tasks import deletion_id, ingestion_id
 from api.uploads import read_upload
-from callslip.errors import DocumentNotFound, DuplicateContent
+from callslip.errors import DocumentNotFound
 from ingestion.artifacts import EXTRACTED
+from ingestion.intake import take_in
 from stores import naming
-from stores.blobs import original_name
 from stores.ledger import Submission
 from stores.schemas import check_tenant
 from tasks import ingest, maintenance
@@ -64,18 +63,11 @@ def submit_document(path: CollectionPath) -> Response:
     collection = ledger().collections.get(path.name)
     upload = read_upload(request)
     check_tenant(collection.schema, upload.tenant)
-    tenant = upload.tenant
-    if tenant and tenant not in ledger().tenants.all(path.name):
-        store(collection.store).check_names(path.name, tenant)
-    documents = ledger().documents
-    if not upload.allow_duplicate:
-        twins = documents.with_content(path.name, upload.sha256, but=upload.name, tenant=tenant)
-        if twins:
-            raise DuplicateContent(f"document {twins[0]} holds the same content")
-    document_id = documents.id_of(path.name, upload.name, tenant=tenant) or uuid.uuid4().hex
-    original = original_name(upload.sha256)
-    blobs().write(document_id, original, upload.content)
-    accepted = documents.submit(
+    if upload.tenant and upload.tenant not in ledger().tenants.all(path.name):
+        store(collection.store).check_names(path.name, upload.tenant)
+    accepted = take_in(
+        ledger(),
+        blobs(),
         path.name,
         Submission(
             name=upload.name,
@@ -85,13 +77,10 @@ def submit_document(path: CollectionPath) -> Response:
             size=upload.size,
             properties=upload.properties,
         ),
-        document_id,
-        tenant=tenant,
+        upload.content,
+        tenant=upload.tenant,
+        allow_duplicate=upload.allow_duplicate,
     )
-    if accepted.document_id != document_id:  # another request made this name meanwhile
-        upload.content.seek(0)
-        blobs().write(accepted.document_id, original, upload.content)
-        blobs().delete(document_id)
     if accepted.fresh:
         ingest.send(accepted.document_id, accepted.version)
     task_id = ingestion_id(accepted.document_id, accepted.version)

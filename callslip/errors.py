@@ -13,9 +13,11 @@
     │   │   ├── TenantNotFound
     │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
+    │   │   ├── SourceNotFound
     │   │   └── TaskNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
+    │   │   ├── SourceExists
     │   │   └── DuplicateContent
     │   ├── DocumentError           422  this file cannot become chunks
     │   │   ├── EmptyFile
@@ -29,6 +31,10 @@
     │   │   ├── ExtractionLimit
     │   │   ├── ObjectRefused       the store cannot keep one of its chunks
     │   │   └── WorkerLost          its worker died each time it was tried
+    │   ├── ManifestError           422  lines of a manifest are wrong or contradict each other
+    │   ├── SourceError             422  a source, or a file of it, cannot be read as it is
+    │   │   ├── AddressNotAllowed   it leads to an address inside the network
+    │   │   └── NothingListed       everything seems gone, which is more likely a mistake
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
     │   ├── MoveError               a collection cannot be moved; it stands where it stood
@@ -43,6 +49,7 @@
         │   ├── StoreReadOnly
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
+        ├── SourceDown              a source does not answer
         ├── Overloaded
         ├── SearchTimeout           504
         └── LeaseLost               another worker holds this step now
@@ -177,6 +184,13 @@ class DocumentNotFound(NotFound):
     hint = "Use the document id that the upload answered; a deleted document is gone."
 
 
+class SourceNotFound(NotFound):
+    """The collection has no source of this name."""
+
+    slug = "source-not-found"
+    hint = "`callslip source list` shows every source with its collection."
+
+
 class TaskNotFound(NotFound):
     """No task has this id."""
 
@@ -196,6 +210,13 @@ class CollectionExists(Conflict):
 
     slug = "collection-exists"
     hint = "Use another name, or use the collection as it is."
+
+
+class SourceExists(Conflict):
+    """A source of this name exists with another address or other settings."""
+
+    slug = "source-exists"
+    hint = "Use another name, or remove the source first: `callslip source remove NAME`."
 
 
 class DuplicateContent(Conflict):
@@ -290,6 +311,36 @@ class WorkerLost(DocumentError):
 
     slug = "worker-lost"
     hint = "The document was set aside so that others go on; see the worker's log, then retry it."
+
+
+class ManifestError(PermanentError):
+    """Lines of a manifest are wrong, or contradict each other."""
+
+    slug = "manifest-error"
+    status = 422
+    hint = "Nothing was sent. Correct these lines and run the same command again."
+
+
+class SourceError(PermanentError):
+    """A source, or one file of it, cannot be read as it is."""
+
+    slug = "source-error"
+    status = 422
+    hint = "Correct what is named, then run `callslip source sync NAME`."
+
+
+class AddressNotAllowed(SourceError):
+    """The address is inside the network, where a URL from outside must not lead."""
+
+    slug = "address-not-allowed"
+    hint = "Where it is meant, name its network in sources.allow_networks of the settings."
+
+
+class NothingListed(SourceError):
+    """Everything that a source had seems gone, which is more likely a mistake than meant."""
+
+    slug = "nothing-listed"
+    hint = "Nothing was deleted. Where it is meant: callslip source sync NAME --force"
 
 
 class EvaluationError(PermanentError):
@@ -396,6 +447,13 @@ class EmbedderDown(TransientError):
     """The embedder does not answer."""
 
     slug = "embedder-down"
+
+
+class SourceDown(TransientError):
+    """A source does not answer, or is being written at the moment."""
+
+    slug = "source-down"
+    hint = "Nothing is lost and nothing was deleted; the next sync tries it again."
 
 
 class Overloaded(TransientError):

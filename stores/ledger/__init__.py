@@ -21,6 +21,8 @@ from stores.ledger.records import (
     Submission,
     VersionRecord,
 )
+from stores.ledger.source_runs import ItemRecord, Run, SourceRuns
+from stores.ledger.sources import Outcome, SourceRecord, Sources
 from stores.ledger.sweep import Stuck, Sweep
 from stores.ledger.tenants import Tenants
 from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
@@ -36,12 +38,16 @@ __all__ = [
     "DocumentState",
     "Failure",
     "Item",
+    "ItemRecord",
     "Ledger",
     "Move",
     "Moves",
+    "Outcome",
     "Receipt",
     "Refusal",
+    "Run",
     "Snapshot",
+    "SourceRecord",
     "Step",
     "StepRecord",
     "Stuck",
@@ -66,6 +72,8 @@ class Ledger:
         self.inventory = Inventory(self._database)
         self.receipts = Receipts(self._database)
         self.moves = Moves(self._database)
+        self.sources = Sources(self._database)
+        self.source_runs = SourceRuns(self._database)
         self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:

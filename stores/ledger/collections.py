@@ -13,6 +13,7 @@ from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
+from stores.ledger.sources import drop_sources
 from stores.records import CollectionSchema
 from stores.schemas import check_made, dump_schema, load_schema
 
@@ -106,6 +107,7 @@ class Collections:
                 .where(_D.collection == name, _D.deleted_at.is_(None))
                 .values(deleted_at=now)
             )
+            drop_sources(connection, schema.sources.c.collection == name)
 
     def has_properties(self, name: str, properties: Iterable[str]) -> None:
         """Record which properties the chunks of a collection have. Idempotent."""

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Select, delete, exists, insert, select, updat
 from callslip.errors import Conflict, TenantNotFound
 from stores.ledger import schema
 from stores.ledger.database import Database
+from stores.ledger.sources import drop_sources
 
 _T, _D = schema.tenants.c, schema.documents.c
 
@@ -66,6 +67,8 @@ class Tenants:
             connection.execute(
                 update(schema.documents).where(mine, _D.deleted_at.is_(None)).values(deleted_at=now)
             )
+            of = schema.sources.c
+            drop_sources(connection, (of.collection == collection) & (of.tenant == name))
         return ids
 
     def emptied(self) -> list[tuple[str, str]]:

@@ -1,0 +1,44 @@
+"""Taking a document in: its original stored, its version recorded.
+
+The desk and the sources take documents in by the same lines.
+"""
+
+import uuid
+from typing import IO
+
+from callslip.errors import DuplicateContent
+from stores.blobs import Blobs, original_name
+from stores.ledger import Accepted, Ledger, Submission
+
+
+def take_in(
+    ledger: Ledger,
+    blobs: Blobs,
+    collection: str,
+    submission: Submission,
+    content: IO[bytes],
+    *,
+    tenant: str = "",
+    allow_duplicate: bool = False,
+) -> Accepted:
+    """Store an original and record it as a version; the caller queues what is fresh.
+
+    `content` is a stream at its start. DuplicateContent where another name holds these bytes.
+    """
+    documents = ledger.documents
+    if not allow_duplicate:
+        twins = documents.with_content(
+            collection, submission.sha256, but=submission.name, tenant=tenant
+        )
+        if twins:
+            raise DuplicateContent(f"document {twins[0]} holds the same content")
+    known = documents.id_of(collection, submission.name, tenant=tenant)
+    document_id = known or uuid.uuid4().hex
+    original = original_name(submission.sha256)
+    blobs.write(document_id, original, content)
+    accepted = documents.submit(collection, submission, document_id, tenant=tenant)
+    if accepted.document_id != document_id:  # another request made this name meanwhile
+        content.seek(0)
+        blobs.write(accepted.document_id, original, content)
+        blobs.delete(document_id)
+    return accepted
