@@ -1,10 +1,11 @@
 """Every setting, once, typed; config/load.py says where the values come from."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 MEGABYTE = 1_000_000
 
@@ -202,6 +203,35 @@ class IngestSettings(Section):
     batch_size: int = Field(default=256, ge=1, le=5000, description="objects per upsert")
 
 
+class SourcesSettings(Section):
+    """Fetching documents from URLs, folders and buckets."""
+
+    allow_networks: str = Field(
+        default="",
+        description="networks inside yours that a URL may lead to, such as `10.0.0.0/8,"
+        " 192.168.1.7`; public addresses always may",
+    )
+    timeout_seconds: float = Field(default=120.0, gt=0, description="longest time for one file")
+    slice_seconds: float = Field(
+        default=20.0, gt=0, description="a sync gives way to other work after this, then goes on"
+    )
+
+    @field_validator("allow_networks")
+    @classmethod
+    def _networks_are_networks(cls, text: str) -> str:
+        _networks(text)
+        return text
+
+    @property
+    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Networks that a URL may lead to although they are not public."""
+        return _networks(self.allow_networks)
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in text.replace(",", " ").split())
+
+
 class SearchSettings(Section):
     """The search worker and its ranking."""
 
@@ -275,6 +305,7 @@ class Settings(Section):
     chunking: ChunkingSettings = ChunkingSettings()
     extract: ExtractSettings = ExtractSettings()
     ingest: IngestSettings = IngestSettings()
+    sources: SourcesSettings = SourcesSettings()
     search: SearchSettings = SearchSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     log: LogSettings = LogSettings()

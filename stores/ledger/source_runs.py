@@ -7,11 +7,11 @@ has seen already: so files carry the number of the run that saw them, not a time
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from callslip.errors import CallslipError, LeaseLost
 from stores.ledger import schema
@@ -71,8 +71,12 @@ class SourceRuns:
             values: dict[str, Any] = {"token": token, "lease_until": now + lease_seconds}
             if row.began_at is None:
                 values |= {"began_at": now, "run": row.run + 1, "counts": None}
-                gone = (_I.source_id == source_id) & (_I.outcome == "deleted")
-                connection.execute(delete(schema.source_items).where(gone))
+                never_in = _I.document_id.is_(None) & (_I.seen_run < row.run)
+                connection.execute(
+                    delete(schema.source_items)
+                    .where(_I.source_id == source_id)
+                    .where(or_(_I.outcome == "deleted", never_in))
+                )
             connection.execute(
                 update(schema.sources).where(_R.source_id == source_id).values(**values)
             )
@@ -122,9 +126,9 @@ class SourceRuns:
             )
         return counts
 
-    def known(self, run: Run, paths: Iterable[str]) -> dict[str, ItemRecord]:
+    def known(self, run: Run, paths: Sequence[str]) -> dict[str, ItemRecord]:
         """What is known of these files, by path."""
-        query = select(schema.source_items).where(_mine(run), _I.path.in_(list(paths)))
+        query = select(schema.source_items).where(_mine(run), _I.path.in_(paths))
         with self._database.reading() as connection:
             return {row.path: _item(row) for row in connection.execute(query)}
 
@@ -162,9 +166,11 @@ class SourceRuns:
                 key = {"source_id": run.source.source_id, "path": item.path}
                 connection.execute(insert(schema.source_items).values(**key, **values))
 
-    def unchanged(self, run: Run, paths: Iterable[str]) -> None:
+    def unchanged(self, run: Run, paths: Sequence[str]) -> None:
         """Record that these files are as they were; one that failed has failed again."""
-        mine = _mine(run) & _I.path.in_(list(paths))
+        if not paths:
+            return
+        mine = _mine(run) & _I.path.in_(paths)
         taken = _I.outcome.in_(("new", "changed"))
         with self._database.writing() as connection:
             _held(connection, run)
@@ -225,7 +231,8 @@ def _counts(connection: Connection, run: Run) -> dict[str, int]:
         .group_by(_I.outcome)
     )
     counts: dict[str, int] = {row.outcome: row[1] for row in connection.execute(seen)}
-    missing = connection.scalar(select(func.count()).where(_mine(run), _I.seen_run < run.number))
+    gone = _mine(run) & (_I.seen_run < run.number) & _I.document_id.is_not(None)
+    missing = connection.scalar(select(func.count()).where(gone))
     return counts | ({"missing": missing} if missing else {})
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, SourceExists
@@ -133,6 +133,14 @@ class Sources:
                     update(schema.sources).where(_R.source_id.in_(ids)).values(nudged_at=now)
                 )
         return ids
+
+    def seen(self, source: SourceRecord) -> int:
+        """How many files its run, or its last one, has looked at by now."""
+        query = select(func.count()).where(
+            _I.source_id == source.source_id, _I.seen_run == source.run
+        )
+        with self._database.reading() as connection:
+            return int(connection.scalar(query) or 0)
 
     def remove(self, source_id: str) -> None:
         """Forget a source and what was found there; its documents stay. Idempotent."""
