@@ -16,16 +16,18 @@ from callslip import __version__
 from callslip.errors import NotFound
 from cli.auditing import audit
 from cli.client import Client
+from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
-from cli.output import as_json, emit, many, named, reporting
+from cli.options import collection_option
+from cli.output import as_json, emit, many, reporting
+from cli.sources import source_group
 from cli.transfer import export_command, import_command, migrate_command
-from config import Settings, describe, load
+from config import describe, load
 from config.settings import StoreKind
 from stores.filters import typed
 from stores.fusion import Fusion
 from stores.schemas import DEFAULT_COLLECTION
-from workers import runfile
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
 
@@ -33,20 +35,11 @@ CONDITION = re.compile(
     r"(?P<prop>[^=<>!~]*[^=<>!~\s])\s*(?P<operator>[<>!=]=|[=<>~])\s*(?P<value>.*)", re.DOTALL
 )
 
-collection_option = click.option(
-    "-c",
-    "--collection",
-    default=DEFAULT_COLLECTION,
-    show_default=True,
-    callback=named,
-    help="The collection.",
-)
 store_option = click.option(
     "--store",
     type=click.Choice(get_args(StoreKind)),
     help="Where a new collection is kept; default from the settings.",
 )
-url_option = click.option("--url", help="Where the desk runs; default from the settings.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,17 +52,6 @@ def main() -> None:
     Add:     callslip ingest handbook.pdf policies/
     Ask:     callslip search "how long is parental leave?"
     """
-
-
-def _client(url: str | None) -> Client:
-    return Client(url or _running_url(load().settings))
-
-
-def _running_url(settings: Settings) -> str:
-    """The desk that `callslip up` started on this data folder, else the one of the settings."""
-    found = runfile.read(settings.data_dir.absolute())
-    running = found.api_url if found is not None and found.is_running() else None
-    return settings.api.url or running or settings.api_url
 
 
 @main.command()
@@ -155,7 +137,7 @@ def ingest_command(
     Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
     """
     sources = find_files(paths)
-    with _client(url) as client:
+    with connect(url) as client:
         report = ingest(
             client, collection, sources, store=store, tenant=tenant, show_bar=not json_out
         )
@@ -191,7 +173,7 @@ def status(document_id: str | None, collection: str, url: str | None, json_out: 
     Example:  callslip status
               callslip status 1f0c…
     """
-    with _client(url) as client:
+    with connect(url) as client:
         if document_id:
             found = client.get(f"/v1/documents/{quote(document_id, safe='')}")
         else:
@@ -302,7 +284,7 @@ def search(
         "fusion": fusion,
         "having_all": conditions(where) or None,
     }
-    with _client(url) as client:
+    with connect(url) as client:
         found = client.search({k: v for k, v in request.items() if v is not None})
     if json_out:
         emit(found)
@@ -361,7 +343,7 @@ def doctor(url: str | None, json_out: bool) -> None:
     Example:  callslip doctor
     """
     loaded = load()
-    findings = examine(loaded.settings, url or _running_url(loaded.settings))
+    findings = examine(loaded.settings, url or running_url(loaded.settings))
     if json_out:
         emit([finding.__dict__ for finding in findings])
     else:
@@ -422,7 +404,7 @@ def eval_command(
     """
     from evals.run import run
 
-    at = url or _running_url(load().settings)
+    at = url or running_url(load().settings)
     run(folder, at, store=store, most_queries=queries, keep=keep, json_out=json_out)
 
 
@@ -444,5 +426,5 @@ def run(role: Any) -> None:
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own
 
 
-for command in (audit, export_command, import_command, migrate_command):
+for command in (audit, export_command, import_command, migrate_command, source_group):
     main.add_command(command)

@@ -6,10 +6,16 @@ from typing import Any
 
 import click
 
-DEFAULT_COLLECTION = "main"
+from cli.output import named
+from stores.schemas import DEFAULT_COLLECTION
 
 collection_option = click.option(
-    "-c", "--collection", default=DEFAULT_COLLECTION, show_default=True, help="The collection."
+    "-c",
+    "--collection",
+    default=DEFAULT_COLLECTION,
+    show_default=True,
+    callback=named,
+    help="The collection.",
 )
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -4,7 +4,6 @@ These commands work on the ledger itself, not through the desk: whoever may name
 workers' machine must be somebody who may run commands there.
 """
 
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -18,14 +17,14 @@ from callslip.errors import CollectionNotFound, SourceNotFound
 from cli.client import Client
 from cli.desk import running_url
 from cli.options import collection_option, properties_option, seconds
-from cli.output import as_json, emit, reporting
+from cli.output import as_json, emit, named, reporting
 from config import Settings
 from ingestion.intake import clean_tenant
 from ingestion.sources import SOURCE, source_url
 from stores.ledger import Ledger, SourceRecord
 from stores.properties import check_properties
 from stores.records import FILTERABLE
-from stores.schemas import NAME, check_tenant
+from stores.schemas import check_tenant
 from workers.placement import open_ledger, placed_settings
 
 POLL_SECONDS = 0.5
@@ -50,7 +49,7 @@ def source_group() -> None:
 
 
 @source_group.command()
-@click.argument("name")
+@click.argument("name", callback=named)
 @click.argument("address")
 @collection_option
 @tenant_option
@@ -79,8 +78,6 @@ def add(
     \b
     Example:  callslip source add law s3://papers/law --every 1h -p doc_type=law
     """
-    if not re.fullmatch(NAME, name):
-        raise click.BadParameter("letters, digits, `.`, `_`, `-`; at most 64", param_hint="NAME")
     url, whose = source_url(address), clean_tenant(tenant)
     checked = check_properties(properties, reserved={*FILTERABLE, SOURCE})
     settings = placed_settings()
