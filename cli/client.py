@@ -42,14 +42,16 @@ class Client:
         given = {key: value for key, value in wanted.items() if value is not None}
         return self._json("POST", "/v1/collections", json={"name": name, **given})
 
-    def upload(self, collection: str, path: Path, name: str, tenant: str = "") -> dict[str, Any]:
-        """Submit a file under a name."""
+    def upload(
+        self, collection: str, path: Path, name: str, tenant: str = "", **fields: str
+    ) -> dict[str, Any]:
+        """Submit a file under a name; `fields` are further ones of the form."""
         with path.open("rb") as file:
             return self._json(
                 "POST",
                 f"/v1/collections/{quote(collection, safe='')}/documents",
                 files={"file": (path.name, file, "application/octet-stream")},
-                data={"name": name, "tenant": tenant},
+                data={"name": name, "tenant": tenant, **fields},
             )
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import glob
 import io
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -24,6 +24,8 @@ class Source:
 
     path: Path
     name: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Further fields of the form: `title`, `properties` (JSON), `allow_duplicate`."""
 
 
 @dataclass
@@ -133,7 +135,7 @@ def _send(
         try:
             if source.path.stat().st_size == 0:
                 raise EmptyFile(f"{source.name!r} has no bytes")
-            return client.upload(collection, source.path, source.name, tenant)
+            return client.upload(collection, source.path, source.name, tenant, **source.fields)
         except Overloaded:
             time.sleep(2)
         except OSError as error:

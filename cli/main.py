@@ -19,10 +19,13 @@ from cli.client import Client
 from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
+from cli.jobs import jobs_group
 from cli.options import collection_option
 from cli.output import as_json, emit, many, reporting
 from cli.sources import source_group
+from cli.steps import STEP_COMMANDS, IngestCommand
 from cli.transfer import export_command, import_command, migrate_command
+from cli.verifying import verify_group
 from config import describe, load
 from config.settings import StoreKind
 from stores.filters import typed
@@ -112,7 +115,7 @@ def _program() -> str:
     return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
-@main.command(name="ingest")
+@click.command(name="ingest")
 @click.argument("paths", nargs=-1, required=True)
 @collection_option
 @store_option
@@ -426,5 +429,9 @@ def run(role: Any) -> None:
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own
 
 
-for command in (audit, export_command, import_command, migrate_command, source_group):
+main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
+for command in (
+    *(audit, export_command, import_command, migrate_command),
+    *(jobs_group, source_group, verify_group),
+):
     main.add_command(command)
