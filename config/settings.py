@@ -206,8 +206,8 @@ class IngestSettings(Section):
 class SourcesSettings(Section):
     """Fetching documents from URLs, folders and buckets."""
 
-    allow_networks: str = Field(
-        default="",
+    allow_networks: str | None = Field(
+        default=None,
         description="networks inside yours that a URL may lead to, such as `10.0.0.0/8,"
         " 192.168.1.7`; public addresses always may",
     )
@@ -218,7 +218,7 @@ class SourcesSettings(Section):
 
     @field_validator("allow_networks")
     @classmethod
-    def _networks_are_networks(cls, text: str) -> str:
+    def _networks_are_networks(cls, text: str | None) -> str | None:
         _networks(text)
         return text
 
@@ -228,8 +228,8 @@ class SourcesSettings(Section):
         return _networks(self.allow_networks)
 
 
-def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part) for part in text.replace(",", " ").split())
+def _networks(text: str | None) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in (text or "").replace(",", " ").split())
 
 
 class SearchSettings(Section):

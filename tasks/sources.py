@@ -7,6 +7,7 @@ from kombu.exceptions import OperationalError
 
 from callslip.errors import InternalError, LeaseLost, PermanentError
 from config import get_settings
+from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources import Crawl, open_place, sync
 from tasks import ingest, maintenance
 from tasks.process import blobs, ledger
@@ -16,9 +17,6 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 """How often it is looked which sources are due."""
-
-LEASE_SECONDS = 120.0
-"""A worker is silent for no longer than one read of a socket; killed, it is replaced after this."""
 
 
 @shared_task(name="maintenance.look_at_sources")
@@ -31,27 +29,30 @@ def look_at_sources() -> None:
 @shared_task(name="ingest.sync_source")
 def sync_source(source_id: str) -> None:
     """Do a slice of a source's run; the next slice waits behind what this one brought in."""
-    run = ledger().source_runs.claim(source_id, lease_seconds=LEASE_SECONDS)
+    settings = get_settings()
+    lease_seconds = settings.ingest.lease_seconds
+    run = ledger().source_runs.claim(source_id, lease_seconds=lease_seconds)
     if run is None:
         return
-    settings = get_settings()
     try:
         place = open_place(run.source.url, settings)
     except PermanentError as error:
         ledger().source_runs.end(run, error)
         return
-    crawl = Crawl(
-        ledger=ledger(),
-        blobs=blobs(),
-        run=run,
-        place=place,
-        most_mb=settings.api.max_upload_mb,
-        slice_seconds=settings.sources.slice_seconds,
-        sent=ingest.send,
-        removed=maintenance.send_removal,
-    )
     try:
-        progress = sync(crawl)
+        with LeaseKeeper.of_run(ledger(), run) as keeper:
+            crawl = Crawl(
+                ledger=ledger(),
+                blobs=blobs(),
+                run=run,
+                place=place,
+                most_mb=settings.api.max_upload_mb,
+                slice_seconds=settings.sources.slice_seconds,
+                sent=ingest.send,
+                removed=maintenance.send_removal,
+                keeper=keeper,
+            )
+            progress = sync(crawl)
     except LeaseLost as error:
         log.info("stopped looking at a source: %s", error)
         return

@@ -6,7 +6,7 @@ that was killed is done again: every file is recorded before the next one is loo
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -22,6 +22,7 @@ from callslip.errors import (
     SourceError,
 )
 from ingestion.intake import clean_filename, clean_name, take_in
+from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources.items import Caught, Item, Place, caught
 from ingestion.sources.web import Gone
 from stores.blobs import Blobs
@@ -39,7 +40,10 @@ Progress = Literal["ended", "more", "later"]
 
 @dataclass
 class Crawl:
-    """A run and what it may use. `sent` and `removed` nudge whoever does the work that follows."""
+    """A run and what it may use, while `keeper` keeps its lease.
+
+    `sent` and `removed` nudge whoever does the work that follows.
+    """
 
     ledger: Ledger
     blobs: Blobs
@@ -49,14 +53,8 @@ class Crawl:
     slice_seconds: float
     sent: Callable[[str, int], object]
     removed: Callable[[str], object]
+    keeper: LeaseKeeper
     _until: float | None = None
-    _renewed: float = field(default_factory=time.monotonic)
-
-    def tick(self) -> None:
-        """Keep the lease; LeaseLost where another process has it or the source is gone."""
-        if time.monotonic() > self._renewed + self.run.lease_seconds / 3:
-            self.ledger.source_runs.renew(self.run)
-            self._renewed = time.monotonic()
 
     def is_over(self) -> bool:
         """Whether it is other work's turn. The time counts from the first file that is fetched.
@@ -101,7 +99,7 @@ def _look(crawl: Crawl) -> bool:
     """Look at every file that this run has not seen; false where the slice's time ran out."""
     runs, run = crawl.ledger.source_runs, crawl.run
     for batch in _batches(crawl.place.items()):
-        crawl.tick()
+        crawl.keeper.check()
         known = runs.known(run, [_key(item.path) for item in batch])
         same = []
         for item in batch:
@@ -152,10 +150,10 @@ def _taken(crawl: Crawl, item: Item, base: ItemRecord) -> ItemRecord:
     known = None
     if base.document_id is not None and base.failure is None:
         known = Item(base.path, base.etag, base.modified, base.size)
-    fetching = crawl.place.fetch(item, known, crawl.tick)
+    fetching = crawl.place.fetch(item, known, crawl.keeper.check)
     if fetching.blocks is None:
         return replace(base, outcome="unchanged")
-    with caught(fetching.blocks, crawl.most_mb, item.path, crawl.tick) as content:
+    with caught(fetching.blocks, crawl.most_mb, item.path, crawl.keeper.check) as content:
         seen = fetching.settle()
         read = replace(base, sha256=content.sha256, fetched_at=time.time())
         if known is not None and content.sha256 == base.sha256:
@@ -217,7 +215,7 @@ def _delete_vanished(crawl: Crawl) -> int:
     deleted, after = 0, ""
     while items := runs.unseen(run, after=after):
         for item in items:
-            crawl.tick()
+            crawl.keeper.check()
             if item.document_id is not None:
                 crawl.ledger.documents.delete(item.document_id)
                 crawl.removed(item.document_id)

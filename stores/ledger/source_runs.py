@@ -95,6 +95,15 @@ class SourceRuns:
         with self._database.writing() as connection:
             _set(connection, run, lease_until=time.time() + run.lease_seconds)
 
+    def expire_all(self) -> int:
+        """End every lease at once, for one machine that knows its workers are gone."""
+        with self._database.writing() as connection:
+            return connection.execute(
+                update(schema.sources)
+                .where(_R.lease_until > 0)
+                .values(lease_until=0.0, nudged_at=0.0)
+            ).rowcount
+
     def pause(self, run: Run) -> None:
         """End a slice of a run: another process may go on with it at once."""
         with self._database.writing() as connection:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources import Crawl, sync
 from ingestion.sources.items import Place
 from stores.blobs import Blobs
@@ -41,6 +42,7 @@ class Library:
             slice_seconds=slice_seconds,
             sent=lambda document_id, version: self.sent.append((document_id, version)),
             removed=self.removed.append,
+            keeper=LeaseKeeper.of_run(self.ledger, run),  # not started: these runs are short
         )
 
     def look(self, source: SourceRecord, place: Place, **more: Any) -> SourceRecord:
