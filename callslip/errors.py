@@ -340,7 +340,7 @@ class NothingListed(SourceError):
     """Everything that a source had seems gone, which is more likely a mistake than meant."""
 
     slug = "nothing-listed"
-    hint = "Nothing was deleted. Where it is meant: callslip source sync NAME --force"
+    hint = "Nothing was deleted. If it is meant: callslip source sync NAME --delete-missing --force"
 
 
 class EvaluationError(PermanentError):

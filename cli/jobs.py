@@ -180,16 +180,17 @@ def _tell_plan(planned: Sequence[Planned]) -> None:
 def _tell(outcome: dict[str, Any], planned: Sequence[Planned]) -> None:
     states = ", ".join(f"{count:,} {state}" for state, count in outcome["states"].items())
     click.echo(f"{many(outcome['lines'], 'line')}: {states}")
-    click.echo(
-        f"{outcome['live']:,} went live, {len(outcome['failed']):,} failed"
-        f" in {outcome['seconds']:.1f} s"
-    )
+    live, failed = outcome["live"], len(outcome["failed"])
+    if live or failed:
+        click.echo(f"{live:,} went live, {failed:,} failed in {outcome['seconds']:.1f} s")
+    else:
+        click.echo("There was nothing to send.")
     for item in planned:
         if item.state == "duplicate":
             click.echo(f"  line {item.placed.line}: {item.placed.name}: {item.reason}, left out")
-    for failed in outcome["failed"]:
-        click.secho(f"  line {failed['line']}: {failed['name']}: {failed['detail']}", fg="red")
-        click.echo(f"    {failed['advice']}")
+    for one in outcome["failed"]:
+        click.secho(f"  line {one['line']}: {one['name']}: {one['detail']}", fg="red")
+        click.echo(f"    {one['advice']}")
 
 
 @contextmanager

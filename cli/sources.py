@@ -31,6 +31,8 @@ POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 15.0
 """After this it is said that no worker has taken the source up."""
 
+_ORDER = ("new", "changed", "unchanged", "duplicate", "failed", "missing", "deleted")
+
 tenant_option = click.option("--tenant", default="", help="Whose documents.")
 
 
@@ -152,7 +154,8 @@ def sync(
     """
     with closing(open_ledger(placed_settings())) as ledger:
         before = _found(ledger, collection, name, tenant)
-        ledger.sources.ask(before.source_id, delete_missing=delete_missing, force=force)
+        if before.ended_at is not None or delete_missing or force:  # else its first run is due
+            ledger.sources.ask(before.source_id, delete_missing=delete_missing, force=force)
         if no_wait:
             click.echo("Asked for; `callslip source list` shows what comes of it.")
             return
@@ -253,7 +256,8 @@ def _tell(record: SourceRecord, failed: Any) -> None:
     elif record.ended_at is None:
         click.echo("  not looked at yet")
     else:
-        told = ", ".join(f"{count} {what}" for what, count in record.counts.items()) or "nothing"
+        counts = [f"{record.counts[what]:,} {what}" for what in _ORDER if what in record.counts]
+        told = ", ".join(counts) or "nothing"
         click.echo(
             f"  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(record.ended_at))}  {told}"
         )
@@ -262,6 +266,7 @@ def _tell(record: SourceRecord, failed: Any) -> None:
         click.echo(f"  {record.failure.advice}")
     for path, failure in failed.items():
         click.secho(f"  {path}: {failure.detail}", fg="red")
+        click.echo(f"    {failure.advice}")
 
 
 def _plain(failed: Any) -> list[dict[str, Any]]:

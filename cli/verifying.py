@@ -19,6 +19,9 @@ SAMPLES = 5
 
 SLICE_CHARS = 400
 PROBE_WORDS = 14
+PASSAGE_CHARS = 1500
+"""Of a passage, asked for by its meaning: a few words of it may mean something else."""
+
 WITHIN = 20
 """A passage that is asked for in its own words must be among so many hits."""
 
@@ -104,8 +107,9 @@ class _Prober:
             yield Check("passages", "FAIL", "no passage of the document is found")
             return
         yield self._spans(samples)
-        yield self._leg("words", samples, alpha=0.0)
-        yield self._leg("meaning", samples, alpha=1.0)
+        yield self._leg("words", samples, [s.probe for s in samples], alpha=0.0)
+        whole = [s.hit["text"][:PASSAGE_CHARS] for s in samples]
+        yield self._leg("meaning", samples, whole, alpha=1.0)
         yield self._inside(samples)
         yield from self._properties(samples)
         yield from self._validity(samples)
@@ -131,11 +135,11 @@ class _Prober:
             wrong += self._text(span["start"], span["end"])["text"] != sample.hit["text"]
         return _check("spans", len(samples) - wrong, len(samples), "stand in the text")
 
-    def _leg(self, name: str, samples: list[Sample], alpha: float) -> Check:
-        """One leg finds each passage in the whole collection by its own words."""
+    def _leg(self, name: str, samples: list[Sample], asked: list[str], alpha: float) -> Check:
+        """One leg finds each passage in the whole collection when asked for in its own words."""
         ranks = []
-        for sample in samples:
-            answer = self._ask(sample.probe, top=WITHIN, alpha=alpha)
+        for sample, query in zip(samples, asked, strict=True):
+            answer = self._ask(query, top=WITHIN, alpha=alpha)
             if answer["alpha"] != alpha or answer["left_out"]:
                 reason = answer["left_out"].get("vector", "the collection has no such leg")
                 return Check(name, "-", str(reason))

@@ -25,9 +25,9 @@ class Folder:
         self._url, self._most_mb, self._timeout = url.rstrip("/"), most_mb, timeout_seconds
         try:
             self._fs, self._root = fsspec.core.url_to_fs(url)
-        except ImportError as error:
+        except ImportError:
             raise SettingsError(
-                f"{url.partition(':')[0]} needs a package that is not installed: {error.name}",
+                f"{url.partition(':')[0]} needs a package that is not installed",
                 hint="For S3: pip install 'callslip[s3]', where the ingest workers run.",
             ) from None
         self._root = self._root.rstrip("/")

@@ -154,9 +154,10 @@ class Sources:
             return [i for i in connection.scalars(query.distinct()) if i is not None]
 
     def failures(self, source_id: str, limit: int = 100) -> Mapping[str, Failure]:
-        """Files that were not taken when they were last looked at, with the reason, by path."""
+        """Files that the last run did not take, with the reason, by path."""
         query = (
             select(_I.path, _I.error)
+            .join(schema.sources, (_R.source_id == _I.source_id) & (_R.run == _I.seen_run))
             .where(_I.source_id == source_id, _I.outcome.in_(("failed", "duplicate")))
             .order_by(_I.path)
             .limit(limit)

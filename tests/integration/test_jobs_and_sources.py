@@ -172,7 +172,7 @@ def test_a_wrong_manifest_sends_nothing(
 def test_a_stopped_manifest_goes_on_and_does_nothing_twice(
     cli: Cli, stack: Stack, collection: str, tmp_path: Path, kill: signal.Signals
 ) -> None:
-    manifest = write_manifest(tmp_path, 40, collection=collection)
+    manifest = write_manifest(tmp_path, 24, collection=collection)
     with subprocess.Popen(
         (PROGRAM, "jobs", "run", str(manifest)),
         env=stack.environ,
@@ -183,11 +183,11 @@ def test_a_stopped_manifest_goes_on_and_does_nothing_twice(
         assert waits_until(lambda: _sent(stack, collection) >= 5, 60)
         os.kill(process.pid, kill)
         process.wait()
-    assert 5 <= _sent(stack, collection) < 40
+    assert 5 <= _sent(stack, collection) < 24
     done = cli("jobs", "run", str(manifest))
     assert done["failed"] == []
     found = documents(stack, collection)
-    assert len(found) == 40
+    assert len(found) == 24
     assert {document["state"] for document in found.values()} == {"live"}
     assert {document["version"] for document in found.values()} == {1}
     attempts = {step["attempts"] for document in found.values() for step in document["steps"]}
@@ -264,30 +264,32 @@ def test_a_page_and_a_large_folder_are_synced_in_slices_that_survive_a_kill(
         }
     ).start()
     cli = partial(call, stack)
+    same = {"unchanged": 1}
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "page.html").write_text("<h1>Rates</h1><p>A night costs 90.</p>")
     with web(tmp_path / "web") as url:
         cli("source", "add", "rates", f"{url}/page.html", "-c", "shelf", "-p", "doc_type=rates")
-        assert cli("source", "sync", "rates", "-c", "shelf")["counts"] == {"unchanged": 1}
+        assert cli("source", "sync", "rates", "-c", "shelf")["counts"] in ({"new": 1}, same)
+        assert cli("source", "sync", "rates", "-c", "shelf")["counts"] == same
         time.sleep(1.1)  # Last-Modified counts in seconds
         (tmp_path / "web" / "page.html").write_text("<h1>Rates</h1><p>A night costs 95.</p>")
         assert cli("source", "sync", "rates", "-c", "shelf")["counts"] == {"changed": 1}
     folder = tmp_path / "many"
     folder.mkdir()
-    for number in range(150):
+    for number in range(40):
         (folder / f"n{number:03}.txt").write_text(f"Text number {number} of the folder.")
     cli("source", "add", "many", str(folder), "-c", "shelf")
     assert waits_until(lambda: _sent(stack, "shelf") >= 10, 60)
     stack.kill("ingest")
     stack.wait_until_back("ingest")
     counts = cli("source", "sync", "many", "-c", "shelf")["counts"]
-    assert sum(counts.values()) == 150
+    assert sum(counts.values()) == 40
     assert set(counts) <= {"new", "unchanged"}
-    assert waits_until(lambda: len(_live(stack, "shelf")) == 151, 120)
+    assert waits_until(lambda: len(_live(stack, "shelf")) == 41, 120)
     versions = {
         d["version"] for n, d in documents(stack, "shelf").items() if n != "rates/page.html"
     }
     assert versions == {1}
     (folder / "n000.txt").unlink()
     counts = cli("source", "sync", "many", "-c", "shelf", "--delete-missing")["counts"]
-    assert counts == {"unchanged": 149, "deleted": 1}
+    assert counts == {"unchanged": 39, "deleted": 1}

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 
 import fsspec
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_parts import Library, later, make_library
 
-from callslip.errors import LeaseLost, StoreDown
+from callslip.errors import LeaseLost, SettingsError, StoreDown
 from ingestion.sources import sync
 from ingestion.sources.folder import Folder
 from stores.blobs import Blobs
@@ -322,6 +323,23 @@ def test_a_bucket_is_read_through_fsspec(library: Library) -> None:
     files.pipe(f"{bucket}/a.txt", b"ALPHA")
     files.rm(f"{bucket}/deep/b.txt")
     assert library.look(source, opened).counts == {"changed": 1, "deleted": 1}
+
+
+def test_a_bucket_whose_package_is_missing_says_what_to_install() -> None:
+    if find_spec("s3fs") is not None:
+        pytest.skip("s3fs is installed here")
+    with pytest.raises(SettingsError, match="s3 needs a package") as caught:
+        Folder("s3://bucket/prefix", most_mb=1, timeout_seconds=10)
+    assert "callslip[s3]" in caught.value.advice
+
+
+def test_failures_are_those_of_the_last_run(library: Library, root: Path) -> None:
+    (root / "empty.txt").write_bytes(b"")
+    source = library.add(f"file://{root}")
+    library.look(source, place(root))
+    (root / "empty.txt").unlink()
+    library.look(source, place(root))
+    assert library.ledger.sources.failures(source.source_id) == {}
 
 
 names = st.sampled_from(["a", "b", "c", "d/e", "d/f"])
