@@ -42,6 +42,11 @@ class Client:
         given = {key: value for key, value in wanted.items() if value is not None}
         return self._json("POST", "/v1/collections", json={"name": name, **given})
 
+    def create_tenant(self, collection: str, tenant: str) -> dict[str, Any]:
+        """Make a tenant, or find it as it is."""
+        path = f"/v1/collections/{quote(collection, safe='')}/tenants"
+        return self._json("POST", path, json={"tenant": tenant})
+
     def upload(
         self, collection: str, path: Path, name: str, tenant: str = "", **fields: str
     ) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from callslip.errors import CallslipError, ManifestError
-from ingestion.intake import LONGEST_TENANT, clean_filename, clean_line, clean_name, clean_tenant
+from stores.naming import LONGEST_TENANT, clean_filename, clean_line, clean_name, clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE, Value
 from stores.schemas import NAME

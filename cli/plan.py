@@ -10,7 +10,7 @@ from typing import Any, Literal
 from callslip.errors import NotFound
 from cli.client import Client
 from cli.manifest import Placed
-from ingestion.intake import clean_filename, clean_line
+from stores.naming import clean_filename, clean_line
 
 State = Literal["new", "changed", "again", "underway", "unchanged", "duplicate", "missing"]
 """again: it failed, and is tried again; underway: sent before, and not live yet; duplicate: the

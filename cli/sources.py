@@ -19,9 +19,9 @@ from cli.desk import running_url
 from cli.options import collection_option, properties_option, seconds
 from cli.output import as_json, emit, named, reporting
 from config import Settings
-from ingestion.intake import clean_tenant
 from ingestion.sources import SOURCE, source_url
 from stores.ledger import Ledger, SourceRecord
+from stores.naming import clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE
 from stores.schemas import check_tenant
@@ -204,6 +204,9 @@ def _make_collection(ledger: Ledger, settings: Settings, name: str, tenant: str)
             client.create_collection(name, tenants=True if tenant else None)
         schema = ledger.collections.get(name).schema
     check_tenant(schema, tenant)
+    if tenant and tenant not in ledger.tenants.all(name):
+        with Client(running_url(settings)) as client:  # which asks the store about its name
+            client.create_tenant(name, tenant)
 
 
 def _found(ledger: Ledger, collection: str, name: str, tenant: str) -> SourceRecord:

@@ -21,12 +21,13 @@ from callslip.errors import (
     SourceDown,
     SourceError,
 )
-from ingestion.intake import clean_filename, clean_name, take_in
+from ingestion.intake import take_in
 from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources.items import Caught, Item, Place, caught
 from ingestion.sources.web import Gone
 from stores.blobs import Blobs
 from stores.ledger import Accepted, Failure, ItemRecord, Ledger, Outcome, Run, Submission
+from stores.naming import clean_filename, clean_name
 
 BATCH = 100
 """Files that are looked up in the ledger at once."""

@@ -293,3 +293,10 @@ def test_a_page_and_a_large_folder_are_synced_in_slices_that_survive_a_kill(
     (folder / "n000.txt").unlink()
     counts = cli("source", "sync", "many", "-c", "shelf", "--delete-missing")["counts"]
     assert counts == {"unchanged": 39, "deleted": 1}
+    box = tmp_path / "box"
+    box.mkdir()
+    (box / "a.txt").write_text("A text of one tenant.")
+    cli("source", "add", "box", str(box), "-c", "rooms", "--tenant", "one")
+    cli("source", "sync", "box", "-c", "rooms", "--tenant", "one")
+    assert waits_until(lambda: _live(stack, "rooms") == {"box/a.txt"}, 60)
+    assert documents(stack, "rooms")["box/a.txt"]["tenant"] == "one"

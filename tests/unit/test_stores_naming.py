@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callslip.errors import InvalidRequest
-from ingestion.intake import clean_filename, clean_line, clean_name, clean_tenant
+from stores.naming import clean_filename, clean_line, clean_name, clean_tenant
 
 
 def test_a_name_may_look_like_a_path_below_a_folder() -> None:
