@@ -11,12 +11,11 @@ from api.answers import answer
 from api.collections import CollectionPath
 from api.tasks import deletion_id, ingestion_id
 from api.uploads import read_upload
-from callslip.errors import BacklogFull, DocumentNotFound
-from config import get_settings
+from callslip.errors import DocumentNotFound
 from ingestion.artifacts import EXTRACTED
 from ingestion.intake import take_in
 from stores import naming
-from stores.ledger import Accepted, Submission, lane_of
+from stores.ledger import Accepted, Submission
 from stores.schemas import check_tenant
 from tasks import ingest, maintenance
 from tasks.process import blobs, ledger, store
@@ -64,15 +63,12 @@ def submit_document(path: CollectionPath) -> Response:
     too many wait already it is 429 with Retry-After.
     """
     collection = ledger().collections.get(path.name)
-    limits = get_settings().ingest
-    check_backlog("ingest.max_backlog", limits.max_backlog)
+    ingest.check_backlog()
     upload = read_upload(request)
     check_tenant(collection.schema, upload.tenant)
-    tenant = upload.tenant
-    lane = lane_of(path.name, tenant)
-    check_backlog("ingest.max_backlog_per_tenant", limits.max_backlog_per_tenant, lane)
-    if tenant and tenant not in ledger().tenants.all(path.name):
-        store(collection.store).check_names(path.name, tenant)
+    ingest.check_backlog_of(path.name, upload.tenant)
+    if upload.tenant and upload.tenant not in ledger().tenants.all(path.name):
+        store(collection.store).check_names(path.name, upload.tenant)
     accepted = take_in(
         ledger(),
         blobs(),
@@ -88,18 +84,12 @@ def submit_document(path: CollectionPath) -> Response:
             batch=upload.batch,
         ),
         upload.content,
-        tenant=tenant,
+        tenant=upload.tenant,
         allow_duplicate=upload.allow_duplicate,
     )
     if accepted.fresh:
         ingest.send_next(accepted.document_id)
     return submitted(accepted)
-
-
-def check_backlog(setting: str, most: int, lane: str | None = None) -> None:
-    """Take no more while so many wait: BacklogFull."""
-    if ledger().turns.backlog(most, lane=lane) >= most:
-        raise BacklogFull(f"{most} documents are waiting, as many as {setting} allows")
 
 
 def submitted(accepted: Accepted) -> Response:

@@ -17,7 +17,7 @@ from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from config import get_settings
 from config.settings import MEGABYTE
 from stores.ledger import PRIORITIES
-from stores.naming import clean_name, clean_tenant
+from stores.naming import clean_filename, clean_line, clean_name, clean_tenant
 from stores.properties import check_properties
 from stores.records import FILTERABLE
 from stores.schemas import NAME
@@ -69,7 +69,7 @@ def _from_form(request: Request) -> Upload:
         properties = json.loads(form.get("properties", "{}"))
     except ValueError as error:
         raise InvalidRequest(f"properties is not JSON: {error}") from None
-    filename = clean_name(re.split(r"[/\\]", file.filename)[-1])
+    filename = clean_filename(file.filename)
     return _upload(
         file.stream,
         name=clean_name(form.get("name") or filename),
@@ -132,7 +132,7 @@ def _upload(
         name=name,
         filename=filename,
         tenant=clean_tenant(tenant),
-        title=clean_name(title)[:1024] if title else "",
+        title=clean_line(title) if title else "",
         properties=check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
         priority=priority,

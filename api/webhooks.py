@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 
 from api import messages, views
 from api.answers import answer
+from callslip.addresses import is_allowed, resolve
 from callslip.errors import AddressNotAllowed, Conflict, InvalidRequest, SourceDown
 from config import get_settings
-from ingestion.sources.addresses import is_allowed, resolve
 from stores.ledger import DeliveryState
 from tasks.process import ledger
 from tasks.receivers import key_of, new_secret

@@ -13,12 +13,14 @@
     │   │   ├── TenantNotFound
     │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
+    │   │   ├── SourceNotFound
     │   │   ├── TaskNotFound
     │   │   ├── BatchNotFound
     │   │   ├── WebhookNotFound
     │   │   └── DeliveryNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
+    │   │   ├── SourceExists
     │   │   └── DuplicateContent
     │   ├── DocumentError           422  this file cannot become chunks
     │   │   ├── EmptyFile
@@ -32,7 +34,10 @@
     │   │   ├── ExtractionLimit
     │   │   ├── ObjectRefused       the store cannot keep one of its chunks
     │   │   └── WorkerLost          its worker died each time it was tried
-    │   ├── AddressNotAllowed       422  a URL leads to an address inside the network
+    │   ├── ManifestError           422  lines of a manifest are wrong or contradict each other
+    │   ├── SourceError             422  a source, or a file of it, cannot be read as it is
+    │   │   ├── AddressNotAllowed   a URL leads to an address inside the network
+    │   │   └── NothingListed       everything seems gone, which is more likely a mistake
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
     │   ├── MoveError               a collection cannot be moved; it stands where it stood
@@ -186,6 +191,13 @@ class DocumentNotFound(NotFound):
     hint = "Use the document id that the upload answered; a deleted document is gone."
 
 
+class SourceNotFound(NotFound):
+    """The collection has no source of this name."""
+
+    slug = "source-not-found"
+    hint = "`callslip source list` shows every source with its collection."
+
+
 class TaskNotFound(NotFound):
     """No task has this id."""
 
@@ -226,6 +238,13 @@ class CollectionExists(Conflict):
 
     slug = "collection-exists"
     hint = "Use another name, or use the collection as it is."
+
+
+class SourceExists(Conflict):
+    """A source of this name exists with another address or other settings."""
+
+    slug = "source-exists"
+    hint = "Use another name, or remove the source first: `callslip source remove NAME`."
 
 
 class DuplicateContent(Conflict):
@@ -328,12 +347,37 @@ class WorkerLost(DocumentError):
     hint = "The document was set aside so that others go on; see the worker's log, then retry it."
 
 
-class AddressNotAllowed(PermanentError):
+class ManifestError(PermanentError):
+    """Lines of a manifest are wrong, or contradict each other."""
+
+    slug = "manifest-error"
+    status = 422
+    hint = "Nothing was sent. Correct these lines and run the same command again."
+
+
+class SourceError(PermanentError):
+    """A source, or one file of it, cannot be read as it is."""
+
+    slug = "source-error"
+    status = 422
+    hint = "Correct what is named, then run `callslip source sync NAME`."
+
+
+class AddressNotAllowed(SourceError):
     """The address is inside the network, where a URL from outside must not lead."""
 
     slug = "address-not-allowed"
-    status = 422
-    hint = "Where it is meant, the settings can allow its network: webhooks.allow_networks."
+    hint = (
+        "Where it is meant, the settings can allow its network:"
+        " sources.allow_networks, webhooks.allow_networks."
+    )
+
+
+class NothingListed(SourceError):
+    """Everything that a source had seems gone, which is more likely a mistake than meant."""
+
+    slug = "nothing-listed"
+    hint = "Nothing was deleted. If it is meant: callslip source sync NAME --delete-missing --force"
 
 
 class EvaluationError(PermanentError):

@@ -62,28 +62,21 @@ class Client:
         given = {"expected": expected} | ({"batch_id": batch_id} if batch_id else {})
         return str(self._json("POST", "/v1/batches", json=given)["batch_id"])
 
+    def create_tenant(self, collection: str, tenant: str) -> dict[str, Any]:
+        """Make a tenant, or find it as it is."""
+        path = f"/v1/collections/{quote(collection, safe='')}/tenants"
+        return self._json("POST", path, json={"tenant": tenant})
+
     def upload(
-        self,
-        collection: str,
-        path: Path,
-        name: str,
-        tenant: str = "",
-        *,
-        priority: int = 0,
-        batch: str = "",
+        self, collection: str, path: Path, name: str, tenant: str = "", **fields: str
     ) -> dict[str, Any]:
-        """Submit a file under a name."""
+        """Submit a file under a name; `fields` are further ones of the form."""
         with path.open("rb") as file:
             return self._json(
                 "POST",
                 f"/v1/collections/{quote(collection, safe='')}/documents",
                 files={"file": (path.name, file, "application/octet-stream")},
-                data={
-                    "name": name,
-                    "tenant": tenant,
-                    "priority": str(priority),
-                    "batch": batch,
-                },
+                data={"name": name, "tenant": tenant, **fields},
             )
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

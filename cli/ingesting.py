@@ -3,7 +3,7 @@
 import glob
 import io
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -28,6 +28,8 @@ class Source:
 
     path: Path
     name: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Further fields of the form: `title`, `properties` (JSON), `allow_duplicate`."""
 
 
 @dataclass
@@ -196,8 +198,9 @@ def _send(
             source.path,
             source.name,
             tenant,
-            priority=priority,
+            priority=str(priority),
             batch=report.batch_id,
+            **source.fields,
         )
     except OSError as error:
         unreadable = PermanentError(

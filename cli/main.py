@@ -17,13 +17,18 @@ from callslip.errors import NotFound
 from cli.auditing import audit
 from cli.batches import batch_documents, get_batch, tell_batch
 from cli.client import Client
+from cli.collection_options import show_or_set
 from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.ingesting import Report, find_files, ingest
+from cli.jobs import jobs_group
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
-from cli.options import show_or_set
-from cli.output import as_json, emit, many, named, reporting
+from cli.options import collection_option
+from cli.output import as_json, emit, many, reporting
+from cli.sources import source_group
+from cli.steps import STEP_COMMANDS, IngestCommand
 from cli.transfer import export_command, import_command, migrate_command
+from cli.verifying import verify_group
 from config import describe, load
 from config.settings import StoreKind
 from stores.filters import typed
@@ -37,14 +42,6 @@ CONDITION = re.compile(
     r"(?P<prop>[^=<>!~]*[^=<>!~\s])\s*(?P<operator>[<>!=]=|[=<>~])\s*(?P<value>.*)", re.DOTALL
 )
 
-collection_option = click.option(
-    "-c",
-    "--collection",
-    default=DEFAULT_COLLECTION,
-    show_default=True,
-    callback=named,
-    help="The collection.",
-)
 store_option = click.option(
     "--store",
     type=click.Choice(get_args(StoreKind)),
@@ -122,7 +119,7 @@ def _program() -> str:
     return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
-@main.command(name="ingest")
+@click.command(name="ingest")
 @click.argument("paths", nargs=-1, required=True)
 @collection_option
 @store_option
@@ -497,8 +494,10 @@ def run(role: Any) -> None:
     os.execv(command[0], command)  # noqa: S606 - the command line is this project's own
 
 
+main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
     *(audit, export_command, import_command, migrate_command),
     *(retry_command, rollback_command, versions_command),
+    *(jobs_group, source_group, verify_group),
 ):
     main.add_command(command)

@@ -1,46 +1,58 @@
-"""`callslip options`: what a collection finds out about its documents."""
+"""Options that several commands have, and how their values are read."""
 
-from pathlib import Path
+import json
+import re
 from typing import Any
 
 import click
-import yaml
 
-from callslip.errors import CollectionNotFound, InvalidRequest
-from cli.client import Client
-from cli.output import emit
+from cli.output import named
+from stores.schemas import DEFAULT_COLLECTION
 
+collection_option = click.option(
+    "-c",
+    "--collection",
+    default=DEFAULT_COLLECTION,
+    show_default=True,
+    callback=named,
+    help="The collection.",
+)
 
-def show_or_set(client: Client, collection: str, file: Path | None, *, json_out: bool) -> None:
-    """Print the options of a collection, set from a file before where one is given."""
-    found = client.set_options(collection, _read(file)) if file else _options(client, collection)
-    if json_out:
-        emit(found)
-    else:
-        click.echo(yaml.safe_dump(found, allow_unicode=True, sort_keys=False), nl=False)
-
-
-def _options(client: Client, collection: str) -> dict[str, Any]:
-    for record in client.get("/v1/collections")["collections"]:
-        if record["name"] == collection:
-            found: dict[str, Any] = record["options"]
-            return found
-    raise CollectionNotFound(
-        f"collection {collection!r} does not exist",
-        hint=f"`callslip options {collection} FILE` makes it.",
-    )
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SHORTEST_SECONDS = 5.0
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        given = yaml.safe_load(file.read_bytes())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f":{where.line + 1}" if where else ""
-        raise InvalidRequest(f"{file}{line} is neither YAML nor JSON") from None
-    if not isinstance(given, dict):
-        raise InvalidRequest(
-            f"{file} holds no options",
-            hint="They are written as `key: value`; see docs/enrichment.md.",
-        )
-    return given
+def _properties(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
+        if name.strip() in found:
+            raise click.BadParameter(f"{name.strip()!r} is given twice")
+        try:
+            found[name.strip()] = json.loads(text)
+        except ValueError:
+            found[name.strip()] = text
+    return found
+
+
+properties_option = click.option(
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_properties,
+    help="What filters see, e.g. doc_type=policy or year=2024; once for each.",
+)
+
+
+def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float | None:
+    """`30s`, `10m`, `2h` or `1d` in seconds."""
+    if given is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", given.strip())
+    if not found or float(found[1]) * _SECONDS[found[2]] < SHORTEST_SECONDS:
+        raise click.BadParameter(f"{given!r} is not a time such as 30s, 10m, 2h or 1d")
+    return float(found[1]) * _SECONDS[found[2]]

@@ -25,7 +25,7 @@ def emit(value: Any) -> None:
 
 
 def named(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Callback of an option that names a collection."""
+    """Callback of what names a collection or a source."""
     if value is not None and not re.fullmatch(NAME, value):
         raise click.BadParameter("Latin letters, digits, `.`, `_`, `-`; at most 64")
     return value

@@ -267,6 +267,41 @@ class IngestSettings(Section):
     )
 
 
+class Calling(Section):
+    """Calls of addresses that others name: public ones, and what is allowed besides."""
+
+    allow_networks: str | None = None
+
+    @field_validator("allow_networks")
+    @classmethod
+    def _networks_are_networks(cls, text: str | None) -> str | None:
+        _networks(text)
+        return text
+
+    @property
+    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Networks that may be called although they are not public."""
+        return _networks(self.allow_networks)
+
+
+def _networks(text: str | None) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in (text or "").replace(",", " ").split())
+
+
+class SourcesSettings(Calling):
+    """Fetching documents from URLs, folders and buckets."""
+
+    allow_networks: str | None = Field(
+        default=None,
+        description="networks inside yours that a URL may lead to, such as `10.0.0.0/8,"
+        " 192.168.1.7`; public addresses always may",
+    )
+    timeout_seconds: float = Field(default=120.0, gt=0, description="longest time for one file")
+    slice_seconds: float = Field(
+        default=20.0, gt=0, description="a sync gives way to other work after this, then goes on"
+    )
+
+
 class SearchSettings(Section):
     """The search worker and its ranking."""
 
@@ -321,7 +356,7 @@ class MaintenanceSettings(Section):
     )
 
 
-class WebhookSettings(Section):
+class WebhookSettings(Calling):
     """How receivers are told of events."""
 
     allow_networks: str | None = Field(
@@ -333,21 +368,6 @@ class WebhookSettings(Section):
     give_up_days: float = Field(
         default=3.0, ge=0, description="how long a delivery that fails is tried again"
     )
-
-    @field_validator("allow_networks")
-    @classmethod
-    def _networks_are_networks(cls, text: str | None) -> str | None:
-        _networks(text)
-        return text
-
-    @property
-    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """Networks that a receiver may be in although they are not public."""
-        return _networks(self.allow_networks)
-
-
-def _networks(text: str | None) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part) for part in (text or "").replace(",", " ").split())
 
 
 class LogSettings(Section):
@@ -378,6 +398,7 @@ class Settings(Section):
     chunking: ChunkingSettings = ChunkingSettings()
     extract: ExtractSettings = ExtractSettings()
     ingest: IngestSettings = IngestSettings()
+    sources: SourcesSettings = SourcesSettings()
     search: SearchSettings = SearchSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     webhooks: WebhookSettings = WebhookSettings()

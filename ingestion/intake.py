@@ -1,6 +1,6 @@
 """Taking a document in: its original stored, its version recorded.
 
-The desk takes documents in by the same lines as files that bring others with them.
+The desk, the sources and files that bring others with them take documents in by the same lines.
 """
 
 import uuid

@@ -73,7 +73,7 @@ def run_step(shop: Workshop, step: Step, document_id: str, version: int) -> Next
 
 
 def _do(shop: Workshop, claim: Claim) -> None:
-    with LeaseKeeper(shop.ledger, claim) as keeper:
+    with LeaseKeeper.of_step(shop.ledger, claim) as keeper:
         work = Work(shop, claim, keeper)
         if claim.step == "upsert":
             stored = steps.upsert_chunks(work)

@@ -11,10 +11,23 @@ from callslip.errors import InvalidRequest
 LONGEST_NAME, LONGEST_TENANT = 1024, 64
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_PARTS = re.compile(r"[/\\]")
 
 
 def clean_name(name: str) -> str:
-    """A name as it is kept: NFC, without control characters; InvalidRequest where none is left."""
+    """A document's name as it is kept; InvalidRequest where none is left.
+
+    It may look like a path below a folder; one that leads out of it is refused, so that nobody who
+    makes files of names can be led astray.
+    """
+    cleaned = clean_line(name)
+    if ".." in _PARTS.split(cleaned):
+        raise InvalidRequest("the name has the path part '..'", hint="Send a name without it.")
+    return cleaned
+
+
+def clean_line(name: str) -> str:
+    """A name or title of any form: NFC, without control characters; InvalidRequest where empty."""
     cleaned = _CONTROL.sub(
         " ", unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
     )
@@ -28,11 +41,16 @@ def clean_name(name: str) -> str:
     return cleaned
 
 
+def clean_filename(name: str) -> str:
+    """The last part of a path as it is kept."""
+    return clean_name(_PARTS.split(name)[-1])
+
+
 def clean_tenant(tenant: str) -> str:
     """A tenant's name as it is kept; "" for none."""
     if not tenant:
         return ""
-    name = clean_name(tenant)
+    name = clean_line(tenant)
     if len(name) > LONGEST_TENANT:
         raise InvalidRequest(
             f"the tenant's name has {len(name)} characters, at most {LONGEST_TENANT} are kept"

@@ -10,10 +10,10 @@ from celery import chain, shared_task
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
-from callslip.errors import CallslipError
+from callslip.errors import BacklogFull, CallslipError
 from config import get_settings
 from ingestion.pipeline import run_step
-from stores.ledger import STEPS, Step
+from stores.ledger import STEPS, Step, lane_of
 from tasks.process import ledger, processes, workshop
 from tasks.queues import BY_STEP, INGEST
 
@@ -79,6 +79,22 @@ def window() -> int:
     """How many documents are sent at a time: enough that no process waits for one."""
     settings = get_settings().ingest
     return settings.in_flight or 2 * (processes(INGEST) or settings.concurrency)
+
+
+def check_backlog() -> None:
+    """Take no more while too many wait: BacklogFull."""
+    _check("ingest.max_backlog", get_settings().ingest.max_backlog)
+
+
+def check_backlog_of(collection: str, tenant: str) -> None:
+    """Take no more of a tenant while too many of its own wait: BacklogFull."""
+    most = get_settings().ingest.max_backlog_per_tenant
+    _check("ingest.max_backlog_per_tenant", most, lane_of(collection, tenant))
+
+
+def _check(setting: str, most: int, lane: str | None = None) -> None:
+    if ledger().turns.backlog(most, lane=lane) >= most:
+        raise BacklogFull(f"{most} documents are waiting, as many as {setting} allows")
 
 
 def send_next(document_id: str) -> None:

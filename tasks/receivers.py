@@ -20,9 +20,9 @@ from typing import Any
 import httpx
 
 from callslip import __version__
+from callslip.addresses import CheckedTransport
 from callslip.errors import CallslipError, InvalidRequest
 from config.settings import WebhookSettings
-from ingestion.sources.addresses import CheckedTransport
 from stores.ledger import Delivery, Webhook
 
 PREFIX = "whsec_"

@@ -7,7 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from config import get_settings
-from tasks import audit, ingest, maintenance, search, webhooks
+from tasks import audit, ingest, maintenance, search, sources, webhooks
 from tasks.process import broker_url
 from tasks.queues import ALL, INGEST, MAINTENANCE, Role
 
@@ -16,7 +16,7 @@ VISIBILITY_SECONDS = 7200
 
 TEND_EVERY_SECONDS = 20.0
 
-TASK_MODULES = (audit, ingest, maintenance, search, webhooks)
+TASK_MODULES = (audit, ingest, maintenance, search, sources, webhooks)
 """Imported so that their tasks are known to every app made here."""
 
 
@@ -42,6 +42,11 @@ def make_app(role: Role) -> Celery:
             "task": webhooks.send.name,
             "schedule": webhooks.SEND_EVERY_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": webhooks.SEND_EVERY_SECONDS},
+        },
+        "look_at_sources": {
+            "task": sources.look_at_sources.name,
+            "schedule": sources.LOOK_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": sources.LOOK_SECONDS},
         },
         "trim": {
             "task": maintenance.trim.name,

@@ -107,6 +107,7 @@ def _free_leases(settings: Settings) -> None:
         ledger = Ledger(settings.ledger_url)
         ledger.create()
         ledger.leases.expire_all()
+        ledger.source_runs.expire_all()
         ledger.close()
 
 

@@ -29,6 +29,8 @@ from stores.ledger.records import (
     Submission,
     VersionRecord,
 )
+from stores.ledger.source_runs import ItemRecord, Run, SourceRuns
+from stores.ledger.sources import Outcome, SourceRecord, Sources
 from stores.ledger.sweep import Sweep
 from stores.ledger.tenants import Tenants
 from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
@@ -55,14 +57,18 @@ __all__ = [
     "EventKind",
     "Failure",
     "Item",
+    "ItemRecord",
     "Ledger",
     "Move",
     "Moves",
     "Nudge",
+    "Outcome",
     "PastVersion",
     "Receipt",
     "Refusal",
+    "Run",
     "Snapshot",
+    "SourceRecord",
     "Step",
     "StepRecord",
     "Submission",
@@ -96,6 +102,8 @@ class Ledger:
         self.events = Events(self._database)
         self.batches = Batches(self._database)
         self.webhooks = Webhooks(self._database)
+        self.sources = Sources(self._database)
+        self.source_runs = SourceRuns(self._database)
         self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:

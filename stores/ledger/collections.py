@@ -13,6 +13,7 @@ from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.records import CollectionRecord
+from stores.ledger.sources import drop_sources
 from stores.ledger.turns import withdraw
 from stores.options import USUAL, Options
 from stores.records import CollectionSchema
@@ -134,6 +135,7 @@ class Collections:
             )
             withdraw(connection, _D.collection == name, now)
             events.add_deleted(connection, _D.collection == name, now)
+            drop_sources(connection, schema.sources.c.collection == name)
 
     def has_properties(self, name: str, properties: Iterable[str]) -> None:
         """Record which properties the chunks of a collection have. Idempotent."""

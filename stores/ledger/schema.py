@@ -285,3 +285,48 @@ deliveries = Table(
     ),
 )
 """One event on its way to one webhook, and afterwards the log of it."""
+
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("source_id", String(32), primary_key=True),
+    Column("collection", ForeignKey("collections.name"), nullable=False),
+    Column("tenant", String(128), nullable=False, server_default=""),
+    Column("name", String(128), nullable=False),
+    Column("url", String(2048), nullable=False),
+    Column("properties", JSON, nullable=False),
+    Column("every_seconds", Float),  # null: only when asked
+    Column("delete_missing", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("due_at", Float, index=True),  # null: not before somebody asks
+    Column("nudged_at", Float, nullable=False, server_default="0"),
+    Column("asked", JSON),  # what the next run does beyond its settings
+    Column("run", Integer, nullable=False, server_default="0"),
+    Column("began_at", Float),  # null between two runs
+    Column("ended_at", Float),
+    Column("counts", JSON),
+    Column("error", JSON),
+    Column("token", String(32)),
+    Column("lease_until", Float, nullable=False, server_default="0"),
+    Index("one_source_per_name", "collection", "tenant", "name", unique=True),
+)
+"""Where documents are fetched from, again and again; one row holds the lease of its run."""
+
+source_items = Table(
+    "source_items",
+    metadata,
+    Column("source_id", ForeignKey("sources.source_id"), primary_key=True),
+    Column("path", String(1024), primary_key=True),
+    Column("document_id", String(32), index=True),
+    Column("etag", String(512), nullable=False, server_default=""),
+    Column("modified", String(64), nullable=False, server_default=""),
+    Column("size", BigInteger),
+    Column("sha256", String(64), nullable=False, server_default=""),
+    Column("outcome", String(16), nullable=False),  # of the run that saw it last
+    Column("seen_run", Integer, nullable=False),
+    Column("seen_at", Float, nullable=False),
+    Column("fetched_at", Float),
+    Column("error", JSON),
+)
+"""What a source held when it was last looked at: provenance, and what need not be fetched again."""

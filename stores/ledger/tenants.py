@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Select, delete, exists, insert, select, updat
 from callslip.errors import Conflict, TenantNotFound
 from stores.ledger import events, schema
 from stores.ledger.database import Database
+from stores.ledger.sources import drop_sources
 from stores.ledger.turns import withdraw
 
 _T, _D = schema.tenants.c, schema.documents.c
@@ -69,6 +70,8 @@ class Tenants:
             )
             withdraw(connection, mine, now)
             events.add_deleted(connection, mine, now)
+            of = schema.sources.c
+            drop_sources(connection, (of.collection == collection) & (of.tenant == name))
         return ids
 
     def emptied(self) -> list[tuple[str, str]]:

@@ -33,6 +33,58 @@ def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
     assert "--json" in CliRunner().invoke(main, [name, "--help"]).output
 
 
+NESTED = [
+    (group, name)
+    for group, command in main.commands.items()
+    if isinstance(command, click.Group)
+    for name in command.commands
+]
+
+
+@pytest.mark.parametrize(("group", "name"), NESTED)
+def test_every_command_of_a_group_shows_an_example_and_answers_in_json(
+    group: str, name: str
+) -> None:
+    shown = CliRunner().invoke(main, [group, name, "--help"])
+    assert shown.exit_code == 0
+    assert f"Example:  callslip {group} {name}" in shown.output
+    assert "--json" in shown.output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["chunk"], ["--json", "chunk"], ["./chunk"], ["-c", "x", "sectionize"]]
+)
+def test_only_a_first_word_that_names_a_step_is_no_file(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(main, ["ingest", *arguments])
+    is_step = arguments[0] == "chunk"
+    assert ("Missing option '--doc-id'" in shown.output) == is_step
+    assert ("names no file" in shown.output) != is_step
+
+
+def test_a_chunk_longer_than_asked_for_is_an_error_that_names_the_setting() -> None:
+    given = ["--doc-id", "x", "--url", "http://127.0.0.1:9"]
+    shown = CliRunner().invoke(main, ["ingest", "chunk", *given, "--maxlen", "100"])
+    assert "chunking.max_tokens is 500, more than 100" in shown.output
+    assert "CALLSLIP_CHUNKING__MAX_TOKENS" in shown.output
+    shown = CliRunner().invoke(
+        main, ["ingest", "chunk", *given, *["--maxlen", "900", "--overlap", "80"]]
+    )
+    assert "no answer from" in shown.output
+
+
+def test_wrong_dates_of_a_source_are_refused_before_the_desk_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    given = ["--path", str(tmp_path / "a.txt"), "--valid-from", "2026-07-01"]
+    shown = CliRunner().invoke(
+        main, ["ingest", "register-source", *given, "--valid-to", "2026-01-01"]
+    )
+    assert shown.exit_code == 1
+    assert "valid_to 2026-01-01 is not after valid_from 2026-07-01" in shown.output
+
+
 def test_every_command_of_the_readme_exists() -> None:
     told = README.read_text() + HOW_DO_I.read_text()
     named = {line.split()[1] for line in told.splitlines() if line.startswith("callslip ")}
