@@ -50,7 +50,7 @@ def editions() -> dict[str, list[list[str]]]:
 
 def cut(text: str, former: FormerCuts = NEVER_CUT) -> list[Chunk]:
     sections = sectionize(ExtractedText(text, "text/plain"))
-    return chunk(text, sections, Words(), ChunkingSettings(), "d", former)
+    return chunk(text, sections, Words(), ChunkingSettings(), "d", former=former)
 
 
 def test_an_amendment_changes_the_chunks_of_its_articles_and_few_others() -> None:
