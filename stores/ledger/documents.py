@@ -240,7 +240,7 @@ class Documents:
 
     def _read(self, document_ids: Iterable[str]) -> list[DocumentRecord]:
         ids = list(document_ids)
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             documents = connection.execute(
                 select(schema.documents).where(_D.document_id.in_(ids))
             ).all()
