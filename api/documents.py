@@ -110,6 +110,7 @@ def submitted(accepted: Accepted) -> Response:
 def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     """The documents of a collection, newest first."""
     ledger().collections.get(path.name)
+    states = ledger().documents.states(path.name)  # first: what it says is done is told as done
     found = ledger().documents.find(
         path.name,
         tenant=query.tenant,
@@ -121,7 +122,7 @@ def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     return answer(
         messages.Documents(
             documents=[views.document(record) for record in found],
-            states=ledger().documents.states(path.name),
+            states=states,
             next_before=found[-1].created_at if full else None,
         )
     )

@@ -220,11 +220,12 @@ def _search(
 
 def _shelf(collection: str, args: MultiDict[str, str]) -> Shelf:
     before = args.get("before", type=float)
+    states = ledger().documents.states(collection)  # first: what it says is done is shown as done
     found = ledger().documents.find(collection, limit=SHOWN, before=before)
     return Shelf(
         collection=collection,
         documents=tuple(views.document(record) for record in found),
-        states=ledger().documents.states(collection),
+        states=states,
         before=before,
         next_before=found[-1].created_at if len(found) == SHOWN else None,
         batches=_batches(collection),

@@ -97,8 +97,8 @@ def _id_faults(name: str, value: str) -> Iterator[str]:
 
 
 def _property_faults(properties: Mapping[str, object]) -> Iterator[str]:
-    values = sum(len(v) if isinstance(v, list | tuple) else 1 for v in properties.values())
-    if max(values, len(properties)) > MAX_VALUES:
+    values = sum(len(v) or 1 if isinstance(v, list | tuple) else 1 for v in properties.values())
+    if values > MAX_VALUES:
         yield f"its properties have {values} values, at most {MAX_VALUES} are kept"
     for name, value in properties.items():
         if not name.strip():

@@ -30,9 +30,12 @@ class Database:
         self._writer = _engine(url)
         self._reader = self._writer.execution_options(isolation_level="AUTOCOMMIT")
         self.is_sqlite = self._writer.dialect.name == "sqlite"
+        self._observer = self._writer.execution_options(
+            **{"deferred": True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        )
         if self.is_sqlite:
             event.listen(self._writer, "connect", _prepare_sqlite)
-            event.listen(self._writer, "begin", _begin_immediate)
+            event.listen(self._writer, "begin", _begin)
 
     def create(self) -> None:
         """Make what is missing. Idempotent; a ledger of another version is a SettingsError."""
@@ -64,6 +67,12 @@ class Database:
         with _translated(), self._reader.connect() as connection:
             yield connection
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Reading statements that all see the same moment, and never wait for a writer."""
+        with _translated(), self._observer.begin() as connection:
+            yield connection
+
     def close(self) -> None:
         """Give back every connection."""
         self._writer.dispose()
@@ -83,9 +92,10 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
 
 
-def _begin_immediate(connection: Connection) -> None:
-    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql("BEGIN" if options.get("deferred") else "BEGIN IMMEDIATE")
 
 
 @contextmanager

@@ -273,7 +273,7 @@ class Documents:
 
     def _read(self, document_ids: Iterable[str]) -> list[DocumentRecord]:
         ids = list(document_ids)
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             documents = connection.execute(
                 select(schema.documents).where(_D.document_id.in_(ids))
             ).all()
@@ -287,11 +287,10 @@ class Documents:
             steps.setdefault((row.document_id, row.version), []).append(step_record(row))
         records = {}
         for row in documents:
-            version = newest.get(row.document_id)
-            found = steps.get((row.document_id, version.version)) if version else None
-            if version is None or found is None:
-                continue  # forgotten with its collection between these reads
-            mine = sorted(found, key=lambda s: STEPS.index(s.step))
+            version = newest[row.document_id]
+            mine = sorted(
+                steps[row.document_id, version.version], key=lambda s: STEPS.index(s.step)
+            )
             records[row.document_id] = DocumentRecord(
                 document_id=row.document_id,
                 collection=row.collection,

@@ -54,6 +54,9 @@ _MEMBER = re.compile(
     r"(?P<file>chunks\.jsonl|vectors\.npz|document\.json|blobs/[0-9A-Za-z_-][0-9A-Za-z._-]{0,255})"
 )
 
+MOST_NAMES = 50_000
+"""Of properties: the ledger takes them in one transaction."""
+
 T = TypeVar("T")
 
 
@@ -114,7 +117,9 @@ class End:
     changed: dict[str, int]
     gone: list[str]
     left_out: int
-    property_names: list[Annotated[str, Field(max_length=128)]]
+    property_names: Annotated[
+        list[Annotated[str, Field(max_length=128)]], Field(max_length=MOST_NAMES)
+    ]
     keyword_score: str
     probes: Annotated[list[Asked], Field(max_length=PROBES)] = field(default_factory=list)
 
@@ -169,7 +174,13 @@ class Writer:
         self._add(f"{folder}/document.json", CARD.dump_json(card))
 
     def end(self, end: End) -> None:
-        """Say that the archive is whole."""
+        """Say that the archive is whole; MoveError where it could not be read again."""
+        if len(end.property_names) > MOST_NAMES:
+            raise MoveError(
+                f"the collection has {len(end.property_names):,} names of properties,"
+                f" an archive keeps {MOST_NAMES:,}",
+                hint="Submit its documents with fewer names to another collection.",
+            )
         self._add("end.json", END.dump_json(end, indent=1))
         self._tar.close()
 

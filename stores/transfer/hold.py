@@ -4,6 +4,7 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import Self
 
 from callslip.errors import CallslipError, Conflict, StoreDown
 from stores.ledger import Move, Moves
@@ -42,7 +43,7 @@ class Hold(AbstractContextManager["Hold"]):
         """Renew it now; LeaseLost where somebody else may have it."""
         self._moves.renew(self.move)
 
-    def __enter__(self) -> "Hold":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -7,8 +7,6 @@ killed at any point is followed by another that finishes the job.
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from types import TracebackType
 
 from callslip.errors import (
     Conflict,
@@ -89,8 +87,8 @@ def migrate(
     )
 
 
-class _Mover(AbstractContextManager["_Mover"]):
-    """Holds the lease of a move.
+class _Mover(Hold):
+    """Holds the lease of a move to another store.
 
     `collection` is as it is under the lease: nobody else can give it another store.
     """
@@ -99,42 +97,29 @@ class _Mover(AbstractContextManager["_Mover"]):
         self._house, self._moves, self._phase = house, house.ledger.moves, phase
         self._name, self._to = name, to
         move, self.collection = self._begin()
-        self._hold = Hold(self._moves, move)
-        self.check = self._hold.check
+        super().__init__(self._moves, move)
 
     def drop(self, store: Store) -> None:
         """Drop the collection's copy in a store; LeaseLost where somebody else may be using it."""
-        self._hold.renew()
+        self.renew()
         store.drop_collection(self._name)
 
     def pause(self) -> None:
         """From now on no upsert of the collection is begun, until the switch or the end."""
-        self._moves.pause(self._hold.move)
+        self._moves.pause(self.move)
 
     def switch(self, source: str) -> None:
         """Make the target the collection's store."""
         self.check()
-        self._hold.move = self._moves.switch(self._hold.move, source)
+        self.move = self._moves.switch(self.move, source)
 
     def clear(self, keep: bool, grace: float) -> None:
         """Drop the copy that is left over, when no search can be at it any more."""
         if not keep:
             self._phase(f"Switched. Searches at the old store have {grace:.0f} s to end")
             time.sleep(grace)
-            self.drop(self._house.store_of(self._hold.move.store))
-        self._moves.end(self._hold.move)
-
-    def __enter__(self) -> "_Mover":
-        self._hold.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._hold.__exit__(kind, error, trace)
+            self.drop(self._house.store_of(self.move.store))
+        self._moves.end(self.move)
 
     def _begin(self) -> tuple[Move, CollectionRecord]:
         """Take the lease, clean up after another move that did not end, and begin or go on.

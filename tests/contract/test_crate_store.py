@@ -121,7 +121,7 @@ def test_names_and_values_are_never_sql(crate: CrateStore, name: str) -> None:
     )
     (found,) = crate.get_chunks(name, [name], tenant=name)
     assert (found.chunk_id, found.properties) == (name, properties)
-    star = name.replace("*", "")
+    star = name.replace("*", "")[:60]
     filters = ({name: name}, {f"{name} ~": f"*{star}*"}, {f"{name} list @": name})
     for filter_ in (*filters, {f"{name} number >": 0}, {"document_id": name}):
         assert crate.find_ids(name, parse(filter_, None), tenant=name) == [name]

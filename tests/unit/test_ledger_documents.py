@@ -243,6 +243,19 @@ def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
         Options.model_validate(wrong)
 
 
+def test_a_snapshot_is_of_one_moment_and_holds_nobody_up(ledger: Ledger, ledger_url: str) -> None:
+    database = Database(ledger_url)
+    version = about.select()
+    with database.snapshot() as snapshot:
+        before = snapshot.execute(version).one()
+        with database.writing() as connection:
+            connection.execute(about.update().values(schema_version=99))
+        assert snapshot.execute(version).one() == before
+    with database.snapshot() as snapshot:
+        assert snapshot.execute(version).one().schema_version == 99
+    database.close()
+
+
 def test_a_ledger_of_another_version_is_refused(ledger: Ledger, ledger_url: str) -> None:
     database = Database(ledger_url)
     with database.writing() as connection:

@@ -184,6 +184,7 @@ ENDS: dict[str, Callable[[Any], object]] = {
     "a tenant that is too long": lambda end: end["tenants"].update({"x" * 129: dict(NONE)}),
     "a tenant with a NUL": lambda end: end["tenants"].update({"\0": dict(NONE)}),
     "a property with a NUL": lambda end: end["property_names"].append("\0"),
+    "very many names": lambda end: end["property_names"].extend(f"p{n}" for n in range(50_000)),
     "a probe of a stranger": lambda end: end["probes"].append(probe("ghost")),
     "very many probes": lambda end: end.update(probes=end["probes"][:1] * 1000),
     "a probe with very many answers": lambda end: end["probes"][0]["answers"].update(
