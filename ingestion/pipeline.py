@@ -15,7 +15,6 @@ from typing import Any, Literal
 from callslip.errors import InternalError, LeaseLost, PermanentError, TransientError
 from ingestion import artifacts, children, steps
 from ingestion.artifacts import Artifact
-from ingestion.lease_keeper import LeaseKeeper
 from ingestion.steps import Work
 from ingestion.workshop import Workshop
 from stores.ledger import Claim, Refusal, Step
@@ -73,7 +72,7 @@ def run_step(shop: Workshop, step: Step, document_id: str, version: int) -> Next
 
 
 def _do(shop: Workshop, claim: Claim) -> None:
-    with LeaseKeeper.of_step(shop.ledger, claim) as keeper:
+    with shop.ledger.leases.kept(claim) as keeper:
         work = Work(shop, claim, keeper)
         if claim.step == "upsert":
             stored = steps.upsert_chunks(work)

@@ -25,13 +25,12 @@ from ingestion.chunk import chunk
 from ingestion.enrich import FOUND, Source, Tools, enrich
 from ingestion.enrich.scrub import masked_extract
 from ingestion.former import NEVER_CUT, FormerCuts
-from ingestion.lease_keeper import LeaseKeeper
 from ingestion.parts import Chunk, Enriched, ExtractedText, Section
 from ingestion.sectionize import sectionize
 from ingestion.workshop import Workshop
 from models.analyzer import VERSION as ANALYZER
 from stores.blobs import original_name
-from stores.ledger import Claim, Step, VersionRecord
+from stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
 from stores.ledger.chunks import Span
 from stores.ledger.vectors import text_hash
 from stores.levels import PASSAGE

@@ -8,7 +8,6 @@ from kombu.exceptions import OperationalError
 
 from callslip.errors import InternalError, LeaseLost, PermanentError
 from config import get_settings
-from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources import Crawl, open_place, sync
 from tasks import ingest, maintenance
 from tasks.process import blobs, ledger
@@ -41,7 +40,7 @@ def sync_source(source_id: str) -> None:
         ledger().source_runs.end(run, error)
         return
     try:
-        with LeaseKeeper.of_run(ledger(), run) as keeper:
+        with ledger().source_runs.kept(run) as keeper:
             crawl = Crawl(
                 ledger=ledger(),
                 blobs=blobs(),

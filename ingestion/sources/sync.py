@@ -22,11 +22,19 @@ from callslip.errors import (
     SourceError,
 )
 from ingestion.intake import take_in
-from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources.items import Caught, Item, Place, caught
 from ingestion.sources.web import Gone
 from stores.blobs import Blobs
-from stores.ledger import Accepted, Failure, ItemRecord, Ledger, Outcome, Run, Submission
+from stores.ledger import (
+    Accepted,
+    Failure,
+    ItemRecord,
+    LeaseKeeper,
+    Ledger,
+    Outcome,
+    Run,
+    Submission,
+)
 from stores.naming import clean_filename, clean_name
 
 BATCH = 100

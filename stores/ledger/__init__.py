@@ -9,6 +9,7 @@ from stores.ledger.events import Event, EventKind, Events
 from stores.ledger.failures import DeadLetter, Failures, Which
 from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
+from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.leases import Leases
 from stores.ledger.moves import Move, Moves
 from stores.ledger.receipts import Receipt, Receipts
@@ -58,6 +59,7 @@ __all__ = [
     "Failure",
     "Item",
     "ItemRecord",
+    "LeaseKeeper",
     "Ledger",
     "Move",
     "Moves",

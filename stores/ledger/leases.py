@@ -14,6 +14,7 @@ from callslip.errors import CallslipError, LeaseLost, TransientError, WorkerLost
 from stores.ledger import events, schema
 from stores.ledger.database import Database
 from stores.ledger.family import hide_vanished
+from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.locks import lock_document, steps_of
 from stores.ledger.moves import paused_until
 from stores.ledger.records import STEPS, Claim, Failure, Refusal, Step
@@ -150,6 +151,11 @@ class Leases:
                 claim.step,
                 lease_until=time.time() + claim.lease_seconds,
             )
+
+    def kept(self, claim: Claim) -> LeaseKeeper:
+        """Renews the claim while a block runs."""
+        what = f"step {claim.step!r} of document {claim.document_id}"
+        return LeaseKeeper(lambda: self.renew(claim), claim.lease_seconds, what)
 
     def finish(self, claim: Claim, artifact: str | None, counts: dict[str, int]) -> None:
         """Record a step's result; LeaseLost when the step is no longer this claim's."""

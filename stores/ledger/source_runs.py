@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, or_, select, updat
 from callslip.errors import CallslipError, LeaseLost
 from stores.ledger import schema
 from stores.ledger.database import Database
+from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.records import Failure
 from stores.ledger.sources import Outcome, SourceRecord, source_record
 
@@ -94,6 +95,11 @@ class SourceRuns:
         """Show a sign of life; LeaseLost where the source is gone or another process has it."""
         with self._database.writing() as connection:
             _set(connection, run, lease_until=time.time() + run.lease_seconds)
+
+    def kept(self, run: Run) -> LeaseKeeper:
+        """Renews the right while a block runs."""
+        what = f"run of source {run.source.source_id}"
+        return LeaseKeeper(lambda: self.renew(run), run.lease_seconds, what)
 
     def expire_all(self) -> int:
         """End every lease at once, for one machine that knows its workers are gone."""

@@ -1,13 +1,10 @@
 """The lease of a collection's move: nobody else moves it, imports into it or drops its copies."""
 
-import threading
 import time
-from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self
 
-from callslip.errors import CallslipError, Conflict, StoreDown
-from stores.ledger import Move, Moves
+from callslip.errors import Conflict
+from stores.ledger import LeaseKeeper, Move, Moves
 
 LEASE_SECONDS = 15.0
 """So long, at most, does a mover that was killed keep upserts and the next mover waiting."""
@@ -25,27 +22,13 @@ def take(moves: Moves, collection: str, store: str) -> Move:
             time.sleep(0.2)
 
 
-class Hold(AbstractContextManager["Hold"]):
-    """Renews a lease from a thread, three times in its length, and gives it up at the end."""
+class Hold(LeaseKeeper):
+    """Keeps the lease while the block runs, and gives it up at the end."""
 
     def __init__(self, moves: Moves, move: Move) -> None:
         self._moves, self.move = moves, move
-        self._stop = threading.Event()
-        self._lost: CallslipError | None = None
-        self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
-
-    def check(self) -> None:
-        """Raise what took the lease away, where something did."""
-        if self._lost is not None:
-            raise self._lost
-
-    def renew(self) -> None:
-        """Renew it now; LeaseLost where somebody else may have it."""
-        self._moves.renew(self.move)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        what = f"collection {move.collection!r}"
+        super().__init__(lambda: moves.renew(self.move), move.lease_seconds, what)
 
     def __exit__(
         self,
@@ -53,16 +36,5 @@ class Hold(AbstractContextManager["Hold"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__exit__(kind, error, trace)
         self._moves.release(self.move)
-
-    def _keep(self) -> None:
-        while not self._stop.wait(LEASE_SECONDS / 3):
-            try:
-                self._moves.renew(self.move)
-            except StoreDown:
-                continue  # the lease says whether it came back in time
-            except CallslipError as error:
-                self._lost = error
-                return

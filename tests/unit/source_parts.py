@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingestion.lease_keeper import LeaseKeeper
 from ingestion.sources import Crawl, sync
 from ingestion.sources.items import Place
 from stores.blobs import Blobs
@@ -45,7 +44,7 @@ class Library:
             room=self.room,
             sent=self.sent.append,
             removed=self.removed.append,
-            keeper=LeaseKeeper.of_run(self.ledger, run),  # not started: these runs are short
+            keeper=self.ledger.source_runs.kept(run),  # not started: these runs are short
         )
 
     def look(self, source: SourceRecord, place: Place, **more: Any) -> SourceRecord:
