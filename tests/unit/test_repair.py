@@ -419,11 +419,11 @@ def test_nothing_is_removed_while_another_moves_imports_or_upserts(
         run_step(shop, step, new.document_id, new.version)
     claim = taken(shop.ledger, new, "upsert")
     assert [r.left for r in repair(found, use)] == [MOVING]
-    assert store.count("shelf") == 4
+    assert store.count("shelf") == 6
     shop.ledger.leases.drop(claim)
     shop.ledger.documents.delete(new.document_id)
     assert [r.left for r in repair(found, use)] == [""]
-    assert store.count("shelf") == 3
+    assert store.count("shelf") == 5
 
 
 def test_no_upsert_and_no_move_begins_while_orphans_are_removed(
