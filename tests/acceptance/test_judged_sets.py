@@ -55,7 +55,7 @@ def part_of(folder: Path, part: Path, most: int) -> Path:
     return part
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def evaluated(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluated]:
     """Evaluates a judged set once, and keeps what it ingested until the end."""
     reports: dict[str, Report] = {}
@@ -113,7 +113,7 @@ class Asked:
     expected: dict[str, float]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def asked(stack: Stack, evaluated: Evaluated) -> Callable[[str], Asked]:
     """Asks each set once, in Chroma, which the other stores are held against."""
 

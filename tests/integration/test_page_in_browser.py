@@ -1,5 +1,6 @@
 """The page at / in headless Chromium, over a running stack."""
 
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,7 @@ def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
         page.get_by_text("New collection", exact=True).click()
     page.get_by_label("Name of the new collection").fill(name)
     page.get_by_role("button", name="Create").click()
+    expect(page).to_have_url(re.compile(f"collection={name}$"))  # not an empty one before it
     expect(page.get_by_text("This collection is empty")).to_be_visible()
 
     surrounding = "\n\n".join(f"Paragraph {n} is about the canteen." for n in range(60))
