@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from models.entities import Entity
+
 
 @dataclass(frozen=True)
 class Heading:
@@ -113,12 +115,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class EnrichedChunk:
-    """A chunk with what keyword search and filters need to know of it."""
+    """A chunk with what keyword search and filters need to know of it.
+
+    `named` is what was recognized in its text alone, of which the names in `properties` are made.
+    """
 
     chunk: Chunk
     lang: str
     terms: str
     properties: dict[str, str | list[str]]
+    named: tuple[Entity, ...] = ()
 
 
 @dataclass(frozen=True)

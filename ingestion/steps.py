@@ -194,7 +194,7 @@ def enrich_chunks(work: Work) -> Enriched:
     chunks = work.read("chunk", CHUNKS)
     tools = Tools(shop.analyzer, shop.recognizer, shop.confirmer)
     former = work.former("enrich", ENRICHED)
-    known = {e.chunk.chunk_id: e.terms for e in former.chunks} if former else {}
+    known = {e.chunk.chunk_id: e for e in former.chunks} if former else {}
     return enrich(source, chunks, options, tools, known)
 
 

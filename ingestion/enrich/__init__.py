@@ -78,31 +78,32 @@ def enrich(
     chunks: Sequence[Chunk],
     options: Options,
     tools: Tools,
-    known: Mapping[str, str] | None = None,
+    known: Mapping[str, EnrichedChunk] | None = None,
 ) -> Enriched:
     """Find out about a document and its chunks what the collection wants to know.
 
     What the sender says wins over what the file says, and that over what is found. Days that
-    contradict each other are left out, with a warning. `known` are terms by chunk id that this
-    analyzer gave before: the same id is the same text.
+    contradict each other are left out, with a warning. `known` are chunks by id that
+    were enriched with these options and tools before: the same id is the same text.
     """
     text = source.extracted.text
     contents = [chunk.read(text) for chunk in chunks]
     whole, warnings = _validity(source)
-    names = _names(contents, source, options, tools)
+    before = [(known or {}).get(chunk.chunk_id) for chunk in chunks]
+    named = _named(contents, before, source, options, tools)
+    names = _names(contents, named, source, options)
     enriched = []
-    for chunk, content, own_names in zip(chunks, contents, names, strict=True):
+    for n, (chunk, content) in enumerate(zip(chunks, contents, strict=True)):
         days = of_chunk(content)
         if Validity(days.begins or whole.begins, days.ends or whole.ends).contradictory:
             warnings.append(f"chunk {chunk.ordinal} says that it ends before it begins: left out")
             days = Validity()
         found: dict[str, str | list[str]] = dict(days.properties())
-        if own_names:
-            found["entities"] = own_names
-        terms = (known or {}).get(chunk.chunk_id)
-        if terms is None:
-            terms = tools.analyzer.analyze(content)
-        enriched.append(EnrichedChunk(chunk, lang(content), terms, found))
+        if names[n]:
+            found["entities"] = names[n]
+        former = before[n]
+        terms = former.terms if former else tools.analyzer.analyze(content)
+        enriched.append(EnrichedChunk(chunk, lang(content), terms, found, tuple(named[n])))
     properties: dict[str, str | list[str]] = {
         name: day for name, day in whole.properties().items() if name not in source.submitted
     }
@@ -126,18 +127,30 @@ def _validity(source: Source) -> tuple[Validity, list[str]]:
     return whole, []
 
 
+def _named(
+    contents: Sequence[str],
+    before: Sequence[EnrichedChunk | None],
+    source: Source,
+    options: Options,
+    tools: Tools,
+) -> list[Sequence[Entity]]:
+    """The entities of each chunk, as before where it was recognized before."""
+    named: list[Sequence[Entity]] = [chunk.named if chunk else () for chunk in before]
+    new = [n for n, chunk in enumerate(before) if chunk is None]
+    if options.entities and _given(source) is not None:
+        found = tools.recognizer.find([contents[n] for n in new])
+        for n, entities in zip(new, found, strict=True):
+            named[n] = _confirmed(contents[n], entities, options, tools)
+    return named
+
+
 def _names(
-    contents: Sequence[str], source: Source, options: Options, tools: Tools
+    contents: Sequence[str], own: Sequence[Sequence[Entity]], source: Source, options: Options
 ) -> list[list[str]]:
     """The names of each chunk, with their spellings, abbreviations and aliases."""
     given = _given(source)
     if given is None:  # the sender means something else by this property
         return [[] for _ in contents]
-    found = tools.recognizer.find(contents) if options.entities else [[] for _ in contents]
-    own = [
-        _confirmed(content, entities, options, tools)
-        for content, entities in zip(contents, found, strict=True)
-    ]
     dictionary = Dictionary(options.dictionary)
     short = Dictionary(_abbreviated(contents, own))
     names = []

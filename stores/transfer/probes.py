@@ -121,10 +121,10 @@ def ask(ledger: Ledger, store: Store, collection: str, probe: Probe) -> Answers:
                 hits = _nearest(store, collection, probe.tenant, chunk, name)
             except (MetricNotIndexed, StoreCannot):
                 continue  # one side cannot be asked: nothing is to be compared
-            answers[f"vector:{name}" if name else "vector"] = _live(ledger, hits)
+            answers[f"vector:{name}" if name else "vector"] = _live(ledger, hits, probe)
     if found and probe.terms:
         hits = store.keyword_query(collection, probe.terms, POOL, tenant=probe.tenant)
-        answers["keyword"] = _live(ledger, hits)
+        answers["keyword"] = _live(ledger, hits, probe)
     return answers
 
 
@@ -153,6 +153,11 @@ def _nearest(
     return store.vector_query(collection, vector, POOL, tenant=tenant, vector_name=name)
 
 
-def _live(ledger: Ledger, hits: Sequence[LegHit]) -> list[str]:
+def _live(ledger: Ledger, hits: Sequence[LegHit], probe: Probe) -> list[str]:
+    """The best that are live; the probe before others of the same score.
+
+    The parents of a document of one passage have its vector.
+    """
     visible = ledger.chunks.visible([hit.chunk_id for hit in hits])
+    hits = sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id != probe.chunk_id))
     return [hit.chunk_id for hit in hits if hit.chunk_id in visible][:DEPTH]

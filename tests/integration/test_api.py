@@ -30,7 +30,7 @@ def test_a_document_goes_in_and_a_search_finds_it(desk: Desk) -> None:
     assert all(s["state"] == "done" and s["attempts"] == 1 for s in document["steps"])
     assert all(s["seconds"] is not None for s in document["steps"])
     assert document["steps"][2]["counts"]["chunks"] == 1
-    assert document["steps"][5]["counts"] == {"chunks": 1, "parents": 2}
+    assert document["steps"][5]["counts"] == {"chunks": 1, "parents": 2, "written": 3}
     task = desk.http.get(submitted["task_url"]).json()
     assert (task["state"], task["steps_done"]) == ("done", 6)
     found = desk.search("how long is parental leave?").json()

@@ -62,7 +62,7 @@ def test_chunks_deleted_behind_its_back_are_found_written_again_and_searched(
 
         shown = callslip(stack, "audit", desk.collection)
         assert shown.returncode == 1
-        assert f"{desk.collection} in chroma: the keyword half lacks 1 chunk" in shown.stdout
+        assert f"{desk.collection} in chroma: the keyword half lacks 3 chunks" in shown.stdout
         assert "callslip audit --repair" in shown.stdout
         code, told = audit(stack, desk.collection)
         assert code == 1
@@ -118,7 +118,7 @@ def test_the_periodic_audit_repairs_by_the_ingest_workers(stack: Stack, house: D
             assert time.monotonic() < until, stack.tails()
             time.sleep(0.2)
         log = (stack.data_dir / "logs" / "maintenance.log").read_text()
-        assert f"the audit set right: missing of {desk.collection}, objects: 1" in log
+        assert f"the audit set right: missing of {desk.collection}, objects: 3" in log
         assert "boiler" not in log
 
 

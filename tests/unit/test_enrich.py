@@ -48,6 +48,27 @@ def test_entities_are_the_chunks_own_and_those_of_the_document_all_of_them() -> 
     assert found.properties["entities"] == ["EU", "BBC"]  # by how many chunks have them
 
 
+def test_only_text_that_is_new_is_analyzed_and_recognized_again() -> None:
+    asked: list[str] = []
+
+    class Noting(Capitals, Lower):
+        def find(self, texts: Sequence[str]) -> list[list[Entity]]:
+            asked.extend(texts)
+            return super().find(texts)
+
+        def analyze(self, text: str) -> str:
+            asked.append(text)
+            return super().analyze(text)
+
+    text, chunks = cut("the BBC (BC)", "the EU")
+    tools, source = Tools(Noting(), Noting()), Source(ExtractedText(text, ""), "a.txt", {})
+    first = enrich(source, chunks, Options(), tools)
+    asked.clear()
+    known = {first.chunks[0].chunk.chunk_id: first.chunks[0]}
+    assert enrich(source, chunks, Options(), tools, known) == first
+    assert asked == ["the EU", "the EU"]
+
+
 def test_entities_that_the_sender_names_are_every_chunks() -> None:
     found = enriched("the BBC", "nobody", submitted={"entities": ["Aunt"]})
     assert [e.properties["entities"] for e in found.chunks] == [["Aunt", "BBC"], ["Aunt"]]
