@@ -83,8 +83,9 @@ def list_receipts(path: CollectionPath) -> Response:
 
     They stay when the collection is gone.
     """
+    going = path.name in ledger().collections.deleted()  # its receipt is yet to be written
     found = ledger().receipts.find(path.name)
-    if not found:
+    if not found and not going:
         ledger().collections.get(path.name)
     return answer(messages.Receipts(receipts=[messages.Receipt(**r.__dict__) for r in found]))
 
