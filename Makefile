@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help install lint format test bench bench-files up lock clean
+.PHONY: help install lint format test test-code test-running bench bench-files up lock clean
 
 help:
 	@echo "make up       install, start everything on this machine, print the address of the page"
@@ -35,8 +35,18 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Half of the suite waits for processes that were killed or started, half computes: at once they take
+# two thirds of the time. The first shows how far it is, the second its output at its end.
 test: install
-	$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory --jobs=2 test-code test-running
+
+test-code:
+	$(BIN)/python -m pytest tests/unit tests/contract tests/acceptance
+
+test-running:
+	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
+	$(BIN)/python -m pytest tests/integration tests/chaos > "$$log" 2>&1; code=$$?; \
+	cat "$$log"; exit $$code
 
 bench: install
 	$(BIN)/python -m evals.bench
