@@ -262,6 +262,7 @@ def test_a_page_and_a_large_folder_are_synced_in_slices_that_survive_a_kill(
         {
             "CALLSLIP_SOURCES__ALLOW_NETWORKS": "127.0.0.0/8",
             "CALLSLIP_SOURCES__SLICE_SECONDS": "0.2",
+            "CALLSLIP_INGEST__LEASE_SECONDS": "6",
             "CALLSLIP_EMBEDDER__KIND": "none",
         }
     ).start()
