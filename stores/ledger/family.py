@@ -141,16 +141,21 @@ def _hidden(now: float) -> Any:
 
 
 def _line(connection: Connection, document_id: str) -> Iterator[str]:
-    """The document and what it lies within, outwards; a parent that is not here is none."""
+    """The document and what it lies within, outwards; a parent that is not here is none.
+
+    An archive that was made by hand may have two that lie within each other.
+    """
     at: str | None = document_id
-    while at is not None:
+    met: set[str] = set()
+    while at is not None and at not in met:
+        met.add(at)
         yield at
         parent = connection.scalar(select(_D.parent_id).where(_D.document_id == at))
         at = connection.scalar(select(_D.document_id).where(_D.document_id == parent))
 
 
 def _below(connection: Connection, document_ids: list[str]) -> Iterator[Row[str, str | None]]:
-    level = document_ids
+    level, met = document_ids, set(document_ids)
     while level:
         found = [
             row
@@ -160,7 +165,9 @@ def _below(connection: Connection, document_ids: list[str]) -> Iterator[Row[str,
                     _D.parent_id.in_(ids), _D.deleted_at.is_(None)
                 )
             )
+            if row.document_id not in met
         ]
+        met |= {row.document_id for row in found}
         yield from found
         level = [row.document_id for row in found]
 

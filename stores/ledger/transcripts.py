@@ -83,7 +83,7 @@ class Transcript:
     versions: tuple[VersionRow, ...]
     steps: tuple[StepRow, ...]
     chunks: dict[str, ChunkRow]
-    parent_id: Annotated[str, Field(max_length=32)] | None = None
+    parent_id: Annotated[str, Field(pattern="^[0-9A-Za-z_-]{1,32}$")] | None = None
     parent_version: _Count | None = None
 
     @property
@@ -319,6 +319,14 @@ def _check_chunks_free(connection: Connection, given: Transcript) -> None:
             )
 
 
+def _is_elsewhere(connection: Connection, collection: str, given: Transcript) -> bool:
+    """Whether the parent that it names is here as a document of another collection or tenant."""
+    here = connection.execute(
+        select(_D.collection, _D.tenant).where(_D.document_id == given.parent_id)
+    ).one_or_none()
+    return here is not None and (here.collection, here.tenant) != (collection, given.tenant)
+
+
 def _arrive(connection: Connection, collection: str, given: Transcript) -> None:
     found = schema.collections.c
     open_ = connection.scalar(
@@ -340,7 +348,7 @@ def _arrive(connection: Connection, collection: str, given: Transcript) -> None:
             name=given.name,
             live_version=given.live_version,
             created_at=given.created_at,
-            parent_id=given.parent_id,
+            parent_id=None if _is_elsewhere(connection, collection, given) else given.parent_id,
             parent_version=given.parent_version,
         )
     )

@@ -13,12 +13,13 @@ import pytest
 from memory_store import MemoryStore
 from office_files import zip_file
 from pipeline_parts import SETTINGS, doing, make_shop
+from sqlalchemy import update
 
 from ingestion.intake import take_in
 from ingestion.pipeline import run_step
 from ingestion.workshop import Workshop
 from stores.blobs import Blobs
-from stores.ledger import Accepted, DocumentRecord, Ledger, Submission
+from stores.ledger import Accepted, DocumentRecord, Ledger, Submission, schema
 from stores.records import CollectionSchema, VectorSpec
 
 
@@ -185,6 +186,19 @@ def test_a_document_of_the_same_name_is_left_alone(shop: Workshop) -> None:
     assert shelf(shop)["a.zip/a.txt"].newest.version == 1
 
 
+def test_children_arrive_with_an_archive_unless_their_parent_is_anothers(shop: Workshop) -> None:
+    work(shop, send(shop, zip_file({"a.txt": "alpha"})))
+    snapshot = shop.ledger.transcripts.read(shelf(shop)["a.zip/a.txt"].document_id)
+    assert snapshot is not None
+    given = snapshot.transcript
+    assert (given.parent_id, given.parent_version) == (shelf(shop)["a.zip"].document_id, 1)
+    lease = shop.ledger.moves.take("shelf", "memory", lease_seconds=60)
+    for tenant, parent in (("acme", given.parent_id), ("other", None)):
+        moved = replace(given, document_id=f"moved{tenant}", name="moved", tenant=tenant, chunks={})
+        shop.ledger.transcripts.write("shelf", moved, lease)
+        assert shop.ledger.documents.get(moved.document_id).parent_id == parent
+
+
 def test_whoever_submits_a_child_by_itself_makes_it_a_document_of_its_own(shop: Workshop) -> None:
     item = send(shop, zip_file({"a.txt": "alpha"}))
     work(shop, item)
@@ -277,3 +291,19 @@ def test_a_hidden_child_waits_no_longer(shop: Workshop) -> None:
     assert shop.ledger.turns.backlog(10) == 1
     shop.ledger.documents.delete(item.document_id)
     assert shop.ledger.turns.backlog(10) == 0
+
+
+def test_documents_that_lie_within_each_other_by_a_forged_archive_end(shop: Workshop) -> None:
+    first, second = send(shop, b"one", "1.txt"), send(shop, zip_file({"a.txt": "x"}), "2.zip")
+    ids = (first.document_id, second.document_id)
+    with shop.ledger._database.writing() as connection:
+        for mine, parent in (ids, ids[::-1]):
+            connection.execute(
+                update(schema.documents)
+                .where(schema.documents.c.document_id == mine)
+                .values(parent_id=parent, parent_version=1)
+            )
+    assert shop.ledger.family.place(first.document_id).depth == 1
+    work(shop, second)
+    shop.ledger.documents.delete(first.document_id)
+    assert shelf(shop) == {}
