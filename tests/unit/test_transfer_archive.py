@@ -13,6 +13,7 @@ import pytest
 from moving import SHELF, Fate, Killed, Place, fill, mortal, run_out, silent
 
 from callslip.errors import ArchiveError, Conflict, CopyDiffers, LeaseLost, MoveError
+from stores.options import Options
 from stores.transfer import Report, export_collection, hold, import_archive, migrate
 from stores.transfer.archive import Archive
 
@@ -46,6 +47,8 @@ def test_a_collection_is_the_same_after_export_and_import(
     here: Place, there: Place, tmp_path: Path, tenants: bool
 ) -> None:
     fill(here, tenants=tenants)
+    options = Options.model_validate({"scrub": "text", "dictionary": {"출산장려금": []}})
+    here.ledger.collections.set_options(SHELF, options)
     path = tmp_path / "shelf.tar"
     out = export_collection(here.house, SHELF, path, silent)
     assert (out.documents, out.chunks, out.left_out) == ((8, 20, 1) if tenants else (4, 10, 1))
@@ -60,6 +63,7 @@ def test_a_collection_is_the_same_after_export_and_import(
     assert report.probes["vector"]["recall@10"] == [1, 1]
     known = there.ledger.collections.get(SHELF)
     assert (known.embedder, known.analyzer, known.store) == ("tiny", "1", "other")
+    assert known.options == options
 
 
 def test_versions_and_vectors_survive_so_that_the_next_version_computes_only_what_is_new(
