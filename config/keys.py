@@ -11,7 +11,8 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from config.settings import Section, Settings
+from config.section import Section
+from config.settings import Settings
 
 PREFIX = "CALLSLIP_"
 

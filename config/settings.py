@@ -5,19 +5,14 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from config.ranking import FacetsSettings, MemorySettings, RerankSettings, SearchSettings
+from config.section import Section
 
 MEGABYTE = 1_000_000
 
 StoreKind = Literal["chroma", "weaviate", "crate", "tfidf"]
-
-
-class Section(BaseModel):
-    """One group of settings; an unknown key in it is an error."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
-    )
 
 
 class ApiSettings(Section):
@@ -302,47 +297,6 @@ class SourcesSettings(Calling):
     )
 
 
-class SearchSettings(Section):
-    """The search worker and its ranking."""
-
-    threads: int = Field(
-        default=2, ge=1, description="searches answered at the same time by one worker"
-    )
-    timeout_seconds: float = Field(
-        default=10.0, gt=0, description="the desk waits this long for an answer"
-    )
-    max_backlog: int = Field(
-        default=64, ge=1, description="searches waiting before the desk answers 503"
-    )
-    max_query_chars: int = Field(default=4000, ge=1, description="longest query")
-    top: int | None = Field(
-        default=None,
-        ge=1,
-        description="hits when the request does not say; unset: all, up to max_top",
-    )
-    max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
-    pool: int = Field(default=100, ge=1, le=500, description="candidates taken from each leg")
-    fusion: Literal["weighted", "rrf", "native"] = Field(
-        default="weighted",
-        description="how the legs are merged: by score, by reciprocal rank, or as the store does",
-    )
-    alpha: float = Field(
-        default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
-    )
-    rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
-    level: Literal["passages", "every"] = Field(
-        default="passages",
-        description="what is searched where `operation_level` is left out: passages, or sections"
-        " and documents too",
-    )
-
-    @model_validator(mode="after")
-    def _top_fits(self) -> Self:
-        if self.top is not None and self.top > self.max_top:
-            raise ValueError(f"top ({self.top}) is above max_top ({self.max_top})")
-        return self
-
-
 class MaintenanceSettings(Section):
     """What is done from time to time."""
 
@@ -400,6 +354,9 @@ class Settings(Section):
     ingest: IngestSettings = IngestSettings()
     sources: SourcesSettings = SourcesSettings()
     search: SearchSettings = SearchSettings()
+    facets: FacetsSettings = FacetsSettings()
+    memory: MemorySettings = MemorySettings()
+    rerank: RerankSettings = RerankSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     webhooks: WebhookSettings = WebhookSettings()
     log: LogSettings = LogSettings()

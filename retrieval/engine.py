@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from callslip.errors import EmbedderDown, EmptyQuery, InvalidRequest, QueryTooLong
-from config.settings import SearchSettings, Settings
+from config.ranking import SearchSettings
+from config.settings import Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder
 from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span

@@ -12,7 +12,8 @@ from ledger_moves import store_chunks
 from memory_store import MemoryStore
 
 from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest
-from config.settings import SearchSettings, Settings
+from config.ranking import SearchSettings
+from config.settings import Settings
 from retrieval.engine import Engine, check_request
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.parents import place_parents

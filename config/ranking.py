@@ -1,0 +1,127 @@
+"""Settings of a search and of what moves its hits: facets, memory, a reranker, diversity."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from config.section import Section
+
+
+class SearchSettings(Section):
+    """The search worker and its ranking."""
+
+    threads: int = Field(
+        default=2, ge=1, description="searches answered at the same time by one worker"
+    )
+    timeout_seconds: float = Field(
+        default=10.0, gt=0, description="the desk waits this long for an answer"
+    )
+    max_backlog: int = Field(
+        default=64, ge=1, description="searches waiting before the desk answers 503"
+    )
+    max_query_chars: int = Field(default=4000, ge=1, description="longest query")
+    top: int | None = Field(
+        default=None,
+        ge=1,
+        description="hits when the request does not say; unset: all, up to max_top",
+    )
+    max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
+    pool: int = Field(default=100, ge=1, le=500, description="candidates taken from each leg")
+    fusion: Literal["weighted", "rrf", "native"] = Field(
+        default="weighted",
+        description="how the legs are merged: by score, by reciprocal rank, or as the store does",
+    )
+    alpha: float = Field(
+        default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
+    )
+    rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
+    level: Literal["passages", "every"] = Field(
+        default="passages",
+        description="what is searched where `operation_level` is left out: passages, or sections"
+        " and documents too",
+    )
+
+    @model_validator(mode="after")
+    def _top_fits(self) -> Self:
+        if self.top is not None and self.top > self.max_top:
+            raise ValueError(f"top ({self.top}) is above max_top ({self.max_top})")
+        return self
+
+
+class FacetsSettings(Section):
+    """Facet-value vectors, and the soft prior that they give."""
+
+    names: str = Field(
+        default="doc_type,section,jurisdiction,lang",
+        description="properties whose values have vectors",
+    )
+    weight: float = Field(
+        default=0.2, ge=0, le=1, description="of the prior, at most; 0: no prior at all"
+    )
+    top_per_facet: int = Field(
+        default=2, ge=1, le=20, description="values of a facet that a question may favour"
+    )
+    max_values: int = Field(
+        default=500, ge=1, description="values of a facet that have vectors, the most frequent"
+    )
+    rebuild_hours: float = Field(
+        default=1.0, ge=0, description="how often vectors of changed values are made anew; 0: never"
+    )
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The names, apart."""
+        return tuple(name for part in self.names.split(",") if (name := part.strip()))
+
+
+class MemorySettings(Section):
+    """What is remembered of chunks that helped."""
+
+    weight: float = Field(
+        default=0.15, ge=0, le=1, description="of the bonus, at most; 0: no bonus at all"
+    )
+    half_life_weeks: float = Field(
+        default=6.0, ge=1, le=52, description="after which a win counts half"
+    )
+    exploration: Literal["epsilon", "thompson", "off"] = Field(
+        default="epsilon", description="how chunks that were never tried are given a chance"
+    )
+    exploration_ratio: float = Field(
+        default=0.15, ge=0, le=1, description="of searches in which one is"
+    )
+
+
+class RerankSettings(Section):
+    """What reads the best candidates again."""
+
+    provider: Literal["none", "maxsim", "onnx", "api"] = Field(
+        default="none",
+        description="none; maxsim: the local embedder's token vectors; onnx: a cross-encoder in a"
+        " file; api: a `/rerank` server",
+    )
+    top: int = Field(default=40, ge=1, le=200, description="candidates that are read")
+    timeout_seconds: float = Field(
+        default=2.0, gt=0, description="after this the fused order stands, and the answer says so"
+    )
+    mmr_lambda: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="relevance against novelty; 1: no diversification",
+    )
+    onnx_file: Path | None = Field(default=None, description="the cross-encoder's model")
+    tokenizer_file: Path | None = Field(
+        default=None, description="its `tokenizer.json` or SentencePiece model"
+    )
+    url: str | None = Field(default=None, description="of the server, with its path")
+    api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
+    model: str | None = Field(default=None, description="model name at the server")
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        if self.provider == "onnx" and (self.onnx_file is None or self.tokenizer_file is None):
+            raise ValueError("provider is onnx without onnx_file and tokenizer_file")
+        if self.provider == "api" and self.url is None:
+            raise ValueError("provider is api without url")
+        return self
