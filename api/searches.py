@@ -5,8 +5,8 @@ from flask_openapi3 import APIBlueprint, Tag
 
 from api.answers import answer
 from config import get_settings
-from retrieval.engine import check_request
 from retrieval.messages import SearchRequest, SearchResponse
+from retrieval.plan import check_request
 from tasks.process import ledger
 from tasks.search import ask
 

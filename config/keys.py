@@ -65,6 +65,7 @@ def _word(annotation: object) -> str:
 
 
 _WORDS: dict[object, str] = {
+    bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "text",

@@ -27,15 +27,40 @@ class SearchSettings(Section):
         description="hits when the request does not say; unset: all, up to max_top",
     )
     max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
-    pool: int = Field(default=100, ge=1, le=500, description="candidates taken from each leg")
-    fusion: Literal["weighted", "rrf", "native"] = Field(
-        default="weighted",
-        description="how the legs are merged: by score, by reciprocal rank, or as the store does",
+    pool: int = Field(default=150, ge=1, le=500, description="candidates taken from each leg")
+    fusion: Literal["calibrated", "weighted", "rrf", "native"] = Field(
+        default="calibrated",
+        description="how the legs are merged: by scores held against the collection, by scores"
+        " alone, by reciprocal rank, or as the store does",
     )
     alpha: float = Field(
         default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
     )
     rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
+    proximity: float = Field(
+        default=0.25,
+        ge=0,
+        le=1,
+        description="weight of words that follow each other as in the question, beside the keyword"
+        " leg; of calibrated fusion",
+    )
+    read: int = Field(
+        default=40, ge=0, le=200, description="candidates whose words are looked at for that"
+    )
+    narrow: bool = Field(
+        default=True,
+        description="search again among the documents of the facets that a question names, where"
+        " more chunks match than candidates are taken",
+    )
+    query_cache: int = Field(
+        default=2000, ge=0, description="vectors of questions kept by each search worker; 0: none"
+    )
+    result_cache: int = Field(
+        default=500, ge=0, description="answers kept by each search worker; 0: none"
+    )
+    result_cache_seconds: float = Field(
+        default=60.0, gt=0, description="how long an answer is kept while nothing changes"
+    )
     level: Literal["passages", "every"] = Field(
         default="passages",
         description="what is searched where `operation_level` is left out: passages, or sections"

@@ -146,7 +146,7 @@ def _enriched_by(work: Work) -> dict[str, Any]:
     return {
         "analyzer": ANALYZER,
         "recognizer": shop.recognizer.version,
-        "options": options.model_dump(mode="json"),
+        "options": options.model_dump(mode="json", exclude={"ranking"}),
         "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
         "name": work.version.name,
         "given": {n: v for n, v in work.version.properties.items() if n in FOUND},

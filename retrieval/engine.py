@@ -3,25 +3,28 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from callslip.errors import EmbedderDown, EmptyQuery, InvalidRequest, QueryTooLong
-from config.ranking import SearchSettings
+from callslip.errors import EmbedderDown, InvalidRequest
 from config.settings import Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder
-from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
-from retrieval.narrowing import at_level, check_properties_known, passages
+from retrieval.background import Background, Backgrounds
+from retrieval.caches import Cache
+from retrieval.hits import explained, make_hit
+from retrieval.messages import Hit, SearchRequest, SearchResponse
 from retrieval.parents import place_parents
+from retrieval.plan import Plan, check_query, check_request, make_plan
+from retrieval.proximity import sequence
+from retrieval.scored import Scored, fused, in_order
+from retrieval.shelf import Shelf
 from stores.contract import Store
-from stores.filters import Where, parse
-from stores.fusion import Candidate, Fusion, LegScore
+from stores.fusion import Candidate, Scale
 from stores.ledger import CollectionRecord, Ledger
-from stores.ledger.chunks import Seen
-from stores.records import StoredChunk, Vector
-from stores.schemas import check_tenant
+from stores.records import Vector
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,16 @@ class Engine:
     embedder: Embedder
     analyzer: Analyzer
 
+    @cached_property
+    def backgrounds(self) -> Backgrounds:
+        """What scores are held against, by collection and tenant."""
+        return Backgrounds(self.ledger)
+
+    @cached_property
+    def questions(self) -> Cache[Vector]:
+        """Vectors of questions that were asked before."""
+        return Cache(self.settings.search.query_cache)
+
     def search(self, request: SearchRequest) -> SearchResponse:
         """Answer a question.
 
@@ -42,41 +55,35 @@ class Engine:
         answered, StoreDown when the store does not answer. An embedder that does not answer is left
         out: the keyword leg answers alone and the response says so.
         """
-        settings = self.settings.search
         clock = _Clock()
         collection = self.ledger.collections.get(request.collection)
         store = self.store_of(collection.store)
-        top = check_request(request, settings)
+        top = check_request(request, self.settings.search)
         with clock.stage("plan"):
-            plan = self._plan(request, collection, store)
-        asked = self._ask(request, collection, plan.alpha, clock)
+            plan = make_plan(self.settings, self.ledger, store, collection, request)
+        asked = self._ask(request, collection, plan.knobs.alpha, clock)
+        with clock.stage("background"):
+            background = self._background(plan, store)
+            scale = _scale(background, store, plan, asked)
         candidates: list[Candidate] = []
         if not plan.nothing:
             with clock.stage("legs"):
-                candidates = store.hybrid_query(
-                    collection.name,
-                    asked.vector,
-                    asked.terms,
-                    2 * max(settings.pool, top),
-                    plan.where,
-                    tenant=plan.tenant,
-                    vector_name=request.vector_name or "",
-                    method=request.method,
-                    horizon=request.horizon,
-                    pool=max(settings.pool, top),
-                    fusion=plan.fusion,
-                    alpha=asked.alpha,
-                    rrf_k=settings.rrf_k,
-                )
+                candidates = self._candidates(store, plan, asked, scale, max(plan.knobs.pool, top))
         with clock.stage("visible"):
             places = self.ledger.chunks.seen(
                 [c.chunk_id for c in candidates], collection=collection.name, tenant=plan.tenant
             )
-        seen = [c for c in candidates if c.chunk_id in places]
+        seen = fused(c for c in candidates if c.chunk_id in places)
+        shelf = Shelf(store, plan, places, request.include_vector)
+        with clock.stage("rank"):
+            content = self._content(seen, shelf, asked, background, scale)
+        ranked = in_order(content)
         with clock.stage("fetch"):
-            hits = self._fetch(store, plan, seen[:top], places, request)
+            hits = self._hits(ranked[:top], shelf, request)
+        if request.explain:
+            hits = explained(hits, seen, content)
         full = any(
-            sum(1 for c in candidates if getattr(c, leg)) >= max(settings.pool, top)
+            sum(1 for c in candidates if getattr(c, leg)) >= max(plan.knobs.pool, top)
             for leg in ("vector", "keyword")
         )
         return SearchResponse(
@@ -84,38 +91,14 @@ class Engine:
             query=request.query,
             hits=hits,
             alpha=asked.alpha,
-            fusion=plan.fusion,
-            cut=request.top is None and settings.top is None and (len(seen) > top or full),
+            fusion=plan.knobs.fusion,
+            cut=request.top is None
+            and self.settings.search.top is None
+            and (len(seen) > top or full),
             candidates=len(candidates),
             partial=bool(asked.left_out),
             left_out=asked.left_out,
             timings=clock.timings,
-        )
-
-    def _plan(self, request: SearchRequest, collection: CollectionRecord, store: Store) -> "_Plan":
-        """What is looked for where; every name that the request gives is checked here."""
-        tenant = request.tenant or ""
-        check_tenant(collection.schema, tenant)
-        if tenant:
-            self.ledger.tenants.check(collection.name, tenant)
-        collection.schema.vector(request.vector_name or "")
-        where = parse(request.having_all, request.having_any)
-        if where is not None:
-            names = self.ledger.collections.property_names(collection.name)
-            check_properties_known(where, names)
-        settings = self.settings.search
-        level = settings.level if request.operation_level is None else request.operation_level
-        nothing = False
-        if level == "passages":
-            where = passages(where)
-        elif level != "every":
-            where = at_level(store, collection.name, tenant, level, where)
-            nothing = where is None
-        alpha = settings.alpha if request.alpha is None else request.alpha
-        if request.query_embedding is not None and not request.query:
-            alpha = 1.0
-        return _Plan(
-            collection.name, tenant, where, nothing, alpha, request.fusion or settings.fusion
         )
 
     def _ask(
@@ -134,49 +117,85 @@ class Engine:
             return _Asked(terms, None, 0.0, {})
         self._check_embedder(collection)
         with clock.stage("embed"):
-            try:
-                return _Asked(terms, self.embedder.query(request.query.strip()), alpha, {})
-            except EmbedderDown as error:
-                return _Asked(terms, None, 0.0, {"vector": error.detail})
+            text = request.query.strip()
+            vector = self.questions.get((self.embedder.model, text))
+            if vector is None:
+                try:
+                    vector = self.embedder.query(text)
+                except EmbedderDown as error:
+                    return _Asked(terms, None, 0.0, {"vector": error.detail})
+                self.questions.put((self.embedder.model, text), vector)
+        return _Asked(terms, vector, alpha, {})
 
-    def _fetch(
+    def _background(self, plan: Plan, store: Store) -> Background | None:
+        """A sample of what is searched, where the fusion asks for one."""
+        if plan.knobs.fusion != "calibrated" or plan.nothing:
+            return None
+        stamp = self.ledger.events.corpus_stamp(plan.collection, plan.tenant)
+        return self.backgrounds.of(store, plan.collection, plan.tenant, stamp)
+
+    def _candidates(
+        self, store: Store, plan: Plan, asked: "_Asked", scale: Scale | None, pool: int
+    ) -> list[Candidate]:
+        """What both legs find, fused."""
+        return store.hybrid_query(
+            plan.collection,
+            asked.vector,
+            asked.terms,
+            2 * pool,
+            plan.where,
+            tenant=plan.tenant,
+            vector_name=plan.vector_name,
+            method=plan.method,
+            horizon=plan.horizon,
+            pool=pool,
+            fusion=plan.knobs.fusion,
+            alpha=asked.alpha,
+            rrf_k=self.settings.search.rrf_k,
+            scale=scale,
+        )
+
+    def _content(
         self,
-        store: Store,
-        plan: "_Plan",
-        best: list[Candidate],
-        places: dict[str, Seen],
-        request: SearchRequest,
-    ) -> list[Hit]:
-        """Read the chunks of the best candidates, and their parents where these are asked for.
+        seen: list[Scored],
+        shelf: Shelf,
+        asked: "_Asked",
+        background: Background | None,
+        scale: Scale | None,
+    ) -> list[Scored]:
+        """Candidates by what they say: the best of them are read."""
+        weight = (1 - asked.alpha) * shelf.plan.knobs.proximity
+        if background is None or scale is None or not weight or " " not in asked.terms:
+            return seen
+        read = self.settings.search.read
+        chunks = shelf.read([s.chunk_id for s in seen[:read]])
+        idf = background.idf(asked.terms)
+        return [
+            s.plus("proximity", weight * sequence(asked.terms, chunks[s.chunk_id].terms or "", idf))
+            if s.chunk_id in chunks
+            else s
+            for s in seen
+        ]
 
-        Where they stand in the live version's text is the ledger's to say.
-        """
-
-        def read(chunk_ids: Sequence[str], places: dict[str, Seen]) -> dict[str, StoredChunk]:
-            chunks = store.get_chunks(
-                plan.collection,
-                chunk_ids,
-                tenant=plan.tenant,
-                include_vector=request.include_vector,
-            )
-            return {c.chunk_id: _placed(c, places[c.chunk_id]) for c in chunks}
-
-        candidates = {c.chunk_id: c for c in best}
-        chunks = read(list(candidates), places)
-        placed = [(chunk_id, "") for chunk_id in candidates if chunk_id in chunks]
+    def _hits(self, best: Sequence[Scored], shelf: Shelf, request: SearchRequest) -> list[Hit]:
+        """The chunks of the best candidates, with their parents where these are asked for."""
+        ranked = {s.chunk_id: s for s in best}
+        chunks = shelf.read(list(ranked))
+        placed = [(chunk_id, "") for chunk_id in ranked if chunk_id in chunks]
         if request.parent_strategy is not None:
             wanted = {c.parent_id for c in chunks.values() if c.parent_id}
             may_be_seen = self.ledger.chunks.seen(
-                sorted(wanted), collection=plan.collection, tenant=plan.tenant
+                sorted(wanted), collection=shelf.plan.collection, tenant=shelf.plan.tenant
             )
-            chunks |= read([i for i in may_be_seen if i not in chunks], may_be_seen)
+            shelf.places |= may_be_seen
+            chunks |= shelf.read(list(may_be_seen))
             parents = {
                 i: chunks[i].parent_id for i, _ in placed if chunks[i].parent_id in may_be_seen
             }
             parents = {child: parent for child, parent in parents.items() if parent in chunks}
             placed = place_parents([i for i, _ in placed], parents, request.parent_strategy)
         return [
-            _hit(rank, candidates[child or i], chunks[i], child, request.vector_name or "")
+            make_hit(rank, ranked[child or i], chunks[i], child, request)
             for rank, (i, child) in enumerate(placed, 1)
         ]
 
@@ -190,18 +209,6 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """Where a search looks; `nothing` where no chunk can match."""
-
-    collection: str
-    tenant: str
-    where: Where | None
-    nothing: bool
-    alpha: float
-    fusion: Fusion
-
-
-@dataclass(frozen=True)
 class _Asked:
     """A question in the forms that the legs understand, and legs that are left out."""
 
@@ -211,30 +218,13 @@ class _Asked:
     left_out: dict[str, str]
 
 
-def check_request(request: SearchRequest, settings: SearchSettings) -> int:
-    """Refuse what cannot be answered, without asking any store; gives the most hits to return."""
-    if request.query or request.query_embedding is None:
-        check_query(request.query, settings.max_query_chars)
-    if request.query_embedding is not None and not np.isfinite(request.query_embedding).all():
-        raise InvalidRequest("query_embedding holds a value that is not a finite number")
-    parse(request.having_all, request.having_any)
-    top = request.top or settings.top or settings.max_top
-    if top > settings.max_top:
-        raise InvalidRequest(
-            f"top is {top}, at most {settings.max_top} hits are given",
-            hint="Lower top, or raise search.max_top in the settings.",
-        )
-    return top
-
-
-def check_query(query: str, longest: int) -> str:
-    """The question without outer white space; EmptyQuery or QueryTooLong where it is none."""
-    text = query.encode("utf-8", "replace").decode("utf-8").strip()
-    if not any(character.isalnum() for character in text):
-        raise EmptyQuery("the query has no letter or digit")
-    if len(text) > longest:
-        raise QueryTooLong(f"the query has {len(text)} characters, at most {longest} are read")
-    return text
+def _scale(background: Background | None, store: Store, plan: Plan, asked: _Asked) -> Scale | None:
+    """What the legs' scores are worth for this question."""
+    if background is None:
+        return None
+    metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
+    bm25 = store.keyword_score == "bm25"
+    return background.scale(asked.vector, plan.vector_name, metric, asked.terms, bm25)
 
 
 class _Clock:
@@ -248,38 +238,3 @@ class _Clock:
             yield
         finally:
             self.timings[name] = round((time.perf_counter() - start) * 1000, 3)
-
-
-def _placed(chunk: StoredChunk, seen: Seen) -> StoredChunk:
-    if seen.span is None:
-        return chunk
-    start, end = seen.span
-    return replace(chunk, start=start, end=end)
-
-
-def _leg(score: LegScore | None) -> Leg | None:
-    return None if score is None else Leg(rank=score.rank, score=round(score.score, 6))
-
-
-def _hit(rank: int, candidate: Candidate, chunk: StoredChunk, child: str, vector_name: str) -> Hit:
-    """A hit; a parent has the score and the legs of the child that it came by."""
-    vector = chunk.named.get(vector_name) if vector_name else chunk.vector
-    return Hit(
-        rank=rank,
-        score=round(candidate.score, 6),
-        chunk_id=chunk.chunk_id,
-        document_id=chunk.document_id,
-        title=chunk.title,
-        filename=chunk.filename,
-        section=chunk.section,
-        heading=chunk.heading,
-        text=chunk.body,
-        span=Span(start=chunk.start, end=chunk.end),
-        lang=chunk.lang,
-        properties=chunk.properties,
-        legs=Legs(vector=_leg(candidate.vector), keyword=_leg(candidate.keyword)),
-        level=chunk.level,
-        parent_id=chunk.parent_id or None,
-        parent_of=child or None,
-        vector=None if vector is None else vector.tolist(),
-    )

@@ -9,6 +9,7 @@ from stores.filters import is_unicode
 from stores.fusion import Fusion
 from stores.metrics import Metric
 from stores.naming import Tenant
+from stores.options import Ranking
 
 
 def _unicode(text: str) -> str:
@@ -46,7 +47,8 @@ class SearchRequest(BaseModel):
     )
     fusion: Fusion | None = Field(
         None,
-        description="how the legs are merged: by score, by reciprocal rank, or as the store does",
+        description="how the legs are merged: by scores held against the collection, by scores"
+        " alone, by reciprocal rank, or as the store does",
     )
     method: Metric | None = Field(
         None, description="how vectors are compared; left out: as the collection is indexed"
@@ -74,6 +76,11 @@ class SearchRequest(BaseModel):
     having_any: dict[str, Any] | None = Field(
         None, description="conditions of which at least one must hold"
     )
+
+    ranking: Ranking | None = Field(
+        None, description="how hits are ranked, where that is to differ from the collection"
+    )
+    explain: bool = Field(False, description="say what every hit's score is made of")
 
     @model_validator(mode="after")
     def _asks(self) -> Self:
@@ -103,6 +110,18 @@ class Span(BaseModel):
     end: int
 
 
+class Reasons(BaseModel):
+    """What a hit's score is made of.
+
+    `fused` is what the legs gave, `proximity` words that follow each other as in the question,
+    `rerank` the reranker, `prior` facets that the question is about, `memory` what helped before.
+    """
+
+    parts: dict[str, float] = Field(description="name to what it adds; their sum is the score")
+    rank_of_legs: int = Field(description="by `fused` alone")
+    rank_of_content: int = Field(description="before prior and memory")
+
+
 class Hit(BaseModel):
     """A passage with its place and the reasons for its rank."""
 
@@ -127,6 +146,7 @@ class Hit(BaseModel):
     vector: list[float] | None = Field(
         description="the vector that was searched, where `include_vector` asked for it"
     )
+    reasons: Reasons | None = Field(default=None, description="where `explain` asked for them")
 
 
 class SearchResponse(BaseModel):

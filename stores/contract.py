@@ -12,7 +12,7 @@ import numpy as np
 
 from callslip.errors import InvalidRequest, MetricNotIndexed, StoreCannot
 from stores.filters import Where
-from stores.fusion import Candidate, Fusion, fuse
+from stores.fusion import Candidate, Fusion, Scale, fuse
 from stores.metrics import Metric, distance, score_of_unit, scores
 from stores.records import (
     BatchOutcome,
@@ -254,12 +254,13 @@ class Store(ABC):
         fusion: Fusion = "weighted",
         alpha: float = 0.4,
         rrf_k: int = 60,
+        scale: Scale | None = None,
     ) -> list[Candidate]:
         """Both legs, fused by Callslip so that every store ranks alike.
 
         `alpha` is the weight of the vector leg; at 0 or 1 the other leg is not run. A horizon
-        holds for the keyword leg too: its hits are measured. `fusion="native"` leaves the fusing
-        to the store; StoreCannot where it has none.
+        holds for the keyword leg too: its hits are measured. `scale` is what `calibrated` goes by.
+        `fusion="native"` leaves the fusing to the store; StoreCannot where it has none.
         """
         vectors: list[LegHit] = []
         keywords: list[LegHit] = []
@@ -298,9 +299,10 @@ class Store(ABC):
         return fuse(
             [(h.chunk_id, h.score) for h in vectors],
             [(h.chunk_id, h.score) for h in keywords],
-            fusion="rrf" if fusion == "rrf" else "weighted",
+            fusion=fusion,
             alpha=alpha,
             rrf_k=rrf_k,
+            scale=scale,
         )[:limit]
 
     def native_query(

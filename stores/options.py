@@ -1,10 +1,11 @@
-"""Options of a collection: what is found out about its documents, and what is left out."""
+"""Options of a collection: what is found out about its documents and left out, how it ranks."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from stores.filters import is_unicode
+from stores.fusion import Fusion
 from stores.records import FILTERABLE
 
 MOST_NAMES = 2_000
@@ -40,8 +41,27 @@ class Rule(_Part):
         return self
 
 
+class Ranking(_Part):
+    """How hits are ranked, where that is to differ from the settings of the same names."""
+
+    alpha: float | None = Field(None, ge=0, le=1, description="`search.alpha`")
+    fusion: Fusion | None = Field(None, description="`search.fusion`")
+    pool: int | None = Field(None, ge=1, le=500, description="`search.pool`")
+    proximity: float | None = Field(None, ge=0, le=1, description="`search.proximity`")
+    facets_weight: float | None = Field(None, ge=0, le=1, description="`facets.weight`")
+    facets_top: int | None = Field(None, ge=1, le=20, description="`facets.top_per_facet`")
+    memory_weight: float | None = Field(None, ge=0, le=1, description="`memory.weight`")
+    exploration_ratio: float | None = Field(
+        None, ge=0, le=1, description="`memory.exploration_ratio`"
+    )
+    rerank: bool | None = Field(None, description="false: without the reranker of the settings")
+    rerank_top: int | None = Field(None, ge=1, le=200, description="`rerank.top`")
+    mmr_lambda: float | None = Field(None, ge=0, le=1, description="`rerank.mmr_lambda`")
+    narrow: bool | None = Field(default=None, description="`search.narrow`")
+
+
 class Options(_Part):
-    """What a collection wants of enrichment."""
+    """What a collection wants of enrichment, and of searches."""
 
     entities: bool = Field(
         True, description="find persons, organisations, places, laws, programmes"
@@ -61,6 +81,9 @@ class Options(_Part):
     )
     confirm: bool = Field(
         default=False, description="ask the language model of the settings which entities are right"
+    )
+    ranking: Ranking = Field(
+        default=Ranking.model_validate({}), description="how its hits are ranked"
     )
 
     @model_validator(mode="after")

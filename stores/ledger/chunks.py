@@ -38,6 +38,14 @@ THERE = (_D.collection.concat("") == bindparam("collection")) & (
 )
 """That a document is of this collection and tenant, for statements that know its id."""
 _SEEN_THERE = _SEEN.where(THERE)
+_FIRST = (
+    select(_C.chunk_id)
+    .join(schema.documents, _D.document_id == _C.document_id)
+    .where(THERE, _D.deleted_at.is_(None), _C.first_version <= _D.live_version)
+    .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
+    .order_by(_C.chunk_id)
+    .limit(bindparam("most"))
+)
 _INSERT = insert(schema.chunks)
 _PUT = update(schema.chunks).where(
     _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
@@ -138,6 +146,12 @@ class Chunks:
         """As `seen`: chunk id → document id."""
         found = self.seen(chunk_ids, collection=collection, tenant=tenant)
         return {chunk_id: seen.document_id for chunk_id, seen in found.items()}
+
+    def first_visible(self, collection: str, tenant: str, most: int) -> list[str]:
+        """The first of the chunk ids that a search of this collection and tenant may see."""
+        place = {"collection": collection, "tenant": tenant, "most": most}
+        with self._database.reading() as connection:
+            return list(connection.scalars(_FIRST, place))
 
     def live_ids(self, document_id: str) -> set[str]:
         """Ids of the chunks of a document's live version."""

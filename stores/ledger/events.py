@@ -67,6 +67,10 @@ _ADD_SUPERSEDED = insert(schema.events).from_select(
     .where(_D.document_id == bindparam("of_document"), _V.state == bindparam("in_state")),
 )
 
+_STAMP = select(func.max(_E.event_id)).where(
+    _E.collection == bindparam("corpus"), _E.tenant == bindparam("of"), schema.CHANGES_A_CORPUS
+)
+
 
 @dataclass(frozen=True)
 class Event:
@@ -134,6 +138,14 @@ class Events:
         )
         with self._database.reading() as connection:
             return [event_of(row) for row in connection.execute(query)]
+
+    def corpus_stamp(self, collection: str, tenant: str) -> int:
+        """Which state of a collection, or of a tenant's part, searches see now; another, other.
+
+        Two transactions that end at once may be seen one by one under the same stamp.
+        """
+        with self._database.reading() as connection:
+            return int(connection.scalar(_STAMP, {"corpus": collection, "of": tenant}) or 0)
 
     def before_version(self, document_id: str, version: int) -> int:
         """The id to go on after so as to see all that happened to a version."""

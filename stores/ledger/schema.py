@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 about = Table(
     "about",
@@ -211,6 +211,9 @@ vectors = Table(
     Column("used_at", Float, nullable=False, index=True),
 )
 
+CHANGES_A_CORPUS = text("kind IN ('document.live', 'document.deleted')")
+"""Of an event: from then on a search may answer otherwise."""
+
 events = Table(
     "events",
     metadata,
@@ -224,6 +227,14 @@ events = Table(
     Column("at", Float, nullable=False),
     Column("data", JSON(none_as_null=True)),
     Index("events_of_a_document", "document_id", "event_id"),
+    Index(
+        "events_that_change_a_corpus",
+        "collection",
+        "tenant",
+        "event_id",
+        sqlite_where=CHANGES_A_CORPUS,
+        postgresql_where=CHANGES_A_CORPUS,
+    ),
     sqlite_autoincrement=True,  # an id is never given twice, not even after a trim
 )
 """What happened to documents, written with the change itself: an outbox."""

@@ -173,7 +173,8 @@ def test_all_unknown_keys_of_a_file_are_named_at_once(tmp_path):
 def test_a_wrong_value_names_key_origin_and_what_was_expected(tmp_path):
     assert complaint(tmp_path, "api:\n  port: 80a\n", CALLSLIP_SEARCH__FUSION="max") == (
         "api.port in callslip.yaml:2: expected a whole number from 0 to 65535, got 80a\n"
-        "search.fusion in CALLSLIP_SEARCH__FUSION: expected one of weighted, rrf, native, got max"
+        "search.fusion in CALLSLIP_SEARCH__FUSION:"
+        " expected one of calibrated, weighted, rrf, native, got max"
     )
 
 

@@ -14,10 +14,12 @@ from memory_store import MemoryStore
 from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest
 from config.ranking import SearchSettings
 from config.settings import Settings
-from retrieval.engine import Engine, check_request
+from retrieval.engine import Engine
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.parents import place_parents
+from retrieval.plan import check_request
 from stores.ledger import Ledger, Submission
+from stores.options import Options, Ranking
 from stores.records import ChunkRecord, CollectionSchema, VectorSpec
 
 
@@ -230,3 +232,29 @@ def test_a_request_is_checked_before_it_is_queued() -> None:
     assert check_request(SearchRequest(collection="c", query="x"), settings) == 200
     with pytest.raises(ValueError, match="query is missing"):
         SearchRequest(collection="c")
+
+
+def test_reasons_are_given_where_they_are_asked_for(engine: Engine) -> None:
+    hits = search(engine, explain=True).hits
+    assert [hit.reasons.rank_of_legs for hit in hits if hit.reasons] == [1, 2, 3, 4, 5]
+    assert all(hit.reasons and sum(hit.reasons.parts.values()) == hit.score for hit in hits)
+    parents = search(engine, explain=True, parent_strategy="replace").hits
+    assert [hit.reasons.rank_of_content for hit in parents if hit.reasons] == [1, 3]
+    assert all(hit.reasons is None for hit in search(engine).hits)
+
+
+def test_a_request_wins_over_its_collection_and_that_over_the_settings(engine: Engine) -> None:
+    options = Options.model_validate({"ranking": {"alpha": 0.3, "fusion": "rrf"}})
+    engine.ledger.collections.set_options("shelf", options)
+    asked = SearchRequest.model_validate({"collection": "shelf", "query": "word"})
+    assert (engine.search(asked).alpha, engine.search(asked).fusion) == (0.3, "rrf")
+    asked.ranking = Ranking.model_validate({"alpha": 0.7})
+    assert (engine.search(asked).alpha, engine.search(asked).fusion) == (0.7, "rrf")
+    assert search(engine, alpha=0.9, ranking={"alpha": 0.7}).alpha == 0.9
+    assert search(replace(engine, ledger=engine.ledger), alpha=None).alpha == 0.3
+
+
+def test_a_question_that_was_asked_before_is_not_embedded_again(engine: Engine) -> None:
+    search(engine)
+    search(engine, query=" word ")
+    assert (engine.questions.hits, engine.questions.misses) == (1, 1)
