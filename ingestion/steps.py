@@ -22,6 +22,7 @@ from ingestion.artifacts import (
     made_alike,
 )
 from ingestion.chunk import chunk
+from ingestion.context import lacks, line_of
 from ingestion.enrich import FOUND, Source, Tools, enrich
 from ingestion.enrich.scrub import masked_extract
 from ingestion.former import NEVER_CUT, FormerCuts
@@ -133,7 +134,7 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
         case "enrich":
             return _enriched_by(work)
         case "embed":
-            return {"model": work.shop.embedder.model}
+            return {"model": work.shop.embedder.model, "title": line_of(_title(work))}
     return {}
 
 
@@ -200,7 +201,6 @@ def enrich_chunks(work: Work) -> Enriched:
 
 def embed_chunks(work: Work) -> Vector:
     """One vector per chunk, shape (chunks, dimension); known ones from the cache, or as before."""
-    embedder, cache = work.shop.embedder, work.shop.ledger.vectors
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
     texts = [c.read(text) for c in chunks]
@@ -210,22 +210,55 @@ def embed_chunks(work: Work) -> Vector:
         {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)},
         {c.chunk_id: (c.start, c.end) for c in chunks},
     )  # so that a deletion finds their vectors too
-    found = dict(cache.get(embedder.model, hashes))
-    if len(found) < len(set(hashes)):
-        before = _former_vectors(work)
-        known = zip(chunks, hashes, strict=True)
-        found |= {h: before[c.chunk_id] for c, h in known if c.chunk_id in before}
-    missing = {h: t for h, t in zip(hashes, texts, strict=True) if h not in found}
+    known = zip(chunks, hashes, strict=True)
+    former = _former_vectors(work)
+    before = {h: former[c.chunk_id] for c, h in known if c.chunk_id in former}
+    contexts = _contexts(work, chunks, texts)
+    work.counts["embedded"] = 0
+    found: dict[tuple[str, str], Vector] = {}
+    for context in dict.fromkeys(contexts):
+        its = {h: t for h, t, c in zip(hashes, texts, contexts, strict=True) if c == context}
+        found |= {(context, h): v for h, v in _embedded(work, context, its, before).items()}
+    return np.stack([found[key] for key in zip(contexts, hashes, strict=True)])
+
+
+def _contexts(work: Work, chunks: Sequence[Chunk], texts: Sequence[str]) -> list[str]:
+    """The line that each passage is embedded under; empty where it needs none or has no room."""
+    line = line_of(_title(work))
+    room = work.shop.embedder.max_tokens - len(work.shop.tokenizer.offsets(line)) - 1
+    return [
+        line if c.tokens <= room and lacks(t, line) else ""
+        for c, t in zip(chunks, texts, strict=True)
+    ]
+
+
+def _title(work: Work) -> str:
+    return work.version.title or work.read("extract", EXTRACTED).title or ""
+
+
+def _embedded(
+    work: Work, context: str, texts: Mapping[str, str], before: Mapping[str, Vector]
+) -> dict[str, Vector]:
+    """The vectors of texts, by hash, under one context: cached, as before, or made now.
+
+    The cache knows a text by its own hash, whatever it was embedded under, so that a deletion
+    finds all of its vectors.
+    """
+    embedder, cache = work.shop.embedder, work.shop.ledger.vectors
+    made_by = f"{embedder.model}+{text_hash(context)[:16]}" if context else embedder.model
+    found = dict(cache.get(made_by, list(texts)))
+    found |= {h: before[h] for h in texts.keys() - found.keys() if h in before}
+    missing = {h: t for h, t in texts.items() if h not in found}
     by_length = sorted(missing.items(), key=lambda item: len(item[1]))
     for start in range(0, len(by_length), EMBED_BATCH):
         batch = by_length[start : start + EMBED_BATCH]
-        vectors = embedder.passages([t for _, t in batch])
+        vectors = embedder.passages([context + t for _, t in batch])
         new = {h: vector for (h, _), vector in zip(batch, vectors, strict=True)}
         work.keeper.check()
-        cache.put(embedder.model, new)
+        cache.put(made_by, new)
         found |= new
-    work.counts["embedded"] = len(missing)
-    return np.stack([found[h] for h in hashes])
+    work.counts["embedded"] += len(missing)
+    return found
 
 
 def _former_vectors(work: Work) -> dict[str, Vector]:

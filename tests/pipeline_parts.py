@@ -102,6 +102,7 @@ def submit(
     *,
     collection: str = "shelf",
     tenant: str = "",
+    title: str = "",
     **properties: Any,
 ) -> Accepted:
     """Do what the desk does with a submission."""
@@ -110,7 +111,7 @@ def submit(
     known = shop.ledger.documents.id_of(collection, name, tenant=tenant)
     new_id = known or uuid.uuid4().hex
     shop.blobs.write(new_id, original_name(digest), content)
-    given = Submission(name, name, "", digest, len(content), properties)
+    given = Submission(name, name, title, digest, len(content), properties)
     return shop.ledger.documents.submit(collection, given, new_id, tenant=tenant)
 
 

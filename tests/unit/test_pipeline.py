@@ -541,3 +541,23 @@ def test_an_older_version_whose_artifacts_are_gone_is_made_anew_from_its_origina
     back = shop.ledger.versions.restore(item.document_id, 1)
     assert run(shop, back) == "went on"
     assert seen(shop, item) == ["one0", "two0"]
+
+
+def test_a_passage_is_embedded_under_the_title_that_it_does_not_say(shop: Workshop) -> None:
+    text = "Leave rules\n\n" + paragraphs("one", "two")
+    assert run(shop, submit(shop, text, title=" Leave\nrules ")) == "went on"
+    given = sorted(cast("Any", shop.embedder).given, key=lambda t: t.split()[-1])
+    assert [t.split()[:3] for t in given] == [
+        ["Leave", "rules", "one0"],
+        ["Leave", "rules", "two0"],
+    ]
+    assert [t.splitlines()[1] == "" for t in given] == [True, False]
+
+
+def test_another_title_embeds_what_stands_under_it_again(shop: Workshop) -> None:
+    text = "Leave rules\n\n" + paragraphs("one", "two")
+    for title in ("Leave rules", "Rules", "Rules on leave"):
+        run(shop, submit(shop, text, title=title))
+    given = cast("Any", shop.embedder).given
+    assert [t.split()[0] for t in given if t.split()[-1] == "two29"] == ["Leave", "Rules", "Rules"]
+    assert len(given) == 5
