@@ -16,7 +16,7 @@ from stores.ledger import Ledger
 from stores.ledger.facet_values import FacetPlace
 from stores.records import ChunkRecord, CollectionSchema, Value, VectorSpec
 
-DIMENSION = 64
+DIMENSION = 512
 SHELF = FacetPlace("library")
 
 SUBJECTS = {

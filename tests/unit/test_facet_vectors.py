@@ -5,7 +5,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from facet_parts import SHELF, SUBJECTS, Library, embed
+from facet_parts import DIMENSION, SHELF, SUBJECTS, Library, embed
 
 from callslip.errors import CollectionNotFound, EmbedderDown, InvalidRequest
 from models.lexical import LexicalEmbedder
@@ -36,7 +36,7 @@ def test_each_value_has_a_vector_near_what_is_said_of_it(library: Library) -> No
         asked = embed(SUBJECTS[name][0])
         assert max(values, key=lambda v: float(values[v].vector @ asked)) == name
         assert (value.chunks, value.probes_apart, value.model) == (6, True, "words")
-        assert value.probes.shape == (3, 64)
+        assert value.probes.shape == (3, DIMENSION)
     (build,) = library.ledger.facet_values.builds(SHELF)
     assert build.ended_at is not None
     assert build.calibration is not None

