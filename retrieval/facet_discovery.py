@@ -97,9 +97,7 @@ def discover(
     names = sorted(ledger.collections.property_names(collection) - _NEVER - set(known))
     found = []
     for name in names[:MOST_PROPERTIES]:
-        groups = store.aggregate_group_by(
-            collection, name, Where(every=(PASSAGES,)), tenant=tenant
-        )
+        groups = store.aggregate_group_by(collection, name, Where(every=(PASSAGES,)), tenant=tenant)
         proposal = judge(name, groups, len(ids), sample)
         if proposal is not None:
             found.append(proposal)
@@ -205,7 +203,9 @@ def _silhouette(nearness: Vector) -> float:
     return float(((other - own) / np.maximum(other, 1e-9)).mean())
 
 
-def _distinctive(texts: Sequence[Sequence[str]], of: Vector, k: int) -> Mapping[int, tuple[str, ...]]:
+def _distinctive(
+    texts: Sequence[Sequence[str]], of: Vector, k: int
+) -> Mapping[int, tuple[str, ...]]:
     """The terms of each cluster by class-based TF-IDF (Grootendorst 2022)."""
     counts: list[Counter[str]] = [Counter() for _ in range(k)]
     for terms, cluster in zip(texts, of, strict=True):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from callslip.errors import CallslipError, InvalidRequest
+from callslip.errors import CallslipError, InternalError, InvalidRequest
 from models.embedder import Embedder
 from retrieval.facet_texts import aliases, describe, label, sentences, spread
 from retrieval.facet_weights import calibrate
@@ -77,18 +77,15 @@ class FacetBuilder:
         if self.embedder.lexical_only:
             self.ledger.facet_values.keep_only(at, ())
             return {}
-        if collection.embedder != self.embedder.model:
-            raise InvalidRequest(
-                f"collection {collection.name!r} was embedded with {collection.embedder!r},"
-                f" this installation runs {self.embedder.model!r}",
-                hint="Set the embedder back, or ingest into a new collection.",
-            )
+        check_can_be_built(collection, self.embedder)
         done = {}
         for facet in facets:
             self.ledger.facet_values.begin(at, facet, run)
             try:
                 done[facet] = self._facet(collection, at, facet, told)
-            except CallslipError as error:
+            except Exception as error:
+                if not isinstance(error, CallslipError):
+                    error = InternalError(f"unexpected {type(error).__name__}")
                 self.ledger.facet_values.fail(at, facet, Failure.of(error))
                 raise
         return done
@@ -117,7 +114,9 @@ class FacetBuilder:
                     at.collection, ids, tenant=at.tenant, include_vector=True
                 )
                 if chunks:
-                    made.append(_embedded(replace(named, fingerprint=fingerprint), chunks, self.embedder))
+                    made.append(
+                        _embedded(replace(named, fingerprint=fingerprint), chunks, self.embedder)
+                    )
             if made:
                 kept.put(at, facet, made)
             counts["made"] += len(made)
@@ -169,6 +168,21 @@ class FacetBuilder:
             if len(live) >= SAMPLE:
                 break
         return live[:SAMPLE]
+
+
+def check_can_be_built(collection: CollectionRecord, embedder: Embedder) -> None:
+    """Raise InvalidRequest where the embedder says nothing, or another made the collection."""
+    if embedder.lexical_only:
+        raise InvalidRequest(
+            "without an embedder there are no facet vectors",
+            hint="Set embedder.kind in the settings, and ingest into a new collection.",
+        )
+    if collection.embedder != embedder.model:
+        raise InvalidRequest(
+            f"collection {collection.name!r} was embedded with {collection.embedder!r},"
+            f" this installation runs {embedder.model!r}",
+            hint="Set the embedder back, or ingest into a new collection.",
+        )
 
 
 @dataclass(frozen=True)

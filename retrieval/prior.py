@@ -12,9 +12,9 @@ CAP = 1.0
 def prior(properties: Mapping[str, object], weights: Weights, weight: float) -> float:
     """`weight · min(1, Σ_facet w(facet = the chunk's value))`, in [0, weight].
 
-    `properties` are those that filters see (`Store.properties`), under the names of the facets. Of a
-    property that is a list the best value counts. 0.0 where `weight` is 0 or nothing is weighed, so
-    that adding it changes no score.
+    `properties` are those that filters see (`Store.properties`), under the names of the facets; of
+    a property that is a list the best value counts. 0.0 where `weight` is 0 or nothing is weighed,
+    so that adding it changes no score.
     """
     if not weight:
         return 0.0

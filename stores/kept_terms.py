@@ -24,7 +24,9 @@ class KeptTerms:
         """Keep id, terms and properties of chunks; the same id again replaces."""
         rows = [(chunk_id, terms, _dump(properties)) for chunk_id, terms, properties in kept]
         with self._open() as connection:
-            connection.executemany("INSERT OR REPLACE INTO terms VALUES (?, ?)", (r[:2] for r in rows))
+            connection.executemany(
+                "INSERT OR REPLACE INTO terms VALUES (?, ?)", (r[:2] for r in rows)
+            )
             connection.executemany(
                 "INSERT OR REPLACE INTO properties VALUES (?, ?)", (r[::2] for r in rows)
             )

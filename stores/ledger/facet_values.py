@@ -50,7 +50,7 @@ class FacetValue:
 class FacetBuild:
     """The last build of a facet; `ended_at` is None while it is at work.
 
-    `calibration` is that of `retrieval.facet_weights`; None where no value can be told from another.
+    `calibration` is that of `retrieval.facet_weights`; None where no values can be told apart.
     """
 
     facet: str

@@ -20,8 +20,16 @@ DIMENSION = 512
 SHELF = FacetPlace("library")
 
 SUBJECTS = {
-    "leave": ["parental leave lasts weeks", "a leave of absence for parents", "paid leave and weeks"],
-    "fire": ["fire doors stay closed", "smoke alarms and fire drills", "leave the building in a fire"],
+    "leave": [
+        "parental leave lasts weeks",
+        "a leave of absence for parents",
+        "paid leave and weeks",
+    ],
+    "fire": [
+        "fire doors stay closed",
+        "smoke alarms and fire drills",
+        "leave the building in a fire",
+    ],
     "pay": ["salary is paid monthly", "a bonus is paid in salary", "monthly salary and tax"],
 }
 """Values of the facet `subject`, each with sentences that stand in its documents."""
@@ -62,9 +70,7 @@ class Library:
     def __post_init__(self) -> None:
         schema = CollectionSchema("library", VectorSpec(DIMENSION))
         self.store.ensure_schema(schema)
-        self.ledger.collections.create(
-            schema, store="memory", embedder="words", analyzer="1"
-        )
+        self.ledger.collections.create(schema, store="memory", embedder="words", analyzer="1")
 
     def add(self, text: str, **properties: Value) -> str:
         """A document of one passage; its id."""

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from facet_parts import SUBJECTS, Library
+from facet_parts import Library
 
 from retrieval.facet_discovery import Proposals, discover, judge
 from stores.ledger import Ledger

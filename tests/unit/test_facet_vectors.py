@@ -114,7 +114,11 @@ def test_a_killed_rebuild_keeps_what_was_made(library: Library) -> None:
     (build,) = library.ledger.facet_values.builds(SHELF)
     assert (build.run, build.ended_at, build.counts["made"]) == ("one", None, 8)
     assert library.rebuild()["subject"] == {
-        "made": 15, "unchanged": 8, "gone": 0, "left_out": 0, "values": 23
+        "made": 15,
+        "unchanged": 8,
+        "gone": 0,
+        "left_out": 0,
+        "values": 23,
     }
 
 

@@ -42,9 +42,7 @@ def table_of(library: Library, *facets: str) -> FacetTable:
 
 
 def value(name: str, vector: object, probes: object, *, apart: bool = True) -> FacetValue:
-    return FacetValue(
-        "f", name, (), "", "", "m", np.asarray(vector), np.asarray(probes), apart, 1
-    )
+    return FacetValue("f", name, (), "", "", "m", np.asarray(vector), np.asarray(probes), apart, 1)
 
 
 def test_a_question_about_one_value_favours_it(library: Library) -> None:
@@ -65,7 +63,10 @@ def test_an_unrelated_question_favours_nothing(library: Library) -> None:
 def test_a_facet_that_says_nothing_about_the_text_favours_nothing(library: Library) -> None:
     found = FacetTables(library.ledger.facet_values, ["shelf"]).of("library", "", "words")
     for said in SUBJECTS.values():
-        assert found is None or max(weights(embed(said[0]), found, 2).get("shelf", {"": 0}).values()) < 0.2
+        assert (
+            found is None
+            or max(weights(embed(said[0]), found, 2).get("shelf", {"": 0}).values()) < 0.2
+        )
 
 
 def test_only_so_many_values_of_a_facet_are_favoured() -> None:
@@ -92,7 +93,9 @@ def test_calibration_needs_values_that_can_be_told_apart() -> None:
     east, north = [1.0, 0.0], [0.0, 1.0]
     assert calibrate([]) is None
     assert calibrate([value("a", east, [east])]) is None
-    assert calibrate([value("a", east, np.empty((0, 2))), value("b", north, np.empty((0, 2)))]) is None
+    assert (
+        calibrate([value("a", east, np.empty((0, 2))), value("b", north, np.empty((0, 2)))]) is None
+    )
     assert calibrate([value("a", east, [north]), value("b", north, [east])]) is None
     found = calibrate([value("a", east, [east]), value("b", north, [north])])
     assert found is not None
