@@ -9,6 +9,7 @@ from api import (
     collections,
     documents,
     events,
+    facets,
     failures,
     health,
     origins,
@@ -46,7 +47,7 @@ def create_app() -> OpenAPI:
     handle_problems(app)
     origins.guard(app)
     for module in (
-        *(collections, documents, versions, events, batches, webhooks, failures, tasks),
+        *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
         *(searches, health),
     ):
         app.register_api(module.blueprint)

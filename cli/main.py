@@ -20,6 +20,7 @@ from cli.client import Client
 from cli.collection_options import show_or_set
 from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
+from cli.facets import facets_group
 from cli.ingesting import Report, find_files, ingest
 from cli.jobs import jobs_group
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
@@ -498,6 +499,6 @@ main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
     *(audit, export_command, import_command, migrate_command),
     *(retry_command, rollback_command, versions_command),
-    *(jobs_group, source_group, verify_group),
+    *(jobs_group, source_group, verify_group, facets_group),
 ):
     main.add_command(command)

@@ -1,12 +1,17 @@
 """Kiwi, the Korean morpheme analysis: one of it per process serves all who need it."""
 
+import re
 import threading
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kiwipiepy import Kiwi
 
+from models.language import HANGUL
 from models.per_process import PerProcess
+
+_HANGUL = re.compile(f"[{HANGUL}]")
 
 
 @dataclass(frozen=True)
@@ -43,3 +48,16 @@ class Morphemes:
 
 
 MORPHEMES = PerProcess(Morphemes)
+
+
+def spacings(name: str) -> list[str]:
+    """The name, and a Korean one with and without its spaces: 출산 장려금, 출산장려금."""
+    if not _HANGUL.search(name):
+        return [name]
+    joined = "".join(name.split())
+    return list(dict.fromkeys((name, joined, _spaced(joined))))
+
+
+@lru_cache(maxsize=4096)
+def _spaced(name: str) -> str:
+    return MORPHEMES.get().spaced(name)

@@ -22,8 +22,11 @@ from stores.records import (
     LegHit,
     Scalar,
     StoredChunk,
+    Value,
     Vector,
     VectorSpec,
+    under,
+    visible,
 )
 from stores.ties import ranked
 
@@ -376,6 +379,17 @@ class Store(ABC):
 
         Vectors come back as they were given, to the precision of 32 bits.
         """
+
+    def properties(
+        self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
+    ) -> dict[str, dict[str, Value]]:
+        """What filters see of these chunks under these names; unknown ids and names are left out.
+
+        A store reads neither texts nor vectors for it: a search asks it of hundreds of candidates.
+        """
+        wanted = frozenset(props)
+        chunks = self.get_chunks(collection, chunk_ids, tenant=tenant)
+        return {chunk.chunk_id: under(wanted, visible(chunk)) for chunk in chunks}
 
     @abstractmethod
     def get_documents(

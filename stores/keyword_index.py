@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tantivy
 from filelock import FileLock, Timeout
@@ -91,7 +92,7 @@ class KeywordIndex:
                 writer.delete_documents_by_term(_ID, chunk_id)
                 writer.add_document(document)
             writer.commit()
-            self._kept.put((entry.chunk_id, entry.terms) for entry in entries)
+            self._kept.put((e.chunk_id, e.terms, e.properties) for e in entries)
 
     def delete(self, chunk_ids: Iterable[str]) -> None:
         """Remove these entries in one commit."""
@@ -130,6 +131,15 @@ class KeywordIndex:
         self._index()
         with self._readable():
             return self._kept.get(chunk_ids)
+
+    def properties(self, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Give what filters see of these entries, in any order.
+
+        An index that was written before they were kept does not know them.
+        """
+        self._index()
+        with self._readable():
+            return self._kept.properties(chunk_ids)
 
     def values(self, name: str) -> list[str]:
         """Give every text that a property has on some entry."""

@@ -1,7 +1,8 @@
 """What goes into a store and comes out of it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +122,17 @@ FILTERABLE = (
 def visible(chunk: ChunkRecord | StoredChunk) -> dict[str, object]:
     """The properties that filters see: the chunk's own, and its fields over them."""
     return {**chunk.properties, **{name: getattr(chunk, name) for name in FILTERABLE}}
+
+
+def visible_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    """As `visible`, of a chunk that a store kept as a dictionary of its fields."""
+    fields = {name: record[name] for name in FILTERABLE if name in record}
+    return {**record["properties"], **fields}
+
+
+def under(names: Collection[str], seen: Mapping[str, Any]) -> dict[str, Value]:
+    """Those of the properties that filters see which have one of these names and a value."""
+    return {name: seen[name] for name in names if seen.get(name) not in (None, "")}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from config import get_settings
-from tasks import audit, ingest, maintenance, search, sources, webhooks
+from tasks import audit, facets, ingest, maintenance, search, sources, webhooks
 from tasks.process import broker_url
 from tasks.queues import ALL, INGEST, MAINTENANCE, Role
 
@@ -16,7 +16,7 @@ VISIBILITY_SECONDS = 7200
 
 TEND_EVERY_SECONDS = 20.0
 
-TASK_MODULES = (audit, ingest, maintenance, search, sources, webhooks)
+TASK_MODULES = (audit, facets, ingest, maintenance, search, sources, webhooks)
 """Imported so that their tasks are known to every app made here."""
 
 
@@ -57,6 +57,11 @@ def make_app(role: Role) -> Celery:
             "task": audit.audit.name,
             "schedule": audit.LOOK_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": audit.LOOK_SECONDS},
+        },
+        "rebuild_facets": {
+            "task": facets.rebuild_facets.name,
+            "schedule": facets.LOOK_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": facets.LOOK_SECONDS},
         },
     }
     app.set_default()

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from models.entities import Entity
 from models.language import HANGUL
-from models.morphemes import MORPHEMES
+from models.morphemes import spacings
 
 _HANGUL = re.compile(f"[{HANGUL}]")
 _SPACED_KINDS = ("law", "programme", "organisation")
@@ -19,10 +18,7 @@ _ACRONYM = re.compile(r"[A-Z][A-Za-z&-]*[A-Z]s?")
 
 def spellings(entity: Entity) -> list[str]:
     """The name, and for a Korean one with and without its spaces: 출산 장려금, 출산장려금."""
-    if entity.kind not in _SPACED_KINDS or not _HANGUL.search(entity.name):
-        return [entity.name]
-    joined = "".join(entity.name.split())
-    return list(dict.fromkeys((entity.name, joined, _spaced(joined))))
+    return spacings(entity.name) if entity.kind in _SPACED_KINDS else [entity.name]
 
 
 def abbreviations(text: str, entities: Iterable[Entity]) -> Iterator[tuple[str, str]]:
@@ -74,8 +70,3 @@ def _abbreviates(short: str, name: str) -> bool:
     initials = "".join(word[0] for word in re.findall(r"[A-Za-z]+", name) if word[0].isupper())
     letters = "".join(c for c in short if c.isupper())
     return bool(_HANGUL.search(name)) or letters in (initials, initials[: len(letters)])
-
-
-@lru_cache(maxsize=4096)
-def _spaced(name: str) -> str:
-    return MORPHEMES.get().spaced(name)

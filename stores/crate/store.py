@@ -1,5 +1,6 @@
 """The CrateDB store: each chunk is one row, with its vectors, its texts and its properties."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -35,8 +36,11 @@ from stores.records import (
     LegHit,
     Scalar,
     StoredChunk,
+    Value,
     Vector,
+    under,
     visible,
+    visible_in,
 )
 from stores.schemas import check_schema
 
@@ -258,6 +262,22 @@ class CrateStore(Store):
 
         found = self._places.on(collection, tenant, read)
         return [found[id_] for id_ in chunk_ids if id_ in found]
+
+    def properties(
+        self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
+    ) -> dict[str, dict[str, Value]]:
+        wanted = frozenset(props)
+
+        def read(at: Place) -> dict[str, dict[str, Value]]:
+            found: dict[str, dict[str, Value]] = {}
+            for some in _batches(list(dict.fromkeys(chunk_ids))) or [[]]:
+                rows = self._run(
+                    f'SELECT "chunk_id", "record" FROM {at.table} WHERE "chunk_id" = ANY(?)', some
+                )
+                found |= {i: under(wanted, visible_in(json.loads(record))) for i, record in rows}
+            return found
+
+        return self._places.on(collection, tenant, read)
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""

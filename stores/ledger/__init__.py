@@ -6,6 +6,7 @@ from stores.ledger.collections import Collections
 from stores.ledger.database import Database
 from stores.ledger.documents import Documents
 from stores.ledger.events import Event, EventKind, Events
+from stores.ledger.facet_values import FacetBuild, FacetValue, FacetValues
 from stores.ledger.failures import DeadLetter, Failures, Which
 from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
@@ -56,6 +57,8 @@ __all__ = [
     "DocumentState",
     "Event",
     "EventKind",
+    "FacetBuild",
+    "FacetValue",
     "Failure",
     "Item",
     "ItemRecord",
@@ -106,6 +109,7 @@ class Ledger:
         self.webhooks = Webhooks(self._database)
         self.sources = Sources(self._database)
         self.source_runs = SourceRuns(self._database)
+        self.facet_values = FacetValues(self._database)
         self.transcripts = Transcripts(self._database)
 
     def create(self) -> None:

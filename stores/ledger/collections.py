@@ -168,7 +168,10 @@ class Collections:
             connection.execute(delete(schema.vectors).where(schema.vectors.c.text_hash.in_(hashes)))
             for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
                 connection.execute(delete(table).where(table.c.document_id.in_(mine)))
-            for table in (schema.tenants, schema.property_names, schema.copies, schema.moves):
+            for table in (
+                *(schema.tenants, schema.property_names, schema.copies, schema.moves),
+                *(schema.facet_values, schema.facets),
+            ):
                 connection.execute(delete(table).where(table.c.collection == name))
             connection.execute(
                 delete(schema.collections).where(_C.name == name, _C.deleted_at.is_not(None))

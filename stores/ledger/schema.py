@@ -341,3 +341,38 @@ source_items = Table(
     Column("error", JSON),
 )
 """What a source held when it was last looked at: provenance, and what need not be fetched again."""
+
+facets = Table(
+    "facets",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("tenant", String(128), primary_key=True),
+    Column("facet", String(128), primary_key=True),
+    Column("stamp", String(32), nullable=False),  # another one whenever a search should read anew
+    Column("calibration", JSON),  # of retrieval/facet_weights.py; null: nothing to tell apart
+    Column("run", String(32), nullable=False),  # who asked for the build that began last
+    Column("began_at", Float, nullable=False),
+    Column("ended_at", Float),  # null while a build is at work
+    Column("counts", JSON, nullable=False),
+    Column("error", JSON),
+)
+"""The last build of each facet's vectors."""
+
+facet_values = Table(
+    "facet_values",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("tenant", String(128), primary_key=True),
+    Column("facet", String(128), primary_key=True),
+    Column("value", String(256), primary_key=True),
+    Column("aliases", JSON, nullable=False),
+    Column("description", String(1024), nullable=False),
+    Column("fingerprint", String(32), nullable=False),
+    Column("model", String(256), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("probes", LargeBinary, nullable=False),  # rows of the vector's length
+    Column("probes_apart", Boolean, nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+"""What each value of a facet means, as a vector. No text of documents is kept."""

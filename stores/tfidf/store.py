@@ -23,8 +23,11 @@ from stores.records import (
     LegHit,
     Scalar,
     StoredChunk,
+    Value,
     Vector,
     VectorSpec,
+    under,
+    visible_in,
 )
 from stores.schemas import check_schema
 from stores.tfidf import table
@@ -202,6 +205,14 @@ class TfidfStore(Store):
                     include_terms=include_terms,
                 )
             )
+
+    def properties(
+        self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
+    ) -> dict[str, dict[str, Value]]:
+        wanted = frozenset(props)
+        with self._of(collection, tenant).database.reading() as connection:
+            records = table.records_of(connection, chunk_ids)
+            return {i: under(wanted, visible_in(record)) for i, record in records}
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""

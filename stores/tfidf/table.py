@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -215,6 +216,18 @@ def chunks_of(
             terms=terms if include_terms else None,
             **json.loads(record),
         )
+
+
+def records_of(
+    connection: sqlite3.Connection, chunk_ids: Iterable[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Those of these chunks that are there, each with its fields but for its texts."""
+    for chunk_id in chunk_ids:
+        found = connection.execute(
+            "SELECT document_id, record FROM chunks WHERE chunk_id = ?", (chunk_id,)
+        )
+        for document_id, record in found:
+            yield chunk_id, {"document_id": document_id, **json.loads(record)}
 
 
 def vectors_of(connection: sqlite3.Connection, key: int) -> Iterator[tuple[str, Vector]]:

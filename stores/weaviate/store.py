@@ -1,6 +1,7 @@
 """The Weaviate store: one server holds vectors, terms and properties; a class of chunks and one of
 documents for each collection."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from weaviate.classes.query import Filter
@@ -23,8 +24,11 @@ from stores.records import (
     LegHit,
     Scalar,
     StoredChunk,
+    Value,
     Vector,
+    under,
     visible,
+    visible_in,
 )
 from stores.schemas import check_made, check_schema, check_tenant
 from stores.weaviate import classes, legs, names, reading, writing
@@ -262,6 +266,21 @@ class WeaviateStore(Store):
             named = at.made.schema.named
             read = {u: stored_chunk(o.properties, o.vector, named) for u, o in found.items()}
             return [read[uuid] for uuid in uuids if uuid in read]
+
+        return self._places.on(collection, tenant, act)
+
+    def properties(
+        self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
+    ) -> dict[str, dict[str, Value]]:
+        wanted = frozenset(props)
+        uuids = [names.uuid_of(id_) for id_ in dict.fromkeys(chunk_ids) if is_unicode(id_)]
+
+        def act(at: Place) -> dict[str, dict[str, Value]]:
+            found = reading.objects(at.chunks, uuids, [RECORD])
+            records = [
+                json.loads(found[uuid].properties[RECORD]) for uuid in uuids if uuid in found
+            ]
+            return {r["chunk_id"]: under(wanted, visible_in(r)) for r in records}
 
         return self._places.on(collection, tenant, act)
 

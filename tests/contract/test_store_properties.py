@@ -1,0 +1,67 @@
+"""Properties of chunks without their texts and vectors."""
+
+from collections.abc import Callable
+
+import pytest
+from store_cases import chunk
+
+from callslip.errors import CollectionNotFound, InvalidRequest, TenantNotFound
+from stores.contract import Store
+from stores.records import CollectionSchema, VectorSpec
+
+pytest_plugins = ["store_fixtures"]
+
+NAMES = ("kind", "tags", "year", "draft", "section", "lang", "level", "since")
+
+
+def test_properties_are_what_filters_see(store: Store, shelf: str) -> None:
+    law = {"kind": "law", "tags": ["a", "b"], "year": 2019, "draft": False, "since": "2019-01-01"}
+    store.batch_upsert_chunks(
+        shelf,
+        [
+            chunk("a", properties={**law, "other": "x"}, section="1/scope", lang="en", level=2),
+            chunk("b", properties={"kind": 7}, level=0),
+        ],
+    )
+    found = store.properties(shelf, ["b", "nowhere", "a", "a"], NAMES)
+    assert found == {
+        "a": {**law, "section": "1/scope", "lang": "en", "level": 2},
+        "b": {"kind": 7, "level": 0},
+    }
+    assert store.properties(shelf, ["a"], []) == {"a": {}}
+    assert store.properties(shelf, [], NAMES) == {}
+
+
+def test_properties_follow_a_chunk_that_is_written_again_and_go_with_it(
+    store: Store, shelf: str
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"kind": "law", "year": 1})])
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"kind": "faq"})])
+    assert store.properties(shelf, ["a"], NAMES) == {"a": {"kind": "faq", "level": 0}}
+    store.delete_chunks(shelf, ["a"])
+    assert store.properties(shelf, ["a"], NAMES) == {}
+
+
+def test_properties_of_many_chunks_come_at_once(store: Store, shelf: str) -> None:
+    ids = [f"c{i:04}" for i in range(700)]
+    store.batch_upsert_chunks(
+        shelf, [chunk(i, properties={"kind": i}, document_id=i[:3]) for i in ids]
+    )
+    found = store.properties(shelf, ids, ["kind", "document_id"])
+    assert found == {i: {"kind": i, "document_id": i[:3]} for i in ids}
+
+
+def test_properties_are_a_tenants_own(store: Store, names: Callable[[], str]) -> None:
+    shelf = names()
+    with pytest.raises(CollectionNotFound):
+        store.properties(shelf, ["a"], NAMES)
+    store.ensure_schema(CollectionSchema(shelf, VectorSpec(2), tenants=True))
+    store.ensure_tenant(shelf, "one")
+    store.ensure_tenant(shelf, "two")
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"kind": "law"})], tenant="one")
+    assert store.properties(shelf, ["a"], ["kind"], tenant="one") == {"a": {"kind": "law"}}
+    assert store.properties(shelf, ["a"], ["kind"], tenant="two") == {}
+    with pytest.raises(InvalidRequest):
+        store.properties(shelf, ["a"], NAMES)
+    with pytest.raises(TenantNotFound):
+        store.properties(shelf, ["a"], NAMES, tenant="three")
