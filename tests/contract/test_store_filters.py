@@ -82,6 +82,14 @@ FILTERS: list[dict[str, object]] = [
     {"p <": "2024-03-01T00:00:00.000001Z"},
     {"p <=": "1926-05-05"},
     {"p <": "1970-01-01"},
+    {"p !>": 0},
+    {"p !>=": 1},
+    {"p !<": 1},
+    {"p !<=": -2.5},
+    {"p !>": "2024-03-01"},
+    {"p !>=": "2024-03-01"},
+    {"p !<": "2024-03-01T00:00:00.000001Z"},
+    {"p !<=": "1926-05-05"},
     {"p @": "출산 Leave"},
     {"p @": 1},
     {"p @": 2.5},
@@ -104,8 +112,10 @@ FILTERS: list[dict[str, object]] = [
     {"nobody !=": "v"},
     {"nobody ~": "*"},
     {"nobody >": 1},
+    {"nobody !>": 1},
     {"p ~": "*ea*", "p !=": "출산 leave"},
     {"p >": -3, "p <": 1},
+    {"p !>": "2024-06-01", "p !<=": "2023-01-01"},
 ]
 
 
@@ -203,7 +213,7 @@ LIBRARIES = st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=12)
 OPERANDS = {
     **dict.fromkeys(["==", "!=", "@"], SCALARS),
     **dict.fromkeys(["in", "not-in", "contains"], st.lists(SCALARS, min_size=1, max_size=4)),
-    **dict.fromkeys([">", ">=", "<", "<="], st.one_of(NUMBERS, DATES)),
+    **dict.fromkeys([">", ">=", "<", "<=", "!>", "!>=", "!<", "!<="], st.one_of(NUMBERS, DATES)),
     "~": st.lists(TEXTS, min_size=1, max_size=3).map("*".join),
 }
 
