@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from config.ranking import SearchSettings
 from config.settings import Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder
-from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
+from retrieval.clamp import AsOf, choose, clamp_known
+from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span, TimeClamp
 from retrieval.narrowing import at_level, check_properties_known, passages
 from retrieval.parents import place_parents
 from stores.contract import Store
@@ -85,6 +87,9 @@ class Engine:
             hits=hits,
             alpha=asked.alpha,
             fusion=plan.fusion,
+            as_of=TimeClamp(
+                at=plan.as_of.moment, source=plan.as_of.source, words=plan.as_of.words or None
+            ),
             cut=request.top is None and settings.top is None and (len(seen) > top or full),
             candidates=len(candidates),
             partial=bool(asked.left_out),
@@ -99,11 +104,12 @@ class Engine:
         if tenant:
             self.ledger.tenants.check(collection.name, tenant)
         collection.schema.vector(request.vector_name or "")
-        where = parse(request.having_all, request.having_any)
-        if where is not None:
-            names = self.ledger.collections.property_names(collection.name)
-            check_properties_known(where, names)
         settings = self.settings.search
+        names = self.ledger.collections.property_names(collection.name)
+        where = parse(request.having_all, request.having_any)
+        check_properties_known(where, names)
+        as_of = choose(request.as_of, request.query, settings.as_of, datetime.now().astimezone())
+        where = clamp_known(where, as_of, names)
         level = settings.level if request.operation_level is None else request.operation_level
         nothing = False
         if level == "passages":
@@ -114,9 +120,8 @@ class Engine:
         alpha = settings.alpha if request.alpha is None else request.alpha
         if request.query_embedding is not None and not request.query:
             alpha = 1.0
-        return _Plan(
-            collection.name, tenant, where, nothing, alpha, request.fusion or settings.fusion
-        )
+        fusion = request.fusion or settings.fusion
+        return _Plan(collection.name, tenant, where, nothing, alpha, fusion, as_of)
 
     def _ask(
         self, request: SearchRequest, collection: CollectionRecord, alpha: float, clock: "_Clock"
@@ -199,6 +204,7 @@ class _Plan:
     nothing: bool
     alpha: float
     fusion: Fusion
+    as_of: AsOf
 
 
 @dataclass(frozen=True)
