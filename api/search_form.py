@@ -31,6 +31,7 @@ class SearchForm:
     fusion: str
     top: str
     tenant: str
+    as_of: str
     rows: tuple[Row, ...]
 
     @classmethod
@@ -45,6 +46,7 @@ class SearchForm:
             fusion=args.get("fusion", ""),
             top=args.get("top", ""),
             tenant=args.get("tenant", ""),
+            as_of=args.get("as_of", "").strip(),
             rows=tuple(Row(k.strip(), o, v.strip()) for k, o, v in lines if k.strip()),
         )
 
@@ -59,6 +61,7 @@ class SearchForm:
                     "fusion": self.fusion or None,
                     "top": self.top or SHOWN,
                     "tenant": self.tenant or None,
+                    "as_of": self.as_of or None,
                     "having_all": _conditions(self.rows) or None,
                 }
             )

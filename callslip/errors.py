@@ -123,7 +123,7 @@ class InvalidFilter(InvalidRequest):
     slug = "invalid-filter"
     hint = (
         "A key is `property` or `property OPERATOR`, the operator one of"
-        " == != ~ > >= < <= @ contains in not-in."
+        " == != ~ > >= < <= !> !>= !< !<= @ contains in not-in."
     )
 
 

@@ -301,6 +301,11 @@ def _tell_document(document: dict[str, Any]) -> None:
     metavar="CONDITION",
     help="What must hold, e.g. doc_type=policy, 'year>=2024' or 'lang in=en,ko'.",
 )
+@click.option(
+    "--as-of",
+    metavar="DAY",
+    help="Only what is in force then: 2020-03-31, `now`, or `any` for all versions.",
+)
 @url_option
 @as_json
 @reporting
@@ -312,6 +317,7 @@ def search(
     alpha: float | None,
     fusion: str | None,
     where: tuple[str, ...],
+    as_of: str | None,
     url: str | None,
     json_out: bool,
 ) -> None:
@@ -320,6 +326,7 @@ def search(
     \b
     Example:  callslip search "출산 장려금은 얼마인가요?"
               callslip search "travel expenses" -n 3 -w doc_type=policy
+              callslip search "parental leave" --as-of 2019-12-31
     """
     request = {
         "collection": collection,
@@ -328,6 +335,7 @@ def search(
         "tenant": tenant,
         "alpha": alpha,
         "fusion": fusion,
+        "as_of": as_of,
         "having_all": conditions(where) or None,
     }
     with connect(url) as client:
@@ -337,6 +345,9 @@ def search(
         return
     for left, reason in found["left_out"].items():
         click.secho(f"Without the {left} leg: {reason}", fg="yellow", err=True)
+    if (as_of_used := found["as_of"])["at"]:
+        words = f" (“{as_of_used['words']}”)" if as_of_used["words"] else ""
+        click.secho(f"In force on {as_of_used['at'][:10]}{words}", dim=True, err=True)
     if not found["hits"]:
         click.echo("Nothing found.")
     for hit in found["hits"]:

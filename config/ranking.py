@@ -67,6 +67,12 @@ class SearchSettings(Section):
         " and documents too",
     )
 
+    as_of: Literal["now", "any"] = Field(
+        default="any",
+        description="where neither the request nor the question names a time: only what is in"
+        " force now, or all versions",
+    )
+
     @model_validator(mode="after")
     def _top_fits(self) -> Self:
         if self.top is not None and self.top > self.max_top:

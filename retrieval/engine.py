@@ -15,7 +15,7 @@ from models.embedder import Embedder
 from retrieval.background import Background, Backgrounds
 from retrieval.caches import Cache
 from retrieval.hits import explained, make_hit
-from retrieval.messages import Hit, SearchRequest, SearchResponse
+from retrieval.messages import Hit, SearchRequest, SearchResponse, TimeClamp
 from retrieval.parents import place_parents
 from retrieval.plan import Plan, check_query, check_request, make_plan
 from retrieval.proximity import sequence
@@ -92,6 +92,9 @@ class Engine:
             hits=hits,
             alpha=asked.alpha,
             fusion=plan.knobs.fusion,
+            as_of=TimeClamp(
+                at=plan.as_of.moment, source=plan.as_of.source, words=plan.as_of.words or None
+            ),
             cut=request.top is None
             and self.settings.search.top is None
             and (len(seen) > top or full),

@@ -1,11 +1,13 @@
 """What a search asks and what it answers, as it travels over HTTP and the queue."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from retrieval.clamp import Source
 from retrieval.parents import ParentStrategy
-from stores.filters import is_unicode
+from stores.filters import instant, is_unicode
 from stores.fusion import Fusion
 from stores.metrics import Metric
 from stores.naming import Tenant
@@ -15,6 +17,12 @@ from stores.options import Ranking
 def _unicode(text: str) -> str:
     if not is_unicode(text):
         raise ValueError("is not valid Unicode")
+    return text
+
+
+def _as_of(text: str) -> str:
+    if text and text not in ("now", "any") and instant(text) is None:
+        raise ValueError("is no ISO 8601 date or datetime, nor `now`, nor `any`")
     return text
 
 
@@ -81,6 +89,13 @@ class SearchRequest(BaseModel):
         None, description="how hits are ranked, where that is to differ from the collection"
     )
     explain: bool = Field(False, description="say what every hit's score is made of")
+    as_of: Annotated[str, AfterValidator(_as_of)] | None = Field(
+        None,
+        description="only what is in force then: an ISO 8601 date or datetime, `now`, or `any`"
+        " for all versions; left out: the time that the question names, else search.as_of of the"
+        " settings",
+        examples=["2020-03-31"],
+    )
 
     @model_validator(mode="after")
     def _asks(self) -> Self:
@@ -149,6 +164,16 @@ class Hit(BaseModel):
     reasons: Reasons | None = Field(default=None, description="where `explain` asked for them")
 
 
+class TimeClamp(BaseModel):
+    """The moment that hits are in force at, and how it was chosen."""
+
+    at: datetime | None = Field(description="an instant in UTC; null: any time")
+    source: Source = Field(
+        description="given: in the request; understood: from the question; default: search.as_of"
+    )
+    words: str | None = Field(description="of the question, that it was understood from")
+
+
 class SearchResponse(BaseModel):
     """The hits, best first, and how they were found."""
 
@@ -157,6 +182,7 @@ class SearchResponse(BaseModel):
     hits: list[Hit]
     alpha: float
     fusion: Fusion
+    as_of: TimeClamp
     cut: bool = Field(
         description="true where `top` was left out and there may be more hits than are given"
     )

@@ -1,12 +1,14 @@
 """Where a search looks and by which numbers it ranks; every name that it gives is checked here."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 
 from callslip.errors import EmptyQuery, InvalidRequest, QueryTooLong
 from config.ranking import SearchSettings
 from config.settings import Settings
+from retrieval.clamp import AsOf, choose, clamp_known
 from retrieval.knobs import Knobs, knobs
 from retrieval.messages import SearchRequest
 from retrieval.narrowing import at_level, check_properties_known, passages
@@ -25,6 +27,7 @@ class Plan:
     tenant: str
     where: Where | None
     nothing: bool
+    as_of: AsOf
     knobs: Knobs
     vector_name: str
     method: Metric | None
@@ -44,10 +47,11 @@ def make_plan(
     if tenant:
         ledger.tenants.check(collection.name, tenant)
     collection.schema.vector(request.vector_name or "")
+    names = ledger.collections.property_names(collection.name)
     where = parse(request.having_all, request.having_any)
-    if where is not None:
-        names = ledger.collections.property_names(collection.name)
-        check_properties_known(where, names)
+    check_properties_known(where, names)
+    as_of = choose(request.as_of, request.query, settings.search.as_of, datetime.now().astimezone())
+    where = clamp_known(where, as_of, names)
     chosen = knobs(settings, collection.options.ranking, request)
     named = request.operation_level
     level = settings.search.level if named is None else named
@@ -60,7 +64,7 @@ def make_plan(
     if request.query_embedding is not None and not request.query:
         chosen = replace(chosen, alpha=1.0)
     vectors = request.vector_name or "", request.method, request.horizon
-    return Plan(collection.name, tenant, where, nothing, chosen, *vectors)
+    return Plan(collection.name, tenant, where, nothing, as_of, chosen, *vectors)
 
 
 def check_request(request: SearchRequest, settings: SearchSettings) -> int:

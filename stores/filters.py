@@ -4,14 +4,26 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from callslip.errors import InvalidFilter
 
-Operator = Literal["==", "!=", "~", ">", ">=", "<", "<=", "@", "contains", "in", "not-in"]
+Operator = Literal[
+    "==", "!=", "~", ">", ">=", "<", "<=", "!>", "!>=", "!<", "!<=", "@", "contains", "in", "not-in"
+]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+COMPLEMENTS: Mapping[Operator, Operator] = {
+    "!=": "==",
+    "not-in": "in",
+    "!>": ">",
+    "!>=": ">=",
+    "!<": "<",
+    "!<=": "<=",
+}
+"""Operators that hold exactly where another one does not, so also where the property is missing."""
 
 _LISTED = ("contains", "in", "not-in")
 
@@ -67,6 +79,7 @@ def parse(
     - `!=`, `not-in`: the exact complement, so true where the property is missing or a list.
     - `~`: the property is text and matches as it was written; `*` stands for any characters.
     - `>`, `>=`, `<`, `<=`: numbers with numbers, dates with dates.
+    - `!>`, `!>=`, `!<`, `!<=`: the exact complement, true where the property is missing too.
     - `@`, `contains`: the property is a list and holds this value, or any of these.
 
     Text is compared case-sensitively. A string that is a whole ISO 8601 date or datetime is an
@@ -213,16 +226,14 @@ def _operand(operator: Operator, value: object) -> Comparable | tuple[Comparable
     if isinstance(value, list | tuple):
         raise ValueError("is a list: use `in`, or `contains` for a property that is a list")
     normal = normalize(value)
-    if operator in (">", ">=", "<", "<=") and isinstance(normal, str | bool):
+    if operator.strip("!") in (">", ">=", "<", "<=") and isinstance(normal, str | bool):
         raise ValueError("must be a number or an ISO 8601 date")
     return normal
 
 
 def _holds(condition: Condition, properties: Mapping[str, object]) -> bool:
-    if condition.operator == "!=":
-        return not _holds(Condition(condition.prop, "==", condition.value), properties)
-    if condition.operator == "not-in":
-        return not _holds(Condition(condition.prop, "in", condition.value), properties)
+    if positive := COMPLEMENTS.get(condition.operator):
+        return not _holds(replace(condition, operator=positive), properties)
     actual = properties.get(condition.prop)
     if actual is None:
         return False

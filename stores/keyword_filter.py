@@ -3,12 +3,13 @@
 import re
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import tantivy
 
 from callslip.errors import InvalidFilter
 from stores.atoms import DATE, FLAG, NUMBER, TEXT, Atom, atom
-from stores.filters import Condition, Where
+from stores.filters import COMPLEMENTS, Condition, Where
 
 PROPS = "props"
 
@@ -49,11 +50,11 @@ def filter_query(schema: tantivy.Schema, where: Where) -> tantivy.Query:
 
 def _condition(schema: tantivy.Schema, condition: Condition) -> tantivy.Query:
     name = condition.prop
+    if positive := COMPLEMENTS.get(condition.operator):
+        return _not(_condition(schema, replace(condition, operator=positive)))
     match condition.operator:
         case "==" | "in":
             return _one_of(schema, [atom(name, value) for value in condition.values])
-        case "!=" | "not-in":
-            return _not(_one_of(schema, [atom(name, value) for value in condition.values]))
         case "@" | "contains":
             return _one_of(schema, [atom(name, value, listed=True) for value in condition.values])
         case "~":

@@ -126,6 +126,11 @@ class KeywordIndex:
         """Give the ids of all entries that match, in no order."""
         return self._ids(self._matching(where))
 
+    def ids_among(self, chunk_ids: Sequence[str], where: Where) -> set[str]:
+        """Give those of these ids whose entries match."""
+        these = tantivy.Query.term_set_query(SCHEMA, _ID, list(chunk_ids))
+        return set(self._ids(self._filtered(these, where)))
+
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Give the analyzed terms of these entries, in any order."""
         self._index()

@@ -10,6 +10,9 @@ _MONTH = (
     r"(?P<month{n}>Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
     r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
 )
+MONTH = _MONTH.format(n="")
+"""A month's name in English, as a pattern with the group `month`."""
+
 _FORMS = (
     r"(?P<y1>\d{4}|['’]\d{2})\s?년\s*(?P<m1>\d{1,2})\s?월\s*(?P<d1>\d{1,2})\s?일",
     r"(?P<y2>\d{4}|['’]\d{2})(?P<dot>\s?\.\s?|[-/])(?P<m2>\d{1,2})(?P=dot)(?P<d2>\d{1,2})(?!\d)",
@@ -17,6 +20,11 @@ _FORMS = (
     rf"{_MONTH.format(n=4)}\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?,?\s(?P<y4>\d{{4}})",
 )
 _DATE = re.compile(rf"(?<![\w.-])(?:{'|'.join(_FORMS)})(?!\d)", re.I)
+
+
+def month_number(name: str) -> int:
+    """The number of a month by its English name, or the beginning of it."""
+    return _MONTHS.index(name[:3].lower()) + 1
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ def days(text: str) -> Iterator[Day]:
         found = {name: value for name, value in match.groupdict().items() if value is not None}
         n = next(name[1] for name in found if name[0] == "y")
         year = found[f"y{n}"].lstrip("'’")
-        month = found.get(f"m{n}") or str(_MONTHS.index(found[f"month{n}"][:3].lower()) + 1)
+        month = found.get(f"m{n}") or month_number(found[f"month{n}"])
         try:
             day = date(int(year) + 2000 * (len(year) == 2), int(month), int(found[f"d{n}"]))
         except ValueError:

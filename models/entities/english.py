@@ -85,11 +85,11 @@ class English:
                 if span.label_ in _KINDS
                 and (entity := _entity(text, _KINDS[span.label_], span.start_char, span.end_char))
             )
-            yield settle(_formed(text), named)
+            yield settle(formed(text), named)
 
 
-def _formed(text: str) -> list[Entity]:
-    """What its form gives away, laws before bodies before programmes."""
+def formed(text: str) -> list[Entity]:
+    """The names that their form gives away, laws before bodies before programmes; no model."""
     found: list[Entity] = []
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):

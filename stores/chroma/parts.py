@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stores.chroma.metadata import CHUNK_ID, chunk_metadata
-from stores.chroma.table import IDS_PER_CALL, Row, Table, batches
-from stores.chroma.where import ChromaWhere, translate
+from stores.chroma.filtered import nearest_passing
+from stores.chroma.metadata import chunk_metadata
+from stores.chroma.table import Row, Table
+from stores.chroma.where import ChromaWhere
 from stores.filters import Where
 from stores.keyword_index import Entry, KeywordIndex
 from stores.levels import PASSAGE, PASSAGES
-from stores.records import ChunkRecord, CollectionSchema, Vector, visible
+from stores.records import ChunkRecord, CollectionSchema, LegHit, Vector, visible
+from stores.ties import best
 
 Tables = Mapping[str, Table]
 """Chunks by the name of their vector; the default one's is empty."""
@@ -50,25 +52,27 @@ class Parts:
         """The ids of all chunks that match."""
         return self.passages[name].ids(having) | self.parents[name].ids(having)
 
-    def asked(self, where: Where | None) -> Iterator[tuple[Tables, ChromaWhere | None]]:
-        """The tables that a filter leaves, each with what of it remains to be asked there.
+    def nearest(
+        self, vector: Vector, limit: int, where: Where | None, *, name: str
+    ) -> Iterator[LegHit]:
+        """The best chunks of each kind that a filter leaves, in no order."""
+        for tables, rest in self._left(where):
+            yield from best(lambda n, t=tables[name], w=rest: self._found(t, vector, n, w), limit)  # type: ignore[misc]
 
-        What Chroma cannot say is asked by the ids that the keyword index finds.
-        """
-        if where and translate(where) is None:
-            for batch in batches(self.keywords.ids(where), IDS_PER_CALL):
-                listed: ChromaWhere = {CHUNK_ID: {"$in": batch}}
-                yield from ((tables, listed) for tables, _ in self._left(where))
-        else:
-            for tables, rest in self._left(where):
-                yield tables, translate(rest) if rest else None
+    def _found(
+        self, table: Table, vector: Vector, count: int, where: Where | None
+    ) -> Sequence[LegHit]:
+        if where is None:
+            return table.nearest(vector, count)
+        return nearest_passing(table, self.keywords, vector, count, where)
 
     def _left(self, where: Where | None) -> list[tuple[Tables, Where | None]]:
+        """The tables that hold what passes, with the filter unless all they hold does."""
         both = [(self.passages, where), (self.parents, where)]
         for condition in where.every if where else ():
             if condition == PASSAGES and where:
                 rest = replace(where, every=tuple(c for c in where.every if c != PASSAGES))
-                return [(self.passages, rest if rest.every or rest.some else None)]
+                return [(self.passages, where if rest.every or rest.some else None)]
             if condition.prop == "level" and condition.operator == "==":
                 (level,) = condition.values
                 return both[:1] if isinstance(level, int | float) and level >= PASSAGE else both[1:]

@@ -6,7 +6,6 @@ them is repaired by repeating the step; `chunk_ids` shows what each half holds.
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from stores.chroma.connection import Connection
 from stores.chroma.metadata import document_metadata, stored_chunk, stored_document
 from stores.chroma.parts import Parts, put_chunks
 from stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
-from stores.chroma.where import ChromaWhere, key, translate
+from stores.chroma.where import ChromaWhere, key
 from stores.contract import Store
 from stores.filters import Where
 from stores.keyword_filter import filter_query
@@ -48,21 +47,13 @@ from stores.schemas import (
     load_schema,
     tenant_missing,
 )
-from stores.ties import best, ranked
+from stores.ties import ranked
 
 _NO_VECTOR = np.ones(1, np.float32)
 """Of documents: Chroma stores nothing without one."""
 
 _CHUNKS_PER_WRITE = 5000
 _TERMS_PER_CALL = 1000
-
-
-@dataclass(frozen=True)
-class BothHalves:
-    """A filter in each half's language; `vector` is None where only the keyword half can say it."""
-
-    vector: ChromaWhere | None
-    keyword: tantivy.Query
 
 
 class ChromaStore(Store):
@@ -158,8 +149,8 @@ class ChromaStore(Store):
 
         return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
 
-    def build_where(self, where: Where) -> BothHalves:
-        return BothHalves(translate(where), filter_query(SCHEMA, where))
+    def build_where(self, where: Where) -> tantivy.Query:
+        return filter_query(SCHEMA, where)
 
     def nearest(
         self,
@@ -171,12 +162,8 @@ class ChromaStore(Store):
         tenant: str = "",
         vector_name: str = "",
     ) -> list[LegHit]:
-        at = self._of(collection, tenant)
-        hits: list[LegHit] = []
-        for tables, among in at.asked(where):
-            table = tables[vector_name]
-            hits += best(lambda n, t=table, w=among: t.nearest(vector, n, w), limit)  # type: ignore[misc]
-        return ranked(hits)[: max(limit, 0)]
+        found = self._of(collection, tenant).nearest(vector, limit, where, name=vector_name)
+        return ranked(found)[: max(limit, 0)]
 
     def keyword_query(
         self,

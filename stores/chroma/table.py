@@ -143,8 +143,8 @@ class Table:
         found: list[str] = self._call("get", ids=list(ids), include=[])["ids"]
         return found
 
-    def nearest(self, vector: Vector, count: int, where: ChromaWhere | None) -> list[LegHit]:
-        """The nearest rows that match by cosine similarity, best first."""
+    def nearest(self, vector: Vector, count: int, where: ChromaWhere | None = None) -> list[LegHit]:
+        """The nearest rows that match, best first."""
         got = self._call(
             "query",
             query_embeddings=[np.asarray(vector, np.float32)],

@@ -49,13 +49,16 @@ def _condition(condition: Condition, find: Find) -> Sql:
             return _join("OR", [_on(item, find, "? = ANY({0})", item.value) for item in items])
         case "~":
             return _on(items[0], find, "{0} LIKE ?", _pattern(condition))
+        case "!>" | "!>=" | "!<" | "!<=":
+            unlike = f"({{0}} IS NULL OR NOT ({{0}} {condition.operator[1:]} ?))"
+            return _on(items[0], find, unlike, items[0].value, EVERYTHING)
         case operator:
             return _on(items[0], find, f"{{0}} {operator} ?", items[0].value)
 
 
-def _on(item: Atom, find: Find, form: str, value: object) -> Sql:
+def _on(item: Atom, find: Find, form: str, value: object, missing: Sql = NOTHING) -> Sql:
     column = find(item.mark, item.name)
-    return Sql(form.format(column), (value,)) if column else NOTHING
+    return Sql(form.format(column), (value,)) if column else missing
 
 
 def _by_type(items: Iterable[Atom], find: Find, form: str, missing: Sql) -> list[Sql]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from callslip.errors import InvalidFilter
 from stores.atoms import TEXT, atom
 from stores.checks import MAX_TEXT_BYTES
-from stores.filters import Condition, Where
+from stores.filters import COMPLEMENTS, Condition, Where
 from stores.tfidf.table import Keys, integers
 
 Mask = npt.NDArray[np.bool_]
@@ -102,7 +102,8 @@ def _clause(condition: Condition) -> Clause:
     listed = operator in ("@", "contains")
     items = (atom(name, value, listed=listed) for value in condition.values)
     runs = tuple((name, item.mark, item.value) for item in items)
-    return Clause(_RANGES.get(operator, _SAME), runs, negated=operator in ("!=", "not-in"))
+    positive = COMPLEMENTS.get(operator)
+    return Clause(_RANGES.get(positive or operator, _SAME), runs, negated=positive is not None)
 
 
 def _holders(connection: sqlite3.Connection, clause: Clause) -> Keys:

@@ -4,6 +4,7 @@ Each is exact. What no chunk has is not sent: Weaviate refuses a property that i
 """
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
@@ -13,7 +14,7 @@ from weaviate.collections.classes.filters import FilterReturn
 from callslip.errors import InvalidFilter
 from stores.atoms import TEXT, Atom, atom
 from stores.checks import MAX_TEXT_BYTES
-from stores.filters import Condition, Where
+from stores.filters import COMPLEMENTS, Condition, Where
 from stores.weaviate.values import held, property_at, write_text
 
 Clause = FilterReturn | bool
@@ -48,12 +49,12 @@ def _items(condition: Condition) -> list[Atom]:
 
 
 def _condition(condition: Condition, known: Container[str]) -> Clause:
+    if positive := COMPLEMENTS.get(condition.operator):
+        found = _condition(replace(condition, operator=positive), known)
+        return not found if isinstance(found, bool) else Filter.not_(found)
     match condition.operator:
         case "==" | "in" | "@" | "contains":
             return _one_of(_items(condition), known)
-        case "!=" | "not-in":
-            found = _one_of(_items(condition), known)
-            return not found if isinstance(found, bool) else Filter.not_(found)
         case operator:
             (item,) = _items(condition)
             at = property_at(item.mark, item.name)

@@ -13,7 +13,7 @@ import pytest
 from chroma_server import chroma_server, chroma_settings
 from filelock import FileLock
 from processes import waits_until
-from store_cases import EAST, chunk, ids
+from store_cases import EAST, chunk, ids, unit
 
 from callslip.errors import CollectionNotFound, StoreDown
 from config.settings import Settings
@@ -24,7 +24,7 @@ from stores.contract import Store
 from stores.filters import parse
 from stores.kept_terms import KeptTerms
 from stores.keyword_index import Entry, KeywordIndex
-from stores.records import CollectionSchema, VectorSpec
+from stores.records import ChunkRecord, CollectionSchema, VectorSpec
 from stores.registry import make_store
 
 pytest_plugins = ["store_fixtures"]
@@ -51,6 +51,25 @@ def test_a_crash_between_the_halves_shows_and_is_repaired_by_repeating(
     assert store.chunk_ids(shelf, "doc") == {"vector": {"a"}, "keyword": set()}
     store.batch_upsert_chunks(shelf, [chunk("a")])
     assert store.chunk_ids(shelf, "doc") == {"vector": {"a"}, "keyword": {"a"}}
+
+
+def test_filters_keep_the_nearest_whatever_share_passes_and_wherever_it_lies(
+    store: Store, shelf: str
+) -> None:
+    def at(place: int) -> ChunkRecord:
+        marks = {"few": place % 100 == 0, "half": place % 2 == 0, "far": place >= 500}
+        return chunk(f"{place:03}", vector=unit(1, place / 100), properties=marks)
+
+    store.batch_upsert_chunks(shelf, [at(place) for place in range(600)])
+    everyone = [f"{place:03}" for place in range(600)]
+    for mark, passing in (
+        ("few", everyone[::100]),
+        ("half", everyone[::2]),
+        ("far", everyone[500:]),
+    ):
+        where = parse({mark: True}, None)
+        assert ids(store.nearest(shelf, EAST, 20, where)) == passing[:20]
+    assert store.nearest(shelf, EAST, 20, parse({"few": "no"}, None)) == []
 
 
 def test_an_id_that_only_the_keyword_half_holds_harms_no_vector_query(

@@ -1,5 +1,6 @@
 """How every store filters: both legs find what `matches` says, for every operator and type."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_cases import agrees, chunk
 
+from retrieval.clamp import clamp
 from stores.contract import Store
 from stores.filters import matches, parse
 from stores.records import CollectionSchema, VectorSpec
@@ -82,6 +84,14 @@ FILTERS: list[dict[str, object]] = [
     {"p <": "2024-03-01T00:00:00.000001Z"},
     {"p <=": "1926-05-05"},
     {"p <": "1970-01-01"},
+    {"p !>": 0},
+    {"p !>=": 1},
+    {"p !<": 1},
+    {"p !<=": -2.5},
+    {"p !>": "2024-03-01"},
+    {"p !>=": "2024-03-01"},
+    {"p !<": "2024-03-01T00:00:00.000001Z"},
+    {"p !<=": "1926-05-05"},
     {"p @": "출산 Leave"},
     {"p @": 1},
     {"p @": 2.5},
@@ -104,8 +114,10 @@ FILTERS: list[dict[str, object]] = [
     {"nobody !=": "v"},
     {"nobody ~": "*"},
     {"nobody >": 1},
+    {"nobody !>": 1},
     {"p ~": "*ea*", "p !=": "출산 leave"},
     {"p >": -3, "p <": 1},
+    {"p !>": "2024-06-01", "p !<=": "2023-01-01"},
 ]
 
 
@@ -128,6 +140,20 @@ def test_every_operator_means_the_same_on_both_legs(
     where = parse(filter_, None)
     assert where is not None
     agrees(store, cabinet, where, {i for i, p in PROPERTIES.items() if matches(where, p)})
+
+
+def test_the_clamp_hides_what_is_not_in_force(store: Store, shelf: str) -> None:
+    dates: dict[str, dict[str, object]] = {
+        "begins": {"valid_from": "2020-01-01"},
+        "later": {"valid_from": "2020-01-02", "valid_to": "2021-01-01"},
+        "over": {"valid_to": "2020-01-01"},
+        "within": {"valid_from": "2019-06-01T09:00:00+09:00", "valid_to": "2020-01-01T00:00:01Z"},
+        "texts": {"valid_from": "once", "valid_to": ""},
+        "undated": {},
+    }
+    store.batch_upsert_chunks(shelf, [chunk(i, properties=p) for i, p in dates.items()])
+    agrees(store, shelf, clamp(None, date(2020, 1, 1)), {"begins", "within", "texts", "undated"})
+    agrees(store, shelf, clamp(None, date(1, 1, 1)), {"over", "texts", "undated"})
 
 
 def test_any_of_a_group_and_all_of_another(store: Store, cabinet: str) -> None:
@@ -203,7 +229,7 @@ LIBRARIES = st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=12)
 OPERANDS = {
     **dict.fromkeys(["==", "!=", "@"], SCALARS),
     **dict.fromkeys(["in", "not-in", "contains"], st.lists(SCALARS, min_size=1, max_size=4)),
-    **dict.fromkeys([">", ">=", "<", "<="], st.one_of(NUMBERS, DATES)),
+    **dict.fromkeys([">", ">=", "<", "<=", "!>", "!>=", "!<", "!<="], st.one_of(NUMBERS, DATES)),
     "~": st.lists(TEXTS, min_size=1, max_size=3).map("*".join),
 }
 

@@ -95,6 +95,7 @@ def answer(query: str, *hits: Hit, **more: object) -> SearchResponse:
             "hits": [h.model_dump() for h in hits],
             "alpha": 0.4,
             "fusion": "weighted",
+            "as_of": {"at": "2020-03-31T00:00:00Z", "source": "understood", "words": "in March"},
             "cut": False,
             "candidates": 12,
             "timings": {"legs": 3.0, "embed": 9.0},
@@ -260,11 +261,13 @@ def test_every_field_of_the_form_reaches_the_search(
         *[("key", "title"), ("operator", "~"), ("value", "1*")],
         *[("key", ""), ("operator", "=="), ("value", "ignored")],
     ]
-    given = [("q", "leave"), ("alpha", "0.8"), ("fusion", "rrf"), ("top", "3"), *rows]
+    given = [("q", "leave"), ("alpha", "0.8"), ("fusion", "rrf"), ("top", "3")]
+    given += [("as_of", "2020-03-31"), *rows]
     page = client.get(f"/?{urlencode(given)}")
     assert page.status_code == 200
     request = asked[0]
     assert (request.alpha, request.fusion, request.top) == (0.8, "rrf", 3)
+    assert request.as_of == "2020-03-31"
     assert request.having_all == {
         "year >=": 2024,
         "lang in": ["en", "ko"],
@@ -272,7 +275,8 @@ def test_every_field_of_the_form_reaches_the_search(
         "title ~": "1*",
     }
     assert request.having_any is None
-    for _, value in given[:4]:
+    assert "in March" in page.text
+    for _, value in given[:5]:
         assert f'value="{value}"' in page.text or value == "3"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ledger_moves import store_chunks
 from memory_store import MemoryStore
+from pydantic import ValidationError
 
 from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest
 from config.ranking import SearchSettings
@@ -258,3 +259,31 @@ def test_a_question_that_was_asked_before_is_not_embedded_again(engine: Engine) 
     search(engine)
     search(engine, query=" word ")
     assert (engine.questions.hits, engine.questions.misses) == (1, 1)
+
+
+def test_hits_are_in_force_at_the_moment_asked_for(engine: Engine) -> None:
+    store = engine.store_of("")
+    dates = {"page 1": {"valid_to": "2019-07-01"}, "page 2": {"valid_from": "2019-07-01"}}
+    for chunk in store.get_chunks("shelf", list(dates), include_vector=True, include_terms=True):
+        properties = {**chunk.properties, **dates[chunk.chunk_id]}
+        record = ChunkRecord(**chunk.__dict__ | {"properties": properties})
+        assert not store.batch_upsert_chunks("shelf", [record]).failed
+    both = ["page 1", "page 2"]
+    assert [i for i in found(engine, as_of="2018-01-01") if i in both] == both  # not yet known of
+    engine.ledger.collections.has_properties("shelf", ["valid_from", "valid_to"])
+    assert [i for i in found(engine) if i in both] == both
+    assert [i for i in found(engine, as_of="2018-01-01") if i in both] == ["page 1"]
+    assert [i for i in found(engine, as_of="now") if i in both] == ["page 2"]
+    asked = {"query": "word as of 2018"}
+    assert [i for i in found(engine, **asked, as_of="any") if i in both] == both
+    response = search(engine, **asked)
+    assert response.as_of.source == "understood"
+    assert response.as_of.words == "as of 2018"
+    assert [h.chunk_id for h in response.hits if h.chunk_id in both] == ["page 1"]
+    assert "page 3" in [hit.chunk_id for hit in response.hits]
+
+
+@pytest.mark.parametrize("as_of", ["yesterday", "2019", "2019-02-30", "as of 2019"])
+def test_a_moment_that_is_none_is_refused(as_of: str) -> None:
+    with pytest.raises(ValidationError, match="as_of"):
+        SearchRequest(collection="shelf", query="word", as_of=as_of)
