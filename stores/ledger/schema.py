@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 about = Table(
     "about",
@@ -208,6 +208,15 @@ vectors = Table(
     Column("text_hash", String(64), primary_key=True),  # first: vectors are dropped by text alone
     Column("model", String(256), primary_key=True),
     Column("vector", LargeBinary, nullable=False),
+    Column("used_at", Float, nullable=False, index=True),
+)
+
+token_vectors = Table(
+    "token_vectors",
+    metadata,
+    Column("text_hash", String(64), primary_key=True),  # first, as in `vectors`
+    Column("model", String(256), primary_key=True),
+    Column("tokens", LargeBinary, nullable=False),
     Column("used_at", Float, nullable=False, index=True),
 )
 
