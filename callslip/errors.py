@@ -53,6 +53,7 @@
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
         ├── LanguageModelDown
+        ├── RerankerDown            the fused order stands without it
         ├── SourceDown              a source does not answer
         ├── Overloaded
         │   └── BacklogFull         429  too many documents wait
@@ -490,6 +491,13 @@ class LanguageModelDown(TransientError):
     """The language model does not answer."""
 
     slug = "language-model-down"
+
+
+class RerankerDown(TransientError):
+    """The reranker does not answer, not in time, or not what was asked."""
+
+    slug = "reranker-down"
+    hint = "Nothing is lost: hits stand in the order that fusion gave them."
 
 
 class SourceDown(TransientError):

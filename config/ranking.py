@@ -132,6 +132,12 @@ class RerankSettings(Section):
         " file; api: a `/rerank` server",
     )
     top: int = Field(default=40, ge=1, le=200, description="candidates that are read")
+    weight: float = Field(
+        default=0.4,
+        ge=0,
+        le=1,
+        description="of what the reranker says, against the fused score; 1: its order alone",
+    )
     timeout_seconds: float = Field(
         default=2.0, gt=0, description="after this the fused order stands, and the answer says so"
     )
@@ -142,10 +148,20 @@ class RerankSettings(Section):
         description="relevance against novelty; 1: no diversification",
     )
     onnx_file: Path | None = Field(default=None, description="the cross-encoder's model")
-    tokenizer_file: Path | None = Field(
-        default=None, description="its `tokenizer.json` or SentencePiece model"
+    tokenizer_file: Path | None = Field(default=None, description="its `tokenizer.json`")
+    max_tokens: int = Field(
+        default=512, ge=32, description="of question and passage together, read by onnx_file"
+    )
+    cache_rows: int = Field(
+        default=5000,
+        ge=0,
+        description="passages whose token vectors are kept for maxsim, 60 to 200 KB each",
     )
     url: str | None = Field(default=None, description="of the server, with its path")
+    protocol: Literal["cohere", "tei"] = Field(
+        default="cohere",
+        description="of the server; cohere: also Jina's and vLLM's; tei: text-embeddings-inference",
+    )
     api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
     model: str | None = Field(default=None, description="model name at the server")
 

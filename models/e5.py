@@ -1,6 +1,6 @@
 """The local embedder: multilingual-e5-small by onnxruntime, nothing downloaded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import onnxruntime
 
 from callslip.errors import InvalidRequest
 from models import onnx_graph
+from models.batches import by_length
 from models.embedder import Vectors
 from models.per_process import PerProcess
 from models.prepare import prepare
@@ -58,24 +59,30 @@ class E5Embedder:
         vector: Vectors = self._embed(_QUERY, [text])[0]
         return vector
 
+    def query_tokens(self, text: str) -> Vectors:
+        """What the network makes of each token of a question: shape (tokens, 384), unit rows.
+
+        Without those of the model's prefix and of its special tokens: none for a blank text.
+        """
+        return self._tokens(_QUERY, text)
+
+    def passage_tokens(self, text: str) -> Vectors:
+        """As `query_tokens`, of what is stored."""
+        return self._tokens(_PASSAGE, text)
+
     def _embed(self, prefix: str, texts: Sequence[str]) -> Vectors:
         blank = self._tokenizer.ids(prefix)
-        rows = [self._tokenizer.ids(prefix + text) for text in texts]
+        rows = [self._tokenizer.ids(prefix + text)[:WINDOW] for text in texts]
         if blank in rows:
             raise InvalidRequest("a text to embed is blank")
         vectors = np.empty((len(rows), self.dimension), np.float32)
-        for batch in _batches([len(row) for row in rows]):
-            vectors[batch] = self._network.get().run([rows[i][:WINDOW] for i in batch])
+        for batch in by_length([len(row) + 2 for row in rows], BATCH_TOKENS):
+            vectors[batch] = self._network.get().run([rows[i] for i in batch])
         return vectors
 
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices of rows of these lengths, longest first, so that a batch pads little."""
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    while order:
-        size = max(1, BATCH_TOKENS // (min(lengths[order[0]], WINDOW) + 2))
-        yield order[:size]
-        order = order[size:]
+    def _tokens(self, prefix: str, text: str) -> Vectors:
+        before = self._tokenizer.count(prefix.rstrip())
+        return self._network.get().tokens(self._tokenizer.ids(prefix + text)[:WINDOW])[before:]
 
 
 class _Network:
@@ -97,6 +104,15 @@ class _Network:
 
     def run(self, rows: Sequence[Sequence[int]]) -> Vectors:
         """Vectors of one batch of token ids: shape (len(rows), 384), rows of length 1."""
+        return self._answer(onnx_graph.VECTORS, rows)
+
+    def tokens(self, row: Sequence[int]) -> Vectors:
+        """Vectors of each token: shape (len(row), 384), unit rows."""
+        vectors: Vectors = self._answer(onnx_graph.TOKENS, [row])[0, 1:-1]
+        unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
+
+    def _answer(self, output: str, rows: Sequence[Sequence[int]]) -> Vectors:
         longest = max(map(len, rows)) + 2
         ids = np.full((len(rows), longest), self._special.pad, np.int64)
         mask = np.zeros((len(rows), longest), np.int32)
@@ -105,5 +121,5 @@ class _Network:
             mask[i, : len(row) + 2] = 1
         embeddings: npt.NDArray[np.float32] = unpack(self._words[ids]) + self._positions[:longest]
         inputs = {onnx_graph.EMBEDDINGS: embeddings, onnx_graph.MASK: mask}
-        (vectors,) = self._session.run([onnx_graph.VECTORS], inputs)
+        (vectors,) = self._session.run([output], inputs)
         return np.asarray(vectors, np.float32)

@@ -15,9 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from models.weights import Weights
 
-EMBEDDINGS, MASK, VECTORS = "embeddings", "mask", "vectors"
+EMBEDDINGS, MASK, VECTORS, TOKENS = "embeddings", "mask", "vectors", "tokens"
 """Inputs: float (batch, tokens, hidden), the sum of word, position and type embeddings, and int32
-(batch, tokens), 1 where a token stands. Output: float (batch, hidden), rows of length 1."""
+(batch, tokens), 1 where a token stands. Outputs: float (batch, hidden), rows of length 1, and what
+they are the mean of: float (batch, tokens, hidden), of any length."""
 
 _FUSED = "com.microsoft"
 
@@ -29,6 +30,7 @@ def serialize(weights: Weights) -> bytes:
     for layer in range(weights.shape.layers):
         hidden = graph.encoder_layer(hidden, f"l{layer}")
     graph.mean_pool(hidden)
+    graph.give(hidden, TOKENS)
     return graph.serialize()
 
 
@@ -68,6 +70,9 @@ class _Graph:
         mean = self._node("Div", [total, count], "mean")
         self._node("LpNormalization", [mean], VECTORS, axis=1, p=2)
 
+    def give(self, x: str, output: str) -> None:
+        self._node("Identity", [x], output)
+
     def serialize(self) -> bytes:
         hidden = self._shape.hidden
         value = helper.make_tensor_value_info
@@ -78,7 +83,10 @@ class _Graph:
                 value(EMBEDDINGS, TensorProto.FLOAT, ["batch", "tokens", hidden]),
                 value(MASK, TensorProto.INT32, ["batch", "tokens"]),
             ],
-            [value(VECTORS, TensorProto.FLOAT, ["batch", hidden])],
+            [
+                value(VECTORS, TensorProto.FLOAT, ["batch", hidden]),
+                value(TOKENS, TensorProto.FLOAT, ["batch", "tokens", hidden]),
+            ],
             list(self._constants.values()),
         )
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_FUSED, 1)]

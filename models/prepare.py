@@ -8,7 +8,7 @@ from filelock import FileLock
 
 from models.weights import SHA256, Weights
 
-_BUILD = 1
+_BUILD = 2
 """Raised when onnx_graph or tokens write something else from the same weights."""
 
 

@@ -11,6 +11,8 @@ from models.tokens import Tokenizer
 
 if TYPE_CHECKING:
     from models.language_model import LanguageModel
+    from models.maxsim import TokenCache
+    from models.reranker import Reranker
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -50,3 +52,30 @@ def make_confirmer(settings: Settings) -> "LanguageModel | None":
     from models.language_model import LanguageModel
 
     return LanguageModel(settings.llm)
+
+
+def make_reranker(settings: Settings, embedder: Embedder, cache: "TokenCache") -> "Reranker | None":
+    """The reranker of `rerank.provider`; None for none. It loads, or connects, when first used.
+
+    maxsim runs the network of `embedder` where that is the local one, and keeps what it reads in
+    `cache` (`Ledger.token_vectors`). Raises SettingsError where what is set cannot work.
+    """
+    chosen = settings.rerank
+    if chosen.provider == "onnx":
+        from models.cross_encoder import CrossEncoder
+
+        return CrossEncoder(chosen, threads=settings.embedder_threads)
+    if chosen.provider == "api":
+        from models.rerank_api import RerankApi
+
+        return RerankApi(chosen)
+    if chosen.provider == "maxsim":
+        from models.e5 import E5Embedder
+        from models.maxsim import MaxSimReranker
+
+        if not isinstance(embedder, E5Embedder):
+            embedder = E5Embedder(
+                settings.models_dir, make_tokenizer(settings), threads=settings.embedder_threads
+            )
+        return MaxSimReranker(embedder, cache)
+    return None

@@ -79,10 +79,11 @@ def drop(name: str) -> None:
 
 @shared_task(name="maintenance.trim")
 def trim() -> None:
-    """Keep the vector cache within its bound; forget old events, deliveries and batches."""
+    """Keep the caches of vectors within their bounds; forget old events, deliveries and batches."""
     with alone("trim") as lock:
         if lock is not None:
             ledger().vectors.trim(get_settings().embedder.cache_rows)
+            ledger().token_vectors.trim(get_settings().rerank.cache_rows)
             before = time.time() - get_settings().maintenance.keep_days * DAY_SECONDS
             ledger().events.trim(before)
             ledger().webhooks.trim(before)

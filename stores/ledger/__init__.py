@@ -35,6 +35,7 @@ from stores.ledger.source_runs import ItemRecord, Run, SourceRuns
 from stores.ledger.sources import Outcome, SourceRecord, Sources
 from stores.ledger.sweep import Sweep
 from stores.ledger.tenants import Tenants
+from stores.ledger.token_vectors import TokenVectors
 from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
 from stores.ledger.turns import Turns, lane_of
 from stores.ledger.vectors import Vectors
@@ -100,6 +101,7 @@ class Ledger:
         self.failures = Failures(self._database)
         self.chunks = Chunks(self._database)
         self.vectors = Vectors(self._database)
+        self.token_vectors = TokenVectors(self._database)
         self.sweep = Sweep(self._database)
         self.inventory = Inventory(self._database)
         self.receipts = Receipts(self._database)

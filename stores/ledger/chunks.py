@@ -201,5 +201,6 @@ class Chunks:
 
 def _drop_rows(connection: Connection, which: ColumnElement[bool]) -> None:
     hashes = select(_C.text_hash).where(which).scalar_subquery()
-    connection.execute(delete(schema.vectors).where(schema.vectors.c.text_hash.in_(hashes)))
+    for table in (schema.vectors, schema.token_vectors):
+        connection.execute(delete(table).where(table.c.text_hash.in_(hashes)))
     connection.execute(delete(schema.chunks).where(which))

@@ -165,7 +165,8 @@ class Collections:
         mine = select(_D.document_id).where(_D.collection == name).scalar_subquery()
         with self._database.writing() as connection:
             hashes = select(schema.chunks.c.text_hash).where(schema.chunks.c.document_id.in_(mine))
-            connection.execute(delete(schema.vectors).where(schema.vectors.c.text_hash.in_(hashes)))
+            for cache in (schema.vectors, schema.token_vectors):
+                connection.execute(delete(cache).where(cache.c.text_hash.in_(hashes)))
             for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
                 connection.execute(delete(table).where(table.c.document_id.in_(mine)))
             for table in (

@@ -211,6 +211,15 @@ vectors = Table(
     Column("used_at", Float, nullable=False, index=True),
 )
 
+token_vectors = Table(
+    "token_vectors",
+    metadata,
+    Column("text_hash", String(64), primary_key=True),  # first, as in `vectors`
+    Column("model", String(256), primary_key=True),
+    Column("tokens", LargeBinary, nullable=False),
+    Column("used_at", Float, nullable=False, index=True),
+)
+
 CHANGES_A_CORPUS = text("kind IN ('document.live', 'document.deleted')")
 """Of an event: from then on a search may answer otherwise."""
 
