@@ -16,7 +16,7 @@ from evals.memory import RoleMemory
 from evals.private_stack import PrivateStack, private_stack
 from evals.tables import header, table, tell
 from evals.throughput import EmbedderAlone, Kind, Throughput, Throughputs
-from models.registry import make_analyzer, make_embedder
+from models.registry import make_analyzer, make_embedder, make_recognizer
 from models.tokens import Tokenizer
 from retrieval.engine import Engine
 from stores.ledger import Ledger
@@ -86,7 +86,8 @@ def _engine(settings: Settings) -> Iterator[Engine]:
     """The parts of a search, in this process."""
     ledger, store = Ledger(settings.ledger_url), make_store(settings, "chroma")
     try:
-        yield Engine(settings, ledger, lambda _: store, make_embedder(settings), make_analyzer())
+        models = make_embedder(settings), make_analyzer(), make_recognizer()
+        yield Engine(settings, ledger, lambda _: store, *models)
     finally:
         store.close()
         ledger.close()

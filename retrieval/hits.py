@@ -1,7 +1,7 @@
 """Hits as they are given, with the reasons for their ranks."""
 
 from retrieval.messages import Hit, Leg, Legs, Reasons, SearchRequest, Span
-from retrieval.scored import Scored, in_order
+from retrieval.scored import Scored
 from stores.fusion import LegScore
 from stores.records import StoredChunk
 
@@ -37,11 +37,16 @@ def make_hit(
     )
 
 
-def explained(hits: list[Hit], seen: list[Scored], content: list[Scored]) -> list[Hit]:
-    """The hits with what their scores are made of."""
-    parts = {s.chunk_id: s.parts for s in content}
+def explained(
+    hits: list[Hit], seen: list[Scored], content: list[Scored], ranked: list[Scored]
+) -> list[Hit]:
+    """The hits with what their scores are made of.
+
+    `seen` is in the order of the legs, `content` before prior and memory, `ranked` at last.
+    """
     of_legs = {s.chunk_id: rank for rank, s in enumerate(seen, 1)}
-    of_content = {s.chunk_id: rank for rank, s in enumerate(in_order(content), 1)}
+    of_content = {s.chunk_id: rank for rank, s in enumerate(content, 1)}
+    parts = {s.chunk_id: s.parts for s in ranked}
     return [
         hit.model_copy(
             update={

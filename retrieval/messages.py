@@ -187,6 +187,8 @@ class SearchResponse(BaseModel):
         description="true where `top` was left out and there may be more hits than are given"
     )
     candidates: int = Field(description="distinct chunks that the legs found together")
-    partial: bool = Field(description="true where a leg was left out because it did not answer")
-    left_out: dict[str, str] = Field(description="leg to reason")
+    partial: bool = Field(
+        description="true where a leg, or the reranker, was left out because it did not answer"
+    )
+    left_out: dict[str, str] = Field(description="`vector`, `keyword` or `rerank` to the reason")
     timings: dict[str, float] = Field(description="milliseconds per stage, measured in the worker")

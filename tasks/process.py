@@ -15,6 +15,7 @@ from models.registry import (
     make_confirmer,
     make_embedder,
     make_recognizer,
+    make_reranker,
     make_tokenizer,
 )
 from retrieval.engine import Engine
@@ -64,7 +65,16 @@ def stores() -> dict[str, Store]:
 
 
 def _make_engine() -> Engine:
-    return Engine(get_settings(), ledger(), store, embedder(), analyzer())
+    settings, its = get_settings(), ledger()
+    return Engine(
+        settings,
+        its,
+        store,
+        embedder(),
+        analyzer(),
+        make_recognizer(),
+        make_reranker(settings, embedder(), its.token_vectors),
+    )
 
 
 def _make_broker() -> redis.Redis:

@@ -12,6 +12,7 @@ from pipeline_parts import doing, make_shop, submit
 
 from config.settings import Settings
 from ingestion.workshop import Workshop
+from models.entities import Recognizer
 from retrieval.engine import Engine
 from retrieval.messages import Hit, SearchRequest
 from stores.blobs import Blobs
@@ -63,7 +64,11 @@ def search(shop: Workshop, **more: Any) -> list[Hit]:
         def query(self, text: str) -> Any:
             return self.passages([text])[0]
 
-    parts: dict[str, Any] = {"embedder": Asked(), "analyzer": shop.analyzer}
+    parts: dict[str, Any] = {
+        "embedder": Asked(),
+        "analyzer": shop.analyzer,
+        "recognizer": Recognizer(),
+    }
     engine = Engine(Settings(), shop.ledger, shop.store_of, **parts)
     request = {"collection": collection(shop), "query": "green5 green35"} | more
     return engine.search(SearchRequest.model_validate(request)).hits

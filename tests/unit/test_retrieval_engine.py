@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest
 from config.ranking import SearchSettings
 from config.settings import Settings
+from models.entities import Recognizer
 from retrieval.engine import Engine
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.parents import place_parents
@@ -81,7 +82,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         ledger.collections.has_properties("shelf", ["kind"])
         ledger.leases.go_live(claim, list(LEVELS), {})
         embedder: Any = Embedder()
-        yield Engine(Settings(), ledger, lambda _: store, embedder, Lower())
+        yield Engine(Settings(), ledger, lambda _: store, embedder, Lower(), Recognizer())
 
 
 def search(engine: Engine, **more: Any) -> SearchResponse:
@@ -196,7 +197,7 @@ def test_a_parent_that_is_not_live_is_not_shown(engine: Engine) -> None:
 
 def test_the_answer_says_that_the_ceiling_cut_it(engine: Engine) -> None:
     small = Settings(search=SearchSettings(top=None, max_top=3, pool=100))
-    engine = Engine(small, engine.ledger, engine.store_of, engine.embedder, engine.analyzer)
+    engine = replace(engine, settings=small)
     response = search(engine)
     assert (len(response.hits), response.cut) == (3, True)
     assert search(engine, top=3).cut is False

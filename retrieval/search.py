@@ -1,0 +1,323 @@
+"""One question on its way: each stage adds to what is known, in the order of `answer`."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from callslip.errors import EmbedderDown, InvalidRequest
+from retrieval import branches
+from retrieval.background import Background
+from retrieval.branches import Branch
+from retrieval.diversity import diversify
+from retrieval.facet_weights import Weights, weights
+from retrieval.hits import explained, make_hit
+from retrieval.messages import Hit, SearchRequest, SearchResponse, TimeClamp
+from retrieval.parents import place_parents
+from retrieval.plan import Plan, check_query, check_request, make_plan
+from retrieval.prior import prior
+from retrieval.proximity import sequence
+from retrieval.rerank import rerank
+from retrieval.scored import Scored, fused, in_order
+from retrieval.shelf import Shelf
+from retrieval.understand import Understood, understand
+from stores.filters import Where
+from stores.fusion import Candidate, Scale
+from stores.ledger.chunks import Seen
+from stores.records import Vector
+
+if TYPE_CHECKING:
+    from retrieval.engine import Engine
+
+
+class Search:
+    """A search that runs once."""
+
+    def __init__(self, engine: "Engine", request: SearchRequest) -> None:
+        self.engine = engine
+        self.request = request
+        self.timings: dict[str, float] = {}
+        self.left_out: dict[str, str] = {}
+        self.top = check_request(request, engine.settings.search)
+        self.collection = engine.ledger.collections.get(request.collection)
+        self.store = engine.store_of(self.collection.store)
+        with self._stage("plan"):
+            self.plan: Plan = make_plan(
+                engine.settings, engine.ledger, self.store, self.collection, request
+            )
+        self.understood: Understood | None = None
+        self.terms = ""
+        self.vector: Vector | None = None
+        self.alpha = self.plan.knobs.alpha
+        self.stamp = 0
+        self.background: Background | None = None
+        self.scale: Scale | None = None
+        self.weights: Weights = {}
+        self.branches: list[Branch] = []
+        self.branch: Branch | None = None
+        self.places: dict[str, Seen] = {}
+
+    def answer(self) -> SearchResponse:
+        """Run all stages."""
+        self._normalize()
+        self._embed()
+        with self._stage("background"):
+            self._hold_against()
+        candidates: list[Candidate] = []
+        if not self.plan.nothing:
+            with self._stage("legs"):
+                candidates = self._candidates(self.plan.where)
+            with self._stage("facets"):
+                self._weigh_facets()
+            with self._stage("narrow"):
+                candidates = self._narrowed(candidates)
+        with self._stage("visible"):
+            seen = fused(self._visible(candidates))
+        shelf = Shelf(self.store, self.plan, self.places, self.request.include_vector)
+        with self._stage("rank"):
+            content = self._reranked(self._near(seen, shelf), shelf)
+            ranked = in_order(self._with_prior(content))
+            ranked = self._diverse(ranked, shelf)
+        with self._stage("fetch"):
+            hits = self._hits(ranked[: self.top], shelf)
+        if self.request.explain:
+            hits = explained(hits, seen, content, ranked)
+        return self._response(hits, candidates, len(seen))
+
+    def _normalize(self) -> None:
+        """The question read by rules, and as terms."""
+        if not self.request.query:
+            return
+        settings = self.engine.settings.search
+        with self._stage("analyze"):
+            text = check_query(self.request.query, settings.max_query_chars)
+            self.terms = self.engine.analyzer.analyze(text)
+            today = datetime.now().astimezone().date()
+            self.understood = understand(text, today, self.engine.recognizer)
+
+    def _embed(self) -> None:
+        """The question as a vector; without one the keyword leg answers alone."""
+        if self.request.query_embedding is not None:
+            self.vector = np.asarray(self.request.query_embedding, np.float32)
+            return
+        embedder, known = self.engine.embedder, self.engine.questions
+        if embedder.lexical_only or self.alpha == 0:
+            self.alpha = 0.0
+            return
+        self._check_embedder()
+        with self._stage("embed"):
+            key = embedder.model, self.request.query.strip()
+            self.vector = known.get(key)
+            if self.vector is None:
+                try:
+                    self.vector = embedder.query(key[1])
+                except EmbedderDown as error:
+                    self.alpha, self.left_out = 0.0, {"vector": error.detail}
+                    return
+                known.put(key, self.vector)
+
+    def _check_embedder(self) -> None:
+        model = self.engine.embedder.model
+        if self.collection.embedder != model:
+            raise InvalidRequest(
+                f"collection {self.collection.name!r} was embedded with"
+                f" {self.collection.embedder!r}, this installation runs {model!r}",
+                hint="Set the embedder back, ingest into a new collection, or send alpha 0.",
+            )
+
+    def _hold_against(self) -> None:
+        """What the legs' scores are worth for this question, where the fusion goes by that."""
+        plan, store = self.plan, self.store
+        self.stamp = self.engine.ledger.events.corpus_stamp(plan.collection, plan.tenant)
+        if plan.knobs.fusion != "calibrated" or plan.nothing:
+            return
+        known = self.engine.backgrounds.of(store, plan.collection, plan.tenant, self.stamp)
+        metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
+        bm25 = store.keyword_score == "bm25"
+        self.background = known
+        self.scale = known.scale(self.vector, plan.vector_name, metric, self.terms, bm25)
+
+    @property
+    def _pool(self) -> int:
+        return max(self.plan.knobs.pool, self.top)
+
+    def _candidates(self, where: Where | None, limit: int | None = None) -> list[Candidate]:
+        """What both legs find, fused."""
+        plan = self.plan
+        return self.store.hybrid_query(
+            plan.collection,
+            self.vector,
+            self.terms,
+            limit or 2 * self._pool,
+            where,
+            tenant=plan.tenant,
+            vector_name=plan.vector_name,
+            method=plan.method,
+            horizon=plan.horizon,
+            pool=min(self._pool, limit or self._pool),
+            fusion=plan.knobs.fusion,
+            alpha=self.alpha,
+            rrf_k=self.engine.settings.search.rrf_k,
+            scale=self.scale,
+        )
+
+    def _weigh_facets(self) -> None:
+        """How much the question is about each facet value."""
+        plan, model = self.plan, self.engine.embedder.model
+        if not plan.knobs.facets_weight or self.vector is None or plan.vector_name:
+            return
+        table = self.engine.facet_tables.of(plan.collection, plan.tenant, model)
+        if table is not None:
+            self.weights = weights(self.vector, table, plan.knobs.facets_top)
+
+    def _narrowed(self, candidates: list[Candidate]) -> list[Candidate]:
+        """The candidates with those of a search among what the question's facets hold.
+
+        Only where the first search left something out, and scores of two searches mean the same.
+        """
+        plan = self.plan
+        if self.scale is None or not plan.knobs.narrow or not self._full(candidates):
+            return candidates
+        proposed = branches.propose(self.weights, plan.where)
+        self.branches = branches.count(
+            self.store, plan.collection, plan.tenant, proposed, self.engine.threads
+        )
+        self.branch = branches.choose(self.branches)
+        if self.branch is None:
+            return candidates
+        second = self._candidates(self.branch.where, branches.LIMIT)
+        return branches.merged(candidates, second)
+
+    def _full(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether a leg may have more than it gave."""
+        return any(
+            sum(1 for c in candidates if getattr(c, leg)) >= self._pool
+            for leg in ("vector", "keyword")
+        )
+
+    def _visible(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those of live versions; the ledger says which."""
+        self.places = self.engine.ledger.chunks.seen(
+            [c.chunk_id for c in candidates],
+            collection=self.plan.collection,
+            tenant=self.plan.tenant,
+        )
+        return [c for c in candidates if c.chunk_id in self.places]
+
+    def _near(self, seen: list[Scored], shelf: Shelf) -> list[Scored]:
+        """The best candidates are read: do the question's words stand together there?"""
+        weight = (1 - self.alpha) * self.plan.knobs.proximity
+        if self.background is None or self.scale is None or not weight or " " not in self.terms:
+            return seen
+        read = self.engine.settings.search.read
+        chunks = shelf.read([s.chunk_id for s in seen[:read]])
+        idf = self.background.idf(self.terms)
+        shares = {i: sequence(self.terms, c.terms or "", idf) for i, c in chunks.items()}
+        return in_order(s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen)
+
+    def _reranked(self, content: list[Scored], shelf: Shelf) -> list[Scored]:
+        """The best by the reranker, where there is one and it answers in time."""
+        knobs, reranker = self.plan.knobs, self.engine.reranker
+        if reranker is None or not knobs.rerank or not self.request.query:
+            return content
+        settings = self.engine.settings.rerank.model_copy(update={"top": knobs.rerank_top})
+        head = content[: settings.top]
+        chunks = shelf.read([s.chunk_id for s in head])
+        bodies = [chunks[s.chunk_id].body if s.chunk_id in chunks else "" for s in head]
+        with self._stage("rerank"):
+            made = rerank(
+                reranker, self.request.query, bodies, [s.score for s in content], settings
+            )
+        if made.left_out is not None:
+            self.left_out["rerank"] = made.left_out
+            return content
+        moved = (score - s.score for s, score in zip(content, made.scores, strict=True))
+        after = [s.plus("rerank", move) for s, move in zip(content, moved, strict=True)]
+        return [after[at] for at in made.order]
+
+    def _with_prior(self, content: list[Scored]) -> list[Scored]:
+        """Candidates with what their facets add."""
+        if not self.weights:
+            return content
+        plan, most = self.plan, self._unit(content) * self.plan.knobs.facets_weight
+        held = self.store.properties(
+            plan.collection, [s.chunk_id for s in content], self.weights, tenant=plan.tenant
+        )
+        return [
+            s.plus("prior", prior(held.get(s.chunk_id, {}), self.weights, most)) for s in content
+        ]
+
+    def _unit(self, content: Sequence[Scored]) -> float:
+        """What 1 is worth in scores: reciprocal ranks, and a store's own, are on other scales."""
+        if self.plan.knobs.fusion in ("calibrated", "weighted"):
+            return 1.0
+        return max((s.score for s in content), default=1.0)
+
+    def _diverse(self, ranked: list[Scored], shelf: Shelf) -> list[Scored]:
+        """The first hits by maximal marginal relevance, the rest behind them."""
+        relevance = self.plan.knobs.mmr_lambda
+        head = ranked[: max(self.top, self.plan.knobs.rerank_top)]
+        if relevance >= 1 or len(head) < 2:
+            return ranked
+        name = self.plan.vector_name
+        chunks = replace(shelf, include_vector=True, chunks={}).read([s.chunk_id for s in head])
+        vectors = {i: c.named.get(name) if name else c.vector for i, c in chunks.items()}
+        rows = [row for s in head if (row := vectors.get(s.chunk_id)) is not None]
+        known = [s for s in head if vectors.get(s.chunk_id) is not None]
+        if len(known) < 2:
+            return ranked
+        order = diversify([s.score for s in known], np.stack(rows), relevance, len(known))
+        placed = {known[at].chunk_id for at in order}
+        return [*(known[at] for at in order), *(s for s in ranked if s.chunk_id not in placed)]
+
+    def _hits(self, best: Sequence[Scored], shelf: Shelf) -> list[Hit]:
+        """The chunks of the best candidates, with their parents where these are asked for."""
+        plan = self.plan
+        ranked = {s.chunk_id: s for s in best}
+        chunks = shelf.read(list(ranked))
+        placed = [(chunk_id, "") for chunk_id in ranked if chunk_id in chunks]
+        if self.request.parent_strategy is not None:
+            wanted = {c.parent_id for c in chunks.values() if c.parent_id}
+            seen = self.engine.ledger.chunks.seen(
+                sorted(wanted), collection=plan.collection, tenant=plan.tenant
+            )
+            shelf.places.update(seen)
+            chunks |= shelf.read(list(seen))
+            parents = {i: chunks[i].parent_id for i, _ in placed if chunks[i].parent_id in seen}
+            parents = {child: parent for child, parent in parents.items() if parent in chunks}
+            placed = place_parents([i for i, _ in placed], parents, self.request.parent_strategy)
+        return [
+            make_hit(rank, ranked[child or i], chunks[i], child, self.request)
+            for rank, (i, child) in enumerate(placed, 1)
+        ]
+
+    def _response(
+        self, hits: list[Hit], candidates: Sequence[Candidate], seen: int
+    ) -> SearchResponse:
+        as_of = self.plan.as_of
+        unlimited = self.request.top is None and self.engine.settings.search.top is None
+        return SearchResponse(
+            collection=self.plan.collection,
+            query=self.request.query,
+            hits=hits,
+            alpha=self.alpha,
+            fusion=self.plan.knobs.fusion,
+            as_of=TimeClamp(at=as_of.moment, source=as_of.source, words=as_of.words or None),
+            cut=unlimited and (seen > self.top or self._full(candidates)),
+            candidates=len(candidates),
+            partial=bool(self.left_out),
+            left_out=self.left_out,
+            timings=self.timings,
+        )
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[name] = round((time.perf_counter() - start) * 1000, 3)
