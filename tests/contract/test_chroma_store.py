@@ -81,6 +81,14 @@ def test_an_id_that_only_the_keyword_half_holds_harms_no_vector_query(
     assert ids(store.vector_query(shelf, EAST, 5, where)) == ["a"]
 
 
+def test_properties_that_an_older_index_did_not_keep_are_read_from_chroma(
+    store: Store, shelf: str, chroma_at: Settings
+) -> None:
+    store.batch_upsert_chunks(shelf, [chunk("a", properties={"kind": "law"}), chunk("b")])
+    KeptTerms(chroma_at.index_dir / slug(shelf) / "terms.db").delete(["a"])
+    assert store.properties(shelf, ["b", "a"], ["kind"]) == {"b": {}, "a": {"kind": "law"}}
+
+
 def write_for_ever(folder: Path, start: int) -> None:
     """Commit 20 entries at a time until killed."""
     index = KeywordIndex(folder, "killed")

@@ -68,11 +68,15 @@ class Library:
     embedder: Any = field(default_factory=WordEmbedder)
 
     def __post_init__(self) -> None:
-        schema = CollectionSchema("library", VectorSpec(DIMENSION))
+        schema = CollectionSchema("library", VectorSpec(self.embedder.dimension))
         self.store.ensure_schema(schema)
-        self.ledger.collections.create(schema, store="memory", embedder="words", analyzer="1")
+        self.ledger.collections.create(
+            schema, store="memory", embedder=self.embedder.model, analyzer="1"
+        )
 
-    def add(self, text: str, **properties: Value) -> str:
+    def add(
+        self, text: str, *, vector: Vectors | None = None, terms: str = "", **properties: Value
+    ) -> str:
         """A document of one passage; its id."""
         name = f"{text[:40]}-{sorted(properties.items())}"
         sent = submission(text + name, name)
@@ -81,7 +85,10 @@ class Library:
         chunk_id = f"c-{document_id}"
         claim = store_chunks(self.ledger, item, [chunk_id])
         chunk = ChunkRecord(
-            *(chunk_id, document_id, text, text, embed(text)), level=2, properties=properties
+            *(chunk_id, document_id, text, terms or text),
+            embed(text) if vector is None else vector,
+            level=2,
+            properties=properties,
         )
         self.store.batch_upsert_chunks("library", [chunk])
         self.ledger.leases.go_live(claim, [chunk_id], {})

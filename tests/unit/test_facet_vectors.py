@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from facet_parts import DIMENSION, SHELF, SUBJECTS, Library, embed
 
-from callslip.errors import CollectionNotFound, EmbedderDown, InvalidRequest
+from callslip.errors import CollectionNotFound, EmbedderDown, InvalidRequest, TenantNotFound
 from models.lexical import LexicalEmbedder
 from retrieval.facet_texts import aliases, describe, label, sentences, spread
 from retrieval.facet_vectors import SAMPLE, divide
 from stores.ledger import Ledger
+from stores.ledger.facet_values import FacetPlace
 from stores.options import Options
 from stores.records import StoredChunk
 
@@ -158,6 +159,25 @@ def test_a_late_build_leaves_nothing_behind_a_deletion(library: Library) -> None
     library.ledger.collections.forget("library")
     assert library.ledger.facet_values.builds(SHELF) == []
     assert library.ledger.facet_values.values(SHELF, "subject") == []
+
+
+def test_the_facets_of_a_tenant_are_its_own_and_go_with_it(library: Library) -> None:
+    ledger, at = library.ledger, FacetPlace("library", "acme")
+    ledger.tenants.create("library", "acme")
+    ledger.facet_values.begin(at, "subject")
+    library.fill()
+    library.rebuild()
+    ledger.facet_values.put(at, "subject", ledger.facet_values.values(SHELF, "subject")[:1])
+    assert len(ledger.facet_values.values(at, "subject")) == 1
+    ledger.facet_values.keep_only(at, ["other"])
+    assert ledger.facet_values.builds(at) == ledger.facet_values.values(at, "subject") == []
+    ledger.facet_values.begin(at, "subject")
+    ledger.tenants.delete("library", "acme")
+    with pytest.raises(TenantNotFound):
+        ledger.facet_values.put(at, "subject", [])
+    ledger.tenants.forget("library", "acme")
+    assert ledger.facet_values.builds(at) == []
+    assert len(ledger.facet_values.values(SHELF, "subject")) == 3
 
 
 def test_aliases_of_the_collections_dictionary_are_part_of_a_value(library: Library) -> None:
