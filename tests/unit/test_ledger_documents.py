@@ -234,6 +234,8 @@ def test_options_are_kept_with_a_collection_and_can_be_changed(ledger: Ledger) -
         {"rules": [{"set": {}, "name": "*"}]},
         {"rules": [{"set": {"lang": "ko"}, "name": "*"}]},
         {"dictionary": {"": []}},
+        {"json_fields": {"title": ["a,b"]}},
+        {"json_fields": {"body": ["a"]}},
         {"dictionary": {"a": ["\ud800"]}},
         {"dictionary": {str(n): [] for n in range(2001)}},
     ],
