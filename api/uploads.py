@@ -58,6 +58,11 @@ def read_upload(request: Request) -> Upload:
 
 def _from_form(request: Request) -> Upload:
     file = request.files.get("file")
+    if not request.files and not request.form:
+        raise InvalidRequest(
+            "the form has no part that can be read",
+            hint="Its parts are named in UTF-8, file names too: curl -F file=@handbook.pdf URL",
+        )
     if file is None or not file.filename:
         raise InvalidRequest(
             "there is no part named file", hint="For example: curl -F file=@handbook.pdf URL"

@@ -1,5 +1,6 @@
 """/v1/webhooks: who is told of what happens to documents."""
 
+import re
 from contextlib import suppress
 
 import httpx
@@ -17,6 +18,9 @@ from tasks.process import ledger
 from tasks.receivers import key_of, new_secret
 
 blueprint = APIBlueprint("webhooks", __name__, abp_tags=[Tag(name="webhooks")])
+
+
+_HOST = re.compile(rb"[A-Za-z0-9._:-]+")
 
 
 class WebhookPath(BaseModel):
@@ -110,6 +114,8 @@ def _checked(given: str) -> str:
         raise InvalidRequest("url is no URL") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise InvalidRequest("url must begin with https:// or http:// and name a host")
+    if not _HOST.fullmatch(url.raw_host) or not 0 < (url.port or 443) < 65536:
+        raise InvalidRequest("url names a host or a port that cannot be")
     if url.userinfo:
         raise InvalidRequest("url holds a user name or password", hint="Leave it out.")
     host, allowed = url.raw_host.decode("ascii"), get_settings().webhooks.networks

@@ -192,7 +192,8 @@ def remove(name: str, collection: str, tenant: str, documents: bool, json_out: b
     if json_out:
         emit({"name": name, "documents_deleted": len(ids)})
     else:
-        click.echo(f"{name} is forgotten" + (f", {len(ids)} documents deleted" if ids else ""))
+        deleted = f"{len(ids)} document{'s' * (len(ids) != 1)} deleted"
+        click.echo(f"{name} is forgotten" + (f", {deleted}" if ids else ""))
 
 
 def _make_collection(ledger: Ledger, settings: Settings, name: str, tenant: str) -> None:

@@ -13,20 +13,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from callslip.errors import CallslipError, EvaluationError
+from callslip.errors import CallslipError
 from evals import extraction, memory
-from evals.beir import CORPUS, read_corpus
 from evals.client import Desk
-from evals.extraction import Ratio
+from evals.folders import FILES, gather
 from evals.private_stack import PrivateStack, private_stack
 from evals.tables import header, table, tell
 from stores.ledger import STEPS
 
-FILES = 200
 PAGE_CHARS = 3000
 """What counts as a page of a format that has none."""
 
@@ -66,7 +63,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="callslip-bench-files-") as folder:
             files = gather(options.folders, options.files, Path(folder))
             tell(f"{len(files)} files, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB")
-            print(_extraction_table(extraction.measure(files)), end="\n\n", flush=True)
+            print(extraction.shown(extraction.measure(files)), end="\n\n", flush=True)
             with private_stack() as stack, Desk(stack.run.api_url) as desk:
                 print(header(stack.settings), end="\n\n", flush=True)
                 with _sampled(stack) as held:
@@ -75,32 +72,6 @@ def main() -> None:
                 print(_memory_table(held))
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")
-
-
-def gather(folders: Sequence[Path], most: int, scratch: Path) -> list[Path]:
-    """Up to so many files, from each folder about as many; of a corpus they are written first."""
-    each = [islice(_files(folder, scratch), most) for folder in folders]
-    found: list[Path] = []
-    while each and len(found) < most:
-        for files in list(each):
-            path = next(files, None)
-            if path is None:
-                each.remove(files)
-            elif len(found) < most:
-                found.append(path)
-    if not found:
-        raise EvaluationError("there is no file in these folders")
-    return found
-
-
-def _files(folder: Path, scratch: Path) -> Iterator[Path]:
-    if not (folder / CORPUS).exists():
-        yield from sorted(p for p in folder.rglob("*") if p.is_file() and p.name[0] != ".")
-        return
-    for number, document in enumerate(read_corpus(folder)):
-        path = scratch / f"{folder.name}-{number:05}.txt"
-        path.write_text(document.content)
-        yield path
 
 
 def _options() -> argparse.Namespace:
@@ -186,22 +157,6 @@ def _memory_table(held: Memory) -> str:
         for name, samples in halves.items()
     ]
     return table(("Ingest worker", f"most MB ({memory.unit()}) of each process"), rows)
-
-
-def _extraction_table(found: Sequence[Ratio]) -> str:
-    rows = [
-        (
-            each.media_type,
-            str(each.files),
-            f"{each.megabytes:.1f}",
-            f"{1000 * each.ours:.0f}",
-            f"{1000 * each.alone:.0f}",
-            f"{each.ours / each.alone:.2f}",
-        )
-        for each in found
-    ]
-    head = ("Extraction", "files", "MB", "Callslip, ms", "library alone, ms", "ratio")
-    return table(head, rows)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,19 @@ def take_in(
     document_id = known or uuid.uuid4().hex
     original = original_name(submission.sha256)
     blobs.write(document_id, original, content)
-    accepted = documents.submit(collection, submission, document_id, tenant=tenant, parent=parent)
+    try:
+        accepted = documents.submit(
+            collection,
+            submission,
+            document_id,
+            tenant=tenant,
+            parent=parent,
+            alone=not allow_duplicate,
+        )
+    except DuplicateContent:  # it came under another name in this moment
+        if known is None:
+            blobs.delete(document_id)
+        raise
     if accepted.document_id != document_id:  # another request made this name meanwhile
         content.seek(0)
         blobs.write(accepted.document_id, original, content)

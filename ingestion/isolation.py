@@ -12,7 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-from types import TracebackType
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self
 
 from callslip.errors import BrokenFile, ExtractionLimit
@@ -22,6 +23,9 @@ from ingestion.wire import LENGTHS, frame, outcome, sizes
 
 MAX_FILES = 1000
 """A child is replaced after this many files, so that nothing a library leaks adds up."""
+
+USUAL_FIELDS: Mapping[str, str] = MappingProxyType({})
+"""Of JSON records: those that the settings name."""
 
 READ_SIZE = 1 << 20
 GRACE_SECONDS = 2.0
@@ -42,16 +46,19 @@ class Extractor:
         self._child: subprocess.Popen[bytes] | None = None
         self._files = 0
 
-    def extract(self, data: bytes, filename: str) -> ExtractedText:
-        """Read a file.
+    def extract(
+        self, data: bytes, filename: str, json_fields: Mapping[str, str] = USUAL_FIELDS
+    ) -> ExtractedText:
+        """Read a file; `json_fields` are settings such as `json_title` that hold for this one.
 
         Raises what `extract` raises; ExtractionLimit too when it took too long or too much memory,
         BrokenFile when it crashed its reader.
         """
         with self._lock:
             child = self._ready_child()
+            head = {"filename": filename, "json_fields": dict(json_fields)}
             try:
-                return outcome(*self._ask(child, data, filename))
+                return outcome(*self._ask(child, data, head))
             except TimeoutError:  # an OSError: first
                 self._end()
                 raise self._too_slow(filename) from None
@@ -97,20 +104,20 @@ class Extractor:
         return self._child
 
     def _ask(
-        self, child: subprocess.Popen[bytes], data: bytes, filename: str
+        self, child: subprocess.Popen[bytes], data: bytes, head: dict[str, Any]
     ) -> tuple[dict[str, Any], bytes, list[bytes]]:
         assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018
-        for piece in frame({"filename": filename}, data):
+        for piece in frame(head, data):
             _write(child.stdin, piece)
         deadline = time.monotonic() + self._limits.timeout_seconds + GRACE_SECONDS
-        head, body = self._frame(child.stdout, deadline)
-        if "ocr" in head:  # it turned out to be slow work
+        told, body = self._frame(child.stdout, deadline)
+        if "ocr" in told:  # it turned out to be slow work
             deadline = time.monotonic() + self._limits.ocr_timeout_seconds + GRACE_SECONDS
-            head, body = self._frame(child.stdout, deadline)
-        files = sizes(head)
+            told, body = self._frame(child.stdout, deadline)
+        files = sizes(told)
         if sum(files) > self._limits.max_members_mb * MEGABYTE or min(files, default=0) < 0:
             raise ValueError("larger than files within a file may be")
-        return head, body, [_read(child.stdout, size, deadline) for size in files]
+        return told, body, [_read(child.stdout, size, deadline) for size in files]
 
     def _frame(self, pipe: IO[bytes], deadline: float) -> tuple[dict[str, Any], bytes]:
         head, body = LENGTHS.unpack(_read(pipe, LENGTHS.size, deadline))

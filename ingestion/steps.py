@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from callslip.errors import CollectionNotFound, ObjectRefused, SettingsError, StoreDown
-from config.settings import ExtractSettings
 from ingestion import records
 from ingestion.artifacts import (
     CHUNKS,
@@ -126,7 +125,7 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
         case "extract":
             return {
                 "filename": work.version.filename,
-                "json": _json_fields(work.shop.settings.extract),
+                "json": _json_fields(work),
                 "masked": work.options.scrub == "text",
             }
         case "chunk":
@@ -138,8 +137,11 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
     return {}
 
 
-def _json_fields(settings: ExtractSettings) -> list[str | None]:
-    return [settings.json_title, settings.json_text, settings.json_properties]
+def _json_fields(work: Work) -> list[str | None]:
+    """Those of the collection, else those of the settings."""
+    settings, own = work.shop.settings.extract, work.options.json_fields.settings()
+    usual = {n: getattr(settings, n) for n in ("json_title", "json_text", "json_properties")}
+    return list((usual | own).values())
 
 
 def _enriched_by(work: Work) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _enriched_by(work: Work) -> dict[str, Any]:
     return {
         "analyzer": ANALYZER,
         "recognizer": shop.recognizer.version,
-        "options": options.model_dump(mode="json", exclude={"ranking"}),
+        "options": options.model_dump(mode="json", exclude={"ranking", "json_fields"}),
         "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
         "name": work.version.name,
         "given": {n: v for n, v in work.version.properties.items() if n in FOUND},
@@ -156,9 +158,11 @@ def _enriched_by(work: Work) -> dict[str, Any]:
 
 def extract_text(work: Work) -> ExtractedText:
     """Read the original in the limited child process."""
-    original = work.shop.blobs.read(work.version.document_id, original_name(work.version.sha256))
-    extracted = work.shop.extractor.extract(original, work.version.filename)
-    return masked_extract(extracted) if work.options.scrub == "text" else extracted
+    version, options = work.version, work.options
+    original = work.shop.blobs.read(version.document_id, original_name(version.sha256))
+    fields = options.json_fields.settings()
+    extracted = work.shop.extractor.extract(original, version.filename, fields)
+    return masked_extract(extracted) if options.scrub == "text" else extracted
 
 
 def find_sections(work: Work) -> list[Section]:

@@ -13,6 +13,10 @@ MOST_NAMES = 2_000
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
+_FieldName = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern="^[^,]+$")
+]
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,8 +64,27 @@ class Ranking(_Part):
     narrow: bool | None = Field(default=None, description="`search.narrow`")
 
 
+class JsonFields(_Part):
+    """Which fields of a JSON record are what; `a.b` is b within a, unset: as the settings say."""
+
+    title: tuple[_FieldName, ...] | None = Field(
+        default=None, description="the first of these that a record has is its title"
+    )
+    text: tuple[_FieldName, ...] | None = Field(
+        default=None, description="its text, in this order; empty: all fields, a line each"
+    )
+    properties: tuple[_FieldName, ...] | None = Field(
+        default=None, description="become properties, where a file is a single record"
+    )
+
+    def settings(self) -> dict[str, str]:
+        """Those that are set, as the settings of extraction write them."""
+        given = self.model_dump(exclude_none=True)
+        return {f"json_{name}": ",".join(fields) for name, fields in given.items()}
+
+
 class Options(_Part):
-    """What a collection wants of enrichment, and of searches."""
+    """What a collection wants of reading JSON, of enrichment, and of searches."""
 
     entities: bool = Field(
         True, description="find persons, organisations, places, laws, programmes"
@@ -84,6 +107,10 @@ class Options(_Part):
     )
     ranking: Ranking = Field(
         default=Ranking.model_validate({}), description="how its hits are ranked"
+    )
+    json_fields: JsonFields = Field(
+        default=JsonFields.model_validate({}),
+        description="which fields of JSON records are title, text and properties",
     )
 
     @model_validator(mode="after")

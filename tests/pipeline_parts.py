@@ -3,7 +3,7 @@
 import hashlib
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,8 @@ class Capitals:
 class Reader:
     """Extraction in this process."""
 
-    def extract(self, data: bytes, filename: str) -> ExtractedText:
-        return extract(data, filename, SETTINGS.extract)
+    def extract(self, data: bytes, filename: str, fields: Mapping[str, str]) -> ExtractedText:
+        return extract(data, filename, SETTINGS.extract.model_copy(update=dict(fields)))
 
 
 class Tiny:

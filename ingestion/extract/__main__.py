@@ -34,10 +34,11 @@ def main(arguments: list[str]) -> None:
     while lengths := sys.stdin.buffer.read(LENGTHS.size):
         head_length, body_length = LENGTHS.unpack(lengths)
         head = json.loads(sys.stdin.buffer.read(head_length))
+        own = limits.model_copy(update=head["json_fields"])
         _start_clock(limits.timeout_seconds)
         try:
             data = sys.stdin.buffer.read(body_length)
-            answer: tuple[bytes, ...] = text_frame(_text(data, head["filename"], limits, replies))
+            answer: tuple[bytes, ...] = text_frame(_text(data, head["filename"], own, replies))
         except CallslipError as error:
             answer = error_frame(error)
         except MemoryError:

@@ -41,7 +41,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 
 
 class _Letter:
-    """A walk through the parts of a message."""
+    """A walk through the parts of a message; each look at a header field parses it anew."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -50,7 +50,7 @@ class _Letter:
     def parts(self, part: Message) -> Iterator[str]:
         """The text of a part and of those within it."""
         kind = part.get_content_type()
-        if _is_encrypted(part):
+        if _is_encrypted(part, kind):
             raise NeedsPassword("the message is encrypted")
         if kind == "multipart/alternative" and part.is_multipart():
             yield from self._best_alternative(part)
@@ -65,8 +65,8 @@ class _Letter:
         elif part.is_multipart():
             for inner in _inner(part):
                 yield from self.parts(inner)
-        elif _is_attachment(part):
-            self._take(part)
+        elif not kind.startswith("text/") or _is_named(part):
+            self._take(part, kind)
         elif kind == "text/html":
             page = render(self._characters(part))
             self.warnings.extend(page.warnings)
@@ -84,13 +84,13 @@ class _Letter:
                 yield from texts
                 return
 
-    def _take(self, part: Message) -> None:
+    def _take(self, part: Message, kind: str) -> None:
         """Signatures are no documents, nor are pictures that belong to the text."""
-        kind, name = part.get_content_type(), part.get_filename() or ""
+        name = part.get_filename() or ""
         content = part.get_payload(decode=True)
         if kind in _SIGNATURES or not isinstance(content, bytes):
             return
-        if part.get_content_maintype() == "image" and (
+        if kind.startswith("image/") and (
             part.get("content-id") or part.get_content_disposition() != "attachment"
         ):
             self.warnings.append(f"attachment not read: {name or kind}")
@@ -106,8 +106,7 @@ class _Letter:
         return decoded.text
 
 
-def _is_encrypted(part: Message) -> bool:
-    kind = part.get_content_type()
+def _is_encrypted(part: Message, kind: str) -> bool:
     return kind == "multipart/encrypted" or (
         kind in ("application/pkcs7-mime", "application/x-pkcs7-mime")
         and part.get_param("smime-type", "enveloped-data") == "enveloped-data"
@@ -119,12 +118,8 @@ def _inner(part: Message) -> list[Message]:
     return [inner for inner in payload if isinstance(inner, Message)]
 
 
-def _is_attachment(part: Message) -> bool:
-    return (
-        part.get_content_maintype() != "text"
-        or part.get_content_disposition() == "attachment"
-        or part.get_filename() is not None
-    )
+def _is_named(part: Message) -> bool:
+    return part.get_content_disposition() == "attachment" or part.get_filename() is not None
 
 
 def _field(message: Message, name: str) -> str | None:

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, zip_longest
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
@@ -25,10 +25,14 @@ MAX_DEPTH = 6
 """Of the outline; deeper bookmarks are left out."""
 
 _PASSWORD_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
-_SEPARATOR = re.compile("\r\n|\ufffe")
+_SEPARATOR = re.compile("(\r\n|\ufffe)")
 """PDFium ends a line with CRLF, and with U+FFFE where it joined a hyphenated word."""
 
 _BOLD_WEIGHT = 600
+
+_index, _matrix = raw.FPDFText_GetCharIndexFromTextIndex, raw.FPDFText_GetMatrix
+_font_size, _weight = raw.FPDFText_GetFontSize, raw.FPDFText_GetFontWeight
+_origin, _unmapped = raw.FPDFText_GetCharOrigin, raw.FPDFText_HasUnicodeMapError
 
 _NO_TITLE = re.compile(r"^$|^untitled|\.[a-z]{2,4}$", re.I)
 """What programs write into the title by themselves: nothing, `untitled`, the name of the file."""
@@ -108,22 +112,19 @@ def _some(numbers: list[int]) -> str:
 
 
 def _lines(page: pdfium.PdfPage) -> Iterator[Line]:
-    """The lines of a page. Four to eight calls per line, not per character: these are the cost."""
+    """The lines of a page. Five to eight calls per line, not per character: these are the cost."""
     textpage = page.get_textpage()
     try:
         text = textpage.get_text_range()
-        probe = _Probe(textpage)
+        probe = _Probe(textpage, len(text))
         start = 0
-        while start < len(text):
-            separator = _SEPARATOR.search(text, start)
-            end, after = separator.span() if separator else (len(text), len(text))
-            line = text[start:end]
+        pieces = _SEPARATOR.split(text)
+        for line, separator in zip_longest(pieces[::2], pieces[1::2], fillvalue=""):
             inner = line.strip()
             if inner:
                 first = start + line.index(inner[0])
-                hyphen = separator is not None and separator[0] == "\ufffe"
-                yield probe.line(inner, first, first + len(inner) - 1, hyphen)
-            start = after
+                yield probe.line(inner, first, first + len(inner) - 1, separator == "\ufffe")
+            start += len(line) + len(separator)
     finally:
         textpage.close()
 
@@ -131,10 +132,14 @@ def _lines(page: pdfium.PdfPage) -> Iterator[Line]:
 class _Probe:
     """Asks PDFium about single characters, with buffers made once per page."""
 
-    def __init__(self, textpage: pdfium.PdfTextPage) -> None:
+    def __init__(self, textpage: pdfium.PdfTextPage, length: int) -> None:
         self._page = textpage.raw
+        # Both numberings only grow: where they agree at the end, they agree everywhere.
+        self._alike = _index(self._page, length - 1) == length - 1
         self._matrix = raw.FS_MATRIX()
         self._x, self._y = ctypes.c_double(), ctypes.c_double()
+        self._matrix_at = ctypes.byref(self._matrix)
+        self._x_at, self._y_at = ctypes.byref(self._x), ctypes.byref(self._y)
         self._usual = 0.0
 
     def line(self, text: str, first: int, last: int, hyphen: bool) -> Line:
@@ -142,29 +147,26 @@ class _Probe:
 
         A bold lead-in or a large initial does not make a heading of its line.
         """
-        at = raw.FPDFText_GetCharIndexFromTextIndex(self._page, first)
+        page = self._page
+        at = first if self._alike else _index(page, first)
         size = self._size(at)
         m = self._matrix
-        raw.FPDFText_GetCharOrigin(self._page, at, self._x, self._y)
+        a, b, c, d = m.a, m.b, m.c, m.d
+        _origin(page, at, self._x_at, self._y_at)
         # How far down the line stands, in its own direction, so that rotated pages read alike.
-        down = -(self._x.value * m.c + self._y.value * m.d) / (math.hypot(m.c, m.d) or 1.0)
-        bold = self._bold(at)
+        down = -(self._x.value * c + self._y.value * d) / (math.hypot(c, d) or 1.0)
+        bold = _weight(page, at) >= _BOLD_WEIGHT
         if bold or size != self._usual:
-            end = raw.FPDFText_GetCharIndexFromTextIndex(self._page, last)
+            end = last if self._alike else _index(page, last)
             size = min(size, self._size(end))
-            bold = bold and self._bold(end)
+            bold = bold and _weight(page, end) >= _BOLD_WEIGHT
             self._usual = size
-        mapped = raw.FPDFText_HasUnicodeMapError(self._page, at) != 1
-        turn = round(math.atan2(m.b, m.a) / (math.pi / 2)) % 4
-        return Line(text, size, down, bold, hyphen, mapped, turn)
+        turn = round(math.atan2(b, a) / (math.pi / 2)) % 4 if b or a <= 0 else 0
+        return Line(text, size, down, bold, hyphen, _unmapped(page, at) != 1, turn)
 
     def _size(self, at: int) -> float:
         """In points as drawn, to the half point; leaves the character's matrix in `_matrix`."""
-        raw.FPDFText_GetMatrix(self._page, at, self._matrix)
+        _matrix(self._page, at, self._matrix_at)
         scale = math.hypot(self._matrix.c, self._matrix.d) or 1.0
-        size: float = raw.FPDFText_GetFontSize(self._page, at)
+        size: float = _font_size(self._page, at)
         return round(2 * scale * size) / 2
-
-    def _bold(self, at: int) -> bool:
-        weight: int = raw.FPDFText_GetFontWeight(self._page, at)
-        return weight >= _BOLD_WEIGHT

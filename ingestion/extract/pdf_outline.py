@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 FEW_BOOKMARKS = 2
 """Found in the text; fewer are a title, not an outline."""
@@ -22,9 +23,10 @@ class Bookmark:
     page: int
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line: its text without outer blanks, type size in points, and distance down its page.
+
+    A tuple, because there are thousands: a frozen dataclass takes three times as long to make.
 
     `hyphen`: its last word goes on in the next line. `mapped`: its font says what it draws.
     `turn`: the quarter turns of its direction. `bookmark`: which one leads to it.
@@ -55,7 +57,7 @@ def marked(pages: list[list[Line]], bookmarks: Sequence[Bookmark]) -> tuple[list
         if place := _find(pages[page], at, _plain(bookmark.title)):
             start, end = place
             found[page][start:end] = [
-                replace(li, bookmark=bookmark) for li in pages[page][start:end]
+                line._replace(bookmark=bookmark) for line in pages[page][start:end]
             ]
             at, count, deepest = end, count + 1, max(deepest, bookmark.level)
     return (found, deepest) if count >= FEW_BOOKMARKS else (pages, 0)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from callslip.errors import CollectionNotFound, DocumentNotFound
+from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent
 from stores.ledger import batches, events, family, schema
 from stores.ledger.database import Database
 from stores.ledger.leases import held
@@ -53,6 +53,7 @@ class Documents:
         *,
         tenant: str = "",
         parent: Claim | None = None,
+        alone: bool = False,
     ) -> Accepted:
         """Record a new version of the document of this name, or find that nothing is new.
 
@@ -65,13 +66,17 @@ class Documents:
 
         A child is submitted under its parent's claim: LeaseLost once that is no longer held, and
         Conflict where a document of another origin has the name.
+
+        `alone`: DuplicateContent where another name holds these bytes, also when both are submitted
+        in the same moment.
         """
         if submission.batch:
             batches.make(self._database, submission.batch)
         try:
-            return self._submit(collection, tenant, submission, new_id, parent)
+            return self._submit(collection, tenant, submission, new_id, parent, alone=alone)
         except IntegrityError:  # on PostgreSQL two may make a name at once; a deleted id is taken
-            return self._submit(collection, tenant, submission, uuid.uuid4().hex, parent)
+            another_id = uuid.uuid4().hex
+            return self._submit(collection, tenant, submission, another_id, parent, alone=alone)
 
     def _submit(
         self,
@@ -80,6 +85,8 @@ class Documents:
         submission: Submission,
         new_id: str,
         parent: Claim | None,
+        *,
+        alone: bool,
     ) -> Accepted:
         now = time.time()
         with self._database.writing() as connection:
@@ -87,6 +94,13 @@ class Documents:
                 held(connection, parent)
             if connection.scalar(_open_collection(collection)) is None:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
+            if alone:
+                if not self._database.is_sqlite:  # whose writers take turns
+                    lock = int(submission.sha256[:15], 16)
+                    connection.execute(select(func.pg_advisory_xact_lock(lock)))
+                held_by = _holders(collection, tenant, submission.sha256, but=submission.name)
+                if twin := connection.scalar(held_by.limit(1)):
+                    raise DuplicateContent(f"document {twin} holds the same content")
             if tenant:
                 make_tenant(connection, collection, tenant, now)
             found = connection.execute(
@@ -147,13 +161,7 @@ class Documents:
     ) -> list[str]:
         """Ids of documents under other names than `but` that hold exactly these bytes."""
         with self._database.reading() as connection:
-            rows = connection.execute(
-                select(_D.document_id)
-                .join(schema.versions, _V.document_id == _D.document_id)
-                .where(_D.collection == collection, _D.tenant == tenant)
-                .where(_D.deleted_at.is_(None), _D.name != but)
-                .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
-            )
+            rows = connection.execute(_holders(collection, tenant, sha256, but=but))
             return [row.document_id for row in rows]
 
     def version(self, document_id: str, version: int) -> VersionRecord:
@@ -325,6 +333,16 @@ def _open_collection(name: str) -> Select[str]:
         select(found.name)
         .where(found.name == name, found.deleted_at.is_(None))
         .with_for_update(read=True)
+    )
+
+
+def _holders(collection: str, tenant: str, sha256: str, *, but: str) -> Select[Any]:
+    return (
+        select(_D.document_id)
+        .join(schema.versions, _V.document_id == _D.document_id)
+        .where(_D.collection == collection, _D.tenant == tenant)
+        .where(_D.deleted_at.is_(None), _D.name != but)
+        .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
     )
 
 

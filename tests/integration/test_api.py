@@ -59,6 +59,7 @@ def test_a_collection_says_what_is_found_out_about_its_documents(desk: Desk) -> 
         "dictionary": {"출산장려금": ["birth grant"]},
         "rules": [{"set": {"doc_type": "notice"}, "name": "notices/*", "content": None}],
         "scrub": "text",
+        "json_fields": {"title": ["question"], "text": ["answer.text"], "properties": None},
     }
     made = desk.http.post("/v1/collections", json={"name": name, "options": options})
     assert made.status_code == 201

@@ -73,6 +73,15 @@ def test_a_reader_that_dies_is_named_and_replaced(
         assert extractor.extract(b"fine", "a.txt").text == "fine"
 
 
+def test_fields_of_json_records_hold_for_one_file() -> None:
+    record = b'{"name": "n", "question": "q", "answer": "a"}'
+    with Extractor(ExtractSettings()) as extractor:
+        own = extractor.extract(record, "a.json", {"json_title": "question", "json_text": "answer"})
+        usual = extractor.extract(record, "a.json")
+    assert (own.title, own.text.split()) == ("q", ["q", "a"])
+    assert (usual.title, usual.text.split("\n\n")[1]) == ("n", "question: q\nanswer: a")
+
+
 def test_a_reader_that_died_while_idle_is_not_noticed() -> None:
     with Extractor(ExtractSettings()) as extractor:
         child = new_reader(extractor)

@@ -253,9 +253,10 @@ def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) ->
         ({"url": "http://169.254.169.254/latest/meta-data"}, "address-not-allowed"),
         *(
             ({"url": url}, "invalid-request")
-            for url in ("", "x", "file:///etc/passwd", "http://", "http://[::1")
+            for url in ("", "x", "file:///etc/passwd", "http://", "http://[::1", "http://a b/")
         ),
         ({"url": "https://u:p@8.8.8.8/"}, "invalid-request"),
+        ({"url": "https://8.8.8.8:99999/"}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "collection": "nowhere"}, "collection-not-found"),
         ({"url": "https://8.8.8.8/", "events": []}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "events": ["document.lives"]}, "invalid-request"),
@@ -268,3 +269,15 @@ def test_a_webhook_that_cannot_be_is_refused(
     answer = client.post("/v1/webhooks", json=wanted)
     assert answer.get_json()["type"] == f"urn:callslip:problem:{slug}", answer.text
     assert client.get("/v1/webhooks").get_json()["webhooks"] == []
+
+
+def test_a_form_whose_names_are_not_utf_8_is_told_so(client: FlaskClient) -> None:
+    form = (
+        b'--B\r\nContent-Disposition: form-data; name="file"; filename="\xc8\xde\xb0\xa1.txt"\r\n'
+        b"\r\nLeave lasts long.\r\n--B--\r\n"
+    )
+    kind = "multipart/form-data; boundary=B"
+    answer = client.post("/v1/collections/shelf/documents", data=form, content_type=kind)
+    told = answer.get_json()
+    assert answer.status_code == 400
+    assert "UTF-8" in told["advice"]

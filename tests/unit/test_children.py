@@ -169,9 +169,9 @@ def test_nothing_comes_of_a_parent_that_was_deleted_meanwhile(shop: Workshop) ->
     item = send(shop, zip_file({"a.txt": "alpha"}))
 
     class Deleting:
-        def extract(self, data: bytes, filename: str) -> Any:
+        def extract(self, data: bytes, filename: str, fields: Any) -> Any:
             shop.ledger.documents.delete(item.document_id)
-            return shop.extractor.extract(data, filename)
+            return shop.extractor.extract(data, filename, fields)
 
     during = replace(shop, extractor=Deleting())  # type: ignore[arg-type]
     assert run_step(during, "extract", item.document_id, 1) == "stop"
@@ -227,8 +227,8 @@ def test_a_file_that_holds_itself_ends_at_once(
     packed = zip_file({"a.txt": "alpha", "self.zip": "?"})
 
     class Holding:
-        def extract(self, data: bytes, filename: str) -> Any:
-            text = shop.extractor.extract(data, filename)
+        def extract(self, data: bytes, filename: str, fields: Any) -> Any:
+            text = shop.extractor.extract(data, filename, fields)
             if data != packed:
                 return text
             digest = hashlib.sha256(packed).hexdigest()

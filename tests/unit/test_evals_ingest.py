@@ -7,7 +7,8 @@ import pytest
 
 from callslip.errors import EvaluationError
 from evals import extraction
-from evals.ingest import Memory, gather
+from evals.folders import gather
+from evals.ingest import Memory
 
 
 def test_files_come_from_every_folder_about_as_many_and_from_a_corpus(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Lines of a PDF: bookmarks, margins, columns and plain tables."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 from ingestion.extract.pdf_layout import assemble
@@ -37,7 +36,7 @@ def test_lines_that_bookmarks_lead_to_are_headings_whatever_their_type() -> None
 
 
 def test_larger_type_is_below_the_bookmarks_and_a_single_bookmark_is_no_outline() -> None:
-    below = [replace(li, down=li.down + 40) for li in page("One", *BODY, "Two", *BODY)]
+    below = [li._replace(down=li.down + 40) for li in page("One", *BODY, "Two", *BODY)]
     pages = [[line("In large type", 0, 14), *below]]
     both = (Bookmark("One", 1, 0), Bookmark("Two", 1, 0))
     assert outline(pages, *both) == [(2, "In large type"), (1, "One"), (1, "Two")]

@@ -1,9 +1,12 @@
 """Documents and their versions: coming in, being replaced, going away."""
 
+import io
 import os
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from ledger_moves import (
@@ -24,10 +27,13 @@ from callslip.errors import (
     CollectionExists,
     CollectionNotFound,
     DocumentNotFound,
+    DuplicateContent,
     LeaseLost,
     SettingsError,
     StoreDown,
 )
+from ingestion.intake import take_in
+from stores.blobs import Blobs
 from stores.ledger import STEPS, Ledger
 from stores.ledger.database import Database
 from stores.ledger.schema import about
@@ -234,6 +240,8 @@ def test_options_are_kept_with_a_collection_and_can_be_changed(ledger: Ledger) -
         {"rules": [{"set": {}, "name": "*"}]},
         {"rules": [{"set": {"lang": "ko"}, "name": "*"}]},
         {"dictionary": {"": []}},
+        {"json_fields": {"title": ["a,b"]}},
+        {"json_fields": {"body": ["a"]}},
         {"dictionary": {"a": ["\ud800"]}},
         {"dictionary": {str(n): [] for n in range(2001)}},
     ],
@@ -271,3 +279,20 @@ def test_a_ledger_that_cannot_be_opened_is_a_store_that_is_down() -> None:
         with pytest.raises(StoreDown):
             ledger.create()
         ledger.close()
+
+
+def test_of_one_content_under_many_names_at_once_one_is_taken(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    blobs = Blobs(str(tmp_path / "blobs"))
+
+    def take(number: int) -> str | None:
+        given = submission("the same", f"{number}.txt")
+        with suppress(DuplicateContent):
+            return take_in(ledger, blobs, "shelf", given, io.BytesIO(b"the same")).document_id
+        return None
+
+    with ThreadPoolExecutor(16) as pool:
+        taken = set(pool.map(take, range(50))) - {None}
+    assert len(taken) == 1
+    assert blobs.document_ids() == taken, "what was refused leaves no original"

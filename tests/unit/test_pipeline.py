@@ -22,6 +22,7 @@ from models.embedder import Vectors
 from stores.blobs import Blobs, original_name
 from stores.ledger import STEPS, Accepted, DocumentRecord, Ledger
 from stores.levels import DOCUMENT, PASSAGE, SECTION
+from stores.options import Options
 from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
 
 
@@ -78,6 +79,27 @@ def test_a_document_goes_through_all_steps_and_is_live(shop: Workshop) -> None:
     text = paragraphs("one", "two", "three")
     assert all(c.body == text[c.start : c.end] for c in stored)
     assert all(c.properties["dept"] == "law" for c in stored)
+
+
+def test_a_collection_says_which_fields_of_json_are_what(shop: Workshop) -> None:
+    def read(record: str, **fields: list[str]) -> tuple[list[str], str]:
+        options = Options.model_validate({"json_fields": fields})
+        shop.ledger.collections.set_options("shelf", options)
+        item = submit(shop, record, "a.json")
+        assert run(shop, item) == "went on"
+        made = [(s.artifact or "").rpartition("-")[0] for s in look(shop, item).steps[:4]]
+        return made, shop.blobs.read(
+            item.document_id, look(shop, item).steps[0].artifact or ""
+        ).decode()
+
+    record = '{"title": "Leave", "question": "How long?", "answer": {"text": "Twelve weeks."}}'
+    usual, text = read(record)
+    assert "Leave\\n\\nquestion: How long?\\nanswer.text: Twelve weeks." in text
+    own, text = read(record + " ", title=["question"], text=["answer.text"])
+    assert "How long?\\n\\nTwelve weeks." in text
+    assert [a == b for a, b in zip(own, usual, strict=True)] == [False, True, True, True]
+    said, _ = read(record + "  ", title=["title", "name", "subject"])
+    assert said == usual, "what the settings say anyway changes nothing"
 
 
 def test_no_step_runs_before_the_one_before_it(shop: Workshop) -> None:
@@ -302,7 +324,7 @@ def test_a_document_deleted_during_work_leaves_nothing_new(shop: Workshop) -> No
     before = shop.blobs.count(item.document_id)
 
     class Deleted(Reader):
-        def extract(self, data: bytes, filename: str) -> ExtractedText:
+        def extract(self, data: bytes, filename: str, fields: object) -> ExtractedText:
             shop.ledger.documents.delete(item.document_id)
             while shop.ledger.sweep.busy(item.document_id):  # until the lease is not renewed
                 pass
