@@ -50,7 +50,7 @@ class RerankServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[Mapping[str, str], dict[str, Any]]] = []
         self.fault: Callable[[_Handler, Any], None] | None = None
-        self._thread = threading.Thread(target=self.serve_forever)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
 
     def __enter__(self) -> "RerankServer":
         self._thread.start()
@@ -102,10 +102,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def write_cross_encoder(
-    folder: Path, *, logits: int = 1, bias: float = 0.0, inputs: Sequence[str] | None = None
+    folder: Path,
+    *,
+    logits: int = 1,
+    bias: float = 0.0,
+    inputs: Sequence[str] = ("input_ids", "attention_mask", "token_type_ids"),
+    detour: int = 0,
 ) -> tuple[Path, Path]:
     """Model and tokenizer of a cross-encoder whose logit grows with the words of the question that
-    the passage has. Token types tell the two apart.
+    the passage has. Token types tell the two apart. `detour` products of matrices change nothing
+    and take time.
     """
     tokenizer = Tokenizer(models.WordLevel(_vocabulary(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
@@ -116,7 +122,7 @@ def write_cross_encoder(
         special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
     )
     tokenizer.save(str(folder / "tokenizer.json"))
-    graph = _graph(logits, bias, inputs or ["input_ids", "attention_mask", "token_type_ids"])
+    graph = _graph(logits, bias, inputs, detour)
     opsets = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), folder / "overlap.onnx")
     return folder / "overlap.onnx", folder / "tokenizer.json"
@@ -130,7 +136,7 @@ def _vocabulary() -> dict[str, int]:
     return {w: i for i, w in enumerate(["[PAD]", "[CLS]", "[SEP]", "[UNK]", *words.split()])}
 
 
-def _graph(logits: int, bias: float, inputs: Sequence[str]) -> onnx.GraphProto:
+def _graph(logits: int, bias: float, inputs: Sequence[str], detour: int) -> onnx.GraphProto:
     """Words as one-hot rows; the counts of both sides, clipped at 1, multiplied and summed up."""
     size = len(_vocabulary())
     one_hot = np.eye(size, dtype=np.float32)
@@ -144,6 +150,8 @@ def _graph(logits: int, bias: float, inputs: Sequence[str]) -> onnx.GraphProto:
         "axis2": np.array([2]),
         "sign": sign,
         "bias": np.full(logits, bias, np.float32),
+        "wide": np.zeros((1, 1000), np.float32),
+        "square": np.zeros((1000, 1000), np.float32),
     }
 
     def node(operator: str, given: list[str], made: str, **settings: Any) -> onnx.NodeProto:
@@ -169,7 +177,11 @@ def _graph(logits: int, bias: float, inputs: Sequence[str]) -> onnx.GraphProto:
         node("ReduceSum", ["asked", "axis1"], "asked.sum", keepdims=1),
         node("Max", ["asked.sum", "one"], "asked.words"),
         node("Div", ["common", "asked.words"], "share"),
-        node("MatMul", ["share", "sign"], "signed"),
+        node("MatMul", ["share", "wide"], "detour0"),
+        *(node("MatMul", [f"detour{n}", "square"], f"detour{n + 1}") for n in range(detour)),
+        node("ReduceSum", [f"detour{detour}", "axis1"], "nothing", keepdims=1),
+        node("Add", ["share", "nothing"], "same"),
+        node("MatMul", ["same", "sign"], "signed"),
         node("Add", ["signed", "bias"], "logits"),
     ]
     value = helper.make_tensor_value_info
