@@ -1,4 +1,4 @@
-"""Options of a collection: what is found out about its documents, and what is left out."""
+"""Options of a collection: what is found out about its documents, and what is kept."""
 
 from typing import Annotated, Literal, Self
 
@@ -61,6 +61,10 @@ class Options(_Part):
     )
     confirm: bool = Field(
         default=False, description="ask the language model of the settings which entities are right"
+    )
+
+    keep_queries: bool = Field(
+        default=False, description="keep the text of questions beside what is learned from them"
     )
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 about = Table(
     "about",
