@@ -17,7 +17,9 @@
     │   │   ├── TaskNotFound
     │   │   ├── BatchNotFound
     │   │   ├── WebhookNotFound
-    │   │   └── DeliveryNotFound
+    │   │   ├── DeliveryNotFound
+    │   │   ├── TraceNotFound
+    │   │   └── FeedbackNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   ├── SourceExists
@@ -56,7 +58,8 @@
         ├── RerankerDown            the fused order stands without it
         ├── SourceDown              a source does not answer
         ├── Overloaded
-        │   └── BacklogFull         429  too many documents wait
+        │   ├── BacklogFull         429  too many documents wait
+        │   └── FeedbackLimit       429  one user gave as much as is taken
         ├── SearchTimeout           504
         └── LeaseLost               another worker holds this step now
 
@@ -225,6 +228,20 @@ class DeliveryNotFound(NotFound):
 
     slug = "delivery-not-found"
     hint = "GET /v1/webhooks/ID/deliveries lists them; old ones are forgotten after a time."
+
+
+class TraceNotFound(NotFound):
+    """No search has this id."""
+
+    slug = "trace-not-found"
+    hint = "Use the trace_id of an answer; searches are forgotten after a time (memory, traces)."
+
+
+class FeedbackNotFound(NotFound):
+    """No feedback has this id."""
+
+    slug = "feedback-not-found"
+    hint = "Use the id that POST /v1/feedback answered; old feedback can be withdrawn no more."
 
 
 class Conflict(PermanentError):
@@ -521,6 +538,15 @@ class BacklogFull(Overloaded):
     status = 429
     hint = "Send it again after Retry-After seconds; another ingest worker makes it shorter."
     retry_after = 10.0
+
+
+class FeedbackLimit(Overloaded):
+    """One user gave as much feedback as is taken within an hour."""
+
+    slug = "feedback-limit"
+    status = 429
+    hint = "Send it again later; memory.feedback_per_hour in the settings is the limit."
+    retry_after = 600.0
 
 
 class SearchTimeout(TransientError):

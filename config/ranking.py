@@ -121,6 +121,29 @@ class MemorySettings(Section):
     exploration_ratio: float = Field(
         default=0.15, ge=0, le=1, description="of searches in which one is"
     )
+    record: bool = Field(
+        default=True,
+        description="searches are recorded, as ids and numbers, so that feedback can name them",
+    )
+    max_searches: int = Field(
+        default=50_000, ge=1, description="recorded searches that are kept, the newest"
+    )
+    feedback_per_hour: int = Field(
+        default=300,
+        ge=1,
+        description="most feedback that is taken of one user in a collection; all without a name"
+        " are one user",
+    )
+
+
+class TracesSettings(Section):
+    """What is kept of each search so that it can be explained afterwards."""
+
+    share: float = Field(
+        default=1.0, ge=0, le=1, description="of searches whose trace is kept; 0: none"
+    )
+    keep_hours: float = Field(default=72.0, gt=0, description="after which a trace is forgotten")
+    max_rows: int = Field(default=20_000, ge=1, description="traces that are kept, the newest")
 
 
 class RerankSettings(Section):

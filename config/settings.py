@@ -7,7 +7,13 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from config.ranking import FacetsSettings, MemorySettings, RerankSettings, SearchSettings
+from config.ranking import (
+    FacetsSettings,
+    MemorySettings,
+    RerankSettings,
+    SearchSettings,
+    TracesSettings,
+)
 from config.section import Section
 
 MEGABYTE = 1_000_000
@@ -356,6 +362,7 @@ class Settings(Section):
     search: SearchSettings = SearchSettings()
     facets: FacetsSettings = FacetsSettings()
     memory: MemorySettings = MemorySettings()
+    traces: TracesSettings = TracesSettings()
     rerank: RerankSettings = RerankSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     webhooks: WebhookSettings = WebhookSettings()

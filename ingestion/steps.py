@@ -40,6 +40,9 @@ from stores.records import ChunkRecord, DocumentRecord, Vector
 EMBED_BATCH = 16
 """Chunks between two looks at the lease; each batch's vectors are kept at once in the cache."""
 
+OF_OTHERS = {"ranking", "json_fields", "keep_queries"}
+"""Options that do not matter to enrichment."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -149,7 +152,9 @@ def _enriched_by(work: Work) -> dict[str, Any]:
     return {
         "analyzer": ANALYZER,
         "recognizer": shop.recognizer.version,
-        "options": options.model_dump(mode="json", exclude={"ranking", "json_fields"}),
+        "options": options.model_dump(
+            mode="json", exclude={"ranking", "json_fields", "keep_queries"}
+        ),
         "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
         "name": work.version.name,
         "given": {n: v for n, v in work.version.properties.items() if n in FOUND},

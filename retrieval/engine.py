@@ -14,6 +14,8 @@ from retrieval.caches import Cache
 from retrieval.facet_weights import FacetTables
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.search import Search
+from retrieval.trace import Trace
+from retrieval.tracing import trace_of
 from stores.contract import Store
 from stores.ledger import Ledger
 from stores.records import Vector
@@ -52,4 +54,10 @@ class Engine:
         answered, StoreDown when the store does not answer. An embedder, or a reranker, that does
         not answer is left out, and the response says so.
         """
-        return Search(self, request).answer()
+        return self.traced(request)[0]
+
+    def traced(self, request: SearchRequest) -> tuple[SearchResponse, Trace]:
+        """The same, with how it came to its hits."""
+        search = Search(self, request)
+        response = search.answer()
+        return response, trace_of(search, response)

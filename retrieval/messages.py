@@ -88,6 +88,11 @@ class SearchRequest(BaseModel):
     ranking: Ranking | None = Field(
         None, description="how hits are ranked, where that is to differ from the collection"
     )
+    replay: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = Field(
+        None,
+        description="`trace_id` of an earlier search, whose chances are drawn again: while nothing"
+        " changed, the same question has the same answer",
+    )
     explain: bool = Field(False, description="say what every hit's score is made of")
     as_of: Annotated[str, AfterValidator(_as_of)] | None = Field(
         None,
@@ -177,6 +182,7 @@ class TimeClamp(BaseModel):
 class SearchResponse(BaseModel):
     """The hits, best first, and how they were found."""
 
+    trace_id: str = Field(description="names the search in feedback and in `/debug/trace`")
     collection: str
     query: str
     hits: list[Hit]

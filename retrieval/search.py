@@ -16,14 +16,17 @@ from retrieval.branches import Branch
 from retrieval.diversity import diversify
 from retrieval.facet_weights import Weights, weights
 from retrieval.hits import explained, make_hit
+from retrieval.memory import Explored
 from retrieval.messages import Hit, SearchRequest, SearchResponse, TimeClamp
 from retrieval.parents import place_parents
 from retrieval.plan import Plan, check_query, check_request, make_plan
 from retrieval.prior import prior
 from retrieval.proximity import sequence
+from retrieval.remembering import remember
 from retrieval.rerank import rerank
 from retrieval.scored import Scored, fused, in_order
 from retrieval.shelf import Shelf
+from retrieval.trace import new_id
 from retrieval.understand import Understood, understand
 from stores.filters import Where
 from stores.fusion import Candidate, Scale
@@ -60,6 +63,10 @@ class Search:
         self.branches: list[Branch] = []
         self.branch: Branch | None = None
         self.places: dict[str, Seen] = {}
+        self.content: list[Scored] = []
+        self.ranked: list[Scored] = []
+        self.explored: Explored | None = None
+        self.trace_id = new_id()
 
     def answer(self) -> SearchResponse:
         """Run all stages."""
@@ -80,12 +87,15 @@ class Search:
         shelf = Shelf(self.store, self.plan, self.places, self.request.include_vector)
         with self._stage("rank"):
             content = self._reranked(self._near(seen, shelf), shelf)
-            ranked = in_order(self._with_prior(content))
-            ranked = self._diverse(ranked, shelf)
+            with_prior = self._with_prior(content)
+        with self._stage("memory"):
+            ranked = self._remembered(with_prior)
+        ranked = self._diverse(ranked, shelf)
         with self._stage("fetch"):
             hits = self._hits(ranked[: self.top], shelf)
         if self.request.explain:
             hits = explained(hits, seen, content, ranked)
+        self.content, self.ranked = content, ranked
         return self._response(hits, candidates, len(seen))
 
     def _normalize(self) -> None:
@@ -251,6 +261,21 @@ class Search:
             s.plus("prior", prior(held.get(s.chunk_id, {}), self.weights, most)) for s in content
         ]
 
+    def _remembered(self, scored: list[Scored]) -> list[Scored]:
+        """Candidates in their order, with what helped with such questions before."""
+        intent = self.understood.intent if self.understood else ""
+        ranked, self.explored = remember(
+            self.engine.ledger,
+            self.engine.settings.memory,
+            self.plan,
+            scored,
+            (None if self.plan.vector_name else self.vector, intent),
+            unit=self._unit(scored),
+            shown=self.top,
+            trace_id=self.request.replay or self.trace_id,
+        )
+        return ranked
+
     def _unit(self, content: Sequence[Scored]) -> float:
         """What 1 is worth in scores: reciprocal ranks, and a store's own, are on other scales."""
         if self.plan.knobs.fusion in ("calibrated", "weighted"):
@@ -301,6 +326,7 @@ class Search:
         as_of = self.plan.as_of
         unlimited = self.request.top is None and self.engine.settings.search.top is None
         return SearchResponse(
+            trace_id=self.trace_id,
             collection=self.plan.collection,
             query=self.request.query,
             hits=hits,

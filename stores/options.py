@@ -1,4 +1,4 @@
-"""Options of a collection: what is found out about its documents and left out, how it ranks."""
+"""Options of a collection: what is found out about its documents and kept, how it ranks."""
 
 from typing import Annotated, Literal, Self
 
@@ -111,6 +111,10 @@ class Options(_Part):
     json_fields: JsonFields = Field(
         default=JsonFields.model_validate({}),
         description="which fields of JSON records are title, text and properties",
+    )
+
+    keep_queries: bool = Field(
+        default=False, description="keep the text of questions beside what is learned from them"
     )
 
     @model_validator(mode="after")

@@ -24,8 +24,10 @@ from callslip.errors import (
 )
 from config import get_settings
 from retrieval.messages import SearchRequest, SearchResponse
+from retrieval.trace import Trace
 from tasks.process import backlog, broker, engine
 from tasks.queues import SEARCH
+from tasks.recording import recorder
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +40,10 @@ def query(request: dict[str, Any], reply_to: str, deadline: float) -> None:
     """Answer a search into the list `reply_to`, unless its caller has stopped waiting."""
     if time.time() > deadline:
         return
+    trace: Trace | None = None
     try:
-        reply: dict[str, Any] = {"ok": engine().search(SearchRequest(**request)).model_dump()}
+        response, trace = engine().traced(SearchRequest(**request))
+        reply: dict[str, Any] = {"ok": response.model_dump(mode="json")}
     except CallslipError as error:
         reply = {"error": [error.slug, error.detail, error.advice]}
     except Exception as error:
@@ -52,6 +56,8 @@ def query(request: dict[str, Any], reply_to: str, deadline: float) -> None:
     pipeline.lpush(reply_to, json.dumps(reply))
     pipeline.expire(reply_to, REPLY_SECONDS)
     pipeline.execute()
+    if trace is not None:
+        recorder().put(trace)
 
 
 def ask(request: SearchRequest) -> SearchResponse:

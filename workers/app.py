@@ -7,7 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from config import get_settings
-from tasks import audit, facets, ingest, maintenance, search, sources, webhooks
+from tasks import audit, facets, ingest, maintenance, memory, search, sources, webhooks
 from tasks.process import broker_url
 from tasks.queues import ALL, INGEST, MAINTENANCE, Role
 
@@ -16,7 +16,7 @@ VISIBILITY_SECONDS = 7200
 
 TEND_EVERY_SECONDS = 20.0
 
-TASK_MODULES = (audit, facets, ingest, maintenance, search, sources, webhooks)
+TASK_MODULES = (audit, facets, ingest, maintenance, memory, search, sources, webhooks)
 """Imported so that their tasks are known to every app made here."""
 
 
@@ -52,6 +52,11 @@ def make_app(role: Role) -> Celery:
             "task": maintenance.trim.name,
             "schedule": 3600.0,
             "options": {"queue": MAINTENANCE, "expires": 3600.0},
+        },
+        "memory": {
+            "task": memory.tend_memory.name,
+            "schedule": memory.EVERY_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": memory.EVERY_SECONDS},
         },
         "audit": {
             "task": audit.audit.name,

@@ -12,7 +12,9 @@ from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
 from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.leases import Leases
+from stores.ledger.memory import Memory, MemoryPlace, MemorySums
 from stores.ledger.moves import Move, Moves
+from stores.ledger.outcomes import OutcomeRecord, Outcomes
 from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
     STEPS,
@@ -31,6 +33,7 @@ from stores.ledger.records import (
     Submission,
     VersionRecord,
 )
+from stores.ledger.searches import QueryProfile, RetrievalEvent, Searches, TraceRecord
 from stores.ledger.source_runs import ItemRecord, Run, SourceRuns
 from stores.ledger.sources import Outcome, SourceRecord, Sources
 from stores.ledger.sweep import Sweep
@@ -65,19 +68,25 @@ __all__ = [
     "ItemRecord",
     "LeaseKeeper",
     "Ledger",
+    "MemoryPlace",
+    "MemorySums",
     "Move",
     "Moves",
     "Nudge",
     "Outcome",
+    "OutcomeRecord",
     "PastVersion",
+    "QueryProfile",
     "Receipt",
     "Refusal",
+    "RetrievalEvent",
     "Run",
     "Snapshot",
     "SourceRecord",
     "Step",
     "StepRecord",
     "Submission",
+    "TraceRecord",
     "Transcript",
     "VersionRecord",
     "Webhook",
@@ -113,6 +122,9 @@ class Ledger:
         self.source_runs = SourceRuns(self._database)
         self.facet_values = FacetValues(self._database)
         self.transcripts = Transcripts(self._database)
+        self.memory = Memory(self._database)
+        self.searches = Searches(self._database)
+        self.outcomes = Outcomes(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""

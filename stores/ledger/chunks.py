@@ -10,6 +10,7 @@ from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.leases import held
 from stores.ledger.locks import lock_document
+from stores.ledger.memory_tables import forget_document
 from stores.ledger.records import Claim
 
 _C, _D = schema.chunks.c, schema.documents.c
@@ -186,12 +187,14 @@ class Chunks:
     def forget(self, document_id: str, chunk_ids: Iterable[str] | None = None) -> None:
         """Drop the rows of ended chunks, or of all chunks of a document, once no store has them.
 
-        Their vectors go too: nobody would know any more whose text they are.
+        Their vectors go too: nobody would know any more whose text they are. What was learned about
+        a chunk stays while its document does: an older version may bring it back.
         """
         mine = _C.document_id == document_id
         with self._database.writing() as connection:
             if chunk_ids is None:
                 _drop_rows(connection, mine)
+                forget_document(connection, document_id)
                 return
             ids = list(chunk_ids)
             for start in range(0, len(ids), IDS_PER_STATEMENT):

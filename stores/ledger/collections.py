@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import events, schema
 from stores.ledger.database import Database
+from stores.ledger.memory_tables import forget_place
 from stores.ledger.records import CollectionRecord
 from stores.ledger.sources import drop_sources
 from stores.ledger.turns import withdraw
@@ -174,6 +175,7 @@ class Collections:
                 *(schema.facet_values, schema.facets),
             ):
                 connection.execute(delete(table).where(table.c.collection == name))
+            forget_place(connection, name)
             connection.execute(
                 delete(schema.collections).where(_C.name == name, _C.deleted_at.is_not(None))
             )

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Select, delete, exists, insert, select, updat
 from callslip.errors import Conflict, TenantNotFound
 from stores.ledger import events, schema
 from stores.ledger.database import Database
+from stores.ledger.memory_tables import forget_place
 from stores.ledger.sources import drop_sources
 from stores.ledger.turns import withdraw
 
@@ -93,11 +94,13 @@ class Tenants:
                 connection.execute(
                     delete(table).where(of.collection == collection, of.tenant == name)
                 )
-            connection.execute(
+            gone = connection.execute(
                 delete(schema.tenants).where(
                     _T.collection == collection, _T.name == name, _T.deleted_at.is_not(None)
                 )
             )
+            if gone.rowcount:
+                forget_place(connection, collection, name)
 
 
 def make_tenant(connection: Connection, collection: str, name: str, now: float) -> None:

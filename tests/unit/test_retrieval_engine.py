@@ -17,6 +17,7 @@ from config.ranking import SearchSettings
 from config.settings import Settings
 from models.entities import Recognizer
 from retrieval.engine import Engine
+from retrieval.learning import Learning
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.parents import place_parents
 from retrieval.plan import check_request
@@ -288,3 +289,39 @@ def test_hits_are_in_force_at_the_moment_asked_for(engine: Engine) -> None:
 def test_a_moment_that_is_none_is_refused(as_of: str) -> None:
     with pytest.raises(ValidationError, match="as_of"):
         SearchRequest(collection="shelf", query="word", as_of=as_of)
+
+
+def test_a_search_leaves_a_trace_that_says_what_its_scores_are_made_of(engine: Engine) -> None:
+    request = SearchRequest.model_validate({"collection": "shelf", "query": "word", "alpha": 1})
+    response, trace = engine.traced(request)
+    assert trace.trace_id == response.trace_id
+    assert [hit.chunk_id for hit in trace.hits] == [hit.chunk_id for hit in response.hits]
+    assert [hit.rank_before for hit in trace.hits] == [1, 2, 3, 4, 5]
+    assert all(hit.vector and hit.keyword is None for hit in trace.hits)
+    assert trace.timings == response.timings
+    assert trace.removed == {"visible": 0}
+    assert trace.question.text == "word"
+    assert "word" not in str(trace.as_json(with_question=False)["question"])
+
+
+def test_what_helped_before_rises_and_the_same_trace_has_the_same_chances(engine: Engine) -> None:
+    traces = [engine.traced(asking())[1] for _ in range(3)]
+    learning = Learning(engine.ledger, engine.settings.memory, engine.settings.traces)
+    learning.record(traces)
+    assert found(engine) == PAGES
+    for n, trace in enumerate(traces):
+        learning.outcome(trace.trace_id, ["stray"], "helpful", user=f"user {n}")
+    response, trace = engine.traced(asking(explain=True, ranking={"memory_weight": 1}))
+    lifted = next(hit for hit in response.hits if hit.chunk_id == "stray")
+    assert lifted.reasons
+    assert 0 < lifted.reasons.parts["memory"] <= 1
+    assert lifted.rank < lifted.reasons.rank_of_content == 5
+    replay = asking(replay=trace.trace_id, ranking={"memory_weight": 1})
+    assert [h.chunk_id for h in engine.search(replay).hits] == [h.chunk_id for h in response.hits]
+    without = engine.search(asking(ranking={"memory_weight": 0}))
+    assert [hit.chunk_id for hit in without.hits] == PAGES
+
+
+def asking(**more: Any) -> SearchRequest:
+    asked = {"collection": "shelf", "query": "word", "alpha": 1} | more
+    return SearchRequest.model_validate(asked)

@@ -1,0 +1,67 @@
+"""The trace of a search, made when it has run."""
+
+from collections.abc import Sequence
+
+from retrieval.messages import Hit, SearchResponse
+from retrieval.scored import Scored
+from retrieval.search import Search
+from retrieval.trace import Branch, Question, Trace, TraceHit
+
+
+def trace_of(search: Search, response: SearchResponse) -> Trace:
+    """What a search did, in numbers."""
+    told, plan = search.understood, search.plan
+    by_id = {s.chunk_id: s for s in search.ranked}
+    places = {s.chunk_id: rank for rank, s in enumerate(search.content, 1)}
+    return Trace(
+        trace_id=response.trace_id,
+        collection=plan.collection,
+        tenant=plan.tenant,
+        question=Question(
+            search.request.query,
+            told.lang if told else "",
+            told.intent if told else "",
+            told.entities if told else (),
+            search.vector,
+        ),
+        stamp=str(search.stamp),
+        timings=response.timings,
+        alpha=response.alpha,
+        fusion=response.fusion,
+        hits=tuple(_hits(response.hits, by_id, places)),
+        candidates=response.candidates,
+        as_of=response.as_of.at.isoformat() if response.as_of.at else None,
+        facet_weights=search.weights,
+        branches=tuple(
+            Branch(branch.facets, branch.count, branch is search.branch)
+            for branch in search.branches
+        ),
+        removed={"visible": response.candidates - len(search.content)},
+        left_out=response.left_out,
+        explored=search.explored,
+    )
+
+
+def _hits(hits: Sequence[Hit], by_id: dict[str, Scored], places: dict[str, int]) -> list[TraceHit]:
+    """Of a parent the numbers are those of the hit that it came by."""
+    made = []
+    for hit in hits:
+        scored = by_id[hit.parent_of or hit.chunk_id]
+        parts = scored.parts
+        made.append(
+            TraceHit(
+                hit.chunk_id,
+                hit.document_id,
+                hit.rank,
+                hit.score,
+                places[scored.chunk_id],
+                parts["fused"],
+                scored.candidate.vector,
+                scored.candidate.keyword,
+                parts.get("proximity", 0.0),
+                parts.get("rerank", 0.0),
+                parts.get("prior", 0.0),
+                parts.get("memory", 0.0),
+            )
+        )
+    return made
