@@ -7,6 +7,8 @@ import pytest
 from desk import Desk, assert_problem
 from stack import Stack
 
+from stores.options import Options
+
 
 @pytest.fixture(scope="module")
 def desk(stack: Stack) -> Iterator[Desk]:
@@ -63,7 +65,7 @@ def test_a_collection_says_what_is_found_out_about_its_documents(desk: Desk) -> 
     }
     made = desk.http.post("/v1/collections", json={"name": name, "options": options})
     assert made.status_code == 201
-    assert made.json()["options"] == {**options, "entities": True, "confirm": False}
+    assert made.json()["options"] == Options.model_validate(options).model_dump(mode="json")
     text = "출산 장려금 제도는 2024년 1월 1일부터 시행한다. 문의 010-1234-5678."
     sent = {"text": text, "name": "notices/a.txt"}
     submitted = desk.http.post(f"/v1/collections/{name}/documents", json=sent).json()
