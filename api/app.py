@@ -11,7 +11,9 @@ from api import (
     events,
     facets,
     failures,
+    feedback,
     health,
+    memory,
     origins,
     pages,
     searches,
@@ -48,7 +50,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, health),
+        *(searches, feedback, memory, health),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

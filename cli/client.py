@@ -83,6 +83,20 @@ class Client:
         """POST JSON for a JSON answer."""
         return self._json("POST", path, json=body)
 
+    def lines(self, path: str, **params: Any) -> Iterator[str]:
+        """GET lines of text as they come."""
+        with self._reaching(), self._http.stream("GET", path, params=params) as response:
+            if response.is_error:
+                response.read()
+                raise _error(response)
+            yield from response.iter_lines()
+
+    def send_lines(self, path: str, lines: list[str], **params: Any) -> dict[str, Any]:
+        """POST lines of JSON for a JSON answer."""
+        headers = {"Content-Type": "application/x-ndjson"}
+        content = "".join(lines).encode()
+        return self._json("POST", path, content=content, headers=headers, params=params)
+
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask a question."""
         return self._json("POST", "/v1/search", json=request)

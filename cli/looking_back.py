@@ -33,7 +33,7 @@ def show_failed(client: Client, json_out: bool) -> None:
     for letter in found:
         where = "/".join(filter(None, (letter["collection"], letter["tenant"])))
         click.echo(
-            f"{letter['document_id']}  {_when(letter['failed_at'])}  {where}  {letter['name']}"
+            f"{letter['document_id']}  {when(letter['failed_at'])}  {where}  {letter['name']}"
         )
         tries = f"{letter['attempts']} attempts, {letter['crashes']} crashes"
         click.secho(
@@ -132,7 +132,7 @@ def versions_command(document_id: str, url: str | None, json_out: bool) -> None:
             told.append(f"by version {version['superseded_by']}")
         chunks = version["counts"].get("chunk", {}).get("chunks")
         click.echo(
-            f"  {version['version']:3}  {_when(version['submitted_at'])}  {version['sha256'][:12]}"
+            f"  {version['version']:3}  {when(version['submitted_at'])}  {version['sha256'][:12]}"
             f"  {version['size']:>10,} bytes  {'' if chunks is None else f'{chunks} chunks'}"
             f"  {', '.join(told)}"
         )
@@ -169,5 +169,6 @@ def rollback_command(document_id: str, version: int, url: str | None, json_out: 
         )
 
 
-def _when(seconds: float) -> str:
+def when(seconds: float) -> str:
+    """A moment, in this machine's time."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -24,6 +24,7 @@ from cli.facets import facets_group
 from cli.ingesting import Report, find_files, ingest
 from cli.jobs import jobs_group
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
+from cli.memory import memory_group
 from cli.options import collection_option
 from cli.output import as_json, emit, many, reporting
 from cli.sources import source_group
@@ -510,6 +511,6 @@ main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
     *(audit, export_command, import_command, migrate_command),
     *(retry_command, rollback_command, versions_command),
-    *(jobs_group, source_group, verify_group, facets_group),
+    *(jobs_group, memory_group, source_group, verify_group, facets_group),
 ):
     main.add_command(command)

@@ -27,7 +27,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Branch:
+class TraceBranch:
     """A narrowed search: the facets it asks for, how many chunks these have, whether it ran."""
 
     facets: Mapping[str, str]
@@ -37,35 +37,26 @@ class Branch:
 
 @dataclass(frozen=True)
 class TraceHit:
-    """A hit with all that made its score; `rank_before` is that without prior and memory."""
+    """A hit with all that made its score: `parts` is what each stage added, by name.
+
+    `rank_before` is where it stood before prior and memory.
+    """
 
     chunk_id: str
     document_id: str
     rank: int
-    score: float
     rank_before: int
-    fused: float
+    score: float
+    parts: Mapping[str, float]
     vector: LegScore | None = None
     keyword: LegScore | None = None
-    proximity: float = 0.0
-    rerank: float = 0.0
-    prior: float = 0.0
-    memory: float = 0.0
 
     @property
     def components(self) -> dict[str, float]:
-        """The parts of its score that it has, by name: what weights can be fitted on."""
-        given = {
-            "vector": None if self.vector is None else self.vector.score,
-            "keyword": None if self.keyword is None else self.keyword.score,
-            "fused": self.fused,
-            "proximity": self.proximity,
-            "rerank": self.rerank,
-            "prior": self.prior,
-            "memory": self.memory,
-            "score": self.score,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        """The parts with the raw scores of the legs: what weights can be fitted on."""
+        legs = {"vector": self.vector, "keyword": self.keyword}
+        raw = {name: leg.score for name, leg in legs.items() if leg is not None}
+        return {**raw, **self.parts, "score": self.score}
 
 
 @dataclass(frozen=True)
@@ -88,7 +79,7 @@ class Trace:
     candidates: int = 0
     as_of: str | None = None
     facet_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    branches: tuple[Branch, ...] = ()
+    branches: tuple[TraceBranch, ...] = ()
     removed: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     explored: Explored | None = None
@@ -129,4 +120,5 @@ def new_id() -> str:
 
 def _hit(hit: TraceHit) -> dict[str, Any]:
     legs = {"vector": hit.vector, "keyword": hit.keyword}
-    return hit.__dict__ | {name: leg and leg.__dict__ for name, leg in legs.items()}
+    told = {name: leg and leg.__dict__ for name, leg in legs.items()}
+    return hit.__dict__ | told | {"parts": dict(hit.parts)}

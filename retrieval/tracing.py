@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from retrieval.messages import Hit, SearchResponse
 from retrieval.scored import Scored
 from retrieval.search import Search
-from retrieval.trace import Branch, Question, Trace, TraceHit
+from retrieval.trace import Question, Trace, TraceBranch, TraceHit
 
 
 def trace_of(search: Search, response: SearchResponse) -> Trace:
@@ -33,7 +33,7 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
         as_of=response.as_of.at.isoformat() if response.as_of.at else None,
         facet_weights=search.weights,
         branches=tuple(
-            Branch(branch.facets, branch.count, branch is search.branch)
+            TraceBranch(branch.facets, branch.count, branch is search.branch)
             for branch in search.branches
         ),
         removed={"visible": response.candidates - len(search.content)},
@@ -47,21 +47,16 @@ def _hits(hits: Sequence[Hit], by_id: dict[str, Scored], places: dict[str, int])
     made = []
     for hit in hits:
         scored = by_id[hit.parent_of or hit.chunk_id]
-        parts = scored.parts
         made.append(
             TraceHit(
                 hit.chunk_id,
                 hit.document_id,
                 hit.rank,
-                hit.score,
                 places[scored.chunk_id],
-                parts["fused"],
+                hit.score,
+                scored.parts,
                 scored.candidate.vector,
                 scored.candidate.keyword,
-                parts.get("proximity", 0.0),
-                parts.get("rerank", 0.0),
-                parts.get("prior", 0.0),
-                parts.get("memory", 0.0),
             )
         )
     return made

@@ -34,6 +34,7 @@ class Recorder:
 
     def __init__(self, write: Callable[[Sequence[Trace]], None]) -> None:
         self._write = write
+        self._dropped = 0
         self._waiting: queue.Queue[Trace | None] = queue.Queue(WAITING)
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -43,7 +44,7 @@ class Recorder:
         try:
             self._waiting.put_nowait(trace)
         except queue.Full:
-            log.warning("a trace was dropped: %d wait for the ledger", WAITING)
+            self._dropped += 1
             return False
         return True
 
@@ -58,16 +59,22 @@ class Recorder:
     def _run(self) -> None:
         ended = False
         while not ended:
-            traces: list[Trace] = []
-            found = self._waiting.get()
-            while found is not None and len(traces) < TOGETHER:
-                traces.append(found)
-                if self._waiting.empty():
-                    break
-                found = self._waiting.get()
-            ended = found is None
+            traces, ended = self._next()
             if traces:
                 self._write_safely(traces)
+            if self._dropped:
+                log.warning("%d traces were dropped: the ledger is slow", self._dropped)
+                self._dropped = 0
+
+    def _next(self) -> tuple[list[Trace], bool]:
+        """Those that wait, or the first that comes; and whether these are the last."""
+        traces: list[Trace] = []
+        while not traces or (len(traces) < TOGETHER and not self._waiting.empty()):
+            found = self._waiting.get()
+            if found is None:
+                return traces, True
+            traces.append(found)
+        return traces, False
 
     def _write_safely(self, traces: Sequence[Trace]) -> None:
         try:

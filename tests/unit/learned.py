@@ -22,7 +22,7 @@ def trace(
     """A search of `shelf` that gave these chunks."""
     question = Question(query, "en", "how-to", ("Leeds", "DPC"), vector)
     hits = tuple(
-        TraceHit(chunk_id, "d", rank, 1 / rank, rank, 1 / rank)
+        TraceHit(chunk_id, "d", rank, rank, 1 / rank, {"fused": 1 / rank})
         for rank, chunk_id in enumerate(chunk_ids, 1)
     )
     plain: dict[str, Any] = {

@@ -374,7 +374,7 @@ def test_a_search_is_recorded_once_and_its_question_counted(ledger: Ledger) -> N
     assert len(rows["retrieval_events"]) == len(rows["traces"]) == 2
     event = ledger.searches.get(one.trace_id)
     assert list(event.hits) == ["a", "b"]
-    assert event.scores[0] == {"fused": 1.0, "prior": 0.0, "memory": 0.0, "score": 1.0}
+    assert event.scores[0] == {"fused": 1.0, "score": 1.0}
 
 
 def test_traces_and_searches_can_be_switched_off_and_shared(ledger: Ledger) -> None:
