@@ -56,10 +56,12 @@ class SearchSettings(Section):
         default=2000, ge=0, description="vectors of questions kept by each search worker; 0: none"
     )
     result_cache: int = Field(
-        default=500, ge=0, description="answers kept by each search worker; 0: none"
+        default=500,
+        ge=0,
+        description="questions whose candidates each search worker keeps; 0: none",
     )
     result_cache_seconds: float = Field(
-        default=60.0, gt=0, description="how long an answer is kept while nothing changes"
+        default=60.0, gt=0, description="how long they are kept while nothing changes"
     )
     level: Literal["passages", "every"] = Field(
         default="passages",

@@ -10,6 +10,7 @@ from models.embedder import Embedder
 from models.entities import Recognizer
 from models.reranker import Reranker
 from retrieval.background import Backgrounds
+from retrieval.branches import Branch
 from retrieval.caches import Cache
 from retrieval.facet_weights import FacetTables
 from retrieval.messages import SearchRequest, SearchResponse
@@ -17,8 +18,12 @@ from retrieval.search import Search
 from retrieval.trace import Trace
 from retrieval.tracing import trace_of
 from stores.contract import Store
+from stores.fusion import Candidate
 from stores.ledger import Ledger
 from stores.records import Vector
+
+Found = tuple[list[Branch], Branch | None, list[Candidate]]
+"""What a search found before it was ranked."""
 
 BRANCHES = 4
 """Threads in which branches are counted, for all searches of a process."""
@@ -38,12 +43,15 @@ class Engine:
     backgrounds: Backgrounds = field(init=False)
     facet_tables: FacetTables = field(init=False)
     questions: Cache[Vector] = field(init=False)
+    found: Cache[Found] = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
         self.backgrounds = Backgrounds(self.ledger)
         self.facet_tables = FacetTables(self.ledger.facet_values, self.settings.facets.facets)
-        self.questions = Cache(self.settings.search.query_cache)
+        search = self.settings.search
+        self.questions = Cache(search.query_cache)
+        self.found = Cache(search.result_cache, search.result_cache_seconds)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
 
     def search(self, request: SearchRequest) -> SearchResponse:

@@ -1,7 +1,7 @@
 """One question on its way: each stage adds to what is known, in the order of `answer`."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -74,14 +74,9 @@ class Search:
         self._embed()
         with self._stage("background"):
             self._hold_against()
-        candidates: list[Candidate] = []
-        if not self.plan.nothing:
-            with self._stage("legs"):
-                candidates = self._candidates(self.plan.where)
-            with self._stage("facets"):
-                self._weigh_facets()
-            with self._stage("narrow"):
-                candidates = self._narrowed(candidates)
+        with self._stage("facets"):
+            self._weigh_facets()
+        candidates = [] if self.plan.nothing else self._found()
         with self._stage("visible"):
             seen = fused(self._visible(candidates))
         shelf = Shelf(self.store, self.plan, self.places, self.request.include_vector)
@@ -150,6 +145,41 @@ class Search:
         bm25 = store.keyword_score == "bm25"
         self.background = known
         self.scale = known.scale(self.vector, plan.vector_name, metric, self.terms, bm25)
+
+    def _found(self) -> list[Candidate]:
+        """The candidates, found now or a moment ago in the same state of the collection.
+
+        Whether they may still be seen is asked each time.
+        """
+        known = self.engine.found
+        key = self._key()
+        kept = known.get(key) if key else None
+        if kept is not None:
+            self.branches, self.branch, candidates = kept
+            return candidates
+        with self._stage("legs"):
+            candidates = self._candidates(self.plan.where)
+        with self._stage("narrow"):
+            candidates = self._narrowed(candidates)
+        if key:
+            known.put(key, (self.branches, self.branch, candidates))
+        return candidates
+
+    def _key(self) -> Hashable:
+        """All that the candidates depend on; None for a question that comes as a vector."""
+        if self.request.query_embedding is not None or not self.engine.settings.search.result_cache:
+            return None
+        plan, weighed = self.plan, {f: tuple(w.items()) for f, w in self.weights.items()}
+        place = (
+            self.store.kind,
+            plan.collection,
+            plan.tenant,
+            self.stamp,
+            self.collection.created_at,
+        )
+        asked = self.request.query.strip(), self.alpha, self.vector is None, self._pool, self.scale
+        how = plan.where, plan.knobs, plan.vector_name, plan.method, plan.horizon
+        return place, asked, how, weighed
 
     @property
     def _pool(self) -> int:

@@ -325,3 +325,26 @@ def test_what_helped_before_rises_and_the_same_trace_has_the_same_chances(engine
 def asking(**more: Any) -> SearchRequest:
     asked = {"collection": "shelf", "query": "word", "alpha": 1} | more
     return SearchRequest.model_validate(asked)
+
+
+def test_candidates_are_kept_and_a_deleted_document_is_not_served_of_them(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found(engine) == found(engine) == PAGES
+    assert engine.found.hits == 1
+    assert found(engine, alpha=0.9) == PAGES
+    assert engine.found.hits == 1
+    monkeypatch.setattr(engine.ledger.events, "corpus_stamp", lambda *_: 0)
+    assert found(engine) == PAGES
+    engine.ledger.documents.delete("d" * 32)
+    assert found(engine) == []
+    assert engine.found.hits == 2
+
+
+def test_candidates_of_another_state_of_the_collection_are_not_taken(engine: Engine) -> None:
+    found(engine)
+    engine.ledger.documents.delete("d" * 32)
+    assert found(engine) == []
+    assert engine.found.hits == 0
+    off = replace(engine, settings=Settings(search=SearchSettings(result_cache=0)))
+    assert (found(off), off.found.misses) == ([], 0)
