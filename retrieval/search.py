@@ -169,14 +169,9 @@ class Search:
         """All that the candidates depend on; None for a question that comes as a vector."""
         if self.request.query_embedding is not None or not self.engine.settings.search.result_cache:
             return None
-        plan, weighed = self.plan, {f: tuple(w.items()) for f, w in self.weights.items()}
-        place = (
-            self.store.kind,
-            plan.collection,
-            plan.tenant,
-            self.stamp,
-            self.collection.created_at,
-        )
+        plan, collection = self.plan, self.collection
+        weighed = tuple((facet, tuple(w.items())) for facet, w in self.weights.items())
+        place = self.store.kind, collection.name, collection.created_at, plan.tenant, self.stamp
         asked = self.request.query.strip(), self.alpha, self.vector is None, self._pool, self.scale
         how = plan.where, plan.knobs, plan.vector_name, plan.method, plan.horizon
         return place, asked, how, weighed
