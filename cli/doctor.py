@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from cli.client import Client
 from config import Settings, masked
 
 LEAST_FREE_BYTES = 1_000_000_000
+
+LOADING_SECONDS = 60.0
+"""For a reranker to load and read a first passage."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Finding:
 def examine(settings: Settings, url: str) -> list[Finding]:
     """Look at this machine, the models, the desk, and through the desk at all the rest."""
     findings = [_python(), _data_dir(settings), _try("embedder", lambda: _embedder(settings))]
+    if settings.rerank.provider != "none":
+        findings.append(_try("reranker", lambda: _reranker(settings)))
     findings.append(_try("desk", lambda: _desk(url)))
     if findings[-1].ok:
         findings += _parts(url)
@@ -68,6 +74,18 @@ def _embedder(settings: Settings) -> str:
     embedder = make_embedder(settings)
     vector = embedder.query("callslip")
     return f"{embedder.model}, {len(vector)} dimensions"
+
+
+def _reranker(settings: Settings) -> str:
+    """A search goes on without one that fails, and so does not show it but in its answer."""
+    from models.registry import make_embedder, make_reranker
+
+    reranker = make_reranker(settings, make_embedder(settings))
+    if reranker is None:
+        return "none"
+    began = time.monotonic()
+    reranker.scores("callslip", ["A slip that a reader fills in."], LOADING_SECONDS)
+    return f"{reranker.name}, {time.monotonic() - began:.1f} s with loading"
 
 
 def _desk(url: str) -> str:

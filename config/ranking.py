@@ -157,11 +157,12 @@ class RerankSettings(Section):
         " file; api: a `/rerank` server",
     )
     top: int = Field(default=40, ge=1, le=200, description="candidates that are read")
-    weight: float = Field(
-        default=0.4,
+    weight: float | None = Field(
+        default=None,
         ge=0,
         le=1,
-        description="of what the reranker says, against the fused score; 1: its order alone",
+        description="of what the reranker says, against the fused score; 1: its order alone;"
+        " unset: 0.2 for maxsim, 0.5 for the others",
     )
     timeout_seconds: float = Field(
         default=2.0, gt=0, description="after this the fused order stands, and the answer says so"
@@ -189,6 +190,13 @@ class RerankSettings(Section):
     )
     api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
     model: str | None = Field(default=None, description="model name at the server")
+
+    @property
+    def blend_weight(self) -> float:
+        """`weight`; where that is unset, the one that was measured for maxsim, or the middle."""
+        if self.weight is not None:
+            return self.weight
+        return 0.2 if self.provider == "maxsim" else 0.5
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:

@@ -30,8 +30,8 @@ class TokenCache(Protocol):
 class MaxSimReranker:
     """A `Reranker` without weights of its own. It may be late by one passage, 0.1 to 0.3 s."""
 
-    def __init__(self, embedder: E5Embedder, cache: TokenCache) -> None:
-        """Shares the network with an embedder of the process."""
+    def __init__(self, embedder: E5Embedder, cache: TokenCache | None) -> None:
+        """Shares the network with an embedder of the process; keeps nothing without a cache."""
         self._embedder = embedder
         self._cache = cache
         self.name = f"maxsim/{embedder.model}"
@@ -50,7 +50,7 @@ class MaxSimReranker:
     def _read(self, passages: Sequence[str], deadline: Deadline) -> dict[str, Vectors]:
         texts = list(dict.fromkeys(passages))
         model = self._embedder.model
-        known = self._cache.get(model, texts)
+        known = self._cache.get(model, texts) if self._cache else {}
         new: dict[str, Vectors] = {}
         try:
             for text in texts:
@@ -58,7 +58,8 @@ class MaxSimReranker:
                 if text not in known:
                     new[text] = self._embedder.passage_tokens(text)
         finally:
-            self._cache.put(model, new)
+            if self._cache:
+                self._cache.put(model, new)
         return known | new
 
 

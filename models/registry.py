@@ -54,11 +54,14 @@ def make_confirmer(settings: Settings) -> "LanguageModel | None":
     return LanguageModel(settings.llm)
 
 
-def make_reranker(settings: Settings, embedder: Embedder, cache: "TokenCache") -> "Reranker | None":
+def make_reranker(
+    settings: Settings, embedder: Embedder, cache: "TokenCache | None" = None
+) -> "Reranker | None":
     """The reranker of `rerank.provider`; None for none. It loads, or connects, when first used.
 
     maxsim runs the network of `embedder` where that is the local one, and keeps what it reads in
-    `cache` (`Ledger.token_vectors`). Raises SettingsError where what is set cannot work.
+    `cache` (`Ledger.token_vectors`), or nothing without one. Raises SettingsError where what is
+    set cannot work.
     """
     chosen = settings.rerank
     if chosen.provider == "onnx":

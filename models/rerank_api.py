@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
 import httpx
@@ -70,7 +69,7 @@ class RerankApi:
         future = connection.threads.submit(self._send, connection.http, content, deadline)
         try:
             status, body = future.result(deadline.left)
-        except NotInTime:
+        except (TimeoutError, httpx.TimeoutException):
             future.cancel()
             raise deadline.passed(f"at {self._at} did not answer") from None
         except httpx.HTTPError as error:
@@ -93,13 +92,15 @@ class RerankApi:
         return json.dumps(payload).encode()
 
     def _send(self, http: httpx.Client, content: bytes, deadline: Deadline) -> tuple[int, bytes]:
-        """Status and body; the body ends early when it is too long, or nobody waits any more."""
+        """Status and body, which ends early when it is too long; TimeoutError when that is late."""
         body = b""
         timeout = httpx.Timeout(max(deadline.left, 0.001))
         with http.stream("POST", self._url, content=content, timeout=timeout) as response:
             for block in response.iter_bytes():
                 body += block
-                if len(body) > MOST_BYTES or not deadline.left:
+                if not deadline.left:
+                    raise TimeoutError
+                if len(body) > MOST_BYTES:
                     break
             return response.status_code, body
 

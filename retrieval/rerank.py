@@ -42,8 +42,8 @@ def rerank(
         read = reranker.scores(query, head, settings.timeout_seconds)
     except (RerankerDown, SettingsError) as error:
         return _as_fused(fused, error.detail)
-    scores = [*blend(fused[: len(head)], read, settings.weight), *fused[len(head) :]]
-    first = sorted(range(len(head)), key=lambda i: (-scores[i], -settings.weight * read[i]))
+    scores = [*blend(fused[: len(head)], read, settings.blend_weight), *fused[len(head) :]]
+    first = sorted(range(len(head)), key=lambda i: (-scores[i], -settings.blend_weight * read[i]))
     order = (*first, *range(len(head), len(fused)))
     return Reranked(order, tuple(scores), tuple(read), None)
 

@@ -256,7 +256,7 @@ def test_a_score_that_is_no_number_is_not_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_run_of_the_network_is_ended_when_the_time_is_over(tmp_path: Path) -> None:
-    write_cross_encoder(tmp_path, detour=300)
+    write_cross_encoder(tmp_path, detour=1500)
     reranker = encoder(tmp_path)
     reranker.scores("grant", PASSAGES, 60)  # loads
     start = time.monotonic()
@@ -265,7 +265,7 @@ def test_a_run_of_the_network_is_ended_when_the_time_is_over(tmp_path: Path) -> 
     start = time.monotonic()
     with pytest.raises(RerankerDown, match="read 0 of 3 passages"):
         reranker.scores("grant", PASSAGES, whole / 8)
-    assert time.monotonic() - start < whole / 2
+    assert time.monotonic() - start < 0.75 * whole
 
 
 @pytest.mark.parametrize("logits", [1, 2])
