@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,9 @@ class JudgedSet:
 
     `documents` counts those with any text. `queries` holds, id to text, those with a document that
     answers them, and `qrels` their judgements: query id to document id to grade, above 0 where it
-    answers. A judged document that the corpus lacks stays in, as one that is never found.
-    `warnings` says what is odd and what was left out.
+    answers. A judged document that the corpus lacks stays in, as one that is never found. `as_of`
+    holds the moment that a query asks about, where its metadata has one. `warnings` says what is
+    odd and what was left out.
     """
 
     name: str
@@ -44,11 +45,31 @@ class JudgedSet:
     documents: int
     queries: dict[str, str]
     qrels: dict[str, dict[str, int]]
+    as_of: dict[str, str]
     warnings: tuple[str, ...]
 
     def corpus(self) -> Iterator[Document]:
         """The documents with any text, one at a time from the file."""
         return (document for document in read_corpus(self.folder) if document.content)
+
+    def only(self, queries: Collection[str]) -> "JudgedSet":
+        """The set with these of its queries."""
+        return replace(
+            self,
+            queries={query: text for query, text in self.queries.items() if query in queries},
+            qrels={query: grades for query, grades in self.qrels.items() if query in queries},
+            as_of={query: moment for query, moment in self.as_of.items() if query in queries},
+        )
+
+    def half(self, which: int) -> "JudgedSet":
+        """Every second query, from the first (0) or the second (1): one half to choose on."""
+        return self.only(set(list(self.queries)[which::2]))
+
+    def at_most(self, count: int) -> "JudgedSet":
+        """That many of the queries, spread over the judgements."""
+        asked = list(self.queries)
+        count = min(count, len(asked))
+        return self.only({asked[n * len(asked) // count] for n in range(count)})
 
 
 def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
@@ -62,7 +83,7 @@ def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
     for document in read_corpus(folder):
         known[document.document_id] = bool(document.content)
     odd["documents without text left out"] = len(known) - sum(known.values())
-    queries = dict(_read_queries(folder))
+    queries, as_of = _read_queries(folder)
     judged: dict[str, dict[str, int]] = {}
     for query, document_id, grade in _read_qrels(folder):
         odd["judgements on documents that the corpus lacks"] += document_id not in known
@@ -73,35 +94,36 @@ def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
     odd["queries that no document answers left out"] = len(queries) - len(qrels)
     if not any(document_id in known for grades in qrels.values() for document_id in grades):
         raise JudgedSetError(f"{folder} judges no document of its corpus to answer a query")
-    if most_queries is not None and most_queries < len(qrels):
-        asked = list(qrels)
-        spread = (asked[n * len(asked) // most_queries] for n in range(most_queries))
-        qrels = {query: qrels[query] for query in spread}
-    return JudgedSet(
+    whole = JudgedSet(
         name=folder.resolve().name,
         folder=folder,
         documents=sum(known.values()),
         queries={query: queries[query] for query in qrels},
         qrels=qrels,
+        as_of={query: as_of[query] for query in qrels if query in as_of},
         warnings=tuple(f"{count} {what}" for what, count in odd.items() if count),
     )
+    return whole if most_queries is None else whole.at_most(most_queries)
 
 
 def read_corpus(folder: Path) -> Iterator[Document]:
     """Every document of the corpus, one at a time. Raises JudgedSetError as `read` does."""
     for at, line in _read_lines(folder / CORPUS):
-        metadata = line.get("metadata") or {}
-        if not isinstance(metadata, dict):
-            raise JudgedSetError(f"{at}: metadata is not an object")
-        yield Document(line["_id"], _text(at, line, "title"), _text(at, line, "text"), metadata)
+        title, text = _text(at, line, "title"), _text(at, line, "text")
+        yield Document(line["_id"], title, text, _metadata(at, line))
 
 
-def _read_queries(folder: Path) -> Iterator[tuple[str, str]]:
+def _read_queries(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Query id to text, and to the `as_of` of its metadata where it has one."""
+    texts: dict[str, str] = {}
+    as_of: dict[str, str] = {}
     for at, line in _read_lines(folder / QUERIES):
-        text = _text(at, line, "text").strip()
-        if not text:
+        texts[line["_id"]] = _text(at, line, "text").strip()
+        if not texts[line["_id"]]:
             raise JudgedSetError(f"{at}: the query has no text")
-        yield line["_id"], text
+        if moment := _text(at, _metadata(at, line), "as_of"):
+            as_of[line["_id"]] = moment
+    return texts, as_of
 
 
 def _read_qrels(folder: Path) -> Iterator[tuple[str, str, int]]:
@@ -166,3 +188,10 @@ def _text(at: str, line: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise JudgedSetError(f"{at}: {key} is not a text")
     return value
+
+
+def _metadata(at: str, line: dict[str, Any]) -> dict[str, Any]:
+    metadata = line.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise JudgedSetError(f"{at}: metadata is not an object")
+    return metadata

@@ -4,8 +4,9 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,17 +16,17 @@ from evals import beir
 from evals.client import Desk
 from evals.measures import measure, rank_documents
 from evals.report import LegName, LegReport, Report
+from evals.ways import DEFAULT, KEYWORD, VECTOR, Way
+from stores.naming import clean_name
 from stores.properties import check_properties
 from stores.records import FILTERABLE, Value
 
-ALPHA: dict[LegName, float | None] = {"keyword": 0.0, "vector": 1.0, "hybrid": None}
-"""Weight of the vector leg; None is whatever the desk does when nothing is said."""
-
-TOP: dict[LegName, int] = {"keyword": 200, "vector": 200, "hybrid": 100}
-"""Hits asked for: as many as the desk gives by default, search.max_top. A hybrid search that is
-asked for more than search.pool ranks from a larger pool, which is not what 10 hits come from."""
+LEGS: dict[LegName, Way] = {"keyword": KEYWORD, "vector": VECTOR, "hybrid": DEFAULT}
 
 POLL_SECONDS = 0.5
+
+PAGE = 500
+"""Documents listed at a time."""
 
 NAMED_FAILURES = 5
 
@@ -70,27 +71,23 @@ def evaluate(
     judged = beir.read(folder, most_queries)
     warnings = list(judged.warnings)
     collection = collection or scratch_name(judged.name)
-    desk.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
-    try:
-        ids = _ingest(desk, collection, judged, _Clock("ingest", judged.documents, on_progress))
-        ingested = time.monotonic()
+    with ingested(desk, collection, judged, warnings, store, on_progress, keep=keep) as ids:
+        ingest_seconds = time.monotonic() - started
         legs: dict[LegName, LegReport] = {}
-        for leg in ALPHA:
-            clock = _Clock(leg, len(judged.queries), on_progress)
-            if found := _run_leg(desk, collection, judged, leg, ids, clock):
-                legs[leg] = found
-            else:
-                warnings.append(f"the desk has no vectors, so there is no {leg} leg")
-    finally:
-        if not keep and (left := _drop(desk, collection)):
-            warnings.append(left)
+        for leg, way in LEGS.items():
+            found = search_all(desk, collection, judged, way, ids, on_progress)
+            if found is None:
+                warnings.append(f"the desk has no {way.needs}, so there is no {leg} leg")
+                continue
+            legs[leg] = LegReport(measure(judged.qrels, found.run), found.depth, found.seconds)
+            warnings += found.said(leg)
     return Report(
         name=judged.name,
         documents=judged.documents,
         queries=len(judged.queries),
         legs=legs,
         seconds=time.monotonic() - started,
-        ingest_seconds=ingested - started,
+        ingest_seconds=ingest_seconds,
         collection=collection,
         kept=keep,
         warnings=tuple(warnings),
@@ -100,6 +97,51 @@ def evaluate(
 def scratch_name(name: str) -> str:
     """A collection that nobody else uses."""
     return f"eval-{re.sub(r'[^A-Za-z0-9]+', '-', name)[:40]}-{secrets.token_hex(4)}"
+
+
+@contextmanager
+def ingested(
+    desk: Desk,
+    collection: str,
+    judged: beir.JudgedSet,
+    warnings: list[str],
+    store: str | None = None,
+    on_progress: OnProgress = lambda progress: None,
+    *,
+    keep: bool = False,
+) -> Iterator[dict[str, str]]:
+    """The set in a new collection, dropped behind it unless `keep`: the desk's ids to the set's.
+
+    A collection that could not be dropped is added to `warnings`. Raises as `evaluate` does.
+    """
+    desk.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
+    try:
+        yield _ingest(desk, collection, judged, _Clock("ingest", judged.documents, on_progress))
+    finally:
+        if not keep and (left := _drop(desk, collection)):
+            warnings.append(left)
+
+
+def already_there(desk: Desk, collection: str, judged: beir.JudgedSet) -> dict[str, str]:
+    """The desk's ids of a set that was ingested into this collection before, to the set's.
+
+    Raises EvaluationError where a document of the set is not live there.
+    """
+    live: dict[str, str] = {}
+    before: dict[str, float] = {}
+    while True:
+        page = desk.get(f"/v1/collections/{collection}/documents", limit=PAGE, **before)
+        live |= {d["name"]: d["document_id"] for d in page["documents"] if d["state"] == "live"}
+        if page["next_before"] is None:
+            break
+        before = {"before": page["next_before"]}
+    names = {document.document_id: _name(document) for document in judged.corpus()}
+    if missing := [name for name in names.values() if name not in live]:
+        raise EvaluationError(
+            f"{len(missing)} of {len(names)} documents are not live in {collection!r}, such as"
+            f" {missing[0]!r}"
+        )
+    return {live[name]: document_id for document_id, name in names.items()}
 
 
 def _ingest(desk: Desk, collection: str, judged: beir.JudgedSet, clock: "_Clock") -> dict[str, str]:
@@ -146,7 +188,7 @@ def _failures(desk: Desk, path: str, count: int) -> str:
     named: list[str] = []
     before: dict[str, float] = {}
     while len(named) < min(count, NAMED_FAILURES):
-        page = desk.get(path, limit=500, **before)
+        page = desk.get(path, limit=PAGE, **before)
         for document in page["documents"]:
             if error := document["error"]:
                 named.append(f"{document['name']!r} ({error['title']}: {error['detail']})")
@@ -156,10 +198,15 @@ def _failures(desk: Desk, path: str, count: int) -> str:
     return f"{count} documents failed: " + "; ".join(named[:NAMED_FAILURES])
 
 
+def _name(document: beir.Document) -> str:
+    """As the desk keeps it; `.txt`, as an id may end like the name of another format."""
+    return clean_name(f"{document.document_id}.txt")
+
+
 def _submission(document: beir.Document) -> dict[str, Any]:
-    """A document as the desk takes it; `.txt`, as an id may end like the name of another format."""
+    """A document as the desk takes it."""
     return {
-        "name": f"{document.document_id}.txt",
+        "name": _name(document),
         "title": document.title[:LONGEST_TITLE],
         "text": document.content,
         "properties": _properties(document.metadata),
@@ -178,38 +225,63 @@ def _properties(metadata: dict[str, Any]) -> dict[str, Value]:
     return kept
 
 
-def _run_leg(
+@dataclass(frozen=True)
+class Found:
+    """What one way of searching found: query id to document id to score, see rank_documents.
+
+    `depth` as in LegReport; `late` counts the answers whose reranker was left out.
+    """
+
+    run: Mapping[str, Mapping[str, float]]
+    depth: int | None
+    late: int
+    seconds: float
+
+    def said(self, way: str) -> list[str]:
+        """What must be known beside it."""
+        if not self.late:
+            return []
+        return [f"the reranker was left out of {self.late} of {len(self.run)} answers of {way}"]
+
+
+def search_all(
     desk: Desk,
     collection: str,
     judged: beir.JudgedSet,
-    leg: LegName,
-    ids: dict[str, str],
-    clock: "_Clock",
-) -> LegReport | None:
-    """Run every query; None where the desk does not run this leg."""
-    body: dict[str, Any] = {"collection": collection, "top": TOP[leg]}
-    if ALPHA[leg] is not None:
-        body["alpha"] = ALPHA[leg]
+    way: Way,
+    ids: Mapping[str, str],
+    on_progress: OnProgress = lambda progress: None,
+) -> Found | None:
+    """Ask every query this way; None where the desk lacks what it needs.
+
+    Raises EvaluationError when a leg is missing from an answer, and what the desk answers.
+    """
+    clock = _Clock(way.name, len(judged.queries), on_progress)
 
     def search(query: str) -> dict[str, Any]:
-        answer = desk.post("/v1/search", {**body, "query": judged.queries[query]})
-        if answer["partial"]:
+        body = {"collection": collection, "top": way.top, "query": judged.queries[query]}
+        if way.at_time and query in judged.as_of:
+            body["as_of"] = judged.as_of[query]
+        answer = desk.post("/v1/search", body | dict(way.body))
+        if answer["partial"] and set(answer["left_out"]) != {"rerank"}:
             raise EvaluationError(f"an answer is not whole: {answer['left_out']}")
         return answer
 
     run: dict[str, dict[str, float]] = {}
     cut: list[int] = []
+    late = 0
     with ThreadPoolExecutor(desk.connections) as pool:
         for query, answer in zip(judged.queries, pool.map(search, judged.queries), strict=True):
-            if ALPHA[leg] not in (None, answer["alpha"]):
+            if way.lacks(answer):
                 pool.shutdown(cancel_futures=True)
                 return None
             hits = answer["hits"]
             run[query] = rank_documents(ids[hit["document_id"]] for hit in hits)
-            if len(hits) == TOP[leg]:
+            if len(hits) == way.top:
                 cut.append(len(run[query]))
+            late += "rerank" in answer["left_out"]
             clock.tell(len(run))
-    return LegReport(measure(judged.qrels, run), min(cut, default=None), clock.seconds())
+    return Found(run, min(cut, default=None), late, clock.seconds())
 
 
 def _drop(desk: Desk, collection: str) -> str:

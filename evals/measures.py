@@ -1,9 +1,11 @@
 """How good a ranking is: nDCG@10, Recall@10, Recall@100 and MRR@10 by `ir_measures`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import ir_measures
-from ir_measures import RR, R, nDCG
+import numpy as np
+from ir_measures import RR, R, Success, nDCG
 
 MEASURES = {
     "ndcg@10": nDCG @ 10,
@@ -11,6 +13,11 @@ MEASURES = {
     "recall@100": R @ 100,
     "mrr@10": RR @ 10,
 }
+
+EACH = MEASURES | {"success@1": Success @ 1}
+"""What is measured of each query by itself."""
+
+RESAMPLES, SEED = 1000, 20261122
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id to document id to grade; above 0 is relevant."""
@@ -23,6 +30,39 @@ def measure(qrels: Qrels, run: Run) -> dict[str, float]:
     """The mean of each measure over all judged queries; one that found nothing counts 0."""
     found = ir_measures.calc_aggregate(MEASURES.values(), qrels, run)
     return {name: round(float(found[each]), 4) for name, each in MEASURES.items()}
+
+
+def measure_each(qrels: Qrels, run: Run) -> dict[str, dict[str, float]]:
+    """Each of EACH, by query; 0 for a query that found nothing."""
+    found: dict[str, dict[str, float]] = {name: {} for name in EACH}
+    names = {measure: name for name, measure in EACH.items()}
+    for each in ir_measures.iter_calc(EACH.values(), qrels, run):
+        found[names[each.measure]][each.query_id] = float(each.value)
+    return found
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over queries, and where it would lie with other such queries in 95 of 100 cases."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """The mean of one value per query with its percentile bootstrap interval.
+
+    Queries are drawn with replacement RESAMPLES times, from a fixed seed (Efron and Tibshirani
+    1993, chapter 13). For two ways of searching give the difference of each query: paired, as they
+    fail on the same hard queries. Raises ValueError without a value.
+    """
+    if not values:
+        raise ValueError("no value to estimate a mean from")
+    given = np.asarray(values, np.float64)
+    draws = np.random.default_rng(SEED).integers(len(given), size=(RESAMPLES, len(given)))
+    low, high = np.percentile(given[draws].mean(axis=1), (2.5, 97.5))
+    return Estimate(float(given.mean()), float(low), float(high))
 
 
 def rank_documents(hits: Iterable[str]) -> dict[str, float]:

@@ -139,3 +139,20 @@ def test_some_queries_are_spread_over_the_set(folder: Path) -> None:
     judged = read(folder, 3)
     assert list(judged.queries) == list(judged.qrels) == ["q0", "q3", "q6"]
     assert len(read(folder, 10).queries) == len(read(folder, 11).queries) == 10
+
+
+def test_the_moment_that_a_query_asks_about_is_read_from_its_metadata(folder: Path) -> None:
+    dated = [{**QUERIES[0], "metadata": {"as_of": "2020-03-31"}}, *QUERIES[1:]]
+    write(folder, "queries.jsonl", dated)
+    assert read(folder).as_of == {"q1": "2020-03-31"}
+    write(folder, "queries.jsonl", [{**QUERIES[0], "metadata": {"as_of": 2020}}, *QUERIES[1:]])
+    with pytest.raises(JudgedSetError, match="as_of is not a text"):
+        read(folder)
+
+
+def test_two_halves_are_the_queries_once_each(folder: Path) -> None:
+    judged = read(folder)
+    halves = [judged.half(0), judged.half(1)]
+    assert [list(half.queries) for half in halves] == [["q1"], ["q2"]]
+    assert halves[0].qrels | halves[1].qrels == judged.qrels
+    assert list(halves[1].at_most(5).queries) == ["q2"]

@@ -2,65 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from fake_desk import FakeDesk
 
-from callslip.errors import DeskDown, EvaluationError, NotFound
-from evals import judge
+from callslip.errors import DeskDown, EvaluationError
+from evals import beir, judge
 from evals.client import Desk
 from evals.judge import Progress, evaluate, scratch_name
 from evals.report import table
-
-
-class FakeDesk(Desk):
-    """Every document goes live at once; a search finds those that hold a word of the query."""
-
-    def __init__(self) -> None:
-        super().__init__("http://127.0.0.1:9")
-        self.documents: dict[str, dict[str, Any]] = {}
-        self.failing: set[str] = set()
-        self.can_drop = True
-        self.has_vectors = True
-        self.partial = False
-        self.passages = 1
-        self.dropped: list[str] = []
-
-    def get(self, path: str, **params: str | int | float) -> dict[str, Any]:
-        bad = [d for d in self.documents.values() if d["name"] in self.failing]
-        return {
-            "states": {"live": len(self.documents) - len(bad), "failed": len(bad)},
-            "documents": [
-                {"name": d["name"], "error": {"title": "No text", "detail": "it is blank"}}
-                for d in bad
-            ],
-            "next_before": None,
-        }
-
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        if path.endswith("/documents"):
-            self.documents[f"id of {body['name'].strip()}"] = body
-            return {"document_id": f"id of {body['name'].strip()}"}
-        if path == "/v1/search":
-            words = set(body["query"].split())
-            hits = [
-                {"document_id": document_id}
-                for document_id, document in self.documents.items()
-                if words & set(document["text"].split())
-            ]
-            return {
-                "hits": (hits * self.passages)[: body["top"]],
-                "alpha": body.get("alpha", 0.4) if self.has_vectors else 0.0,
-                "partial": self.partial,
-                "left_out": {"vector": "down"},
-            }
-        return {}
-
-    def delete(self, path: str) -> dict[str, Any]:
-        if not self.can_drop:
-            raise NotFound("no such route")
-        self.dropped.append(path)
-        return {}
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +98,7 @@ def test_two_ids_that_become_one_name_end_the_run(folder: Path) -> None:
 
 def test_an_answer_without_one_leg_is_not_measured(folder: Path) -> None:
     desk = FakeDesk()
-    desk.partial = True
+    desk.left_out = {"vector": "down"}
     with pytest.raises(EvaluationError, match="not whole"):
         evaluate(folder, desk)
 
@@ -185,3 +135,33 @@ def test_a_scratch_name_is_one_that_collections_may_have() -> None:
 def test_a_desk_that_does_not_answer_is_said() -> None:
     with Desk("http://127.0.0.1:9") as desk, pytest.raises(DeskDown):
         desk.get("/healthz")
+
+
+def test_answers_without_the_reranker_are_measured_and_counted(folder: Path) -> None:
+    desk = FakeDesk()
+    desk.left_out = {"rerank": "no answer within 2 s"}
+    report = evaluate(folder, desk)
+    assert "the reranker was left out of 2 of 2 answers of hybrid" in report.warnings
+
+
+def test_legs_are_searched_alone_and_hybrid_as_the_desk_does(folder: Path) -> None:
+    desk = FakeDesk()
+    evaluate(folder, desk, collection="scratch")
+    alone = {"facets_weight": 0, "memory_weight": 0, "exploration_ratio": 0, "rerank": False}
+    asked = {"collection": "scratch", "query": "days"}
+    sent = [search for search in desk.searches if search["query"] == "days"]
+    assert sent == [
+        {**asked, "top": 200, "alpha": 0.0, "ranking": alone},
+        {**asked, "top": 200, "alpha": 1.0, "ranking": alone},
+        {**asked, "top": 100},
+    ]
+
+
+def test_a_set_that_is_there_already_is_found_by_its_names(folder: Path) -> None:
+    desk = FakeDesk()
+    evaluate(folder, desk)
+    ids = judge.already_there(desk, "kept", beir.read(folder))
+    assert ids == {"id of a.txt": "a", "id of b.pdf.txt": "b.pdf"}
+    desk.failing = {"a.txt"}
+    with pytest.raises(EvaluationError, match=r"1 of 2 .* not live in 'kept', such as 'a\.txt'"):
+        judge.already_there(desk, "kept", beir.read(folder))

@@ -1,0 +1,185 @@
+"""The quality table, against a desk that answers as it is told to."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fake_desk import FakeDesk
+
+from callslip.errors import DeskDown
+from evals import beir, judge, quality, ways
+from evals.quality import Quality, Row, compare, lines, main
+from evals.ways import HYBRID, WAYS, Way
+
+CORPUS = {"a": "ten days", "b": "two cats", "c": "one fish"}
+QUERIES = {"q1": "days", "q2": "cats", "q3": "fish", "q4": "dogs"}
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(ways, "POLL_SECONDS", 0.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "pets", {})
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> FakeDesk:
+    made = FakeDesk()
+    monkeypatch.setattr(quality, "Desk", lambda url: made)
+    return made
+
+
+def write(folder: Path, metadata: dict[str, str]) -> Path:
+    folder.mkdir()
+    corpus = [{"_id": name, "text": text} for name, text in CORPUS.items()]
+    queries = [{"_id": n, "text": text, "metadata": metadata} for n, text in QUERIES.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (folder / "qrels.tsv").write_text("q1\ta\t1\nq2\tb\t1\nq3\tc\t1\nq4\ta\t1\n")
+    return folder
+
+
+def measured(folder: Path, desk: FakeDesk, asked: tuple[Way, ...] = WAYS) -> dict[str, Row]:
+    return {row.way: row for row in result(folder, desk, asked).rows}
+
+
+def result(folder: Path, desk: FakeDesk, asked: tuple[Way, ...] = WAYS) -> Quality:
+    judged = beir.read(folder)
+    with judge.ingested(desk, "scratch", judged, []) as ids:
+        return compare(desk, "scratch", judged, ids, asked)
+
+
+def test_every_way_has_a_row_and_its_difference_to_hybrid(folder: Path, desk: FakeDesk) -> None:
+    desk.has_reranker = True
+    rows = measured(folder, desk)
+    assert list(rows) == ["keyword", "vector", "hybrid", "hybrid + prior", "hybrid + rerank"]
+    assert {row.ndcg.mean for row in rows.values()} == {0.75}
+    assert rows["hybrid"].gain is None
+    gain = rows["hybrid + prior"].gain
+    assert gain is not None
+    assert (gain.mean, gain.low, gain.high) == (0, 0, 0)
+
+
+def test_only_what_is_measured_is_searched_with(folder: Path, desk: FakeDesk) -> None:
+    desk.has_reranker = True
+    measured(folder, desk)
+    sent = [search["ranking"] for search in desk.searches if search["query"] == "days"]
+    memory = {"memory_weight": 0, "exploration_ratio": 0}
+    alone = {"facets_weight": 0, **memory, "rerank": False}
+    assert sent == [alone, alone, alone, {**memory, "rerank": False}, {**alone, "rerank": True}]
+
+
+def test_what_the_desk_lacks_is_a_note(folder: Path, desk: FakeDesk) -> None:
+    desk.has_vectors = desk.has_facets = False
+    found = result(folder, desk)
+    assert [row.way for row in found.rows] == ["keyword", "hybrid"]
+    assert found.notes == (
+        "vector is not measured: the desk has no vectors",
+        "hybrid + prior is not measured: collections without vectors have no facets",
+        "hybrid + rerank is not measured: the desk has no reranker",
+    )
+
+
+def test_a_facet_that_fails_leaves_the_prior_out(folder: Path, desk: FakeDesk) -> None:
+    desk.facet_error = {"detail": "the embedder is down"}
+    assert "hybrid + prior is not measured: facet 'lang': the embedder is down" in (
+        result(folder, desk).notes
+    )
+
+
+def test_a_rebuild_that_never_ends_leaves_the_prior_out(
+    folder: Path, desk: FakeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ways, "FACETS_SECONDS", 0.0)
+    assert any("not rebuilt within" in note for note in result(folder, desk).notes)
+
+
+def test_a_ranking_cut_off_too_early_is_said(folder: Path, desk: FakeDesk) -> None:
+    desk.passages = 300
+    assert "Recall@100 of hybrid saw only 1 documents of some query" in result(folder, desk).notes
+
+
+def test_a_way_that_learns_is_held_against_hybrid_on_the_queries_that_it_is_measured_on(
+    folder: Path, desk: FakeDesk
+) -> None:
+    learning = Way("learning", prepare=lambda desk, name, judged, ids: judged.half(1))
+    found = measured(folder, desk, (HYBRID, learning))["learning"]
+    assert (found.queries, found.ndcg.mean) == (2, 0.5)
+    assert found.gain is not None
+    assert found.gain.mean == 0
+
+
+def test_queries_with_a_moment_are_asked_with_it_and_once_without(
+    tmp_path: Path, desk: FakeDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "laws", {"as_of": "2020-03-31"})
+    assert main([str(tmp_path / "laws"), "--queries", "1"]) == 0
+    assert [search["as_of"] for search in desk.searches[-2:]] == ["2020-03-31", "any"]
+    assert "| laws | hybrid, any time | 1 |" in capsys.readouterr().out
+
+
+def test_the_table_is_markdown_with_published_figures_beside(
+    tmp_path: Path, desk: FakeDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "en_xquad", {})
+    assert main([str(tmp_path / "en_xquad"), "--half", "0"]) == 0
+    written = capsys.readouterr().out
+    assert "half 0 of the queries" in written
+    cells = "1.000 [1.000, 1.000] | 1.000 | 1.000 | 1.000"
+    assert f"| en_xquad | keyword | 2 | {cells} | +.000 [+.000, +.000] | BM25 .965 |" in written
+    assert f"| en_xquad | hybrid | 2 | {cells} |  |  |" in written
+    assert "- en_xquad: hybrid + rerank is not measured: the desk has no reranker." in written
+    assert len(desk.dropped) == 1
+
+
+def test_differences_have_signs_and_no_needless_zeros(folder: Path, desk: FakeDesk) -> None:
+    worse = Way("worse", {"query": "dogs"})
+    row = lines(result(folder, desk, (HYBRID, worse)))[1]
+    assert row[3] == ".000 [.000, .000]"
+    assert row[7].startswith("−.750 [−1.000, ")
+
+
+def test_a_set_that_is_there_already_is_neither_ingested_nor_dropped(
+    folder: Path, desk: FakeDesk
+) -> None:
+    assert main([str(folder), "--keep"]) == 0
+    sent = dict(desk.documents)
+    assert main([str(folder), "--collection", "mine"]) == 0
+    assert desk.documents == sent
+    assert desk.dropped == []
+    assert desk.searches[-1]["collection"] == "mine"
+
+
+def test_a_set_that_fails_does_not_take_the_others_with_it(
+    tmp_path: Path, folder: Path, desk: FakeDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path / "gone"), str(folder)]) == 1
+    written = capsys.readouterr().out
+    assert "| pets | hybrid | 4 | .750" in written
+    assert "- gone: not measured: " in written
+
+
+def test_a_desk_that_goes_away_is_said(
+    folder: Path,
+    desk: FakeDesk,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def down(body: object) -> None:
+        raise DeskDown("no answer")
+
+    monkeypatch.setattr(desk, "_found", down)
+    assert main([str(folder)]) == 1
+    assert "- pets: not measured: no answer." in capsys.readouterr().out
+
+
+def test_a_collection_for_each_set_or_for_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([str(folder), str(folder), "--collection", "mine"])
+    assert "1 times --collection for 2 sets" in capsys.readouterr().err
