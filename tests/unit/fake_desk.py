@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from callslip.errors import InvalidRequest, NotFound
+from callslip.errors import InvalidRequest, NotFound, SearchTimeout
 from evals.client import Desk
 
 
@@ -20,6 +20,7 @@ class FakeDesk(Desk):
         self.has_reranker = False
         self.facet_error: dict[str, str] | None = None
         self.left_out: dict[str, str] = {}
+        self.late = 0
         self.passages = 1
         self.dropped: list[str] = []
 
@@ -48,6 +49,9 @@ class FakeDesk(Desk):
             self.documents[f"id of {body['name'].strip()}"] = body
             return {"document_id": f"id of {body['name'].strip()}"}
         if path == "/v1/search":
+            if self.late:
+                self.late -= 1
+                raise SearchTimeout("no answer within 10 s")
             self.searches.append(body)
             return self._found(body)
         if path.endswith("/facets/rebuild"):

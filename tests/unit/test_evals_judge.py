@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fake_desk import FakeDesk
 
-from callslip.errors import DeskDown, EvaluationError
+from callslip.errors import DeskDown, EvaluationError, SearchTimeout
 from evals import beir, judge
 from evals.client import Desk
 from evals.judge import Progress, evaluate, scratch_name
@@ -165,3 +165,15 @@ def test_a_set_that_is_there_already_is_found_by_its_names(folder: Path) -> None
     desk.failing = {"a.txt"}
     with pytest.raises(EvaluationError, match=r"1 of 2 .* not live in 'kept', such as 'a\.txt'"):
         judge.already_there(desk, "kept", beir.read(folder))
+
+
+def test_a_search_that_comes_too_late_is_asked_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = FakeDesk()
+    desk.late = judge.TRIES - 1
+    monkeypatch.setattr(desk, "connections", 1)
+    assert evaluate(folder, desk).legs["hybrid"].measures["ndcg@10"] == 0.5
+    desk.late = judge.TRIES
+    with pytest.raises(SearchTimeout):
+        evaluate(folder, desk)
