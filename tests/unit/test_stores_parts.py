@@ -12,8 +12,6 @@ from stores.atoms import atoms
 from stores.checks import MAX_TEXT_BYTES, chunk_fault, document_fault
 from stores.chroma.connection import Connection
 from stores.chroma.names import chunks_of, slug
-from stores.chroma.where import translate
-from stores.filters import parse
 from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, LegHit, VectorSpec
 from stores.registry import make_store
 from stores.ties import best
@@ -92,15 +90,6 @@ def test_a_tie_at_the_limit_is_asked_for_as_a_whole() -> None:
     assert [hit.chunk_id for hit in best(fetch, 3)] == ["c000", "c001", "c002"]
     assert len(asked) > 1
     assert best(fetch, 0) == []
-
-
-def test_chroma_is_told_one_clause_per_type_and_knows_no_patterns() -> None:
-    where = parse({"a in": [1, "x", 2]}, None)
-    assert where is not None
-    assert translate(where) == {"$or": [{"n:a": {"$in": [1.0, 2.0]}}, {"t:a": {"$in": ["x"]}}]}
-    where = parse({"a ~": "x*"}, None)
-    assert where is not None
-    assert translate(where) is None
 
 
 def test_the_registry_names_what_is_wrong(tmp_path: Path) -> None:
