@@ -46,6 +46,7 @@ _HOT = (
 )  # the entities of a chunk may be many, and no bonus asks for them
 
 # Statements of the hot path are built once: building one costs more than running it.
+_ALL = select(*_HOT, _S.entities)
 _OF = select(*_HOT).where(
     _S.collection == bindparam("collection"),
     _S.tenant == bindparam("tenant"),
@@ -113,7 +114,7 @@ class Memory:
         Utilities are compared as they were written, at most a week ago: they fade alike.
         """
         mine = _is(_S, collection, tenant)
-        query = select(memory_tables.chunk_stats).where(*mine)
+        query = _ALL.where(*mine)
         if after:
             last = select(_S.utility).where(*mine, _S.chunk_id == after).scalar_subquery()
             query = query.where(
@@ -138,8 +139,7 @@ class Memory:
     ) -> list[ChunkStats]:
         """All of it by chunk id, page by page, for an export."""
         query = (
-            select(memory_tables.chunk_stats)
-            .where(*_is(_S, collection, tenant), _S.chunk_id > after)
+            _ALL.where(*_is(_S, collection, tenant), _S.chunk_id > after)
             .order_by(_S.chunk_id)
             .limit(limit)
         )
@@ -284,9 +284,7 @@ def read_stats(
     connection: Connection, collection: str, tenant: str, chunk_ids: Sequence[str]
 ) -> dict[str, ChunkStats]:
     """All that is known of these chunks, within a transaction."""
-    query = select(memory_tables.chunk_stats).where(
-        *_is(_S, collection, tenant), _S.chunk_id.in_(list(chunk_ids))
-    )
+    query = _ALL.where(*_is(_S, collection, tenant), _S.chunk_id.in_(list(chunk_ids)))
     return {row.chunk_id: stats_of(row) for row in connection.execute(query)}
 
 
@@ -321,22 +319,11 @@ def forget_stats(
 
 
 def stats_of(row: Any) -> ChunkStats:
-    """A chunk's memory from its row."""
-    return ChunkStats(
-        chunk_id=row.chunk_id,
-        document_id=row.document_id,
-        useful=row.useful,
-        useless=row.useless,
-        last_useful_at=row.last_useful_at,
-        utility=row.utility,
-        utility_at=row.utility_at,
-        intents=row.intents,
-        entities=getattr(row, "entities", {}),
-        questions=row.questions,
-        question_sum=(
-            None if row.question_sum is None else np.frombuffer(row.question_sum, np.int64)
-        ),
-    )
+    """A chunk's memory from its row, whose columns are those of _HOT, or all."""
+    *plain, intents, questions, total = row[: len(_HOT)]
+    entities = row.entities if len(row) > len(_HOT) else {}
+    whole = None if total is None else np.frombuffer(total, np.int64)
+    return ChunkStats(*plain, intents, entities, questions, whole)
 
 
 def _row(stats: ChunkStats) -> dict[str, Any]:

@@ -54,16 +54,16 @@ def test_weight_zero_no_vector_and_nothing_known_give_no_bonus_at_all() -> None:
 
 def test_an_unlike_question_gets_no_bonus_however_often_the_chunk_has_won() -> None:
     stats = {"b": known("b", 0, wins=1000)}
-    assert bonuses({"a": 1.0, "b": 0.5}, stats, Asked(towards(30)), **LIMITS) == {}
+    assert bonuses({"a": 1.0, "b": 0.5}, stats, Asked(towards(24)), **LIMITS) == {}
 
 
 def test_cosines_are_taken_less_the_centre_where_it_is_known() -> None:
     """Two questions that share nothing but what all questions share are not alike."""
     centre = np.array([0.9, 0, 0.05], np.float32)
-    one, other = towards(12), towards(-12)
-    assert likeness(Asked(one), other)[0] > 0, "their bare cosine is .91"
-    assert likeness(Asked(one, centre=centre), other) == (0, 0)
-    assert likeness(Asked(one, centre=centre), towards(13))[0] == 1
+    one, other = towards(10), towards(-10)
+    rows = np.stack([other, towards(11)])
+    assert likeness(one, None, rows)[0][0] > 0, "their bare cosine is .94"
+    assert likeness(one, centre, rows)[0] == [0, 1]
 
 
 def test_a_chunk_is_lifted_towards_the_best_one_and_past_it_only_for_the_same_question() -> None:
