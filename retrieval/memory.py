@@ -84,11 +84,11 @@ def bonuses(
         return {}
     length = asked.vector.shape[0]
     known = [stats[i] for i in scores if i in stats and stats[i].dimension == length]
-    if not known:
+    rows = [centroid for each in known if (centroid := each.centroid) is not None]
+    if not rows:
         return {}
     best = max(scores.values())
-    centroids = np.stack([each.centroid for each in known])
-    likes = zip(known, *likeness(asked.vector, asked.centre, centroids), strict=True)
+    likes = zip(known, *likeness(asked.vector, asked.centre, np.stack(rows)), strict=True)
     found = {}
     for each, like, same in likes:
         if like <= 0:

@@ -320,10 +320,21 @@ def forget_stats(
 
 def stats_of(row: Any) -> ChunkStats:
     """A chunk's memory from its row, whose columns are those of _HOT, or all."""
-    *plain, intents, questions, total = row[: len(_HOT)]
-    entities = row.entities if len(row) > len(_HOT) else {}
-    whole = None if total is None else np.frombuffer(total, np.int64)
-    return ChunkStats(*plain, intents, entities, questions, whole)
+    chunk_id, document_id, *counts, intents, questions, total = row[: len(_HOT)]
+    useful, useless, last_useful_at, utility, utility_at = counts
+    return ChunkStats(
+        chunk_id,
+        document_id,
+        useful,
+        useless,
+        last_useful_at,
+        utility,
+        utility_at,
+        intents,
+        row.entities if len(row) > len(_HOT) else {},
+        questions,
+        None if total is None else np.frombuffer(total, np.int64),
+    )
 
 
 def _row(stats: ChunkStats) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from api import events as streams
+from retrieval import memory
 from retrieval.messages import SearchRequest
 from stores.contract import EXACT_LIMIT
 from stores.filters import MAX_VALUES, OPERATORS
 from stores.ledger import batches, events
+from stores.ledger.memory import CENTRE_OF
 from stores.metrics import METRICS
 from stores.records import FILTERABLE
-from tasks import webhooks
+from tasks import recording, webhooks
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,3 +33,15 @@ def test_the_page_of_the_api_names_every_event_and_the_times_it_speaks_of() -> N
     assert webhooks.LONGEST_WAIT == 6 * 3600
     assert (batches.WINDOW_SECONDS, batches.ENOUGH_SECONDS) == (300, 10)
     assert batches.ENOUGH_DOCUMENTS == 5
+
+
+def test_the_page_of_memory_names_the_thresholds_that_it_explains() -> None:
+    page = (DOCS / "memory.md").read_text(encoding="utf-8")
+    for low, high in (memory.CENTRED, memory.RAW):
+        assert f"0 up to {low:.2f}".replace("0.", ".") in page
+        assert f"1 from {high:.2f}".replace("0.", ".") in page
+    assert f"at most {memory.UP_TO:g} of the way".replace("0.", ".") in page
+    assert f"Until {memory.FEWEST_QUESTIONS} different questions" in page
+    assert f"the newest {CENTRE_OF} questions" in page
+    assert f"up to {recording.WAITING:,} wait" in page
+    assert memory.REACH == 4
