@@ -22,7 +22,7 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
             told.lang if told else "",
             told.intent if told else "",
             told.entities if told else (),
-            search.vector,
+            None if plan.vector_name else search.vector,
         ),
         stamp=str(search.stamp),
         timings=response.timings,
