@@ -167,15 +167,15 @@ class _Prober:
             several = isinstance(value, list)
             key, one = (f"{name} @", value[0]) if several else (name, value)
             try:
-                good = int(self._passes(sample, {key: one}))
+                good = int(self._passes(sample, having={key: one}))
                 if not several:
-                    good += not self._passes(sample, {f"{name} !=": value})
+                    good += not self._passes(sample, having={f"{name} !=": value})
                 yield _check(f"filter {name}", good, 1 if several else 2, "as they should")
             except CallslipError as error:
                 yield Check(f"filter {name}", "FAIL", error.detail)
 
     def _validity(self, samples: list[Sample]) -> Iterator[Check]:
-        """`valid_from <= day < valid_to`: found on the first day, not before, not on the last."""
+        """`valid_from <= as_of < valid_to`: found on the first day and to the last, not beyond."""
         for name in ("valid_from", "valid_to"):
             dated = [(s, day) for s in samples if (day := _day(s.hit["properties"].get(name)))]
             if not dated:
@@ -183,19 +183,19 @@ class _Prober:
                 continue
             good = 0
             for sample, day in dated:
-                before, after = day - timedelta(days=1), day + timedelta(days=1)
-                if name == "valid_from":
-                    inside, outside = {f"{name} <=": str(after)}, {f"{name} <=": str(before)}
-                else:
-                    inside, outside = {f"{name} >": str(before)}, {f"{name} >": str(after)}
-                good += self._passes(sample, inside) + (not self._passes(sample, outside))
+                inside, outside = day, day - timedelta(days=1)
+                if name == "valid_to":
+                    inside, outside = outside, inside
+                good += self._passes(sample, as_of=str(inside))
+                good += not self._passes(sample, as_of=str(outside))
             yield _check(f"time {name}", good, 2 * len(dated), "as they should")
 
-    def _passes(self, sample: Sample, having: dict[str, Any]) -> bool:
+    def _passes(
+        self, sample: Sample, *, having: dict[str, Any] | None = None, as_of: str = "any"
+    ) -> bool:
         """Whether the passage is found in its document under these conditions."""
-        hits = self._search(
-            sample.probe, top=WITHIN, having_all={"document_id": self._id, **having}
-        )
+        within = {"document_id": self._id, **(having or {})}
+        hits = self._search(sample.probe, top=WITHIN, having_all=within, as_of=as_of)
         return any(hit["chunk_id"] == sample.hit["chunk_id"] for hit in hits)
 
     def _search(self, query: str, **more: Any) -> list[dict[str, Any]]:
@@ -205,7 +205,8 @@ class _Prober:
     def _ask(self, query: str, **more: Any) -> dict[str, Any]:
         whose = {"tenant": self._document["tenant"]} if self._document["tenant"] else {}
         collection = {"collection": self._document["collection"]}
-        return self._client.search(collection | whose | {"query": query} | more)
+        asked = {"query": query, "as_of": "any"} | more  # a passage may speak of a time itself
+        return self._client.search(collection | whose | asked)
 
     def _text(self, start: int, end: int) -> dict[str, Any]:
         return self._client.get(f"/v1/documents/{self._id}/text", start=start, end=end)

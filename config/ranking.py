@@ -70,7 +70,7 @@ class SearchSettings(Section):
     )
 
     as_of: Literal["now", "any"] = Field(
-        default="any",
+        default="now",
         description="where neither the request nor the question names a time: only what is in"
         " force now, or all versions",
     )

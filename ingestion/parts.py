@@ -132,10 +132,13 @@ class Enriched:
     """The chunks of a document, and what was found out about it as a whole.
 
     The chunks' own properties win over the document's; what its file or its sender says wins over
-    `facets`, which rules set.
+    `facets`, which rules set. `title_terms` are the keyword terms of `title`, which count as every
+    chunk's.
     """
 
     chunks: list[EnrichedChunk]
     facets: dict[str, str]
     properties: dict[str, str | list[str]]
     warnings: tuple[str, ...] = ()
+    title: str = ""
+    title_terms: str = ""

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from callslip.errors import TenantNotFound
+from ingestion.context import line_of
 from ingestion.enrich import FOUND, Analyzer
 from ingestion.hierarchy import with_parents
 from ingestion.parts import Enriched, ExtractedText
@@ -29,7 +30,10 @@ def made(
     enriched: Enriched,
     vectors: Vector,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
-    """The document, and its chunks of all levels, from the artifacts of the steps before."""
+    """The document, and its chunks of all levels, from the artifacts of the steps before.
+
+    The words of the title count as words of each chunk.
+    """
     title = version.title or extracted.title or version.filename
     of_file = {n: v for n, v in extracted.properties.items() if n not in FOUND}
     given = {**enriched.facets, **of_file, **version.properties}
@@ -61,12 +65,17 @@ def made(
         for e, vector in zip(enriched.chunks, vectors, strict=True)
     ]
     chunks = [e.chunk for e in enriched.chunks]
-    return document, with_parents(document, extracted.text, chunks, passages)
+    whole = with_parents(document, extracted.text, chunks, passages)
+    return document, [replace(c, terms=_with_title(c.terms, enriched.title_terms)) for c in whole]
 
 
 def _with_header(properties: Properties, header: str) -> Properties:
     """Say of a passage that goes on with a table what its columns are."""
     return {TABLE_HEADER: header.rstrip("\n"), **properties} if header else properties
+
+
+def _with_title(terms: str, of_title: str) -> str:
+    return f"{terms} {of_title}".strip()
 
 
 def unlike(
@@ -139,5 +148,8 @@ def kept(
 
 
 def _again(stored: StoredChunk, vector: Vector, analyzer: Analyzer) -> ChunkRecord:
-    terms = analyzer.analyze(stored.body) if stored.terms is None else stored.terms
+    terms = stored.terms
+    if terms is None:
+        title = "" if stored.title == stored.filename else line_of(stored.title)
+        terms = _with_title(analyzer.analyze(stored.body), analyzer.analyze(title))
     return ChunkRecord(**{**stored.__dict__, "vector": vector, "terms": terms})

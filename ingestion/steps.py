@@ -1,7 +1,7 @@
 """The steps of a document, each from the artifacts of the ones before it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -157,6 +157,7 @@ def _enriched_by(work: Work) -> dict[str, Any]:
         ),
         "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
         "name": work.version.name,
+        "title": line_of(_title(work)),
         "given": {n: v for n, v in work.version.properties.items() if n in FOUND},
     }
 
@@ -205,7 +206,11 @@ def enrich_chunks(work: Work) -> Enriched:
     tools = Tools(shop.analyzer, shop.recognizer, shop.confirmer)
     former = work.former("enrich", ENRICHED)
     known = {e.chunk.chunk_id: e for e in former.chunks} if former else {}
-    return enrich(source, chunks, options, tools, known)
+    enriched = enrich(source, chunks, options, tools, known)
+    title = line_of(_title(work))
+    if former is not None and former.title == title:
+        return replace(enriched, title=title, title_terms=former.title_terms)
+    return replace(enriched, title=title, title_terms=shop.analyzer.analyze(title) if title else "")
 
 
 def embed_chunks(work: Work) -> Vector:

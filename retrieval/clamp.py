@@ -6,7 +6,7 @@ chunk without a date, or with a text that is none, passes.
 
 from collections.abc import Container
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 from retrieval.understand import time_asked
@@ -61,9 +61,11 @@ def choose(given: str | None, query: str, default: Literal["now", "any"], now: d
 def present(now: datetime) -> datetime:
     """The moment that `now` means: where a day has begun, what begins with this day has begun.
 
-    Days are compared by their midnight in UTC, which comes hours later in Seoul.
+    Days are compared by their midnight in UTC, which comes hours later in Seoul. It is the end of
+    the minute, so that a question that is repeated is the same.
     """
-    return max(now.astimezone(UTC), midnight(now.date()))
+    minute = now.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    return max(minute, midnight(now.date()))
 
 
 def midnight(day: date) -> datetime:

@@ -26,6 +26,7 @@ from retrieval.remembering import remember
 from retrieval.rerank import rerank
 from retrieval.scored import Scored, fused, in_order
 from retrieval.shelf import Shelf
+from retrieval.spacing import to_embed
 from retrieval.trace import new_id
 from retrieval.understand import Understood, understand
 from stores.filters import Where
@@ -100,9 +101,9 @@ class Search:
         settings = self.engine.settings.search
         with self._stage("analyze"):
             text = check_query(self.request.query, settings.max_query_chars)
-            self.terms = self.engine.analyzer.analyze(text)
             today = datetime.now().astimezone().date()
             self.understood = understand(text, today, self.engine.recognizer)
+            self.terms = self.engine.analyzer.analyze(self.understood.topic)
 
     def _embed(self) -> None:
         """The question as a vector; without one the keyword leg answers alone."""
@@ -115,7 +116,8 @@ class Search:
             return
         self._check_embedder()
         with self._stage("embed"):
-            key = embedder.model, self.request.query.strip()
+            topic = self.understood.topic if self.understood else self.request.query
+            key = embedder.model, to_embed(topic)
             self.vector = known.get(key)
             if self.vector is None:
                 try:

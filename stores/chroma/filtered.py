@@ -26,7 +26,7 @@ def nearest_passing(
     passing = keywords.count(where)
     if not passing:
         return []
-    wanted = int(_SPARE * count * keywords.count(None) / passing) + 1
+    wanted = int(_SPARE * count * keywords.count(None) / passing) + 1  # parents count there too
     if passing <= wanted:
         # Asked by `ids`, Chroma fails over one that it does not have.
         listed = batches(keywords.ids(where), IDS_PER_CALL)

@@ -96,6 +96,7 @@ def answer(query: str, *hits: Hit, **more: object) -> SearchResponse:
             "alpha": 0.4,
             "fusion": "weighted",
             "as_of": {"at": "2020-03-31T00:00:00Z", "source": "understood", "words": "in March"},
+            "trace_id": "t",
             "cut": False,
             "candidates": 12,
             "timings": {"legs": 3.0, "embed": 9.0},

@@ -120,3 +120,36 @@ def test_threads_share_an_analyzer(analyzer: Analyzer) -> None:
 )
 def test_the_language_is_told_by_script(text: str, language: str) -> None:
     assert lang(text) == language
+
+
+@pytest.mark.parametrize(
+    ("written", "term"),
+    [
+        ("제12조", "12조"),
+        ("제 12 조의 2", "12조의2"),
+        ("제55조의7제1항", "55조의7"),
+        ("100만원 이하", "1000000"),
+        ("1,000,000원", "1000000"),
+        ("1억 2,000만 원", "120000000"),
+        ("1만 5,000원", "15000"),
+        ("2조 3천억원", "2300000000000"),
+        ("1.5억원", "150000000"),
+    ],
+)
+def test_an_article_and_an_amount_are_one_term(analyzer: Analyzer, written: str, term: str) -> None:
+    assert term in terms(analyzer, written)
+
+
+def test_a_number_and_its_unit_meet_with_and_without_a_space(analyzer: Analyzer) -> None:
+    assert terms(analyzer, "3개월") == terms(analyzer, "3 개월")
+    assert terms(analyzer, "만 18세 이상") == terms(analyzer, "만 18 세 이상")
+
+
+def test_han_latin_and_hangul_in_one_word_are_found_apart(analyzer: Analyzer) -> None:
+    assert set(terms(analyzer, "RFC 문서")) <= set(terms(analyzer, "RFC문서를"))
+    assert set(terms(analyzer, "保證金")) <= set(terms(analyzer, "保證金의 회수"))
+
+
+def test_one_wrong_vowel_leaves_most_of_a_compound_to_meet(analyzer: Analyzer) -> None:
+    right, wrong = (set(terms(analyzer, word)) for word in ("육아휴직급여신청", "육아휴작급여신청"))
+    assert len(right & wrong) >= len(right) / 2

@@ -97,7 +97,8 @@ def test_a_collection_says_which_fields_of_json_are_what(shop: Workshop) -> None
     assert "Leave\\n\\nquestion: How long?\\nanswer.text: Twelve weeks." in text
     own, text = read(record + " ", title=["question"], text=["answer.text"])
     assert "How long?\\n\\nTwelve weeks." in text
-    assert [a == b for a, b in zip(own, usual, strict=True)] == [False, True, True, True]
+    same = [a == b for a, b in zip(own, usual, strict=True)]
+    assert same == [False, True, True, False], "the words of a title count in every chunk"
     said, _ = read(record + "  ", title=["title", "name", "subject"])
     assert said == usual, "what the settings say anyway changes nothing"
 
@@ -574,6 +575,17 @@ def test_a_passage_is_embedded_under_the_title_that_it_does_not_say(shop: Worksh
         ["Leave", "rules", "two0"],
     ]
     assert [t.splitlines()[1] == "" for t in given] == [True, False]
+
+
+def test_the_words_of_the_title_are_words_of_every_chunk(shop: Workshop) -> None:
+    item = submit(shop, paragraphs("one", "two"), title="Parental Leave")
+    run(shop, item)
+    stored = shop.store_of("memory").get_chunks(
+        "shelf", sorted(held(shop, item)), include_terms=True
+    )
+    assert {c.level for c in stored} == {DOCUMENT, SECTION, PASSAGE}
+    assert all((c.terms or "").split()[-2:] == ["parental", "leave"] for c in stored)
+    assert all((c.terms or "").count("parental") == 1 for c in stored)
 
 
 def test_another_title_embeds_what_stands_under_it_again(shop: Workshop) -> None:

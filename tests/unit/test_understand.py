@@ -12,6 +12,7 @@ from stores.filters import matches, parse
 
 TODAY = date(2026, 11, 22)
 NOW = datetime(2026, 11, 22, 10, tzinfo=UTC)
+SOON = datetime(2026, 11, 22, 10, 1, tzinfo=UTC)
 RECOGNIZER = Recognizer()
 
 
@@ -22,6 +23,7 @@ def read(query: str) -> Understood:
 def test_a_question_is_read_in_one_go() -> None:
     asked = read("  2018년 12월 16일 기준\n아동수당법 제15조 신고는 어떻게 하나요? ")
     assert asked.text == "2018년 12월 16일 기준 아동수당법 제15조 신고는 어떻게 하나요?"
+    assert asked.topic == "아동수당법 제15조 신고는 어떻게 하나요?"
     assert (asked.lang, asked.intent) == ("ko", "how-to")
     assert (asked.as_of, asked.time_words) == (date(2018, 12, 16), "2018년 12월 16일 기준")
     assert asked.entities == ("아동수당법",)
@@ -45,6 +47,12 @@ def test_a_question_is_read_in_one_go() -> None:
 )
 def test_the_intent_is_told_by_words(query: str, intent: str) -> None:
     assert read(query).intent == intent
+
+
+def test_a_question_of_nothing_but_time_is_its_own_topic() -> None:
+    assert read("현재?").topic == "현재?"
+    assert read("parental leave (as of 2019)").topic == "parental leave"
+    assert read("as of 2019, parental leave").topic == "parental leave"
 
 
 def test_a_year_that_can_be_the_topic_counts_where_rules_are_asked_about() -> None:
@@ -105,14 +113,14 @@ def test_the_request_goes_before_the_question_and_this_before_the_default() -> N
     day = datetime(2019, 12, 31, tzinfo=UTC)
     assert choose("2019-12-31", "as of 2001", "now", NOW) == AsOf(day, "given")
     assert choose("any", "as of 2001", "now", NOW) == AsOf(None, "given")
-    assert choose("now", "as of 2001", "any", NOW) == AsOf(NOW, "given")
+    assert choose("now", "as of 2001", "any", NOW) == AsOf(SOON, "given")
     assert choose("", "as of 2019", "any", NOW) == AsOf(day, "understood", "as of 2019")
-    assert choose(None, "현재 규정", "any", NOW) == AsOf(NOW, "understood", "현재")
+    assert choose(None, "현재 규정", "any", NOW) == AsOf(SOON, "understood", "현재")
     assert choose(None, "leave", "any", NOW) == AsOf(None, "default")
-    assert choose(None, "leave", "now", NOW) == AsOf(NOW, "default")
+    assert choose(None, "leave", "now", NOW) == AsOf(SOON, "default")
 
 
 def test_what_begins_with_a_day_is_in_force_where_the_day_has_begun() -> None:
     seoul = timezone(timedelta(hours=9))
     assert present(datetime(2026, 3, 1, 0, 30, tzinfo=seoul)) == datetime(2026, 3, 1, tzinfo=UTC)
-    assert present(datetime(2026, 3, 1, 12, tzinfo=seoul)) == datetime(2026, 3, 1, 3, tzinfo=UTC)
+    assert present(datetime(2026, 3, 1, 12, tzinfo=seoul)) == datetime(2026, 3, 1, 3, 1, tzinfo=UTC)
