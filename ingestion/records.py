@@ -7,13 +7,13 @@ from dataclasses import fields, replace
 
 from callslip.errors import TenantNotFound
 from ingestion.context import line_of
-from ingestion.enrich import FOUND, Analyzer
+from ingestion.enrich import Analyzer
 from ingestion.hierarchy import with_parents
 from ingestion.parts import Enriched, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
 from stores.levels import DOCUMENT, PASSAGE
-from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
+from stores.records import FOUND, ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
 
 TABLE_HEADER = "table_header"
 """Property of a passage that begins inside a table: its header rows, which no span of it holds."""

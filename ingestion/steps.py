@@ -22,7 +22,7 @@ from ingestion.artifacts import (
 )
 from ingestion.chunk import chunk
 from ingestion.context import lacks, line_of
-from ingestion.enrich import FOUND, Source, Tools, enrich
+from ingestion.enrich import Source, Tools, enrich
 from ingestion.enrich.scrub import masked_extract
 from ingestion.former import NEVER_CUT, FormerCuts
 from ingestion.parts import Chunk, Enriched, ExtractedText, Section
@@ -35,7 +35,7 @@ from stores.ledger.chunks import Span
 from stores.ledger.vectors import text_hash
 from stores.levels import PASSAGE
 from stores.options import Options
-from stores.records import ChunkRecord, DocumentRecord, Vector
+from stores.records import FOUND, ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
 """Chunks between two looks at the lease; each batch's vectors are kept at once in the cache."""
@@ -303,7 +303,7 @@ def upsert_chunks(work: Work) -> Stored:
         ids = sorted(ledger.chunks.live_ids(version.document_id))
         document, chunks = records.kept(version, store, ids, work.shop.analyzer)
     ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans)
-    names = set(document.properties).union(FOUND, *(c.properties for c in chunks))
+    names = set(document.properties).union(*(c.properties for c in chunks))
     ledger.collections.has_properties(version.collection, names)
     try:
         if tenant:

@@ -8,15 +8,15 @@ from callslip.errors import InvalidFilter
 from stores.contract import Store
 from stores.filters import Condition, Operator, Where
 from stores.levels import PASSAGES
-from stores.records import FILTERABLE
+from stores.records import FILTERABLE, FOUND
 
 
 def check_properties_known(where: Where | None, known: Collection[str]) -> None:
     """Raise InvalidFilter for a property that no chunk of the collection ever had."""
     for condition in where or ():
-        if condition.prop in FILTERABLE or condition.prop in known:
+        if condition.prop in (*FILTERABLE, *FOUND) or condition.prop in known:
             continue
-        near = get_close_matches(condition.prop, [*known, *FILTERABLE], 1, cutoff=0.7)
+        near = get_close_matches(condition.prop, [*known, *FILTERABLE, *FOUND], 1, cutoff=0.7)
         raise InvalidFilter(
             f"No document of the collection has a property {condition.prop!r}.",
             hint=f"Did you mean {near[0]!r}?" if near else "Correct its name, or leave it out.",

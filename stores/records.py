@@ -118,6 +118,9 @@ FILTERABLE = (
 )
 """Fields of a chunk that filters see beside its own properties, and that no property may hide."""
 
+FOUND = ("entities", "valid_from", "valid_to")
+"""Properties that enrichment may give any chunk, beside the facets of rules: never unknown."""
+
 
 def visible(chunk: ChunkRecord | StoredChunk) -> dict[str, object]:
     """The properties that filters see: the chunk's own, and its fields over them."""

@@ -20,9 +20,6 @@ from models.language import lang
 from stores.filters import instant
 from stores.options import Options
 
-FOUND = ("entities", "valid_from", "valid_to")
-"""Properties that enrichment may give any chunk, beside the facets of rules."""
-
 MOST_OF_CHUNK, MOST_OF_DOCUMENT = 64, 256
 """Names kept; of a document those that most chunks have."""
 
