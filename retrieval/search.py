@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from retrieval.engine import Engine
 
 
+LOOKS = 3
+"""How often candidates are looked for while versions go live."""
+
+
 class Search:
     """A search that runs once."""
 
@@ -77,9 +81,8 @@ class Search:
             self._hold_against()
         with self._stage("facets"):
             self._weigh_facets()
-        candidates = [] if self.plan.nothing else self._found()
-        with self._stage("visible"):
-            seen = fused(self._visible(candidates))
+        candidates, live = self._looked() if not self.plan.nothing else ([], [])
+        seen = fused(live)
         shelf = Shelf(self.store, self.plan, self.places, self.request.include_vector)
         with self._stage("rank"):
             content = self._reranked(self._near(seen, shelf), shelf)
@@ -139,7 +142,7 @@ class Search:
     def _hold_against(self) -> None:
         """What the legs' scores are worth for this question, where the fusion goes by that."""
         plan, store = self.plan, self.store
-        self.stamp = self.engine.ledger.events.corpus_stamp(plan.collection, plan.tenant)
+        self.stamp = self._read_stamp()
         if plan.knobs.fusion != "calibrated" or plan.nothing:
             return
         known = self.engine.backgrounds.of(store, plan.collection, plan.tenant, self.stamp)
@@ -147,6 +150,28 @@ class Search:
         bm25 = store.keyword_score == "bm25"
         self.background = known
         self.scale = known.scale(self.vector, plan.vector_name, metric, self.terms, bm25)
+
+    def _looked(self) -> tuple[list[Candidate], list[Candidate]]:
+        """The candidates, and those of live versions.
+
+        A version that goes live between the two looks hides chunks whose successors the first
+        one did not see: then both are taken again.
+        """
+        candidates: list[Candidate] = []
+        live: list[Candidate] = []
+        for _ in range(LOOKS):
+            candidates = self._found()
+            with self._stage("visible"):
+                live = self._visible(candidates)
+                stamp = self._read_stamp()
+            if stamp == self.stamp or len(live) == len(candidates):
+                break
+            self.stamp = stamp
+        return candidates, live
+
+    def _read_stamp(self) -> int:
+        """Which state the collection is in."""
+        return self.engine.ledger.events.corpus_stamp(self.plan.collection, self.plan.tenant)
 
     def _found(self) -> list[Candidate]:
         """The candidates, found now or a moment ago in the same state of the collection.
@@ -373,4 +398,5 @@ class Search:
         try:
             yield
         finally:
-            self.timings[name] = round((time.perf_counter() - start) * 1000, 3)
+            took = (time.perf_counter() - start) * 1000
+            self.timings[name] = round(self.timings.get(name, 0.0) + took, 3)

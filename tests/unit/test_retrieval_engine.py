@@ -349,3 +349,30 @@ def test_candidates_of_another_state_of_the_collection_are_not_taken(engine: Eng
     assert engine.found.hits == 0
     off = replace(engine, settings=Settings(search=SearchSettings(result_cache=0)))
     assert (found(off), off.found.misses) == ([], 0)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_version_that_goes_live_during_a_search_is_seen_whole(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    if kept:
+        assert found(engine) == PAGES
+    ledger, store = engine.ledger, engine.store_of("")
+    seen = ledger.chunks.seen
+    switched = []
+
+    def switch_first(*ids: Any, **place: Any) -> Any:
+        if not switched:
+            switched.append(True)
+            item = ledger.documents.submit(
+                "shelf", Submission("a.txt", "a.txt", "", "2" * 64, 1, {}), "f" * 32
+            )
+            claim = store_chunks(ledger, item, ["new"])
+            vector = np.array([1, 0], np.float32)
+            chunk = ChunkRecord("new", item.document_id, "new text", "word", vector, level=2)
+            assert not store.batch_upsert_chunks("shelf", [chunk]).failed
+            ledger.leases.go_live(claim, ["new"], {})
+        return seen(*ids, **place)
+
+    monkeypatch.setattr(ledger.chunks, "seen", switch_first)
+    assert found(engine) == ["new"]
