@@ -307,6 +307,7 @@ def _tell_document(document: dict[str, Any]) -> None:
     metavar="DAY",
     help="Only what is in force then: 2020-03-31, `now`, or `any` for all versions.",
 )
+@click.option("--explain", is_flag=True, help="Say what every hit's score is made of.")
 @url_option
 @as_json
 @reporting
@@ -319,6 +320,7 @@ def search(
     fusion: str | None,
     where: tuple[str, ...],
     as_of: str | None,
+    explain: bool,
     url: str | None,
     json_out: bool,
 ) -> None:
@@ -327,7 +329,7 @@ def search(
     \b
     Example:  callslip search "출산 장려금은 얼마인가요?"
               callslip search "travel expenses" -n 3 -w doc_type=policy
-              callslip search "parental leave" --as-of 2019-12-31
+              callslip search "parental leave" --as-of 2019-12-31 --explain
     """
     request = {
         "collection": collection,
@@ -337,6 +339,7 @@ def search(
         "alpha": alpha,
         "fusion": fusion,
         "as_of": as_of,
+        "explain": explain or None,
         "having_all": conditions(where) or None,
     }
     with connect(url) as client:
@@ -354,7 +357,17 @@ def search(
     for hit in found["hits"]:
         click.secho(f"{hit['rank']}. {hit['title']}", bold=True, nl=False)
         click.echo(f"  {hit['heading']}  ({hit['score']:.3f}; {_why(hit['legs'])})")
+        if reasons := hit["reasons"]:
+            click.secho(f"   {_parts(reasons)}", dim=True)
         click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")
+
+
+def _parts(reasons: dict[str, Any]) -> str:
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in reasons["parts"].items())
+    return (
+        f"= {parts}; #{reasons['rank_of_legs']} by the legs,"
+        f" #{reasons['rank_of_content']} before facets and memory"
+    )
 
 
 def _why(legs: dict[str, Any]) -> str:
