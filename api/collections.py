@@ -32,6 +32,15 @@ class TenantPath(CollectionPath):
     tenant: naming.Tenant = Field(description="the tenant")
 
 
+def place_of(collection: str, tenant: str) -> CollectionRecord:
+    """The collection, where there is one, and the tenant where one is given."""
+    record = ledger().collections.get(collection)
+    check_tenant(record.schema, tenant)
+    if tenant:
+        ledger().tenants.check(collection, tenant)
+    return record
+
+
 @blueprint.post("/v1/collections", responses={200: messages.Collection, 201: messages.Collection})
 def create_collection(body: messages.NewCollection) -> Response:
     """Make a collection. The same call again answers 200 with the collection as it is."""

@@ -6,14 +6,13 @@ from flask_openapi3 import APIBlueprint, Tag
 from api import facet_messages as messages
 from api import views
 from api.answers import answer
-from api.collections import CollectionPath
+from api.collections import CollectionPath, place_of
 from callslip.errors import InvalidRequest
 from config import get_settings
 from retrieval.facet_discovery import discover
 from retrieval.facet_vectors import check_can_be_built
-from stores.ledger import CollectionRecord, FacetBuild, FacetValue
+from stores.ledger import FacetBuild, FacetValue
 from stores.ledger.facet_values import FacetPlace
-from stores.schemas import check_tenant
 from tasks import facets
 from tasks.process import embedder, ledger, store
 
@@ -25,7 +24,7 @@ blueprint = APIBlueprint("facets", __name__, abp_tags=[Tag(name="facets")])
 )
 def rebuild_facets(path: CollectionPath, body: messages.RebuildFacets) -> Response:
     """Rebuild the vectors of facet values that changed; the maintenance worker does it."""
-    record = _place(path.name, body.tenant)
+    record = place_of(path.name, body.tenant or "")
     check_can_be_built(record, embedder())
     known = get_settings().facets.facets
     if body.facet not in ("all", *known):
@@ -41,7 +40,7 @@ def rebuild_facets(path: CollectionPath, body: messages.RebuildFacets) -> Respon
 @blueprint.get("/v1/collections/<string:name>/facets", responses={200: messages.Facets})
 def list_facets(path: CollectionPath, query: messages.FacetsQuery) -> Response:
     """The facets of a collection, with their values and how the last rebuild went."""
-    _place(path.name, query.tenant)
+    place_of(path.name, query.tenant or "")
     at = FacetPlace(path.name, query.tenant or "")
     builds = [b for b in ledger().facet_values.builds(at) if query.facet in (None, b.facet)]
     found = [_facet(b, ledger().facet_values.values(at, b.facet)[: query.limit]) for b in builds]
@@ -53,7 +52,7 @@ def list_facets(path: CollectionPath, query: messages.FacetsQuery) -> Response:
 )
 def propose_facets(path: CollectionPath, query: messages.ProposalsQuery) -> Response:
     """What else could be a facet: properties that divide the collection, clusters of passages."""
-    record = _place(path.name, query.tenant)
+    record = place_of(path.name, query.tenant or "")
     known = get_settings().facets.facets
     found = discover(ledger(), store(record.store), record.name, query.tenant or "", known)
     return answer(
@@ -73,14 +72,6 @@ def propose_facets(path: CollectionPath, query: messages.ProposalsQuery) -> Resp
             sampled=found.sampled,
         )
     )
-
-
-def _place(collection: str, tenant: str | None) -> CollectionRecord:
-    record = ledger().collections.get(collection)
-    check_tenant(record.schema, tenant or "")
-    if tenant:
-        ledger().tenants.check(collection, tenant)
-    return record
 
 
 def _facet(build: FacetBuild, values: list[FacetValue]) -> messages.Facet:

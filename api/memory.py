@@ -9,7 +9,7 @@ from flask_openapi3 import APIBlueprint, Tag
 from pydantic import Field, ValidationError
 
 from api.answers import answer
-from api.collections import CollectionPath
+from api.collections import CollectionPath, place_of
 from api.memory_messages import (
     ChunkMemory,
     Forgotten,
@@ -21,7 +21,6 @@ from api.memory_messages import (
 from callslip.errors import InvalidRequest
 from config import get_settings
 from stores.chunk_stats import UNIT, ChunkStats
-from stores.schemas import check_tenant
 from tasks.process import ledger
 
 blueprint = APIBlueprint("memory", __name__, abp_tags=[Tag(name="memory")])
@@ -45,7 +44,7 @@ class MemoryQuery(OfTenant):
 @blueprint.get("/v1/collections/<string:name>/memory", responses={200: MemoryMessage})
 def show_memory(path: CollectionPath, query: MemoryQuery) -> Response:
     """What a collection, or a tenant of it, has learned: the most useful chunks first."""
-    _check(path.name, query.tenant)
+    place_of(path.name, query.tenant)
     memory, now = ledger().memory, time.time()
     half_life = get_settings().memory.half_life_weeks
     place = memory.place(path.name, query.tenant)
@@ -74,7 +73,7 @@ def show_memory(path: CollectionPath, query: MemoryQuery) -> Response:
 @blueprint.post("/v1/collections/<string:name>/memory/reset", responses={200: Forgotten})
 def reset_memory(path: CollectionPath, body: OfTenant) -> Response:
     """Forget all that a collection, or a tenant of it, has learned about its chunks."""
-    _check(path.name, body.tenant)
+    place_of(path.name, body.tenant)
     return answer(Forgotten(chunks=ledger().memory.reset(path.name, tenant=body.tenant)))
 
 
@@ -89,7 +88,7 @@ def reset_memory(path: CollectionPath, body: OfTenant) -> Response:
 )
 def export_memory(path: CollectionPath, query: OfTenant) -> Response:
     """All that is remembered, a chunk on each line, as `import` takes it."""
-    _check(path.name, query.tenant)
+    place_of(path.name, query.tenant)
     return Response(_lines(path.name, query.tenant), content_type=LINES)
 
 
@@ -106,7 +105,7 @@ def import_memory(path: CollectionPath, query: OfTenant) -> Response:
     A line that cannot be read ends it with an error that names its number; those before it, in
     groups of 200, may have been taken in. The same lines again change nothing.
     """
-    _check(path.name, query.tenant)
+    place_of(path.name, query.tenant)
     given, taken, group = 0, 0, list[ChunkStats]()
     for number, line in enumerate(_given_lines(), 1):
         group.append(_stats(line, number))
@@ -116,12 +115,6 @@ def import_memory(path: CollectionPath, query: OfTenant) -> Response:
             group = []
     taken += ledger().memory.take_in(path.name, group, tenant=query.tenant)
     return answer(TakenIn(chunks=taken, unknown=given - taken))
-
-
-def _check(collection: str, tenant: str) -> None:
-    check_tenant(ledger().collections.get(collection).schema, tenant)
-    if tenant:
-        ledger().tenants.check(collection, tenant)
 
 
 def _plain(stats: ChunkStats, message: type[ChunkMemory] | type[MemoryLine]) -> dict[str, object]:

@@ -16,6 +16,8 @@ def make_hit(
     """A hit; a parent has the score and the legs of the child that it came by."""
     name = request.vector_name
     vector = chunk.named.get(name) if name else chunk.vector
+    if not request.include_vector:  # it may have been read to tell hits apart
+        vector = None
     return Hit(
         rank=rank,
         score=round(scored.score, 6),

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -83,7 +82,8 @@ class Search:
             self._weigh_facets()
         candidates, live = self._looked() if not self.plan.nothing else ([], [])
         seen = fused(live)
-        shelf = Shelf(self.store, self.plan, self.places, self.request.include_vector)
+        vectors = self.request.include_vector or self.plan.knobs.mmr_lambda < 1
+        shelf = Shelf(self.store, self.plan, self.places, vectors)
         with self._stage("rank"):
             content = self._reranked(self._near(seen, shelf), shelf)
             with_prior = self._with_prior(content)
@@ -341,7 +341,7 @@ class Search:
         if relevance >= 1 or len(head) < 2:
             return ranked
         name = self.plan.vector_name
-        chunks = replace(shelf, include_vector=True, chunks={}).read([s.chunk_id for s in head])
+        chunks = shelf.read([s.chunk_id for s in head])
         vectors = {i: c.named.get(name) if name else c.vector for i, c in chunks.items()}
         rows = [row for s in head if (row := vectors.get(s.chunk_id)) is not None]
         known = [s for s in head if vectors.get(s.chunk_id) is not None]

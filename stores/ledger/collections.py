@@ -170,10 +170,7 @@ class Collections:
                 connection.execute(delete(cache).where(cache.c.text_hash.in_(hashes)))
             for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
                 connection.execute(delete(table).where(table.c.document_id.in_(mine)))
-            for table in (
-                *(schema.tenants, schema.property_names, schema.copies, schema.moves),
-                *(schema.facet_values, schema.facets),
-            ):
+            for table in (schema.tenants, schema.property_names, schema.copies, schema.moves):
                 connection.execute(delete(table).where(table.c.collection == name))
             forget_place(connection, name)
             connection.execute(

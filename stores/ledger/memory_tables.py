@@ -19,7 +19,7 @@ from sqlalchemy import (
     select,
 )
 
-from stores.ledger.schema import metadata
+from stores.ledger.schema import facet_values, facets, metadata
 
 memory_places = Table(
     "memory_places",
@@ -130,11 +130,12 @@ traces = Table(
 
 _OF_A_PLACE = (
     *(memory_places, chunk_stats, query_profiles, retrieval_events, traces),
+    *(facet_values, facets),
 )  # all but the outcomes, whose chunks go first
 
 
 def forget_place(connection: Connection, collection: str, tenant: str | None = None) -> None:
-    """Drop what was learned in a collection, or in one tenant of it, within a transaction."""
+    """Drop what was learned of a collection, or of one tenant of it, within a transaction."""
     of = outcomes.c.collection == collection
     if tenant is not None:
         of &= outcomes.c.tenant == tenant

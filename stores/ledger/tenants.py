@@ -89,11 +89,6 @@ class Tenants:
     def forget(self, collection: str, name: str) -> None:
         """Drop the rows of a deleted tenant that no store has any more; its name is free again."""
         with self._database.writing() as connection:
-            for table in (schema.facet_values, schema.facets):
-                of = table.c
-                connection.execute(
-                    delete(table).where(of.collection == collection, of.tenant == name)
-                )
             gone = connection.execute(
                 delete(schema.tenants).where(
                     _T.collection == collection, _T.name == name, _T.deleted_at.is_not(None)

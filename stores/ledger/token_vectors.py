@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import bindparam, delete, func, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import bindparam, delete, select
 
 from stores.ledger import schema
 from stores.ledger.database import Database
-from stores.ledger.vectors import TOUCH_SECONDS, text_hash
+from stores.ledger.vectors import TOUCH_SECONDS, drop_surplus, keep_rows, text_hash, touch
 
 _T = schema.token_vectors.c
 TokenMatrix = npt.NDArray[np.float32]
@@ -43,27 +42,13 @@ class TokenVectors:
         before = time.time() - TOUCH_SECONDS
         stale = [row.text_hash for row in rows if row.used_at < before]
         if stale:
-            with self._database.writing() as connection:
-                connection.execute(
-                    update(schema.token_vectors)
-                    .where(_T.model == model, _T.text_hash.in_(stale))
-                    .values(used_at=time.time())
-                )
+            touch(self._database, schema.token_vectors, model, stale)
         return {by_hash[row.text_hash]: _decoded(row.tokens) for row in rows}
 
     def put(self, model: str, vectors: Mapping[str, TokenMatrix]) -> None:
         """Keep token vectors by text: shapes (tokens, dimension)."""
-        if not vectors:
-            return
-        now = time.time()
-        dialect = sqlite if self._database.is_sqlite else postgresql
-        encoded = {text_hash(text): _encoded(matrix) for text, matrix in vectors.items()}
-        rows = [
-            {"model": model, "text_hash": key, "tokens": content, "used_at": now}
-            for key, content in sorted(encoded.items())  # one order, so that no two deadlock
-        ]
-        with self._database.writing() as connection:
-            connection.execute(dialect.insert(schema.token_vectors).on_conflict_do_nothing(), rows)
+        encoded = {text_hash(text): {"tokens": _encoded(m)} for text, m in vectors.items()}
+        keep_rows(self._database, schema.token_vectors, model, encoded)
 
     def trim(self, rows: int) -> int:
         """Drop those whose text no chunk has, and all but the `rows` most recently used.
@@ -72,16 +57,10 @@ class TokenVectors:
         how many were dropped.
         """
         held = select(schema.chunks.c.text_hash)
-        key = tuple_(_T.text_hash, _T.model)
         with self._database.writing() as connection:
             orphans = delete(schema.token_vectors).where(_T.text_hash.not_in(held))
             dropped = connection.execute(orphans).rowcount
-            kept = connection.scalar(select(func.count()).select_from(schema.token_vectors)) or 0
-            if kept > rows:
-                oldest = select(_T.text_hash, _T.model).order_by(_T.used_at).limit(kept - rows)
-                surplus = delete(schema.token_vectors).where(key.in_(oldest))
-                dropped += connection.execute(surplus).rowcount
-        return dropped
+            return dropped + drop_surplus(connection, schema.token_vectors, rows)
 
 
 def _encoded(matrix: TokenMatrix) -> bytes:

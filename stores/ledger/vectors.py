@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import bindparam, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from stores.ledger import schema
@@ -50,48 +50,56 @@ class Vectors:
                     if row.used_at < before:
                         stale.append(row.text_hash)
         if stale:
-            self._touch(model, stale)
+            touch(self._database, schema.vectors, model, stale)
         return found
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
         """Keep vectors by hash of their text."""
-        if not vectors:
-            return
-        now = time.time()
-        dialect = sqlite if self._database.is_sqlite else postgresql
-        rows = [
-            {
-                "model": model,
-                "text_hash": text_hash,
-                "vector": vector.astype(np.float32).tobytes(),
-                "used_at": now,
-            }
-            for text_hash, vector in sorted(vectors.items())  # one order, so that no two deadlock
-        ]
-        with self._database.writing() as connection:
-            connection.execute(dialect.insert(schema.vectors).on_conflict_do_nothing(), rows)
+        keep_rows(
+            self._database,
+            schema.vectors,
+            model,
+            {key: {"vector": v.astype(np.float32).tobytes()} for key, v in vectors.items()},
+        )
 
     def trim(self, rows: int) -> int:
         """Keep the `rows` most recently used; returns how many were dropped."""
         with self._database.writing() as connection:
-            surplus = (
-                connection.scalar(select(func.count()).select_from(schema.vectors)) or 0
-            ) - rows
-            if surplus <= 0:
-                return 0
-            key = tuple_(_T.text_hash, _T.model)
-            oldest = select(_T.text_hash, _T.model).order_by(_T.used_at).limit(surplus)
-            return connection.execute(delete(schema.vectors).where(key.in_(oldest))).rowcount
+            return drop_surplus(connection, schema.vectors, rows)
 
-    def _touch(self, model: str, text_hashes: Sequence[str]) -> None:
-        now = time.time()
-        with self._database.writing() as connection:
-            for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
-                connection.execute(
-                    update(schema.vectors)
-                    .where(
-                        _T.model == model,
-                        _T.text_hash.in_(text_hashes[start : start + IDS_PER_STATEMENT]),
-                    )
-                    .values(used_at=now)
-                )
+
+def keep_rows(
+    database: Database, cache: Table, model: str, contents: Mapping[str, Mapping[str, object]]
+) -> None:
+    """Keep contents of a cache by hash of the text, as just used; known ones stay as they are."""
+    if not contents:
+        return
+    dialect = sqlite if database.is_sqlite else postgresql
+    made: dict[str, object] = {"model": model, "used_at": time.time()}
+    rows = [
+        {"text_hash": key, **made, **content}
+        for key, content in sorted(contents.items())  # one order, so that no two deadlock
+    ]
+    with database.writing() as connection:
+        connection.execute(dialect.insert(cache).on_conflict_do_nothing(), rows)
+
+
+def touch(database: Database, cache: Table, model: str, text_hashes: Sequence[str]) -> None:
+    """Say of rows of a cache that they were used just now."""
+    now, of = time.time(), cache.c
+    with database.writing() as connection:
+        for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
+            some = text_hashes[start : start + IDS_PER_STATEMENT]
+            connection.execute(
+                update(cache).where(of.model == model, of.text_hash.in_(some)).values(used_at=now)
+            )
+
+
+def drop_surplus(connection: Connection, cache: Table, rows: int) -> int:
+    """Keep the `rows` most recently used of a cache; returns how many were dropped."""
+    surplus = (connection.scalar(select(func.count()).select_from(cache)) or 0) - rows
+    if surplus <= 0:
+        return 0
+    key = cache.c.text_hash, cache.c.model
+    oldest = select(*key).order_by(cache.c.used_at).limit(surplus)
+    return connection.execute(delete(cache).where(tuple_(*key).in_(oldest))).rowcount

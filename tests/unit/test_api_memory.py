@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from learned import EAST, trace
 from ledger_moves import publish
 
-from api import feedback, memory
+from api import collections, feedback, memory
 from api.app import create_app
 from cli import memory as memory_commands
 from cli.client import Client
@@ -33,7 +33,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     for name, tenants in (("shelf", False), ("flats", True)):
         schema = CollectionSchema(name, VectorSpec(4), tenants=tenants)
         made.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
-    for module in (feedback, memory):
+    for module in (collections, feedback, memory):
         monkeypatch.setattr(module, "ledger", lambda: made)
     limits = MemorySettings(feedback_per_hour=3)
     monkeypatch.setattr(feedback, "learning", lambda: Learning(made, limits, TracesSettings()))
