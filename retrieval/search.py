@@ -85,7 +85,7 @@ class Search:
         vectors = self.request.include_vector or self.plan.knobs.mmr_lambda < 1
         shelf = Shelf(self.store, self.plan, self.places, vectors)
         with self._stage("rank"):
-            content = self._reranked(self._near(seen, shelf), shelf)
+            content = self._reranked(self._near(seen), shelf)
             with_prior = self._with_prior(content)
         with self._stage("memory"):
             ranked = self._remembered(with_prior)
@@ -270,15 +270,16 @@ class Search:
         )
         return [c for c in candidates if c.chunk_id in self.places]
 
-    def _near(self, seen: list[Scored], shelf: Shelf) -> list[Scored]:
+    def _near(self, seen: list[Scored]) -> list[Scored]:
         """The best candidates are read: do the question's words stand together there?"""
         weight = (1 - self.alpha) * self.plan.knobs.proximity
         if self.background is None or self.scale is None or not weight or " " not in self.terms:
             return seen
         read = self.engine.settings.search.read
-        chunks = shelf.read([s.chunk_id for s in seen[:read]])
+        best, plan = [s.chunk_id for s in seen[:read]], self.plan
+        held = self.store.terms(plan.collection, best, tenant=plan.tenant)
         idf = self.background.idf(self.terms)
-        shares = {i: sequence(self.terms, c.terms or "", idf) for i, c in chunks.items()}
+        shares = {i: sequence(self.terms, terms, idf) for i, terms in held.items()}
         return in_order(s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen)
 
     def _reranked(self, content: list[Scored], shelf: Shelf) -> list[Scored]:

@@ -23,7 +23,7 @@ class Shelf:
     chunks: dict[str, StoredChunk] = field(default_factory=dict)
 
     def read(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
-        """Those of these chunks that the store has, by id; with their terms."""
+        """Those of these chunks that the store has, by id."""
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self.chunks]
         if missing:
             found = self.store.get_chunks(
@@ -31,7 +31,6 @@ class Shelf:
                 missing,
                 tenant=self.plan.tenant,
                 include_vector=self.include_vector,
-                include_terms=True,
             )
             self.chunks |= {c.chunk_id: _placed(c, self.places[c.chunk_id]) for c in found}
         return {i: self.chunks[i] for i in chunk_ids if i in self.chunks}

@@ -392,6 +392,15 @@ class Store(ABC):
         return {chunk.chunk_id: under(wanted, visible(chunk)) for chunk in chunks}
 
     @abstractmethod
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        """The analyzed terms of these chunks; unknown ids are left out.
+
+        A store reads neither texts nor vectors for it: a search asks it of what it ranks.
+        """
+
+    @abstractmethod
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:

@@ -7,30 +7,26 @@ Chroma server is started for the time.
 
 import argparse
 import importlib
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Self, get_args
 
-import httpx
 import numpy as np
 
 from callslip.errors import CallslipError, StartError
 from config.load import load
-from config.settings import ChromaSettings, Settings, StoreKind
+from config.settings import Settings, StoreKind
 from evals.stores.bare.base import KIND, Bare
+from evals.stores.place import placed
 from evals.stores.rows import DIMENSION, Question, Rows
 from stores.contract import Store
 from stores.filters import Where, parse
 from stores.records import ChunkRecord, CollectionSchema, VectorSpec
 from stores.registry import make_store
-from workers.services import free_ports
 
 COLLECTION = "bench-stores"
 BATCHES = (64, 256, 1000)
@@ -67,7 +63,7 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=10_000, help="in the collection")
     options = parser.parse_args()
     try:
-        with _placed(load().settings, options.store) as settings:
+        with placed(load().settings, options.store) as settings:
             run(settings, options.store, options.chunks)
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")
@@ -200,37 +196,6 @@ def _seconds(call: Call) -> float:
 def _told(seconds: Sequence[float]) -> str:
     p50, p95 = np.percentile(np.array(seconds) * 1000, (50, 95))
     return f"{p50:.1f}, {p95:.1f}"
-
-
-@contextmanager
-def _placed(settings: Settings, kind: str) -> Iterator[Settings]:
-    """The settings with a folder of their own, and a Chroma server where none is named."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="callslip-bench-")))
-        settings = settings.model_copy(update={"data_dir": folder})
-        if kind == "chroma" and settings.chroma.url is None:
-            (port,) = free_ports(1)
-            program = str(Path(sys.executable).with_name("chroma"))
-            command = [program, "run", "--path", str(folder / "chroma"), "--port", str(port)]
-            server = stack.enter_context(
-                subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            )
-            stack.callback(server.terminate)
-            url = f"http://127.0.0.1:{port}"
-            _wait(url, server)
-            settings = settings.model_copy(update={"chroma": ChromaSettings(url=url)})
-        yield settings
-
-
-def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
-    ends = time.monotonic() + START_SECONDS
-    while time.monotonic() < ends and server.poll() is None:
-        try:
-            httpx.get(f"{url}/api/v2/heartbeat").raise_for_status()
-            return
-        except httpx.HTTPError:
-            time.sleep(0.1)
-    raise StartError("Chroma's server does not start.")
 
 
 if __name__ == "__main__":

@@ -216,6 +216,11 @@ class ChromaStore(Store):
             }
         return {i: under(wanted, known[i]) for i in ids if i in known}
 
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        return self._of(collection, tenant).keywords.terms(list(dict.fromkeys(chunk_ids)))
+
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:

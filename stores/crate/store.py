@@ -267,14 +267,24 @@ class CrateStore(Store):
         self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
     ) -> dict[str, dict[str, Value]]:
         wanted = frozenset(props)
+        records = self._column("record", collection, chunk_ids, tenant)
+        return {i: under(wanted, visible_in(json.loads(record))) for i, record in records.items()}
 
-        def read(at: Place) -> dict[str, dict[str, Value]]:
-            found: dict[str, dict[str, Value]] = {}
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        return self._column("terms", collection, chunk_ids, tenant)
+
+    def _column(
+        self, name: str, collection: str, chunk_ids: Sequence[str], tenant: str
+    ) -> dict[str, str]:
+        def read(at: Place) -> dict[str, str]:
+            found: dict[str, str] = {}
             for some in _batches(list(dict.fromkeys(chunk_ids))) or [[]]:
                 rows = self._run(
-                    f'SELECT "chunk_id", "record" FROM {at.table} WHERE "chunk_id" = ANY(?)', some
+                    f'SELECT "chunk_id", "{name}" FROM {at.table} WHERE "chunk_id" = ANY(?)', some
                 )
-                found |= {i: under(wanted, visible_in(json.loads(record))) for i, record in rows}
+                found |= dict(rows)
             return found
 
         return self._places.on(collection, tenant, read)

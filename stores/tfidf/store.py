@@ -214,6 +214,12 @@ class TfidfStore(Store):
             records = table.records_of(connection, chunk_ids)
             return {i: under(wanted, visible_in(record)) for i, record in records}
 
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        with self._of(collection, tenant).database.reading() as connection:
+            return dict(table.terms_of(connection, chunk_ids))
+
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:

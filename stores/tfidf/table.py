@@ -218,6 +218,14 @@ def chunks_of(
         )
 
 
+def terms_of(connection: sqlite3.Connection, chunk_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those of these chunks that are there, each with its terms."""
+    for chunk_id in chunk_ids:
+        yield from connection.execute(
+            "SELECT chunk_id, terms FROM chunks WHERE chunk_id = ?", (chunk_id,)
+        )
+
+
 def records_of(
     connection: sqlite3.Connection, chunk_ids: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -273,14 +273,22 @@ class WeaviateStore(Store):
         self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
     ) -> dict[str, dict[str, Value]]:
         wanted = frozenset(props)
-        uuids = [names.uuid_of(id_) for id_ in dict.fromkeys(chunk_ids) if is_unicode(id_)]
+        records = self._property(RECORD, collection, chunk_ids, tenant)
+        return {i: under(wanted, visible_in(json.loads(r))) for i, r in records.items()}
 
-        def act(at: Place) -> dict[str, dict[str, Value]]:
-            found = reading.objects(at.chunks, uuids, [RECORD])
-            records = [
-                json.loads(found[uuid].properties[RECORD]) for uuid in uuids if uuid in found
-            ]
-            return {r["chunk_id"]: under(wanted, visible_in(r)) for r in records}
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        return self._property(TERMS, collection, chunk_ids, tenant)
+
+    def _property(
+        self, name: str, collection: str, chunk_ids: Sequence[str], tenant: str
+    ) -> dict[str, str]:
+        uuids = {i: names.uuid_of(i) for i in dict.fromkeys(chunk_ids) if is_unicode(i)}
+
+        def act(at: Place) -> dict[str, str]:
+            found = reading.objects(at.chunks, list(uuids.values()), [name])
+            return {i: found[u].properties[name] for i, u in uuids.items() if u in found}
 
         return self._places.on(collection, tenant, act)
 

@@ -1,4 +1,4 @@
-"""Properties of chunks without their texts and vectors."""
+"""Properties and terms of chunks without their texts and vectors."""
 
 from collections.abc import Callable
 
@@ -65,3 +65,26 @@ def test_properties_are_a_tenants_own(store: Store, names: Callable[[], str]) ->
         store.properties(shelf, ["a"], NAMES)
     with pytest.raises(TenantNotFound):
         store.properties(shelf, ["a"], NAMES, tenant="three")
+
+
+def test_terms_are_what_was_written_last(store: Store, shelf: str) -> None:
+    ids = [f"c{i:04}" for i in range(700)]
+    store.batch_upsert_chunks(shelf, [chunk(i, terms=f"word {i}") for i in ids])
+    store.batch_upsert_chunks(shelf, [chunk("c0001", terms="another")])
+    store.delete_chunks(shelf, ["c0002"])
+    found = store.terms(shelf, [*ids, "c0000", "nowhere"])
+    kept = set(ids) - {"c0001", "c0002"}
+    assert found == {"c0001": "another", **{i: f"word {i}" for i in kept}}
+    assert store.terms(shelf, []) == {}
+
+
+def test_terms_are_a_tenants_own(store: Store, names: Callable[[], str]) -> None:
+    shelf = names()
+    with pytest.raises(CollectionNotFound):
+        store.terms(shelf, ["a"])
+    store.ensure_schema(CollectionSchema(shelf, VectorSpec(2), tenants=True))
+    store.ensure_tenant(shelf, "one")
+    store.ensure_tenant(shelf, "two")
+    store.batch_upsert_chunks(shelf, [chunk("a", terms="law")], tenant="one")
+    assert store.terms(shelf, ["a"], tenant="one") == {"a": "law"}
+    assert store.terms(shelf, ["a"], tenant="two") == {}

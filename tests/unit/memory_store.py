@@ -130,6 +130,12 @@ class MemoryStore(Store):
         table = self._table(collection, tenant)
         return [_stored(table[i], include_vector, include_terms) for i in chunk_ids if i in table]
 
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        table = self._table(collection, tenant)
+        return {i: table[i].terms for i in chunk_ids if i in table}
+
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:

@@ -1,0 +1,179 @@
+"""Time the stages of a search over many chunks: `python -m evals.pipeline --chunks 100000`.
+
+Made-up documents are put on a Chroma server of its own and into a ledger of its own, as ingestion
+leaves them. Then each question is answered three times in turns: by the engine with its vector
+given, which is the pipeline without the two models; by the engine with the embedder; and by
+embedder and store alone, which is what any search needs. No cache serves any of them.
+"""
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+from sqlalchemy import insert
+
+from callslip.errors import CallslipError, StartError
+from config.load import load
+from config.settings import Settings
+from evals.stores.place import placed
+from evals.stores.rows import DIMENSION, Question, Rows
+from models.analyzer import VERSION as ANALYZER
+from models.registry import make_analyzer, make_embedder, make_recognizer
+from retrieval.engine import Engine
+from retrieval.facet_vectors import FacetBuilder
+from retrieval.messages import SearchRequest
+from stores.contract import Store
+from stores.ledger import Ledger, schema
+from stores.ledger.database import Database
+from stores.records import ChunkRecord, CollectionSchema, Value, VectorSpec
+from stores.registry import make_store
+
+COLLECTION, FACETS = "bench-pipeline", ("kind", "year")
+BATCH, QUESTIONS, WARM_UP, TOP = 1000, 220, 20, 10
+PIPELINE, WHOLE, ALONE = "pipeline without the embedder", "the whole", "embedder and store alone"
+
+
+def main() -> None:
+    """Measure and print Markdown; a failure prints what is wrong and exits with 1."""
+    parser = argparse.ArgumentParser(prog="python -m evals.pipeline", description=__doc__)
+    parser.add_argument("--chunks", type=int, default=100_000, help="in the collection")
+    parser.add_argument("--dated", action="store_true", help="every chunk has a time it holds from")
+    options = parser.parse_args()
+    try:
+        with placed(load().settings, "chroma") as settings:
+            run(settings, options.chunks, dated=options.dated)
+    except CallslipError as error:
+        sys.exit(f"{error.detail}\n{error.advice}")
+
+
+def run(settings: Settings, count: int, *, dated: bool) -> None:
+    """Fill a collection and search it; prints Markdown."""
+    facets = settings.facets.model_copy(update={"names": ",".join(FACETS)})
+    uncached = settings.search.model_copy(update={"query_cache": 0, "result_cache": 0})
+    settings = settings.model_copy(update={"facets": facets, "search": uncached})
+    embedder = make_embedder(settings)
+    with (
+        closing(make_store(settings, "chroma")) as store,
+        closing(Ledger(settings.ledger_url)) as ledger,
+        closing(Database(settings.ledger_url)) as database,
+    ):
+        ledger.create()
+        rows = Rows()
+        fill(ledger, database, store, embedder.model, rows.chunks(count), dated=dated)
+        record = ledger.collections.get(COLLECTION)
+        FacetBuilder(ledger, store, embedder, 100).rebuild(record, "", FACETS)
+        engine = Engine(
+            settings, ledger, lambda _: store, embedder, make_analyzer(), make_recognizer()
+        )
+        took, stages = ask(engine, rows.questions(QUESTIONS))
+    print(f"{count:,} chunks, {'dated' if dated else 'without dates'}, {TOP} hits\n")
+    print("| ms | p50 | p95 |\n| --- | --- | --- |")
+    for work, times in [*took.items(), *((f"stage: {name}", t) for name, t in stages.items())]:
+        p50, p95 = np.percentile(times, (50, 95))
+        print(f"| {work} | {p50:.1f} | {p95:.1f} |")
+    p95s = {work: np.percentile(times, 95) for work, times in took.items()}
+    print(f"\np95 of {WHOLE} ÷ {ALONE}: {p95s[WHOLE] / p95s[ALONE]:.2f}")
+
+
+def fill(
+    ledger: Ledger,
+    database: Database,
+    store: Store,
+    embedder: str,
+    chunks: Iterator[ChunkRecord],
+    *,
+    dated: bool,
+) -> None:
+    """Put chunks where ingestion would have put them; progress goes to standard error."""
+    made = CollectionSchema(COLLECTION, VectorSpec(DIMENSION, normalized=True))
+    ledger.collections.create(made, store="chroma", embedder=embedder, analyzer=ANALYZER)
+    store.ensure_schema(made)
+    documents, done, names = set[str](), 0, set[str]()
+    while batch := list(islice(chunks, BATCH)):
+        if not dated:
+            batch = [replace(c, properties=_undated(c.properties)) for c in batch]
+        if failed := store.batch_upsert_chunks(COLLECTION, batch).failed:
+            raise StartError(f"{len(failed)} chunks were refused: {next(iter(failed.values()))}")
+        _publish(database, {c.document_id for c in batch} - documents, batch)
+        documents |= {c.document_id for c in batch}
+        names |= {name for c in batch for name in c.properties}
+        done += len(batch)
+        print(f"\r{done:,} chunks written", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    ledger.collections.has_properties(COLLECTION, names)
+
+
+def _undated(properties: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in properties.items() if name != "valid_from"}
+
+
+def _publish(database: Database, documents: Collection[str], chunks: Sequence[ChunkRecord]) -> None:
+    """Write the rows that documents and chunks have once their first version is live."""
+    now = time.time()
+    live = {"collection": COLLECTION, "live_version": 1, "created_at": now}
+    with database.writing() as connection:
+        rows = [{"document_id": i, "name": i, **live} for i in documents]
+        connection.execute(insert(schema.documents), rows)
+        connection.execute(
+            insert(schema.chunks),
+            [
+                {
+                    "chunk_id": c.chunk_id,
+                    "document_id": c.document_id,
+                    "first_version": 1,
+                    "text_hash": c.chunk_id,
+                }
+                for c in chunks
+            ],
+        )
+
+
+def ask(
+    engine: Engine, questions: Sequence[Question]
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Milliseconds of each question by each way, and of each stage of the pipeline."""
+    store, embedder = engine.store_of("chroma"), engine.embedder
+    pool = engine.settings.search.pool
+    stages = defaultdict[str, list[float]](list)
+
+    def whole(q: Question) -> None:
+        asked = {"collection": COLLECTION, "query": q.terms, "top": TOP}
+        engine.search(SearchRequest.model_validate(asked))
+
+    def pipeline(q: Question) -> None:
+        asked = {"collection": COLLECTION, "query": q.terms, "top": TOP}
+        given = {**asked, "query_embedding": q.vector.tolist()}
+        found = engine.search(SearchRequest.model_validate(given))
+        for stage, milliseconds in found.timings.items():
+            stages[stage].append(milliseconds)
+
+    def alone(q: Question) -> None:
+        vector = embedder.query(q.terms)
+        terms = engine.analyzer.analyze(q.terms)
+        found = store.hybrid_query(COLLECTION, vector, terms, 2 * pool, pool=pool)
+        store.get_chunks(COLLECTION, [c.chunk_id for c in found[:TOP]])
+
+    ways: list[tuple[str, Callable[[Question], None]]]
+    ways = [(PIPELINE, pipeline), (WHOLE, whole), (ALONE, alone)]
+    took: dict[str, list[float]] = {name: [] for name, _ in ways}
+    for question in questions[:WARM_UP]:
+        for _, way in ways:
+            way(question)
+    stages.clear()
+    for turn, question in enumerate(questions[WARM_UP:]):
+        for at in range(len(ways)):
+            name, way = ways[(turn + at) % len(ways)]
+            started = time.perf_counter()
+            way(question)
+            took[name].append((time.perf_counter() - started) * 1000)
+    return took, stages
+
+
+if __name__ == "__main__":
+    main()
