@@ -1,7 +1,7 @@
 """Candidates with all that moves them: the parts of a score, each under its name."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stores.fusion import Candidate
 
@@ -9,33 +9,30 @@ Parts = dict[str, float]
 """Name to what it adds: `fused` first, then `proximity`, `rerank`, `prior`, `memory`."""
 
 
-@dataclass(frozen=True)
-class Scored:
+class Scored(NamedTuple):
     """A candidate; its score is the sum of the parts."""
 
     candidate: Candidate
     parts: Parts
+    score: float
 
     @property
     def chunk_id(self) -> str:
         """The candidate's."""
         return self.candidate.chunk_id
 
-    @property
-    def score(self) -> float:
-        """What candidates are ranked by."""
-        return sum(self.parts.values())
-
     def plus(self, name: str, value: float) -> "Scored":
         """The same with one part more; nothing of it where it adds nothing."""
-        return Scored(self.candidate, {**self.parts, name: value}) if value else self
+        if not value:
+            return self
+        return Scored(self.candidate, {**self.parts, name: value}, self.score + value)
 
 
 def fused(candidates: Iterable[Candidate]) -> list[Scored]:
     """Candidates as the legs left them."""
-    return [Scored(candidate, {"fused": candidate.score}) for candidate in candidates]
+    return [Scored(each, {"fused": each.score}, each.score) for each in candidates]
 
 
 def in_order(scored: Iterable[Scored]) -> list[Scored]:
     """Best first, ties by chunk id."""
-    return sorted(scored, key=lambda s: (-s.score, s.chunk_id))
+    return sorted(scored, key=lambda s: (-s.score, s.candidate.chunk_id))

@@ -200,7 +200,8 @@ class Search:
         weighed = tuple((facet, tuple(w.items())) for facet, w in self.weights.items())
         place = self.store.kind, collection.name, collection.created_at, plan.tenant, self.stamp
         asked = self.request.query.strip(), self.alpha, self.vector is None, self._pool, self.scale
-        how = plan.where, plan.knobs, plan.vector_name, plan.method, plan.horizon
+        # As text: a filter for 1 and one for True are the same to a dictionary.
+        how = repr(plan.where), plan.knobs, plan.vector_name, plan.method, plan.horizon
         return place, asked, how, weighed
 
     @property

@@ -120,5 +120,5 @@ def new_id() -> str:
 
 def _hit(hit: TraceHit) -> dict[str, Any]:
     legs = {"vector": hit.vector, "keyword": hit.keyword}
-    told = {name: leg and leg.__dict__ for name, leg in legs.items()}
+    told = {name: leg and leg._asdict() for name, leg in legs.items()}
     return hit.__dict__ | told | {"parts": dict(hit.parts)}

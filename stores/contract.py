@@ -6,6 +6,7 @@ docs/filters.md says what the parameters of a search mean.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -259,14 +260,14 @@ class Store(ABC):
         rrf_k: int = 60,
         scale: Scale | None = None,
     ) -> list[Candidate]:
-        """Both legs, fused by Callslip so that every store ranks alike.
+        """Both legs at once, fused by Callslip so that every store ranks alike.
 
         `alpha` is the weight of the vector leg; at 0 or 1 the other leg is not run. A horizon
         holds for the keyword leg too: its hits are measured. `scale` is what `calibrated` goes by.
         `fusion="native"` leaves the fusing to the store; StoreCannot where it has none.
         """
         vectors: list[LegHit] = []
-        keywords: list[LegHit] = []
+        leg: Future[list[LegHit]] | None = None
         if fusion == "native" and vector is not None and terms and 0 < alpha < 1:
             return self.native_query(
                 collection,
@@ -281,19 +282,23 @@ class Store(ABC):
                 pool=pool,
                 alpha=alpha,
             )
-        if vector is not None and alpha > 0:
-            vectors = self.vector_query(
-                collection,
-                vector,
-                pool,
-                where,
-                tenant=tenant,
-                vector_name=vector_name,
-                method=method,
-                horizon=horizon,
-            )
-        if terms and (alpha < 1 or vector is None):
-            keywords = self.keyword_query(collection, terms, pool, where, tenant=tenant)
+        with ThreadPoolExecutor(1) as beside:
+            if terms and (alpha < 1 or vector is None):
+                leg = beside.submit(
+                    self.keyword_query, collection, terms, pool, where, tenant=tenant
+                )
+            if vector is not None and alpha > 0:
+                vectors = self.vector_query(
+                    collection,
+                    vector,
+                    pool,
+                    where,
+                    tenant=tenant,
+                    vector_name=vector_name,
+                    method=method,
+                    horizon=horizon,
+                )
+            keywords = leg.result() if leg else []
         if keywords and vector is not None and horizon is not None:
             near = self._within(
                 collection, vector, keywords, tenant, vector_name, method, horizon

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Fusion = Literal["calibrated", "weighted", "rrf", "native"]
 """All but `native`, which is what a store has, are Callslip's own and the same for every store."""
@@ -35,16 +35,14 @@ class Scale:
         return score / self.most if self.most > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class LegScore:
+class LegScore(NamedTuple):
     """Where one leg ranked a chunk (from 1) and its raw score there."""
 
     rank: int
     score: float
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk of the fused ranking with what each leg said of it."""
 
     chunk_id: str

@@ -20,7 +20,7 @@ from callslip.errors import CollectionNotFound, NotFound, StoreDown
 from stores.atoms import FLAG, NUMBER, TEXT, Atom, atoms
 from stores.filters import Where
 from stores.kept_terms import KeptTerms
-from stores.keyword_filter import PROPS, decode, filter_query, prefix, term
+from stores.keyword_filter import ID, PROPS, SCHEMA, TERMS, decode, filter_query, prefix, term
 from stores.records import LegHit, Scalar
 from stores.ties import best
 
@@ -31,19 +31,6 @@ LOCK_SECONDS = 30.0
 """How long a writer waits for another, which writes a batch in 20 ms, and merges in seconds."""
 
 _HEAP_BYTES = 15_000_000
-
-_ID, _TERMS = "chunk_id", "terms"
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    builder.add_text_field(_ID, stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(_TERMS, tokenizer_name="whitespace", index_option="freq")
-    builder.add_text_field(PROPS, tokenizer_name="raw", index_option="basic")
-    return builder.build()
-
-
-SCHEMA = _schema()
 
 
 @dataclass(frozen=True)
@@ -89,7 +76,7 @@ class KeywordIndex:
         documents = [(entry.chunk_id, _document(entry)) for entry in entries]
         with self._writer() as writer:
             for chunk_id, document in documents:
-                writer.delete_documents_by_term(_ID, chunk_id)
+                writer.delete_documents_by_term(ID, chunk_id)
                 writer.add_document(document)
             writer.commit()
             self._kept.put((e.chunk_id, e.terms, e.properties) for e in entries)
@@ -100,7 +87,7 @@ class KeywordIndex:
         with self._writer() as writer:
             self._kept.delete(ids)
             for chunk_id in ids:
-                writer.delete_documents_by_term(_ID, chunk_id)
+                writer.delete_documents_by_term(ID, chunk_id)
             writer.commit()
 
     def delete_having(self, item: Atom) -> None:
@@ -118,7 +105,7 @@ class KeywordIndex:
 
         def fetch(wanted: int) -> list[LegHit]:
             found = searcher.search(query, min(wanted, searcher.num_docs + 1), count=False)
-            return [LegHit(searcher.doc(at)[_ID][0], score) for score, at in found.hits]
+            return [LegHit(searcher.doc(at)[ID][0], score) for score, at in found.hits]
 
         return best(fetch, limit)
 
@@ -128,7 +115,7 @@ class KeywordIndex:
 
     def ids_among(self, chunk_ids: Sequence[str], where: Where) -> set[str]:
         """Give those of these ids whose entries match."""
-        these = tantivy.Query.term_set_query(SCHEMA, _ID, list(chunk_ids))
+        these = tantivy.Query.term_set_query(SCHEMA, ID, list(chunk_ids))
         return set(self._ids(self._filtered(these, where)))
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -178,25 +165,25 @@ class KeywordIndex:
     def _ids(self, query: tantivy.Query) -> list[str]:
         searcher = self._searcher()
         found = searcher.search(query, searcher.num_docs + 1, count=False)
-        return [searcher.doc(at)[_ID][0] for _, at in found.hits]
+        return [searcher.doc(at)[ID][0] for _, at in found.hits]
 
     def _any_of(self, terms: str) -> tantivy.Query:
         counted = list(Counter(terms.split()).items())[:MAX_QUERY_TERMS]
         queries = [
             tantivy.Query.boost_query(
-                tantivy.Query.term_query(SCHEMA, _TERMS, text, "freq"), float(count)
+                tantivy.Query.term_query(SCHEMA, TERMS, text, "freq"), float(count)
             )
             for text, count in counted
         ]
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
     def _matching(self, where: Where | None) -> tantivy.Query:
-        return filter_query(SCHEMA, where) if where else tantivy.Query.all_query()
+        return filter_query(where) if where else tantivy.Query.all_query()
 
     def _filtered(self, query: tantivy.Query, where: Where | None) -> tantivy.Query:
         if where is None:
             return query
-        both = (query, filter_query(SCHEMA, where))
+        both = (query, filter_query(where))
         return tantivy.Query.boolean_query([(tantivy.Occur.Must, part) for part in both])
 
     def _searcher(self) -> tantivy.Searcher:
@@ -273,8 +260,8 @@ class KeywordIndex:
 
 def _document(entry: Entry) -> tantivy.Document:
     document = tantivy.Document()
-    document.add_text(_ID, entry.chunk_id)
-    document.add_text(_TERMS, " ".join(entry.terms.split()))
+    document.add_text(ID, entry.chunk_id)
+    document.add_text(TERMS, " ".join(entry.terms.split()))
     for text in {term(item) for item in atoms(entry.properties)}:
         document.add_text(PROPS, text)
     return document

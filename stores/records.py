@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -138,8 +138,7 @@ def under(names: Collection[str], seen: Mapping[str, Any]) -> dict[str, Value]:
     return {name: seen[name] for name in names if seen.get(name) not in (None, "")}
 
 
-@dataclass(frozen=True)
-class LegHit:
+class LegHit(NamedTuple):
     """One hit of one leg. Higher scores are better.
 
     Of the vector leg the cosine similarity, or the negative distance of another metric; of the

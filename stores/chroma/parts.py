@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from stores.chroma.filtered import nearest_passing
 from stores.chroma.metadata import chunk_metadata
-from stores.chroma.table import Row, Table
-from stores.chroma.where import ChromaWhere
+from stores.chroma.table import ChromaWhere, Row, Table
 from stores.filters import Where
 from stores.keyword_index import Entry, KeywordIndex
 from stores.levels import PASSAGE, PASSAGES

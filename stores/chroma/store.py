@@ -17,14 +17,13 @@ from stores.batching import slices, write
 from stores.checks import sound_chunks, sound_documents
 from stores.chroma import names
 from stores.chroma.connection import Connection
-from stores.chroma.metadata import document_metadata, stored_chunk, stored_document
+from stores.chroma.metadata import DOCUMENT_ID, document_metadata, stored_chunk, stored_document
 from stores.chroma.parts import Parts, put_chunks
 from stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
-from stores.chroma.where import ChromaWhere, key
 from stores.contract import Store
 from stores.filters import Where
 from stores.keyword_filter import filter_query
-from stores.keyword_index import SCHEMA, KeywordIndex
+from stores.keyword_index import KeywordIndex
 from stores.metrics import Metric
 from stores.records import (
     BatchOutcome,
@@ -150,7 +149,7 @@ class ChromaStore(Store):
         return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
 
     def build_where(self, where: Where) -> tantivy.Query:
-        return filter_query(SCHEMA, where)
+        return filter_query(where)
 
     def nearest(
         self,
@@ -237,7 +236,7 @@ class ChromaStore(Store):
     ) -> dict[str, set[str]]:
         at = self._of(collection, tenant)
         item = None if document_id is None else Atom(TEXT, "document_id", document_id)
-        having: ChromaWhere | None = None if item is None else {key(item): document_id}
+        having = None if item is None else {DOCUMENT_ID: document_id}
         keywords = at.keywords.ids(None) if item is None else at.keywords.ids_having(item)
         halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
         return {
@@ -263,7 +262,7 @@ class ChromaStore(Store):
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
         at, item = self._of(collection, tenant), Atom(TEXT, "document_id", document_id)
         for table in at.vectors:
-            table.delete_where({key(item): document_id})
+            table.delete_where({DOCUMENT_ID: document_id})
         at.keywords.delete_having(item)
         at.documents.delete([document_id])
 

@@ -11,7 +11,6 @@ from chromadb.api.collection_configuration import CreateHNSWConfiguration
 from callslip.errors import NotFound
 from stores.batching import slices
 from stores.chroma.connection import Connection, answering
-from stores.chroma.where import ChromaWhere
 from stores.metrics import Metric
 from stores.records import LegHit, Vector
 
@@ -35,6 +34,9 @@ BYTES_PER_CALL = 8_000_000
 
 NUMBER_BYTES = 20
 """A float as JSON, at most."""
+
+ChromaWhere = Mapping[str, object]
+"""What Chroma is asked about metadata."""
 
 
 _SPACES: Mapping[Metric, Literal["cosine", "ip", "l2"]] = {

@@ -1,7 +1,7 @@
 """Which chunks belong to which versions of a document, and so which may be seen."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
 
@@ -56,8 +56,7 @@ Span = tuple[int, int]
 """Where a chunk stands in the text of its version: `text[start:end]`."""
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """A chunk of a live version. `span` is None where only the store says where it stands."""
 
     document_id: str
@@ -136,9 +135,10 @@ class Chunks:
         with self._database.reading() as connection:
             for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
                 some = list(chunk_ids[start : start + IDS_PER_STATEMENT])
-                for row in connection.execute(query, {"chunk_ids": some, **place}):
-                    span = None if row.start is None else (row.start, row.end)
-                    found[row.chunk_id] = Seen(row.document_id, span)
+                rows = connection.execute(query, {"chunk_ids": some, **place}).all()
+                for chunk_id, document_id, start_at, end_at in rows:
+                    span = None if start_at is None else (start_at, end_at)
+                    found[chunk_id] = Seen(document_id, span)
         return found
 
     def visible(

@@ -351,6 +351,13 @@ def test_candidates_of_another_state_of_the_collection_are_not_taken(engine: Eng
     assert (found(off), off.found.misses) == ([], 0)
 
 
+def test_candidates_of_a_number_are_not_those_of_a_flag(engine: Engine) -> None:
+    engine.ledger.collections.has_properties("shelf", ["level"])
+    assert found(engine, operation_level="every", having_all={"level": 1}) != []
+    assert found(engine, operation_level="every", having_all={"level": True}) == []
+    assert engine.found.hits == 0
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_version_that_goes_live_during_a_search_is_seen_whole(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, kept: bool
