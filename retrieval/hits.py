@@ -1,5 +1,8 @@
 """Hits as they are given, with the reasons for their ranks."""
 
+from collections.abc import Callable
+
+from retrieval.basis import Basis
 from retrieval.messages import Hit, Leg, Legs, Reasons, SearchRequest, Span
 from retrieval.scored import Scored
 from stores.fusion import LegScore
@@ -40,7 +43,11 @@ def make_hit(
 
 
 def explained(
-    hits: list[Hit], seen: list[Scored], content: list[Scored], ranked: list[Scored]
+    hits: list[Hit],
+    seen: list[Scored],
+    content: list[Scored],
+    ranked: list[Scored],
+    basis: Callable[[Scored], Basis],
 ) -> list[Hit]:
     """The hits with what their scores are made of.
 
@@ -48,12 +55,13 @@ def explained(
     """
     of_legs = {s.chunk_id: rank for rank, s in enumerate(seen, 1)}
     of_content = {s.chunk_id: rank for rank, s in enumerate(content, 1)}
-    parts = {s.chunk_id: s.parts for s in ranked}
+    by_id = {s.chunk_id: s for s in ranked}
     return [
         hit.model_copy(
             update={
                 "reasons": Reasons(
-                    parts={name: round(value, 6) for name, value in parts[came_by].items()},
+                    parts={name: round(value, 6) for name, value in by_id[came_by].parts.items()},
+                    basis=basis(by_id[came_by]).__dict__,
                     rank_of_legs=of_legs[came_by],
                     rank_of_content=of_content[came_by],
                 )

@@ -138,6 +138,10 @@ class Reasons(BaseModel):
     """
 
     parts: dict[str, float] = Field(description="name to what it adds; their sum is the score")
+    basis: dict[str, float | None] = Field(
+        description="what the weights are multiplied with: alpha with `vector`, 1 - alpha with"
+        " `keyword`, …; null: the weight was 0 (docs/tuning.md)"
+    )
     rank_of_legs: int = Field(description="by `fused` alone")
     rank_of_content: int = Field(description="before prior and memory")
 

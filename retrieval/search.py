@@ -11,6 +11,7 @@ import numpy as np
 from callslip.errors import EmbedderDown, InvalidRequest
 from retrieval import branches
 from retrieval.background import Background
+from retrieval.basis import Basis, basis
 from retrieval.branches import Branch
 from retrieval.diversity import diversify
 from retrieval.facet_weights import Weights, weights
@@ -93,9 +94,13 @@ class Search:
         with self._stage("fetch"):
             hits = self._hits(ranked[: self.top], shelf)
         if self.request.explain:
-            hits = explained(hits, seen, content, ranked)
+            hits = explained(hits, seen, content, ranked, self.basis)
         self.content, self.ranked = content, ranked
         return self._response(hits, candidates, len(seen))
+
+    def basis(self, scored: Scored) -> Basis:
+        """What the weights are multiplied with in the score of a candidate."""
+        return basis(scored, self.alpha, self.plan.knobs, self.scale)
 
     def _normalize(self) -> None:
         """The question read by rules, and as terms."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from retrieval.basis import Basis
 from retrieval.memory import Explored
 from stores.fusion import Fusion, LegScore
 from stores.records import Vector
@@ -64,7 +65,8 @@ class Trace:
     """One search. Times of `timings` are milliseconds by stage; `at` is seconds since 1970.
 
     `stamp` says in which state the corpus was, `removed` how many candidates each filter or clamp
-    took away, `facet_weights` the weight of each value by facet.
+    took away, `facet_weights` the weight of each value by facet. `basis` is of the hits and then of
+    candidates that were not shown.
     """
 
     trace_id: str
@@ -83,6 +85,7 @@ class Trace:
     removed: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     explored: Explored | None = None
+    basis: tuple[Basis, ...] = ()
     at: float = field(default_factory=time.time)
 
     def as_json(self, *, with_question: bool) -> dict[str, Any]:

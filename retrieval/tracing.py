@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 
+from retrieval.basis import Basis
 from retrieval.messages import Hit, SearchResponse
 from retrieval.scored import Scored
 from retrieval.search import Search
 from retrieval.trace import Question, Trace, TraceBranch, TraceHit
+
+
+BASED = 40
+"""Candidates whose basis is kept: as many as are reranked."""
 
 
 def trace_of(search: Search, response: SearchResponse) -> Trace:
@@ -39,6 +44,7 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
         removed={"visible": response.candidates - len(search.content)},
         left_out=response.left_out,
         explored=search.explored,
+        basis=tuple(_basis(search, response.hits, by_id)),
     )
 
 
@@ -60,3 +66,8 @@ def _hits(hits: Sequence[Hit], by_id: dict[str, Scored], places: dict[str, int])
             )
         )
     return made
+
+
+def _basis(search: Search, hits: Sequence[Hit], by_id: dict[str, Scored]) -> list[Basis]:
+    shown = [by_id[hit.parent_of or hit.chunk_id] for hit in hits]
+    return [search.basis(scored) for scored in [*shown, *search.ranked[search.top :]][:BASED]]

@@ -82,6 +82,7 @@ retrieval_events = Table(
     Column("settings", JSON, nullable=False),  # alpha, fusion, as_of, what was explored
     Column("hits", JSON, nullable=False),  # chunk ids in their order
     Column("scores", JSON, nullable=False),  # of the first of them, by component
+    Column("basis", JSON, nullable=False),  # of these and of candidates that were not shown
     Index("retrieval_events_of_a_place", "collection", "tenant", "at"),
 )
 """A search that was answered."""

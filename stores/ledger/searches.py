@@ -49,7 +49,8 @@ class RetrievalEvent:
     """A search that was answered.
 
     `hits` are chunk ids in their order; `scores` has the components of the first of them;
-    `settings` what it was ranked by. `body` is the trace, None where none is kept.
+    `settings` what it was ranked by; `basis` what weights were multiplied with, of the hits and then
+    of candidates that were not shown, see `retrieval.basis`. `body` is the trace, None where none is kept.
     """
 
     trace_id: str
@@ -61,6 +62,7 @@ class RetrievalEvent:
     settings: Mapping[str, Any]
     hits: Sequence[str]
     scores: Sequence[Mapping[str, float]]
+    basis: Sequence[Sequence[float | None]] = ()
     body: Mapping[str, Any] | None = None
 
 
@@ -210,6 +212,7 @@ def read_event(connection: Connection, trace_id: str) -> RetrievalEvent:
         settings=row.settings,
         hits=row.hits,
         scores=row.scores,
+        basis=row.basis,
     )
 
 
@@ -256,6 +259,7 @@ def _event_row(event: RetrievalEvent) -> dict[str, Any]:
         "settings": dict(event.settings),
         "hits": list(event.hits),
         "scores": [dict(score) for score in event.scores],
+        "basis": [list(each) for each in event.basis],
     }
 
 
