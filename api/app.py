@@ -16,6 +16,7 @@ from api import (
     memory,
     origins,
     pages,
+    ranking,
     searches,
     tasks,
     versions,
@@ -50,7 +51,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, feedback, memory, health),
+        *(searches, feedback, memory, ranking, health),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

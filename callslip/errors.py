@@ -42,6 +42,10 @@
     │   │   └── NothingListed       everything seems gone, which is more likely a mistake
     │   ├── EvaluationError             retrieval cannot be measured on this judged set
     │   │   └── JudgedSetError      its files are not in BEIR form
+    │   ├── TuningError                 weights cannot be fitted, or a proposal is not applied
+    │   │   ├── TooFewQuestions
+    │   │   ├── NotBetter           the interval of its held-out gain holds 0
+    │   │   └── GuardHolds          recorded outcomes are biased, and it may be worse without that
     │   ├── MoveError               a collection cannot be moved; it stands where it stood
     │   │   ├── ArchiveError        the file is no whole and sound archive
     │   │   └── CopyDiffers         both sides of a move do not hold the same
@@ -413,6 +417,36 @@ class JudgedSetError(EvaluationError):
         "A set is a folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and"
         " qrels.tsv or qrels/test.tsv (query, document, grade, separated by tabs)."
     )
+
+
+class TuningError(PermanentError):
+    """Weights cannot be fitted, or what was found is not applied; the collection is as it was."""
+
+    slug = "tuning-error"
+    hint = "Nothing was changed."
+
+
+class TooFewQuestions(TuningError):
+    """Weights that are fitted on so few questions would be those of chance."""
+
+    slug = "too-few-questions"
+    hint = (
+        "Let more outcomes come in (POST /v1/feedback), or fit on a judged set with `--judged DIR`."
+    )
+
+
+class NotBetter(TuningError):
+    """The held-out gain is not known to be above 0."""
+
+    slug = "not-better"
+    hint = "Nothing was changed; more questions make the interval narrower."
+
+
+class GuardHolds(TuningError):
+    """Without the bias of what was shown where, the proposal may be worse."""
+
+    slug = "guard-holds"
+    hint = "Nothing was changed; a judged set (`--judged DIR`) has no such bias."
 
 
 class MoveError(PermanentError):

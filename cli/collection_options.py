@@ -13,14 +13,15 @@ from cli.output import emit
 
 def show_or_set(client: Client, collection: str, file: Path | None, *, json_out: bool) -> None:
     """Print the options of a collection, set from a file before where one is given."""
-    found = client.set_options(collection, _read(file)) if file else _options(client, collection)
+    found = client.set_options(collection, _read(file)) if file else options_of(client, collection)
     if json_out:
         emit(found)
     else:
         click.echo(yaml.safe_dump(found, allow_unicode=True, sort_keys=False), nl=False)
 
 
-def _options(client: Client, collection: str) -> dict[str, Any]:
+def options_of(client: Client, collection: str) -> dict[str, Any]:
+    """The options of a collection; CollectionNotFound."""
     for record in client.get("/v1/collections")["collections"]:
         if record["name"] == collection:
             found: dict[str, Any] = record["options"]

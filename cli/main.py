@@ -30,6 +30,7 @@ from cli.output import as_json, emit, many, reporting
 from cli.sources import source_group
 from cli.steps import STEP_COMMANDS, IngestCommand
 from cli.transfer import export_command, import_command, migrate_command
+from cli.tune import tune_command
 from cli.verifying import verify_group
 from config import describe, load
 from config.settings import StoreKind
@@ -522,7 +523,7 @@ def run(role: Any) -> None:
 
 main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
-    *(audit, export_command, import_command, migrate_command),
+    *(audit, export_command, import_command, migrate_command, tune_command),
     *(retry_command, rollback_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
 ):

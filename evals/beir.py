@@ -106,6 +106,31 @@ def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
     return whole if most_queries is None else whole.at_most(most_queries)
 
 
+@dataclass(frozen=True)
+class Questions:
+    """Queries with their judgements, as in JudgedSet, of a corpus that is somewhere else."""
+
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+    as_of: dict[str, str]
+
+
+def read_questions(folder: Path) -> Questions:
+    """Read the queries that a document answers, without the corpus.
+
+    Raises JudgedSetError as `read` does, and where there is none.
+    """
+    queries, as_of = _read_queries(folder)
+    judged: dict[str, dict[str, int]] = {}
+    for query, document_id, grade in _read_qrels(folder):
+        if query in queries:
+            judged.setdefault(query, {})[document_id] = grade
+    qrels = {query: grades for query, grades in judged.items() if max(grades.values()) > 0}
+    if not qrels:
+        raise JudgedSetError(f"{folder} judges no document to answer a query")
+    return Questions({query: queries[query] for query in qrels}, qrels, as_of)
+
+
 def read_corpus(folder: Path) -> Iterator[Document]:
     """Every document of the corpus, one at a time. Raises JudgedSetError as `read` does."""
     for at, line in _read_lines(folder / CORPUS):

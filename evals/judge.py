@@ -119,7 +119,7 @@ def ingested(
     """
     desk.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
     try:
-        yield _ingest(desk, collection, judged, _Clock("ingest", judged.documents, on_progress))
+        yield _ingest(desk, collection, judged, Clock("ingest", judged.documents, on_progress))
     finally:
         if not keep and (left := _drop(desk, collection)):
             warnings.append(left)
@@ -147,7 +147,7 @@ def already_there(desk: Desk, collection: str, judged: beir.JudgedSet) -> dict[s
     return {live[name]: document_id for document_id, name in names.items()}
 
 
-def _ingest(desk: Desk, collection: str, judged: beir.JudgedSet, clock: "_Clock") -> dict[str, str]:
+def _ingest(desk: Desk, collection: str, judged: beir.JudgedSet, clock: "Clock") -> dict[str, str]:
     """Send every document and wait until all are live; the desk's id of each to the set's."""
     path = f"/v1/collections/{collection}/documents"
     ids: dict[str, str] = {}
@@ -175,7 +175,7 @@ def _ingest(desk: Desk, collection: str, judged: beir.JudgedSet, clock: "_Clock"
     return ids
 
 
-def _look(desk: Desk, path: str, clock: "_Clock") -> int:
+def _look(desk: Desk, path: str, clock: "Clock") -> int:
     """Wait a moment, then count what is live; EvaluationError where a document failed."""
     time.sleep(POLL_SECONDS)
     states = desk.get(path, limit=1)["states"]
@@ -260,13 +260,13 @@ def search_all(
     Raises EvaluationError when a leg is missing from an answer, and what the desk answers; a search
     that comes too late is asked again, up to TRIES times.
     """
-    clock = _Clock(way.name, len(judged.queries), on_progress)
+    clock = Clock(way.name, len(judged.queries), on_progress)
 
     def search(query: str) -> dict[str, Any]:
         body = {"collection": collection, "top": way.top, "query": judged.queries[query]}
         if way.at_time and query in judged.as_of:
             body["as_of"] = judged.as_of[query]
-        answer = _search(desk, body | dict(way.body))
+        answer = searched(desk, body | dict(way.body))
         if answer["partial"] and set(answer["left_out"]) != {"rerank"}:
             raise EvaluationError(f"an answer is not whole: {answer['left_out']}")
         return answer
@@ -288,7 +288,8 @@ def search_all(
     return Found(run, min(cut, default=None), late, clock.seconds())
 
 
-def _search(desk: Desk, body: dict[str, Any]) -> dict[str, Any]:
+def searched(desk: Desk, body: dict[str, Any]) -> dict[str, Any]:
+    """The answer of one search; one that comes too late is asked again, up to TRIES times."""
     for _ in range(TRIES - 1):
         try:
             return desk.post("/v1/search", body)
@@ -327,7 +328,7 @@ class _Shared(Generic[T]):
         self._closed = True
 
 
-class _Clock:
+class Clock:
     """Tells how far a phase is."""
 
     def __init__(self, phase: str, total: int, on_progress: OnProgress) -> None:
@@ -335,7 +336,9 @@ class _Clock:
         self._started = time.monotonic()
 
     def seconds(self) -> float:
+        """Since it was made."""
         return time.monotonic() - self._started
 
     def tell(self, done: int) -> None:
+        """So many are done."""
         self._on_progress(Progress(self._phase, done, self._total, self.seconds()))

@@ -8,7 +8,6 @@ from retrieval.scored import Scored
 from retrieval.search import Search
 from retrieval.trace import Question, Trace, TraceBranch, TraceHit
 
-
 BASED = 40
 """Candidates whose basis is kept: as many as are reranked."""
 

@@ -10,6 +10,7 @@ from stores.ledger.facet_values import FacetBuild, FacetValue, FacetValues
 from stores.ledger.failures import DeadLetter, Failures, Which
 from stores.ledger.family import Family
 from stores.ledger.inventory import Inventory, Item
+from stores.ledger.judged import JudgedSearch, JudgedSearches
 from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.leases import Leases
 from stores.ledger.memory import Memory, MemoryPlace, MemorySums
@@ -66,6 +67,7 @@ __all__ = [
     "Failure",
     "Item",
     "ItemRecord",
+    "JudgedSearch",
     "LeaseKeeper",
     "Ledger",
     "MemoryPlace",
@@ -125,6 +127,7 @@ class Ledger:
         self.memory = Memory(self._database)
         self.searches = Searches(self._database)
         self.outcomes = Outcomes(self._database)
+        self.judged = JudgedSearches(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""

@@ -49,8 +49,9 @@ class RetrievalEvent:
     """A search that was answered.
 
     `hits` are chunk ids in their order; `scores` has the components of the first of them;
-    `settings` what it was ranked by; `basis` what weights were multiplied with, of the hits and then
-    of candidates that were not shown, see `retrieval.basis`. `body` is the trace, None where none is kept.
+    `settings` what it was ranked by; `basis` what weights were multiplied with, of the hits and
+    then of candidates that were not shown, see `retrieval.basis`. `body` is the trace, None where
+    none is kept.
     """
 
     trace_id: str
