@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from retrieval.examples import Example, Ranked, Weights, discount, ideal
-from retrieval.offpolicy import ETAS
+from retrieval.examples import Example, Ranked, Weights, ideal
 
 NOW = Ranked(
     Weights(alpha=0.4, proximity=0.25, facets_weight=0.2, memory_weight=0.15), "calibrated"
@@ -71,6 +70,3 @@ def logged(
         if places[good] <= SHOWN and chance.random() < float(places[good]) ** -eta:
             found.append(example(f"q{len(found)}", rows, int(places[good]), [good]))
     return found
-
-
-__all__ = ["ETAS", "NOW", "candidates", "discount", "example", "logged"]
