@@ -383,3 +383,18 @@ def test_a_version_that_goes_live_during_a_search_is_seen_whole(
 
     monkeypatch.setattr(ledger.chunks, "seen", switch_first)
     assert found(engine) == ["new"]
+
+
+def test_explain_and_the_record_say_what_the_weights_were_multiplied_with(engine: Engine) -> None:
+    asked = SearchRequest.model_validate(
+        {"collection": "shelf", "query": "word", "alpha": 0.5, "top": 2, "explain": True}
+    )
+    response, trace = engine.traced(asked)
+    shown = [hit.reasons.basis for hit in response.hits if hit.reasons]
+    assert shown == [each.__dict__ for each in trace.basis[:2]]
+    assert [basis["rest"] for basis in shown] == [hit.score for hit in response.hits]
+    everything = search(engine, alpha=0.5, explain=True)
+    assert len(trace.basis) == len(everything.hits) > 2
+    Learning(engine.ledger, engine.settings.memory, engine.settings.traces).record([trace])
+    kept = engine.ledger.searches.get(trace.trace_id)
+    assert kept.basis == [each.row for each in trace.basis]
