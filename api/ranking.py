@@ -56,12 +56,13 @@ def _lines(collection: str, limit: int) -> Iterator[str]:
 
 def _line(search: JudgedSearch) -> JudgedSearchLine:
     vector = None if search.vector is None else search.vector.astype("<f2").tobytes()
+    tried = search.settings["explored"]
     given: dict[str, Any] = {
         "question": search.question,
         "vector": vector and base64.b64encode(vector).decode(),
         "alpha": search.settings["alpha"],
         "fusion": search.settings["fusion"],
-        "explored": search.settings["explored"],
+        "explored": tried and (tried["place"], tried["probability"]),
         "helped": search.helped,
         "basis": search.basis,
     }

@@ -2,7 +2,6 @@
 
 from pydantic import BaseModel, Field
 
-from retrieval.memory import Explored
 from stores.fusion import Fusion
 
 MOST = 20_000
@@ -39,7 +38,9 @@ class JudgedSearchLine(BaseModel):
     vector: str | None = Field(description="its vector, half precision, little-endian, in base64")
     alpha: float
     fusion: Fusion
-    explored: Explored | None = Field(description="what was tried, at which place, how likely")
+    explored: tuple[int, float] | None = Field(
+        description="the place, from 1, of a chunk that was tried, and how likely that was"
+    )
     helped: list[int] = Field(description="places, from 1, of the hits that helped")
     basis: list[list[float | None]] = Field(
         description="of the hits, then of candidates that were not shown, 40 in all: vector,"

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.basis import Basis
-from retrieval.memory import Explored
 from retrieval.resampling import Floats, Integers
 from stores.fusion import Fusion
 from stores.records import Vector
@@ -110,13 +109,14 @@ def recorded(
     vector: Vector | None,
     bases: Sequence[Sequence[float | None]],
     helped: Sequence[int],
-    explored: Explored | None,
+    explored: tuple[int, float] | None,
     ranked_by: tuple[float, str],
     now: Ranked,
 ) -> Example | None:
     """A recorded search as an example; None where too little is known of it.
 
-    `helped` are places from 1; `ranked_by` is its alpha and fusion.
+    `helped` are places from 1; `explored` is the place of a chunk that was tried, and how likely
+    that was; `ranked_by` is its alpha and fusion.
     """
     rows = known_rows(bases, *ranked_by, now)
     places = tuple(place for place in helped if place <= len(bases))
@@ -124,8 +124,8 @@ def recorded(
         return None
     grades = np.zeros(len(rows))
     grades[np.array(places) - 1] = 1.0
-    tried = explored.place if explored else 0
-    chances = (explored.probability if explored and p == tried else 1.0 for p in places)
+    tried, probability = explored or (0, 1.0)
+    chances = (probability if place == tried else 1.0 for place in places)
     best = ideal([1.0] * len(helped))
     owners = np.arange(len(rows))
     return Example((question,), rows, owners, grades, best, vector, places, tuple(chances))

@@ -108,7 +108,7 @@ def test_only_searches_of_which_something_helped_go_out(
     found = lines(client)
     assert [line["helped"] for line in found] == [[4], [3, 10]]
     (line,) = found[1:]
-    assert line["explored"] == {"chunk_id": "c9", "place": 10, "probability": 0.005}
+    assert line["explored"] == [10, 0.005]
     assert line["basis"] == [[0.5, 0.5, 0.0, 0.0, 0.0, 0.0]] * 3
     sent = np.frombuffer(base64.b64decode(line["vector"]), "<f2")
     assert sent.tolist() == pytest.approx(vector.tolist(), abs=1e-3)

@@ -54,9 +54,9 @@ def test_a_basis_with_another_alpha_is_the_score_that_it_would_give() -> None:
 
 
 def test_what_a_weight_of_nought_would_do_is_not_known() -> None:
-    (scored, *_) = ranked()
+    scored = fused(fuse([("near", 0.83)], [], scale=SCALE))[0]
     off = numbers(proximity=0, facets_weight=0, memory_weight=0)
-    row = basis(Scored(scored.candidate, {"fused": scored.parts["fused"]}), 0.4, off, SCALE)
+    row = basis(scored, 0.4, off, SCALE)
     assert (row.proximity, row.facets, row.memory) == (None, None, None)
     assert row.vector is not None
 
