@@ -64,7 +64,7 @@ def _example(
     query: str, answer: Mapping[str, Any], judged: Mapping[str, int], now: Ranked
 ) -> Example | None:
     hits = answer["hits"]
-    bases = [Basis(**hit["reasons"]["basis"]).row for hit in hits]
+    bases = [Basis(**hit["reasons"]["basis"]) for hit in hits]
     rows = known_rows(bases, answer["alpha"], answer["fusion"], now)
     if rows is None:
         return None

@@ -1,7 +1,7 @@
 """Questions with known answers, packed so that any weights can be tried on all of them at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,8 +18,6 @@ ALIKE = 0.95
 """Cosine from which two questions are one: the same in other words."""
 
 ROWS_TOGETHER = 512
-
-_COLUMNS = [field.name for field in fields(Basis)]
 
 
 @dataclass(frozen=True)
@@ -92,13 +90,13 @@ def known_rows(
     `alpha` and `fusion` are what it was ranked by. What a weight that is 0 would do is not needed;
     where the legs are not weighed anew they must have been weighed as they are now.
     """
-    rows = np.array(bases, np.float64).reshape(-1, len(_COLUMNS))  # None becomes NaN
+    rows = np.array(bases, np.float64).reshape(-1, len(Basis._fields))  # None becomes NaN
     w = now.weights
     needed = {"proximity": w.proximity, "facets": w.facets_weight, "memory": w.memory_weight}
     needed |= {"vector": now.weighs_legs, "keyword": now.weighs_legs}
     if not now.weighs_legs and (alpha, fusion) != (w.alpha, now.fusion):
         return None
-    missing = {name: bool(np.isnan(rows[:, n]).any()) for n, name in enumerate(_COLUMNS)}
+    missing = {name: bool(np.isnan(rows[:, n]).any()) for n, name in enumerate(Basis._fields)}
     if any(missing[name] for name, weight in needed.items() if weight):
         return None
     return np.nan_to_num(rows)

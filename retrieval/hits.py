@@ -61,7 +61,7 @@ def explained(
             update={
                 "reasons": Reasons(
                     parts={name: round(value, 6) for name, value in by_id[came_by].parts.items()},
-                    basis=basis(by_id[came_by]).__dict__,
+                    basis=basis(by_id[came_by])._asdict(),
                     rank_of_legs=of_legs[came_by],
                     rank_of_content=of_content[came_by],
                 )

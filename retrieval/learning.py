@@ -95,7 +95,7 @@ class Learning:
             },
             hits=[hit.chunk_id for hit in trace.hits],
             scores=[hit.components for hit in trace.hits[:SCORED]],
-            basis=[each.row for each in trace.basis],
+            basis=trace.basis(),
             body=trace.as_json(with_question=keep_queries) if self._is_kept(trace) else None,
         )
 

@@ -6,7 +6,7 @@ what is learned from the search, and leave it only where the collection keeps th
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,8 +65,9 @@ class Trace:
     """One search. Times of `timings` are milliseconds by stage; `at` is seconds since 1970.
 
     `stamp` says in which state the corpus was, `removed` how many candidates each filter or clamp
-    took away, `facet_weights` the weight of each value by facet. `basis` is of the hits and then of
-    candidates that were not shown.
+    took away, `facet_weights` the weight of each value by facet. `basis` gives that of the hits
+    and then of candidates that were not shown; it is made when it is recorded, as answers wait for
+    no part of that.
     """
 
     trace_id: str
@@ -85,7 +86,7 @@ class Trace:
     removed: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     explored: Explored | None = None
-    basis: tuple[Basis, ...] = ()
+    basis: Callable[[], Sequence[Basis]] = tuple
     at: float = field(default_factory=time.time)
 
     def as_json(self, *, with_question: bool) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The trace of a search, made when it has run."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from retrieval.basis import Basis
+from retrieval.basis import bases
 from retrieval.messages import Hit, SearchResponse
 from retrieval.scored import Scored
 from retrieval.search import Search
@@ -17,6 +18,8 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
     told, plan = search.understood, search.plan
     by_id = {s.chunk_id: s for s in search.ranked}
     places = {s.chunk_id: rank for rank, s in enumerate(search.content, 1)}
+    shown = [by_id[hit.parent_of or hit.chunk_id] for hit in response.hits]
+    based = [*shown, *search.ranked[search.top :]][:BASED]
     return Trace(
         trace_id=response.trace_id,
         collection=plan.collection,
@@ -43,7 +46,7 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
         removed={"visible": response.candidates - len(search.content)},
         left_out=response.left_out,
         explored=search.explored,
-        basis=tuple(_basis(search, response.hits, by_id)),
+        basis=partial(bases, based, search.alpha, plan.knobs, search.scale),
     )
 
 
@@ -65,8 +68,3 @@ def _hits(hits: Sequence[Hit], by_id: dict[str, Scored], places: dict[str, int])
             )
         )
     return made
-
-
-def _basis(search: Search, hits: Sequence[Hit], by_id: dict[str, Scored]) -> list[Basis]:
-    shown = [by_id[hit.parent_of or hit.chunk_id] for hit in hits]
-    return [search.basis(scored) for scored in [*shown, *search.ranked[search.top :]][:BASED]]

@@ -63,7 +63,7 @@ def client(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
 
 def searched(ledger: Ledger, query: str, basis: Sequence[Basis], **given: Any) -> str:
     """Record a search that gave all chunks."""
-    plain = {"fusion": "calibrated", "basis": tuple(basis), "vector": None}
+    plain = {"fusion": "calibrated", "basis": lambda: basis, "vector": None}
     made = trace(query, CHUNKS, **plain | given)
     Learning(ledger, MemorySettings(), TracesSettings(share=0)).record([made])
     return made.trace_id

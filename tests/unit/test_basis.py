@@ -1,7 +1,5 @@
 """The numbers that a score is linear in give the score back."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -40,7 +38,7 @@ def column(given: Knobs) -> np.typing.NDArray[np.float64]:
 def test_a_basis_with_the_weights_that_held_is_the_score() -> None:
     given = numbers()
     for scored in ranked():
-        row = basis(scored, given.alpha, given, SCALE).row
+        row = basis(scored, given.alpha, given, SCALE)
         assert np.array(row, np.float64) @ column(given) == pytest.approx(scored.score, abs=1e-5)
 
 
@@ -48,7 +46,7 @@ def test_a_basis_with_another_alpha_is_the_score_that_it_would_give() -> None:
     given, other = numbers(), {s.chunk_id: s.parts["fused"] for s in ranked(0.7)}
     weights = Weights(0.7, 0, 0, 0)
     for scored in ranked():
-        row = replace(basis(scored, given.alpha, given, SCALE), rest=0.0).row
+        row = basis(scored, given.alpha, given, SCALE)._replace(rest=0.0)
         found = np.array(row, np.float64) @ weights.column
         assert found == pytest.approx(other[scored.chunk_id], abs=1e-5)
 
@@ -72,4 +70,4 @@ def test_legs_that_are_not_weighed_leave_the_fused_score_as_it_is(
     found = basis(scored, alpha, numbers(fusion=fusion), scale)
     assert (found.vector, found.keyword) == (None, None)
     assert found.rest == pytest.approx(scored.parts["fused"] - 0.02, abs=1e-6)
-    assert len(found.row) == len(Basis.__dataclass_fields__) == 6
+    assert len(found) == len(Basis._fields) == 6

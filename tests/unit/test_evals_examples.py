@@ -39,7 +39,7 @@ class Shelf(Desk):
             {
                 "document_id": f"id of {question}-{n // 2}",
                 "filename": f"{question}-{n // 2}.txt",
-                "reasons": {"basis": Basis(*row).__dict__ | self.given.get("basis", {})},
+                "reasons": {"basis": Basis(*row)._asdict() | self.given.get("basis", {})},
             }
             for n, row in enumerate(rows_of(question).tolist())
         ]

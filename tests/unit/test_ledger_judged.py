@@ -22,7 +22,8 @@ def test_the_newest_searches_come_first_page_by_page_with_what_helped(ledger: Le
     learning, now = Learning(ledger, MemorySettings(), TracesSettings(share=0)), time.time()
     basis = (Basis(0.5, None, 0.0, 0.0, 0.0, 0.25),)
     made = [
-        trace(f"question {n}", "abc", at=now - n // 2, basis=basis) for n in range(TOGETHER + 10)
+        trace(f"question {n}", "abc", at=now - n // 2, basis=lambda: basis)
+        for n in range(TOGETHER + 10)
     ]
     learning.record([*made, trace("elsewhere", "abc", collection="other")])
     for n, each in enumerate(made):

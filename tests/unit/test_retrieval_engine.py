@@ -391,10 +391,10 @@ def test_explain_and_the_record_say_what_the_weights_were_multiplied_with(engine
     )
     response, trace = engine.traced(asked)
     shown = [hit.reasons.basis for hit in response.hits if hit.reasons]
-    assert shown == [each.__dict__ for each in trace.basis[:2]]
+    assert shown == [each._asdict() for each in trace.basis()[:2]]
     assert [basis["rest"] for basis in shown] == [hit.score for hit in response.hits]
     everything = search(engine, alpha=0.5, explain=True)
-    assert len(trace.basis) == len(everything.hits) > 2
+    assert len(trace.basis()) == len(everything.hits) > 2
     Learning(engine.ledger, engine.settings.memory, engine.settings.traces).record([trace])
     kept = engine.ledger.searches.get(trace.trace_id)
-    assert kept.basis == [each.row for each in trace.basis]
+    assert kept.basis == [list(each) for each in trace.basis()]
