@@ -1,4 +1,4 @@
-"""The hotset: passages that helped most of late, asked before the stores are (specification 003 §11).
+"""The hotset: passages that helped most of late, asked before the stores (specification 003 §11).
 
 Where a question is nearly one that such a passage has answered, that passage is the answer, and no
 leg of the store is run. It is served only if it is live by the ledger, and passes the search's
