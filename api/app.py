@@ -14,6 +14,7 @@ from api import (
     feedback,
     health,
     memory,
+    metrics,
     origins,
     pages,
     searches,
@@ -50,7 +51,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, feedback, memory, health),
+        *(searches, feedback, memory, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
