@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from ledger_moves import store_chunks
-from memory_store import MemoryStore
 
 from config.ranking import MemorySettings, SearchSettings
 from config.settings import Settings
@@ -14,11 +13,15 @@ from retrieval.engine import Engine
 from retrieval.hotset import Hotset
 from retrieval.learning import Learning
 from retrieval.messages import SearchRequest, SearchResponse
+from stores.contract import Store
 from stores.ledger import Ledger, Submission
 from stores.records import ChunkRecord, CollectionSchema, Value, Vector, VectorSpec
 
 ASKED = {"east": (1.0, 0.0), "nearly east": (0.99, 0.141), "north": (0.0, 1.0)}
 """Questions and their vectors."""
+
+PROPERTIES = ("kind", "year", "tags", "draft", "since", "valid_from", "valid_to")
+"""That documents may have."""
 
 NO_CHANCE = MemorySettings(exploration="off")
 
@@ -35,7 +38,7 @@ class Lower:
         return text.lower()
 
 
-def made_of(ledger: Ledger, store: MemoryStore, search: SearchSettings, **more: Any) -> Engine:
+def made_of(ledger: Ledger, store: Store, search: SearchSettings, **more: Any) -> Engine:
     """An engine whose hotset looks at every search what is new; nothing is left to chance."""
     settings = Settings(search=search, **{"memory": NO_CHANCE} | more)
     embedder: Any = Embedder()
@@ -55,7 +58,7 @@ def make(engine: Engine, name: str, tenants: tuple[str, ...] = ()) -> None:
     schema, store = CollectionSchema(name, VectorSpec(2), tenants=bool(tenants)), a_store(engine)
     store.ensure_schema(schema)
     engine.ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
-    engine.ledger.collections.has_properties(name, ["kind", "valid_from", "valid_to"])
+    engine.ledger.collections.has_properties(name, PROPERTIES)
     for tenant in tenants:
         engine.ledger.tenants.create(name, tenant)
         store.ensure_tenant(name, tenant)
@@ -90,6 +93,7 @@ def ingest(
             "words",
             np.array([np.cos(n / 9), np.sin(n / 9)], np.float32),
             level=level,
+            filename=name,
             properties=properties,
         )
         for n, chunk_id in enumerate(chunk_ids, 1)
