@@ -22,7 +22,7 @@ from stores.contract import Store
 from stores.filters import matches
 from stores.fusion import Candidate
 from stores.ledger import CollectionRecord, Ledger
-from stores.records import Vector, visible
+from stores.records import StoredChunk, Vector, visible
 
 LEAST_WINS = 1.5
 """Decayed wins less losses: two of the last weeks, or three of one half-life ago."""
@@ -100,12 +100,14 @@ class Hotset:
         collection: CollectionRecord,
         plan: Plan,
         vector: Vector,
+        terms: str,
         *,
         include_vector: bool,
     ) -> tuple[list[Candidate], Shelf] | None:
         """What helped with nearly this question, live and passing the filter; None: nothing did.
 
-        The chunks are on the shelf, read from the store just now.
+        The chunks are on the shelf, read from the store just now. They have every number of the
+        question, given by its vector and its terms: to an embedder articles 70 and 71 are one.
         """
         near = self._of(collection, plan.tenant).near(vector, self._similarity)
         seen = self._ledger.chunks.seen(
@@ -113,12 +115,13 @@ class Hotset:
         )
         shelf = Shelf(store, plan, seen, include_vector)
         chunks = shelf.read([c.chunk_id for c in near if c.chunk_id in seen])
-        found = [
-            c
-            for c in near
-            if c.chunk_id in chunks
-            and (plan.where is None or matches(plan.where, visible(chunks[c.chunk_id])))
-        ]
+        numbers = {term for term in terms.split() if any(map(str.isdigit, term))}
+
+        def passes(chunk: StoredChunk) -> bool:
+            fits = plan.where is None or matches(plan.where, visible(chunk))
+            return fits and numbers <= set((chunk.terms or "").split())
+
+        found = [c for c in near if c.chunk_id in chunks and passes(chunks[c.chunk_id])]
         with self._lock:
             self.hits += bool(found)
             self.misses += not found

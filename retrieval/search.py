@@ -148,6 +148,7 @@ class Search:
                 self.collection,
                 self.plan,
                 self.vector,
+                self.terms,
                 include_vector=self._needs_vectors,
             )
         self.hotset = found is not None

@@ -17,7 +17,12 @@ from stores.contract import Store
 from stores.ledger import Ledger, Submission
 from stores.records import ChunkRecord, CollectionSchema, Value, Vector, VectorSpec
 
-ASKED = {"east": (1.0, 0.0), "nearly east": (0.99, 0.141), "north": (0.0, 1.0)}
+ASKED = {
+    "east": (1.0, 0.0),
+    "east 70": (1.0, 0.0),
+    "nearly east": (0.99, 0.141),
+    "north": (0.0, 1.0),
+}
 """Questions and their vectors."""
 
 PROPERTIES = ("kind", "year", "tags", "draft", "since", "valid_from", "valid_to")
@@ -77,6 +82,7 @@ def ingest(
     collection: str = "shelf",
     tenant: str = "",
     level: int = 2,
+    words: str = "",
     **properties: Value,
 ) -> str:
     """A version of the document of this name, with these chunks; its id."""
@@ -90,7 +96,7 @@ def ingest(
             chunk_id,
             item.document_id,
             f"text of {chunk_id}",
-            "words",
+            f"words {words}",
             np.array([np.cos(n / 9), np.sin(n / 9)], np.float32),
             level=level,
             filename=name,

@@ -200,6 +200,14 @@ def test_what_the_filter_leaves_out_is_not_served(engine: Engine) -> None:
     assert found(ask(engine, operation_level=1)) == ["c1"]
 
 
+def test_a_number_of_the_question_must_be_in_the_passage(engine: Engine) -> None:
+    ingest(engine, "a", ["a1"], words="70 east")
+    ingest(engine, "b", ["b1"], words="71 east")
+    learn(engine, "a1", "b1")
+    assert sorted(found(ask(engine))) == ["a1", "b1"]
+    assert found(ask(engine, "east 70")) == ["a1"]
+
+
 def test_a_tenant_is_served_nothing_of_another(engine: Engine) -> None:
     ingest(engine, "a", ["a1"], collection="desk", tenant="ann")
     ingest(engine, "b", ["b1"], collection="desk", tenant="bob")
