@@ -19,9 +19,9 @@ from stores.records import ChunkRecord, CollectionSchema, Value, Vector, VectorS
 
 ASKED = {
     "east": (1.0, 0.0),
-    "east 70": (1.0, 0.0),
     "nearly east": (0.99, 0.141),
     "north": (0.0, 1.0),
+    "east 70": (1.0, 0.0),
 }
 """Questions and their vectors."""
 
