@@ -110,6 +110,15 @@ class Hotset:
         question, given by its vector and its terms: to an embedder articles 70 and 71 are one.
         """
         near = self._of(collection, plan.tenant).near(vector, self._similarity)
+        found = self._shelved(store, plan, near, terms, include_vector) if near else None
+        with self._lock:
+            self.hits += found is not None
+            self.misses += found is None
+        return found
+
+    def _shelved(
+        self, store: Store, plan: Plan, near: list[Candidate], terms: str, include_vector: bool
+    ) -> tuple[list[Candidate], Shelf] | None:
         seen = self._ledger.chunks.seen(
             [c.chunk_id for c in near], collection=plan.collection, tenant=plan.tenant
         )
@@ -122,9 +131,6 @@ class Hotset:
             return fits and numbers <= set((chunk.terms or "").split())
 
         found = [c for c in near if c.chunk_id in chunks and passes(chunks[c.chunk_id])]
-        with self._lock:
-            self.hits += bool(found)
-            self.misses += not found
         return (found, shelf) if found else None
 
     def _of(self, collection: CollectionRecord, tenant: str) -> Hot:

@@ -142,7 +142,6 @@ class Search:
         if self.vector is None or not hotset.may_answer(self.plan, self.request, chance):
             return None
         with self._stage("hotset"):
-            self.stamp = self._read_stamp()
             found = hotset.first_hop(
                 self.store,
                 self.collection,
@@ -151,8 +150,10 @@ class Search:
                 self.terms,
                 include_vector=self._needs_vectors,
             )
-        self.hotset = found is not None
-        return found and (found[0], found[0], found[1])
+        if found is None:
+            return None
+        self.hotset, self.stamp = True, self._read_stamp()
+        return found[0], found[0], found[1]
 
     def _cold(self) -> tuple[list[Candidate], list[Candidate], Shelf]:
         """What the store has: the candidates, those of live versions, and a shelf for these."""
