@@ -39,6 +39,8 @@ PER_DOCUMENT = 1000
 LEASE_SECONDS = 600.0
 WARM_UP = 10
 
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
+
 
 @dataclass
 class KnownVectors:
@@ -55,11 +57,11 @@ class KnownVectors:
 
 
 class AsWritten:
-    """An analyzer of what is terms already."""
+    """An analyzer of what is terms already, but that made-up words are no numbers."""
 
     def analyze(self, text: str) -> str:
-        """The text."""
-        return text
+        """The text with letters for digits."""
+        return text.translate(_LETTERS)
 
 
 @dataclass
@@ -144,7 +146,9 @@ def _ingest(ledger: Ledger, store: Store, batch: Sequence[ChunkRecord]) -> None:
         ledger.leases.finish(_claimed(ledger, new_id, step), step, {})
     claim = _claimed(ledger, new_id, STEPS[-1])
     ledger.chunks.expect(claim, {chunk.chunk_id: chunk.chunk_id for chunk in batch})
-    store.batch_upsert_chunks(COLLECTION, [replace(c, document_id=new_id) for c in batch])
+    analyze = AsWritten().analyze
+    mine = [replace(c, document_id=new_id, terms=analyze(c.terms)) for c in batch]
+    store.batch_upsert_chunks(COLLECTION, mine)
     ledger.leases.go_live(claim, [chunk.chunk_id for chunk in batch], {})
 
 
