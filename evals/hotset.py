@@ -8,19 +8,19 @@ questions come with their vectors. Without `chroma.url` a Chroma server is start
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import cast, get_args
+from typing import cast
 
 import numpy as np
 
-from callslip.errors import CallslipError, EvaluationError
+from callslip.errors import CallslipError
 from config.load import load
 from config.ranking import MemorySettings
-from config.settings import Settings, StoreKind
-from evals.stores.__main__ import placed
+from config.settings import Settings
+from evals.pipeline import COLLECTION, fill
+from evals.stores.place import placed
 from evals.stores.rows import DIMENSION, Rows
 from evals.tables import header, table, tell
 from models.analyzer import Analyzer
@@ -29,14 +29,11 @@ from models.entities import Recognizer
 from retrieval.engine import Engine
 from retrieval.learning import Learning
 from retrieval.messages import SearchRequest
-from stores.contract import Store
-from stores.ledger import STEPS, Claim, Ledger, Step, Submission
-from stores.records import ChunkRecord, CollectionSchema, Vector, VectorSpec
+from stores.ledger import Ledger
+from stores.ledger.database import Database
+from stores.records import Vector
 from stores.registry import make_store
 
-COLLECTION = "bench-hotset"
-PER_DOCUMENT = 1000
-LEASE_SECONDS = 600.0
 WARM_UP = 10
 
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
@@ -83,28 +80,34 @@ class Times:
 def main() -> None:
     """Measure and print; a failure prints what is wrong and exits with 1."""
     parser = argparse.ArgumentParser(prog="python -m evals.hotset", description=__doc__)
-    parser.add_argument("--store", choices=get_args(StoreKind), default="chroma")
     parser.add_argument("--chunks", type=int, default=20_000, help="in the collection")
     parser.add_argument("--questions", type=int, default=200, help="that were answered before")
     asked = parser.parse_args()
     try:
-        with placed(load().settings, asked.store) as settings:
-            run(settings, asked.store, asked.chunks, asked.questions)
+        with placed(load().settings, "chroma") as settings:
+            run(settings, asked.chunks, asked.questions)
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")
 
 
-def run(settings: Settings, kind: str, chunks: int, questions: int) -> None:
+def run(settings: Settings, chunks: int, questions: int) -> None:
     """Fill, learn, ask, print."""
-    rows = Rows()
+    rows, analyzer = Rows(), AsWritten()
     search = settings.search.model_copy(update={"hotset": questions, "result_cache": 0})
     memory = MemorySettings(exploration="off")
     settings = settings.model_copy(update={"search": search, "memory": memory})
-    print(f"{header(settings)}; {kind}, {chunks:,} chunks.\n")
-    with _filled(settings, kind, rows, chunks) as (ledger, store):
+    print(f"{header(settings)}; Chroma, {chunks:,} chunks.\n")
+    with (
+        closing(make_store(settings, "chroma")) as store,
+        closing(Ledger(settings.ledger_url)) as ledger,
+        closing(Database(settings.ledger_url)) as database,
+    ):
+        ledger.create()
+        made = (replace(c, terms=analyzer.analyze(c.terms)) for c in rows.chunks(chunks))
+        fill(ledger, database, store, KnownVectors.model, made, dated=False)
         asked = {q.terms: q.vector for q in rows.questions(2 * questions)}
         known, new = list(asked)[:questions], list(asked)[questions:]
-        models = cast(Embedder, KnownVectors(asked)), cast(Analyzer, AsWritten())
+        models = cast(Embedder, KnownVectors(asked)), cast(Analyzer, analyzer)
         engine = Engine(settings, ledger, lambda _: store, *models, Recognizer())
         tell("Learning")
         _learn(engine, known)
@@ -113,52 +116,6 @@ def run(settings: Settings, kind: str, chunks: int, questions: int) -> None:
         head = ("questions", "n", "with, ms p50 / p95", "without, ms p50 / p95", "with ÷ without")
         print(table(head, [times.cells for times in found]))
         print(f"\nThe hotset answered {engine.hotset.hits} of {2 * questions + 2 * WARM_UP}.")
-
-
-@contextmanager
-def _filled(
-    settings: Settings, kind: str, rows: Rows, count: int
-) -> Iterator[tuple[Ledger, Store]]:
-    """A ledger and a store with so many live chunks."""
-    schema = CollectionSchema(COLLECTION, VectorSpec(DIMENSION, normalized=True))
-    with closing(Ledger(settings.ledger_url)) as ledger, closing(make_store(settings, kind)) as at:
-        ledger.create()
-        ledger.collections.create(schema, store=kind, embedder="made up", analyzer="as written")
-        at.ensure_schema(schema)
-        chunks = rows.chunks(count)
-        try:
-            tell("Filling")
-            while batch := list(islice(chunks, PER_DOCUMENT)):
-                _ingest(ledger, at, batch)
-            at.maintain()
-            yield ledger, at
-        finally:
-            at.drop_collection(COLLECTION)
-
-
-def _ingest(ledger: Ledger, store: Store, batch: Sequence[ChunkRecord]) -> None:
-    """One document of all these chunks, live."""
-    new_id = batch[0].chunk_id
-    given = Submission(new_id, new_id, "", new_id * 2, 1, {})
-    ledger.documents.submit(COLLECTION, given, new_id)
-    ledger.turns.take(1, document_id=new_id)
-    for step in STEPS[:-1]:
-        ledger.leases.finish(_claimed(ledger, new_id, step), step, {})
-    claim = _claimed(ledger, new_id, STEPS[-1])
-    ledger.chunks.expect(claim, {chunk.chunk_id: chunk.chunk_id for chunk in batch})
-    analyze = AsWritten().analyze
-    mine = [replace(c, document_id=new_id, terms=analyze(c.terms)) for c in batch]
-    store.batch_upsert_chunks(COLLECTION, mine)
-    ledger.leases.go_live(claim, [chunk.chunk_id for chunk in batch], {})
-
-
-def _claimed(ledger: Ledger, document_id: str, step: Step) -> Claim:
-    claim = ledger.leases.claim(
-        *(document_id, 1, step), worker="bench", lease_seconds=LEASE_SECONDS, max_crashes=1
-    )
-    if not isinstance(claim, Claim):
-        raise EvaluationError(f"the step {step} is not free: {claim}")
-    return claim
 
 
 def _learn(engine: Engine, questions: Sequence[str]) -> None:

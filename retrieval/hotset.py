@@ -22,7 +22,7 @@ from stores.contract import Store
 from stores.filters import matches
 from stores.fusion import Candidate
 from stores.ledger import CollectionRecord, Ledger
-from stores.records import StoredChunk, Vector, visible
+from stores.records import Vector, visible
 
 LEAST_WINS = 1.5
 """Decayed wins less losses: two of the last weeks, or three of one half-life ago."""
@@ -124,13 +124,16 @@ class Hotset:
         )
         shelf = Shelf(store, plan, seen, include_vector)
         chunks = shelf.read([c.chunk_id for c in near if c.chunk_id in seen])
-        numbers = {term for term in terms.split() if any(map(str.isdigit, term))}
-
-        def passes(chunk: StoredChunk) -> bool:
-            fits = plan.where is None or matches(plan.where, visible(chunk))
-            return fits and numbers <= set((chunk.terms or "").split())
-
-        found = [c for c in near if c.chunk_id in chunks and passes(chunks[c.chunk_id])]
+        found = [
+            c
+            for c in near
+            if c.chunk_id in chunks
+            and (plan.where is None or matches(plan.where, visible(chunks[c.chunk_id])))
+        ]
+        if found and (numbers := {term for term in terms.split() if any(map(str.isdigit, term))}):
+            ids = [c.chunk_id for c in found]
+            held = store.terms(plan.collection, ids, tenant=plan.tenant)
+            found = [c for c in found if numbers <= set(held.get(c.chunk_id, "").split())]
         return (found, shelf) if found else None
 
     def _of(self, collection: CollectionRecord, tenant: str) -> Hot:
