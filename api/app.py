@@ -14,6 +14,7 @@ from api import (
     feedback,
     health,
     memory,
+    metrics,
     origins,
     pages,
     ranking,
@@ -51,7 +52,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, feedback, memory, ranking, health),
+        *(searches, feedback, memory, ranking, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

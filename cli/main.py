@@ -353,11 +353,13 @@ def search(
     if (as_of_used := found["as_of"])["at"]:
         words = f" (“{as_of_used['words']}”)" if as_of_used["words"] else ""
         click.secho(f"In force on {as_of_used['at'][:10]}{words}", dim=True, err=True)
+    if found["hotset"]:
+        click.secho("From the hotset: they helped with such a question.", dim=True, err=True)
     if not found["hits"]:
         click.echo("Nothing found.")
     for hit in found["hits"]:
         click.secho(f"{hit['rank']}. {hit['title']}", bold=True, nl=False)
-        click.echo(f"  {hit['heading']}  ({hit['score']:.3f}; {_why(hit['legs'])})")
+        click.echo(f"  {hit['heading']}  ({hit['score']:.3f}{_why(hit['legs'])})")
         if reasons := hit["reasons"]:
             click.secho(f"   {_parts(reasons)}", dim=True)
         click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")
@@ -372,7 +374,8 @@ def _parts(reasons: dict[str, Any]) -> str:
 
 
 def _why(legs: dict[str, Any]) -> str:
-    return ", ".join(f"{name} #{leg['rank']}" for name, leg in legs.items() if leg)
+    told = ", ".join(f"{name} #{leg['rank']}" for name, leg in legs.items() if leg)
+    return told and f"; {told}"
 
 
 def conditions(where: Iterable[str]) -> dict[str, Any]:

@@ -63,6 +63,21 @@ class SearchSettings(Section):
     result_cache_seconds: float = Field(
         default=60.0, gt=0, description="how long they are kept while nothing changes"
     )
+    hotset: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="passages that helped most of late, of each collection and tenant, that each"
+        " search worker keeps: where a question is nearly one that they have answered, they alone"
+        " are the hits and the stores are not searched, so there may be fewer than `top`; 0: none",
+    )
+    hotset_similarity: float = Field(
+        default=0.97,
+        ge=0,
+        le=1,
+        description="cosine of a question to those that a passage has answered, from which it is"
+        " nearly one of them; measured with the local embedder",
+    )
     level: Literal["passages", "every"] = Field(
         default="passages",
         description="what is searched where `operation_level` is left out: passages, or sections"

@@ -4,13 +4,23 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 
+class Counted(Protocol):
+    """What answers some searches by itself, and counts which."""
+
+    hits: int
+    misses: int
+
+
 class Cache(Generic[T]):
-    """The values used last, at most `most`, each for `seconds`. Threads may share it; 0 is off."""
+    """The values used last, at most `most`, each for `seconds`. Threads may share it.
+
+    At 0 it keeps, and counts, nothing.
+    """
 
     def __init__(self, most: int, seconds: float = float("inf")) -> None:
         self._most, self._seconds = most, seconds
@@ -21,6 +31,8 @@ class Cache(Generic[T]):
 
     def get(self, key: Hashable) -> T | None:
         """The value kept under this key; None where there is none, or it is too old."""
+        if not self._most:
+            return None
         with self._lock:
             found = self._values.get(key)
             if found is None or time.monotonic() - found[0] > self._seconds:

@@ -11,8 +11,9 @@ from models.entities import Recognizer
 from models.reranker import Reranker
 from retrieval.background import Backgrounds
 from retrieval.branches import Branch
-from retrieval.caches import Cache
+from retrieval.caches import Cache, Counted
 from retrieval.facet_weights import FacetTables
+from retrieval.hotset import Hotset
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.search import Search
 from retrieval.trace import Trace
@@ -44,6 +45,7 @@ class Engine:
     facet_tables: FacetTables = field(init=False)
     questions: Cache[Vector] = field(init=False)
     found: Cache[Found] = field(init=False)
+    hotset: Hotset = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +54,13 @@ class Engine:
         search = self.settings.search
         self.questions = Cache(search.query_cache)
         self.found = Cache(search.result_cache, search.result_cache_seconds)
+        self.hotset = Hotset(self.ledger, self.settings)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
+
+    @property
+    def caches(self) -> dict[str, Counted]:
+        """What may spare a search some work, each with how often it did."""
+        return {"questions": self.questions, "candidates": self.found, "hotset": self.hotset}
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Answer a question.

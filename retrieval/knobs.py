@@ -25,6 +25,7 @@ class Knobs:
     rerank_top: int
     mmr_lambda: float
     narrow: bool
+    hotset: bool
 
 
 def knobs(settings: Settings, collection: Ranking, request: SearchRequest) -> Knobs:
@@ -42,6 +43,7 @@ def knobs(settings: Settings, collection: Ranking, request: SearchRequest) -> Kn
         "rerank_top": settings.rerank.top,
         "mmr_lambda": settings.rerank.mmr_lambda,
         "narrow": settings.search.narrow,
+        "hotset": settings.search.hotset > 0,
     }
     wanted |= collection.model_dump(exclude_none=True)
     if request.ranking is not None:

@@ -91,6 +91,7 @@ class Learning:
                 "alpha": trace.alpha,
                 "fusion": trace.fusion,
                 "as_of": trace.as_of,
+                "hotset": trace.hotset,
                 "explored": trace.explored and trace.explored.__dict__,
             },
             hits=[hit.chunk_id for hit in trace.hits],

@@ -133,7 +133,8 @@ class Span(BaseModel):
 class Reasons(BaseModel):
     """What a hit's score is made of.
 
-    `fused` is what the legs gave, `proximity` words that follow each other as in the question,
+    `fused` is what the legs gave, or `hotset` how near the question is to those that the passage
+    has answered, `proximity` words that follow each other as in the question,
     `rerank` the reranker, `prior` facets that the question is about, `memory` what helped before.
     """
 
@@ -197,6 +198,11 @@ class SearchResponse(BaseModel):
         description="true where `top` was left out and there may be more hits than are given"
     )
     candidates: int = Field(description="distinct chunks that the legs found together")
+    hotset: bool = Field(
+        default=False,
+        description="true where the hits are passages that helped with nearly this question, and"
+        " nothing else was searched (`search.hotset`)",
+    )
     partial: bool = Field(
         description="true where a leg, or the reranker, was left out because it did not answer"
     )

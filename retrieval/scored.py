@@ -6,7 +6,7 @@ from typing import NamedTuple
 from stores.fusion import Candidate
 
 Parts = dict[str, float]
-"""Name to what it adds: `fused` first, then `proximity`, `rerank`, `prior`, `memory`."""
+"""Name to what it adds: `fused` or `hotset`, `proximity`, `rerank`, `prior`, `memory`."""
 
 
 class Scored(NamedTuple):
@@ -28,9 +28,9 @@ class Scored(NamedTuple):
         return Scored(self.candidate, {**self.parts, name: value}, self.score + value)
 
 
-def fused(candidates: Iterable[Candidate]) -> list[Scored]:
-    """Candidates as the legs left them."""
-    return [Scored(each, {"fused": each.score}, each.score) for each in candidates]
+def fused(candidates: Iterable[Candidate], name: str = "fused") -> list[Scored]:
+    """Candidates as they were found; their first part has this name."""
+    return [Scored(each, {name: each.score}, each.score) for each in candidates]
 
 
 def in_order(scored: Iterable[Scored]) -> list[Scored]:

@@ -67,6 +67,7 @@ class Search:
         self.weights: Weights = {}
         self.branches: list[Branch] = []
         self.branch: Branch | None = None
+        self.hotset = False
         self.places: dict[str, Seen] = {}
         self.content: list[Scored] = []
         self.ranked: list[Scored] = []
@@ -77,14 +78,10 @@ class Search:
         """Run all stages."""
         self._normalize()
         self._embed()
-        with self._stage("background"):
-            self._hold_against()
         with self._stage("facets"):
             self._weigh_facets()
-        candidates, live = self._looked() if not self.plan.nothing else ([], [])
-        seen = fused(live)
-        vectors = self.request.include_vector or self.plan.knobs.mmr_lambda < 1
-        shelf = Shelf(self.store, self.plan, self.places, vectors)
+        candidates, live, shelf = self._hot() or self._cold()
+        seen = fused(live, "hotset" if self.hotset else "fused")
         with self._stage("rank"):
             content = self._reranked(self._near(seen), shelf)
             with_prior = self._with_prior(content)
@@ -143,6 +140,36 @@ class Search:
                 f" {self.collection.embedder!r}, this installation runs {model!r}",
                 hint="Set the embedder back, ingest into a new collection, or send alpha 0.",
             )
+
+    def _hot(self) -> tuple[list[Candidate], list[Candidate], Shelf] | None:
+        """What helped with nearly this question before, where that may be the answer."""
+        hotset, chance = self.engine.hotset, self.request.replay or self.trace_id
+        if self.vector is None or not hotset.may_answer(self.plan, self.request, chance):
+            return None
+        with self._stage("hotset"):
+            found = hotset.first_hop(
+                self.store,
+                self.collection,
+                self.plan,
+                self.vector,
+                self.terms,
+                include_vector=self._needs_vectors,
+            )
+        if found is None:
+            return None
+        self.hotset, self.stamp = True, self._read_stamp()
+        return found[0], found[0], found[1]
+
+    def _cold(self) -> tuple[list[Candidate], list[Candidate], Shelf]:
+        """What the store has: the candidates, those of live versions, and a shelf for these."""
+        with self._stage("background"):
+            self._hold_against()
+        candidates, live = self._looked() if not self.plan.nothing else ([], [])
+        return candidates, live, Shelf(self.store, self.plan, self.places, self._needs_vectors)
+
+    @property
+    def _needs_vectors(self) -> bool:
+        return self.request.include_vector or self.plan.knobs.mmr_lambda < 1
 
     def _hold_against(self) -> None:
         """What the legs' scores are worth for this question, where the fusion goes by that."""
@@ -392,8 +419,9 @@ class Search:
             alpha=self.alpha,
             fusion=self.plan.knobs.fusion,
             as_of=TimeClamp(at=as_of.moment, source=as_of.source, words=as_of.words or None),
-            cut=unlimited and (seen > self.top or self._full(candidates)),
+            cut=unlimited and (self.hotset or seen > self.top or self._full(candidates)),
             candidates=len(candidates),
+            hotset=self.hotset,
             partial=bool(self.left_out),
             left_out=self.left_out,
             timings=self.timings,

@@ -80,6 +80,7 @@ class Trace:
     fusion: Fusion
     hits: tuple[TraceHit, ...]
     candidates: int = 0
+    hotset: bool = False
     as_of: str | None = None
     facet_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     branches: tuple[TraceBranch, ...] = ()
@@ -106,6 +107,7 @@ class Trace:
             "fusion": self.fusion,
             "as_of": self.as_of,
             "candidates": self.candidates,
+            "hotset": self.hotset,
             "removed": dict(self.removed),
             "left_out": dict(self.left_out),
             "facet_weights": {name: dict(w) for name, w in self.facet_weights.items()},

@@ -37,6 +37,7 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
         fusion=response.fusion,
         hits=tuple(_hits(response.hits, by_id, places)),
         candidates=response.candidates,
+        hotset=response.hotset,
         as_of=response.as_of.at.isoformat() if response.as_of.at else None,
         facet_weights=search.weights,
         branches=tuple(

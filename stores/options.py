@@ -62,6 +62,9 @@ class Ranking(_Part):
     rerank_top: int | None = Field(None, ge=1, le=200, description="`rerank.top`")
     mmr_lambda: float | None = Field(None, ge=0, le=1, description="`rerank.mmr_lambda`")
     narrow: bool | None = Field(default=None, description="`search.narrow`")
+    hotset: bool | None = Field(
+        default=None, description="false: without the hotset of the settings"
+    )
 
 
 class JsonFields(_Part):

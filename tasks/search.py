@@ -20,11 +20,13 @@ from callslip.errors import (
     CallslipError,
     InternalError,
     Overloaded,
+    PermanentError,
     SearchTimeout,
 )
 from config import get_settings
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.trace import Trace
+from tasks.metering import SEARCH_TIME, SEARCHES, STAGE, TRACES_DROPPED, meter, named
 from tasks.process import backlog, broker, engine
 from tasks.queues import SEARCH
 from tasks.recording import recorder
@@ -39,25 +41,43 @@ REPLY_SECONDS = 30
 def query(request: dict[str, Any], reply_to: str, deadline: float) -> None:
     """Answer a search into the list `reply_to`, unless its caller has stopped waiting."""
     if time.time() > deadline:
+        meter().add(named(SEARCHES, "late"))
         return
     trace: Trace | None = None
+    started = time.perf_counter()
     try:
         response, trace = engine().traced(SearchRequest(**request))
         reply: dict[str, Any] = {"ok": response.model_dump(mode="json")}
+        outcome = "partial" if response.partial else "answered"
     except CallslipError as error:
         reply = {"error": [error.slug, error.detail, error.advice]}
+        outcome = "refused" if isinstance(error, PermanentError) else "failed"
     except Exception as error:
         log.error(
             "search failed: %s", type(error).__name__, exc_info=not isinstance(error, OSError)
         )
         internal = InternalError(f"the search failed: {type(error).__name__}")
         reply = {"error": [internal.slug, internal.detail, internal.advice]}
+        outcome = "failed"
+    took = time.perf_counter() - started
     pipeline = broker().pipeline(transaction=False)
     pipeline.lpush(reply_to, json.dumps(reply))
     pipeline.expire(reply_to, REPLY_SECONDS)
     pipeline.execute()
+    if trace is not None and not recorder().put(trace):
+        meter().add(TRACES_DROPPED)
+    _count(outcome, took, trace)
+
+
+def _count(outcome: str, seconds: float, trace: Trace | None) -> None:
+    """Count a search that ended so, after so long, with its stages where it came to an answer."""
+    its = meter()
+    its.add(named(SEARCHES, outcome))
+    its.took(SEARCH_TIME, seconds)
     if trace is not None:
-        recorder().put(trace)
+        for stage, milliseconds in trace.timings.items():
+            its.took(named(STAGE, stage), milliseconds / 1000)
+        its.caches(engine().caches)
 
 
 def ask(request: SearchRequest) -> SearchResponse:

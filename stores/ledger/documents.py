@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Row, Select, func, insert, select, update
+from sqlalchemy import Row, Select, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent
@@ -221,19 +221,14 @@ class Documents:
 
     def states(self, collection: str | None = None) -> dict[str, int]:
         """How many documents are in each state of their newest version."""
-        newest = (
-            select(_V.document_id, func.max(_V.version).label("version"))
-            .group_by(_V.document_id)
-            .subquery()
-        )
+        newer = schema.versions.alias()
         query = (
             select(_V.state, func.count())
-            .join(
-                newest,
-                (newest.c.document_id == _V.document_id) & (newest.c.version == _V.version),
-            )
             .join(schema.documents, _D.document_id == _V.document_id)
             .where(_D.deleted_at.is_(None))
+            .where(
+                ~exists().where(newer.c.document_id == _V.document_id, newer.c.version > _V.version)
+            )
             .group_by(_V.state)
         )
         if collection is not None:

@@ -1,9 +1,14 @@
 """Pages of documentation say what the code says."""
 
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from api import events as streams
-from retrieval import memory
+from api import metrics
+from config.ranking import SearchSettings
+from retrieval import hotset, memory
 from retrieval.messages import SearchRequest
 from stores.contract import EXACT_LIMIT
 from stores.filters import MAX_VALUES, OPERATORS
@@ -12,6 +17,7 @@ from stores.ledger.memory import CENTRE_OF
 from stores.metrics import METRICS
 from stores.records import FILTERABLE
 from tasks import recording, webhooks
+from tasks.queues import ALL
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -45,3 +51,21 @@ def test_the_page_of_memory_names_the_thresholds_that_it_explains() -> None:
     assert f"the newest {CENTRE_OF} questions" in page
     assert f"up to {recording.WAITING:,} wait" in page
     assert memory.REACH == 4
+    assert f"A passage is hot from {hotset.LEAST_WINS:g} " in page
+    assert f"at most {hotset.MOST}, often one" in page
+    assert (
+        f"`search.hotset_similarity` ({SearchSettings().hotset_similarity:g})".replace("0.", ".")
+        in page
+    )
+
+
+def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "operations.md").read_text(encoding="utf-8")
+    ledger = SimpleNamespace(documents=SimpleNamespace(states=dict))
+    monkeypatch.setattr(metrics, "ledger", lambda: ledger)
+    monkeypatch.setattr(metrics, "consumers", lambda: dict.fromkeys(ALL, 0))
+    monkeypatch.setattr(metrics, "backlog", lambda _: 0)
+    monkeypatch.setattr(metrics.metering, "counted", list)
+    names = {f"`{family.name}" for family in metrics.Numbers().collect()}
+    assert len(names) == 10
+    assert [name for name in names if name not in page] == []
