@@ -20,8 +20,8 @@ class Basis(NamedTuple):
     """Of one candidate. None: the weight was 0, so that nothing is known of what it would do.
 
     `vector` and `keyword` are what the legs' scores are worth; both are None, and `rest` has the
-    fused score, where the fusion is not calibrated or the vector leg had no weight. `rest` has what
-    a reranker added too.
+    first part of the score, where the fusion is not calibrated, the vector leg had no weight or the
+    hotset answered. `rest` has what a reranker added too.
     """
 
     vector: float | None
@@ -41,7 +41,7 @@ def basis(scored: Scored, alpha: float, knobs: Knobs, scale: Scale | None) -> Ba
     vector = keyword = None
     rest = parts.get("rerank", 0.0)
     if scale is None or not alpha or knobs.fusion != "calibrated":
-        rest += parts["fused"]
+        rest += next(iter(parts.values()))  # fused, or of the hotset
     else:
         leg = scored.candidate.keyword
         keyword = scale.keyword(leg.score) if leg else 0.0

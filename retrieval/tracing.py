@@ -19,7 +19,8 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
     by_id = {s.chunk_id: s for s in search.ranked}
     places = {s.chunk_id: rank for rank, s in enumerate(search.content, 1)}
     shown = [by_id[hit.parent_of or hit.chunk_id] for hit in response.hits]
-    based = [*shown, *search.ranked[search.top :]][:BASED]
+    # What the hotset answered says nothing of the legs.
+    based = [] if search.hotset else [*shown, *search.ranked[search.top :]][:BASED]
     return Trace(
         trace_id=response.trace_id,
         collection=plan.collection,

@@ -58,6 +58,8 @@ def test_what_helped_with_nearly_the_question_is_all_that_is_found(engine: Engin
     assert reasons
     assert reasons.parts["hotset"] == pytest.approx(1)
     assert sum(reasons.parts.values()) == pytest.approx(response.hits[0].score, abs=1e-5)
+    assert reasons.basis["vector"] is reasons.basis["keyword"] is None
+    assert trace.basis() == []
     assert not {"legs", "narrow", "background"} & set(response.timings)
     assert "hotset" in response.timings
     assert sorted(found(ask(engine, "nearly east"))) == ["a2", "a3"]
