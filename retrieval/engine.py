@@ -10,21 +10,17 @@ from models.embedder import Embedder
 from models.entities import Recognizer
 from models.reranker import Reranker
 from retrieval.background import Backgrounds
-from retrieval.branches import Branch
 from retrieval.caches import Cache, Counted
 from retrieval.facet_weights import FacetTables
 from retrieval.hotset import Hotset
+from retrieval.lookup import Kept
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.search import Search
 from retrieval.trace import Trace
 from retrieval.tracing import trace_of
 from stores.contract import Store
-from stores.fusion import Candidate
 from stores.ledger import Ledger
 from stores.records import Vector
-
-Found = tuple[list[Branch], Branch | None, list[Candidate]]
-"""What a search found before it was ranked."""
 
 BRANCHES = 4
 """Threads in which branches are counted, for all searches of a process."""
@@ -44,7 +40,7 @@ class Engine:
     backgrounds: Backgrounds = field(init=False)
     facet_tables: FacetTables = field(init=False)
     questions: Cache[Vector] = field(init=False)
-    found: Cache[Found] = field(init=False)
+    candidates: Cache[Kept] = field(init=False)
     hotset: Hotset = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
 
@@ -53,14 +49,14 @@ class Engine:
         self.facet_tables = FacetTables(self.ledger.facet_values, self.settings.facets.facets)
         search = self.settings.search
         self.questions = Cache(search.query_cache)
-        self.found = Cache(search.result_cache, search.result_cache_seconds)
+        self.candidates = Cache(search.result_cache, search.result_cache_seconds)
         self.hotset = Hotset(self.ledger, self.settings)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
 
     @property
     def caches(self) -> dict[str, Counted]:
         """What may spare a search some work, each with how often it did."""
-        return {"questions": self.questions, "candidates": self.found, "hotset": self.hotset}
+        return {"questions": self.questions, "candidates": self.candidates, "hotset": self.hotset}
 
     def search(self, request: SearchRequest) -> SearchResponse:
         """Answer a question.

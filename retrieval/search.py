@@ -1,21 +1,17 @@
 """One question on its way: each stage adds to what is known, in the order of `answer`."""
 
-import time
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from callslip.errors import EmbedderDown, InvalidRequest
-from retrieval import branches
-from retrieval.background import Background
 from retrieval.basis import Basis, basis
-from retrieval.branches import Branch
 from retrieval.diversity import diversify
 from retrieval.facet_weights import Weights, weights
 from retrieval.hits import explained, make_hit
+from retrieval.lookup import NOTHING, Asked, Found, Lookup, pool_of
 from retrieval.memory import Explored
 from retrieval.messages import Hit, SearchRequest, SearchResponse, TimeClamp
 from retrieval.parents import place_parents
@@ -27,19 +23,13 @@ from retrieval.rerank import rerank
 from retrieval.scored import Scored, fused, in_order
 from retrieval.shelf import Shelf
 from retrieval.spacing import to_embed
+from retrieval.timings import Timings
 from retrieval.trace import new_id
 from retrieval.understand import Understood, understand
-from stores.filters import Where
-from stores.fusion import Candidate, Scale
-from stores.ledger.chunks import Seen
 from stores.records import Vector
 
 if TYPE_CHECKING:
     from retrieval.engine import Engine
-
-
-LOOKS = 3
-"""How often candidates are looked for while versions go live."""
 
 
 class Search:
@@ -48,12 +38,12 @@ class Search:
     def __init__(self, engine: "Engine", request: SearchRequest) -> None:
         self.engine = engine
         self.request = request
-        self.timings: dict[str, float] = {}
+        self.timings = Timings()
         self.left_out: dict[str, str] = {}
         self.top = check_request(request, engine.settings.search)
         self.collection = engine.ledger.collections.get(request.collection)
         self.store = engine.store_of(self.collection.store)
-        with self._stage("plan"):
+        with self.timings.stage("plan"):
             self.plan: Plan = make_plan(
                 engine.settings, engine.ledger, self.store, self.collection, request
             )
@@ -61,14 +51,9 @@ class Search:
         self.terms = ""
         self.vector: Vector | None = None
         self.alpha = self.plan.knobs.alpha
-        self.stamp = 0
-        self.background: Background | None = None
-        self.scale: Scale | None = None
         self.weights: Weights = {}
-        self.branches: list[Branch] = []
-        self.branch: Branch | None = None
         self.hotset = False
-        self.places: dict[str, Seen] = {}
+        self.found = NOTHING
         self.content: list[Scored] = []
         self.ranked: list[Scored] = []
         self.explored: Explored | None = None
@@ -78,33 +63,33 @@ class Search:
         """Run all stages."""
         self._normalize()
         self._embed()
-        with self._stage("facets"):
+        with self.timings.stage("facets"):
             self._weigh_facets()
-        candidates, live, shelf = self._hot() or self._cold()
-        seen = fused(live, "hotset" if self.hotset else "fused")
-        with self._stage("rank"):
+        shelf = self._hot() or self._cold()
+        seen = fused(self.found.live, "hotset" if self.hotset else "fused")
+        with self.timings.stage("rank"):
             content = self._reranked(self._near(seen), shelf)
             with_prior = self._with_prior(content)
-        with self._stage("memory"):
+        with self.timings.stage("memory"):
             ranked = self._remembered(with_prior)
         ranked = self._diverse(ranked, shelf)
-        with self._stage("fetch"):
+        with self.timings.stage("fetch"):
             hits = self._hits(ranked[: self.top], shelf)
         if self.request.explain:
             hits = explained(hits, seen, content, ranked, self.basis)
         self.content, self.ranked = content, ranked
-        return self._response(hits, candidates, len(seen))
+        return self._response(hits, len(seen))
 
     def basis(self, scored: Scored) -> Basis:
         """What the weights are multiplied with in the score of a candidate."""
-        return basis(scored, self.alpha, self.plan.knobs, self.scale)
+        return basis(scored, self.alpha, self.plan.knobs, self.found.scale)
 
     def _normalize(self) -> None:
         """The question read by rules, and as terms."""
         if not self.request.query:
             return
         settings = self.engine.settings.search
-        with self._stage("analyze"):
+        with self.timings.stage("analyze"):
             text = check_query(self.request.query, settings.max_query_chars)
             today = datetime.now().astimezone().date()
             self.understood = understand(text, today, self.engine.recognizer)
@@ -120,7 +105,7 @@ class Search:
             self.alpha = 0.0
             return
         self._check_embedder()
-        with self._stage("embed"):
+        with self.timings.stage("embed"):
             topic = self.understood.topic if self.understood else self.request.query
             key = embedder.model, to_embed(topic)
             self.vector = known.get(key)
@@ -141,13 +126,13 @@ class Search:
                 hint="Set the embedder back, ingest into a new collection, or send alpha 0.",
             )
 
-    def _hot(self) -> tuple[list[Candidate], list[Candidate], Shelf] | None:
+    def _hot(self) -> Shelf | None:
         """What helped with nearly this question before, where that may be the answer."""
         hotset, chance = self.engine.hotset, self.request.replay or self.trace_id
         if self.vector is None or not hotset.may_answer(self.plan, self.request, chance):
             return None
-        with self._stage("hotset"):
-            found = hotset.first_hop(
+        with self.timings.stage("hotset"):
+            first = hotset.first_hop(
                 self.store,
                 self.collection,
                 self.plan,
@@ -155,110 +140,26 @@ class Search:
                 self.terms,
                 include_vector=self._needs_vectors,
             )
-        if found is None:
+        if first is None:
             return None
-        self.hotset, self.stamp = True, self._read_stamp()
-        return found[0], found[0], found[1]
+        candidates, shelf = first
+        self.hotset = True
+        stamp = self.engine.ledger.events.corpus_stamp(self.plan.collection, self.plan.tenant)
+        self.found = Found(candidates, candidates, shelf.places, stamp)
+        return shelf
 
-    def _cold(self) -> tuple[list[Candidate], list[Candidate], Shelf]:
-        """What the store has: the candidates, those of live versions, and a shelf for these."""
-        with self._stage("background"):
-            self._hold_against()
-        candidates, live = self._looked() if not self.plan.nothing else ([], [])
-        return candidates, live, Shelf(self.store, self.plan, self.places, self._needs_vectors)
+    def _cold(self) -> Shelf:
+        """What the store has."""
+        asked = Asked(self.request.query, self.terms, self.vector, self.alpha, self.weights)
+        kept = self.request.query_embedding is None
+        self.found = Lookup(
+            self.engine, self.collection, self.plan, asked, self.top, self.timings, kept
+        ).run()
+        return Shelf(self.store, self.plan, self.found.places, self._needs_vectors)
 
     @property
     def _needs_vectors(self) -> bool:
         return self.request.include_vector or self.plan.knobs.mmr_lambda < 1
-
-    def _hold_against(self) -> None:
-        """What the legs' scores are worth for this question, where the fusion goes by that."""
-        plan, store = self.plan, self.store
-        self.stamp = self._read_stamp()
-        if plan.knobs.fusion != "calibrated" or plan.nothing:
-            return
-        known = self.engine.backgrounds.of(store, plan.collection, plan.tenant, self.stamp)
-        metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
-        bm25 = store.keyword_score == "bm25"
-        self.background = known
-        self.scale = known.scale(self.vector, plan.vector_name, metric, self.terms, bm25)
-
-    def _looked(self) -> tuple[list[Candidate], list[Candidate]]:
-        """The candidates, and those of live versions.
-
-        A version that goes live between the two looks hides chunks whose successors the first
-        one did not see: then both are taken again.
-        """
-        candidates: list[Candidate] = []
-        live: list[Candidate] = []
-        for _ in range(LOOKS):
-            candidates = self._found()
-            with self._stage("visible"):
-                live = self._visible(candidates)
-                stamp = self._read_stamp()
-            if stamp == self.stamp or len(live) == len(candidates):
-                break
-            self.stamp = stamp
-        return candidates, live
-
-    def _read_stamp(self) -> int:
-        """Which state the collection is in."""
-        return self.engine.ledger.events.corpus_stamp(self.plan.collection, self.plan.tenant)
-
-    def _found(self) -> list[Candidate]:
-        """The candidates, found now or a moment ago in the same state of the collection.
-
-        Whether they may still be seen is asked each time.
-        """
-        known = self.engine.found
-        key = self._key()
-        kept = known.get(key) if key else None
-        if kept is not None:
-            self.branches, self.branch, candidates = kept
-            return candidates
-        with self._stage("legs"):
-            candidates = self._candidates(self.plan.where)
-        with self._stage("narrow"):
-            candidates = self._narrowed(candidates)
-        if key:
-            known.put(key, (self.branches, self.branch, candidates))
-        return candidates
-
-    def _key(self) -> Hashable:
-        """All that the candidates depend on; None for a question that comes as a vector."""
-        if self.request.query_embedding is not None or not self.engine.settings.search.result_cache:
-            return None
-        plan, collection = self.plan, self.collection
-        weighed = tuple((facet, tuple(w.items())) for facet, w in self.weights.items())
-        place = self.store.kind, collection.name, collection.created_at, plan.tenant, self.stamp
-        asked = self.request.query.strip(), self.alpha, self.vector is None, self._pool, self.scale
-        # As text: a filter for 1 and one for True are the same to a dictionary.
-        how = repr(plan.where), plan.knobs, plan.vector_name, plan.method, plan.horizon
-        return place, asked, how, weighed
-
-    @property
-    def _pool(self) -> int:
-        return max(self.plan.knobs.pool, self.top)
-
-    def _candidates(self, where: Where | None, limit: int | None = None) -> list[Candidate]:
-        """What both legs find, fused."""
-        plan = self.plan
-        return self.store.hybrid_query(
-            plan.collection,
-            self.vector,
-            self.terms,
-            limit or 2 * self._pool,
-            where,
-            tenant=plan.tenant,
-            vector_name=plan.vector_name,
-            method=plan.method,
-            horizon=plan.horizon,
-            pool=min(self._pool, limit or self._pool),
-            fusion=plan.knobs.fusion,
-            alpha=self.alpha,
-            rrf_k=self.engine.settings.search.rrf_k,
-            scale=self.scale,
-        )
 
     def _weigh_facets(self) -> None:
         """How much the question is about each facet value."""
@@ -269,49 +170,16 @@ class Search:
         if table is not None:
             self.weights = weights(self.vector, table, plan.knobs.facets_top)
 
-    def _narrowed(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates with those of a search among what the question's facets hold.
-
-        Only where the first search left something out, and scores of two searches mean the same.
-        """
-        plan = self.plan
-        if self.scale is None or not plan.knobs.narrow or not self._full(candidates):
-            return candidates
-        proposed = branches.propose(self.weights, plan.where)
-        self.branches = branches.count(
-            self.store, plan.collection, plan.tenant, proposed, self.engine.threads
-        )
-        self.branch = branches.choose(self.branches)
-        if self.branch is None:
-            return candidates
-        second = self._candidates(self.branch.where, branches.LIMIT)
-        return branches.merged(candidates, second)
-
-    def _full(self, candidates: Sequence[Candidate]) -> bool:
-        """Whether a leg may have more than it gave."""
-        return any(
-            sum(1 for c in candidates if getattr(c, leg)) >= self._pool
-            for leg in ("vector", "keyword")
-        )
-
-    def _visible(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Those of live versions; the ledger says which."""
-        self.places = self.engine.ledger.chunks.seen(
-            [c.chunk_id for c in candidates],
-            collection=self.plan.collection,
-            tenant=self.plan.tenant,
-        )
-        return [c for c in candidates if c.chunk_id in self.places]
-
     def _near(self, seen: list[Scored]) -> list[Scored]:
         """The best candidates are read: do the question's words stand together there?"""
         weight = (1 - self.alpha) * self.plan.knobs.proximity
-        if self.background is None or self.scale is None or not weight or " " not in self.terms:
+        background = self.found.background
+        if background is None or self.found.scale is None or not weight or " " not in self.terms:
             return seen
         read = self.engine.settings.search.read
         best, plan = [s.chunk_id for s in seen[:read]], self.plan
         held = self.store.terms(plan.collection, best, tenant=plan.tenant)
-        idf = self.background.idf(self.terms)
+        idf = background.idf(self.terms)
         shares = {i: sequence(self.terms, terms, idf) for i, terms in held.items()}
         return in_order(s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen)
 
@@ -324,7 +192,7 @@ class Search:
         head = content[: settings.top]
         chunks = shelf.read([s.chunk_id for s in head])
         bodies = [chunks[s.chunk_id].body if s.chunk_id in chunks else "" for s in head]
-        with self._stage("rerank"):
+        with self.timings.stage("rerank"):
             made = rerank(
                 reranker, self.request.query, bodies, [s.score for s in content], settings
             )
@@ -406,10 +274,9 @@ class Search:
             for rank, (i, child) in enumerate(placed, 1)
         ]
 
-    def _response(
-        self, hits: list[Hit], candidates: Sequence[Candidate], seen: int
-    ) -> SearchResponse:
-        as_of = self.plan.as_of
+    def _response(self, hits: list[Hit], seen: int) -> SearchResponse:
+        as_of, found = self.plan.as_of, self.found
+        full = found.full(pool_of(self.plan, self.top))
         unlimited = self.request.top is None and self.engine.settings.search.top is None
         return SearchResponse(
             trace_id=self.trace_id,
@@ -419,19 +286,10 @@ class Search:
             alpha=self.alpha,
             fusion=self.plan.knobs.fusion,
             as_of=TimeClamp(at=as_of.moment, source=as_of.source, words=as_of.words or None),
-            cut=unlimited and (self.hotset or seen > self.top or self._full(candidates)),
-            candidates=len(candidates),
+            cut=unlimited and (self.hotset or seen > self.top or full),
+            candidates=len(found.candidates),
             hotset=self.hotset,
             partial=bool(self.left_out),
             left_out=self.left_out,
             timings=self.timings,
         )
-
-    @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            took = (time.perf_counter() - start) * 1000
-            self.timings[name] = round(self.timings.get(name, 0.0) + took, 3)

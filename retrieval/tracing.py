@@ -32,7 +32,7 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
             told.entities if told else (),
             None if plan.vector_name else search.vector,
         ),
-        stamp=str(search.stamp),
+        stamp=str(search.found.stamp),
         timings=response.timings,
         alpha=response.alpha,
         fusion=response.fusion,
@@ -42,13 +42,13 @@ def trace_of(search: Search, response: SearchResponse) -> Trace:
         as_of=response.as_of.at.isoformat() if response.as_of.at else None,
         facet_weights=search.weights,
         branches=tuple(
-            TraceBranch(branch.facets, branch.count, branch is search.branch)
-            for branch in search.branches
+            TraceBranch(branch.facets, branch.count, branch is search.found.branch)
+            for branch in search.found.branches
         ),
         removed={"visible": response.candidates - len(search.content)},
         left_out=response.left_out,
         explored=search.explored,
-        basis=partial(bases, based, search.alpha, plan.knobs, search.scale),
+        basis=partial(bases, based, search.alpha, plan.knobs, search.found.scale),
     )
 
 

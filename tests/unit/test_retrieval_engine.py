@@ -332,30 +332,30 @@ def test_candidates_are_kept_and_a_deleted_document_is_not_served_of_them(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found(engine) == found(engine) == PAGES
-    assert engine.found.hits == 1
+    assert engine.candidates.hits == 1
     assert found(engine, alpha=0.9) == PAGES
-    assert engine.found.hits == 1
+    assert engine.candidates.hits == 1
     monkeypatch.setattr(engine.ledger.events, "corpus_stamp", lambda *_: 0)
     assert found(engine) == PAGES
     engine.ledger.documents.delete("d" * 32)
     assert found(engine) == []
-    assert engine.found.hits == 2
+    assert engine.candidates.hits == 2
 
 
 def test_candidates_of_another_state_of_the_collection_are_not_taken(engine: Engine) -> None:
     found(engine)
     engine.ledger.documents.delete("d" * 32)
     assert found(engine) == []
-    assert engine.found.hits == 0
+    assert engine.candidates.hits == 0
     off = replace(engine, settings=Settings(search=SearchSettings(result_cache=0)))
-    assert (found(off), off.found.misses) == ([], 0)
+    assert (found(off), off.candidates.misses) == ([], 0)
 
 
 def test_candidates_of_a_number_are_not_those_of_a_flag(engine: Engine) -> None:
     engine.ledger.collections.has_properties("shelf", ["level"])
     assert found(engine, operation_level="every", having_all={"level": 1}) != []
     assert found(engine, operation_level="every", having_all={"level": True}) == []
-    assert engine.found.hits == 0
+    assert engine.candidates.hits == 0
 
 
 @pytest.mark.parametrize("kept", [True, False])
