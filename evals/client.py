@@ -21,6 +21,9 @@ PROBLEM = "urn:callslip:problem:"
 TRIES = 6
 """Of one request while the desk is busy or breaks off; waits of 1, 2, 4 … s lie between them."""
 
+SEARCH_TRIES = 6
+"""Of one search that comes too late: the first ones load models, and speed is not measured so."""
+
 KEEPALIVE_SECONDS = 1.0
 """An idle connection is given up sooner than gunicorn closes it, after 2 s by default."""
 
@@ -63,6 +66,15 @@ class Desk:
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Send something, or ask a question."""
         return self._asked("POST", path, json=body)
+
+    def search(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Ask a question; one that comes too late is asked again, up to SEARCH_TRIES times."""
+        for _ in range(SEARCH_TRIES - 1):
+            try:
+                return self.post("/v1/search", body)
+            except SearchTimeout:
+                continue
+        return self.post("/v1/search", body)
 
     def upload(self, collection: str, path: Path, name: str, batch: str) -> dict[str, Any]:
         """Submit a file under a name, even where another name holds the same bytes."""

@@ -9,7 +9,7 @@ import numpy as np
 from callslip.errors import EvaluationError, JudgedSetError
 from evals.beir import Questions
 from evals.client import Desk
-from evals.judge import Clock, OnProgress, searched
+from evals.judge import Clock, OnProgress
 from retrieval.basis import Basis
 from retrieval.examples import Example, Ranked, ideal, known_rows
 
@@ -39,7 +39,7 @@ def ask(
         body = {"collection": collection, "query": questions.queries[query]}
         body |= {"tenant": tenant} if tenant else {}
         body |= {"as_of": questions.as_of[query]} if query in questions.as_of else {}
-        answer = searched(desk, {**body, "top": TOP, "explain": True})
+        answer = desk.search({**body, "top": TOP, "explain": True})
         if answer["left_out"]:
             raise EvaluationError(f"an answer is not whole: {answer['left_out']}")
         return _example(questions.queries[query], answer, questions.qrels[query], now)

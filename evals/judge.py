@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from callslip.errors import CallslipError, EvaluationError, InvalidRequest, SearchTimeout
+from callslip.errors import CallslipError, EvaluationError, InvalidRequest
 from evals import beir
 from evals.client import Desk
 from evals.measures import measure, rank_documents
@@ -24,9 +24,6 @@ from stores.records import FILTERABLE, Value
 LEGS: dict[LegName, Way] = {"keyword": KEYWORD, "vector": VECTOR, "hybrid": DEFAULT}
 
 POLL_SECONDS = 0.5
-
-TRIES = 6
-"""Of one search that comes too late: the first ones load models, and speed is not measured here."""
 
 PAGE = 500
 """Documents listed at a time."""
@@ -257,8 +254,7 @@ def search_all(
 ) -> Found | None:
     """Ask every query this way; None where the desk lacks what it needs.
 
-    Raises EvaluationError when a leg is missing from an answer, and what the desk answers; a search
-    that comes too late is asked again, up to TRIES times.
+    Raises EvaluationError when a leg is missing from an answer, and what the desk answers.
     """
     clock = Clock(way.name, len(judged.queries), on_progress)
 
@@ -266,7 +262,7 @@ def search_all(
         body = {"collection": collection, "top": way.top, "query": judged.queries[query]}
         if way.at_time and query in judged.as_of:
             body["as_of"] = judged.as_of[query]
-        answer = searched(desk, body | dict(way.body))
+        answer = desk.search(body | dict(way.body))
         if answer["partial"] and set(answer["left_out"]) != {"rerank"}:
             raise EvaluationError(f"an answer is not whole: {answer['left_out']}")
         return answer
@@ -286,16 +282,6 @@ def search_all(
             late += "rerank" in answer["left_out"]
             clock.tell(len(run))
     return Found(run, min(cut, default=None), late, clock.seconds())
-
-
-def searched(desk: Desk, body: dict[str, Any]) -> dict[str, Any]:
-    """The answer of one search; one that comes too late is asked again, up to TRIES times."""
-    for _ in range(TRIES - 1):
-        try:
-            return desk.post("/v1/search", body)
-        except SearchTimeout:
-            continue
-    return desk.post("/v1/search", body)
 
 
 def _drop(desk: Desk, collection: str) -> str:

@@ -86,7 +86,10 @@ def compare(
             notes.append(f"{way.name} is not measured: {error.detail}")
             continue
         tell(f"{judged.name}: {way.name}, {len(asked.queries):,} queries")
-        made = judge.search_all(desk, collection, asked, way, ids, on_progress)
+        try:
+            made = judge.search_all(desk, collection, asked, way, ids, on_progress)
+        finally:
+            way.undo(desk, collection)
         if made is None:
             notes.append(f"{way.name} is not measured: the desk has no {way.needs}")
             continue
@@ -199,8 +202,8 @@ def _ids(
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m evals.quality",
-        description="Measure keyword, vector and hybrid search, and hybrid search with the prior"
-        " and with the reranker, on judged sets in BEIR form: Markdown on standard output.",
+        description="Measure keyword, vector and hybrid search, and hybrid search with the prior,"
+        " the reranker and memory, on judged sets in BEIR form: Markdown on standard output.",
         epilog="Example:  python -m evals.quality sets/en_scifact sets/ko_autorag --half 1",
     )
     parser.add_argument("sets", nargs="+", type=Path, metavar="SET", help="folder in BEIR form")

@@ -2,17 +2,23 @@
 
 import time
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from callslip.errors import EvaluationError
+from callslip.errors import CallslipError, EvaluationError
 from evals.beir import JudgedSet
 from evals.client import Desk
+from evals.tables import tell
 
 POLL_SECONDS = 0.5
 
 FACETS_SECONDS = 1800.0
 """For all facets of a collection; the maintenance worker embeds up to 500 values of each."""
+
+SHOWN = 20
+"""Hits that somebody looks through for what answers a query, to say that it did."""
 
 Prepare = Callable[[Desk, str, JudgedSet, Mapping[str, str]], JudgedSet]
 """What happens to a collection first, by its name and the desk's document ids to the set's.
@@ -26,12 +32,17 @@ def _as_it_is(desk: Desk, collection: str, judged: JudgedSet, ids: Mapping[str, 
     return judged
 
 
+def _leave(desk: Desk, collection: str) -> None:
+    """Nothing was done that would have to be undone."""
+
+
 @dataclass(frozen=True)
 class Way:
     """One way of searching.
 
     `top` is the number of hits asked for. `at_time` sends the `as_of` of a query that has one.
-    `needs` names what a desk may lack, so that its answers would be those of another way.
+    `needs` names what a desk may lack, so that its answers would be those of another way. `undo`
+    takes back what `prepare` did that other searches would see.
     """
 
     name: str
@@ -40,11 +51,12 @@ class Way:
     at_time: bool = True
     needs: Literal["vectors", "reranker"] | None = None
     prepare: Prepare = _as_it_is
+    undo: Callable[[Desk, str], None] = _leave
 
     def lacks(self, answer: Mapping[str, Any]) -> bool:
         """Whether the desk answered without what this needs."""
         if self.needs == "vectors":
-            return bool(answer["alpha"] != self.body["alpha"])
+            return bool(answer["alpha"] == 0)
         if self.needs == "reranker":
             return "rerank" not in answer["timings"] and "rerank" not in answer["left_out"]
         return False
@@ -71,6 +83,80 @@ def rebuild_facets(
     raise EvaluationError(f"facets were not rebuilt within {FACETS_SECONDS:.0f} s")
 
 
+def teach_half_of_the_queries(
+    desk: Desk, collection: str, judged: JudgedSet, ids: Mapping[str, str]
+) -> JudgedSet:
+    """Every second query is answered and its answers validated; the others are measured.
+
+    Raises EvaluationError where something is remembered already: it is neither to be measured nor
+    to be forgotten.
+    """
+    return _taught(desk, collection, judged.half(0), judged.half(1), ids)
+
+
+def teach_half_of_the_answers(
+    desk: Desk, collection: str, judged: JudgedSet, ids: Mapping[str, str]
+) -> JudgedSet:
+    """Every second answer is validated by all its queries; measured are those of the others alone.
+
+    Raises EvaluationError as teach_half_of_the_queries does.
+    """
+    answers = {query: _answers(judged, query) for query in judged.queries}
+    known = set(list(dict.fromkeys(a for found in answers.values() for a in sorted(found)))[::2])
+    related = {query for query, found in answers.items() if found & known}
+    others = judged.only(set(answers) - related)
+    return _taught(desk, collection, judged.only(related), others, ids, known)
+
+
+def forget(desk: Desk, collection: str) -> None:
+    """Reset what was taught."""
+    desk.post(f"/v1/collections/{collection}/memory/reset", {})
+
+
+def _answers(judged: JudgedSet, query: str) -> set[str]:
+    return {document_id for document_id, grade in judged.qrels[query].items() if grade > 0}
+
+
+def _taught(
+    desk: Desk,
+    collection: str,
+    judged: JudgedSet,
+    others: JudgedSet,
+    ids: Mapping[str, str],
+    known: AbstractSet[str] | None = None,
+) -> JudgedSet:
+    """Ask each query and validate the best passage of each document that answers it, as users do.
+
+    Of `known` alone, where it is given; each by a user of its own, so that no limit for one counts.
+    """
+    if not others.queries:
+        raise EvaluationError("too few queries to learn from some and to measure others")
+    if desk.get(f"/v1/collections/{collection}/memory", limit=1)["chunks"]:
+        raise EvaluationError(f"{collection!r} remembers something already")
+    tell(f"{judged.name}: {len(judged.queries):,} queries are taught")
+
+    def teach(query: str) -> None:
+        body = {"collection": collection, "query": judged.queries[query], "top": SHOWN}
+        at = {"as_of": judged.as_of[query]} if query in judged.as_of else {}
+        answer = desk.search({**body, **at, **HYBRID.body})
+        right = _answers(judged, query) & (known or set(ids.values()))
+        best: dict[str, str] = {}
+        for hit in answer["hits"]:
+            if (document_id := ids[hit["document_id"]]) in right:
+                best.setdefault(document_id, hit["chunk_id"])
+        if best:
+            said = {"trace_id": answer["trace_id"], "chunk_ids": list(best.values())}
+            desk.post("/v1/feedback", {**said, "verdict": "validated", "user": f"query {query}"})
+
+    try:
+        with ThreadPoolExecutor(desk.connections) as pool:
+            list(pool.map(teach, judged.queries))
+    except CallslipError:
+        forget(desk, collection)
+        raise
+    return others
+
+
 def _ranking(**more: Any) -> dict[str, Any]:
     """Neither prior, memory nor reranker, but for what is said."""
     alone = {"facets_weight": 0, "memory_weight": 0, "exploration_ratio": 0, "rerank": False}
@@ -94,6 +180,20 @@ WAYS = (
     HYBRID,
     Way("hybrid + prior", _ranking(facets_weight=None), prepare=rebuild_facets),
     Way("hybrid + rerank", _ranking(rerank=True), needs="reranker"),
+    Way(
+        "hybrid + memory",
+        _ranking(memory_weight=None),
+        needs="vectors",
+        prepare=teach_half_of_the_queries,
+        undo=forget,
+    ),
+    Way(
+        "hybrid + memory, unrelated",
+        _ranking(memory_weight=None),
+        needs="vectors",
+        prepare=teach_half_of_the_answers,
+        undo=forget,
+    ),
 )
 """Each part by itself on top of HYBRID, with the desk's own weights."""
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from callslip.errors import InvalidRequest, NotFound, SearchTimeout
+from callslip.errors import InvalidRequest, NotFound, SearchTimeout, TraceNotFound
 from evals.client import Desk
 
 
@@ -23,11 +23,15 @@ class FakeDesk(Desk):
         self.late = 0
         self.passages = 1
         self.dropped: list[str] = []
+        self.remembered: dict[str, list[str]] = {}
+        self.takes_feedback = True
 
     def get(self, path: str, **params: str | int | float) -> dict[str, Any]:
         if path.endswith("/facets"):
             ended = {"name": "lang", "run": "r", "error": self.facet_error, "ended_at": 1.0}
             return {"facets": [ended, {**ended, "run": "another"}]}
+        if path.endswith("/memory"):
+            return {"chunks": len(self.remembered)}
         bad = sum(document["name"] in self.failing for document in self.documents.values())
         return {
             "states": {"live": len(self.documents) - bad, "failed": bad},
@@ -58,17 +62,24 @@ class FakeDesk(Desk):
             if not self.has_facets:
                 raise InvalidRequest("collections without vectors have no facets")
             return {"run": "r", "facets": ["lang"]}
+        if path == "/v1/feedback":
+            if not self.takes_feedback:
+                raise TraceNotFound("searches are not recorded")
+            self.remembered[body["user"]] = body["chunk_ids"]
+        if path.endswith("/memory/reset"):
+            self.remembered = {}
         return {}
 
     def _found(self, body: dict[str, Any]) -> dict[str, Any]:
         words = set(body["query"].split())
         hits = [
-            {"document_id": document_id}
+            {"document_id": document_id, "chunk_id": f"chunk of {document_id}"}
             for document_id, document in self.documents.items()
             if words & set(document["text"].split())
         ]
         reranked = self.has_reranker and body.get("ranking", {}).get("rerank", True)
         return {
+            "trace_id": "t",
             "hits": (hits * self.passages)[: body["top"]],
             "alpha": body.get("alpha", 0.4) if self.has_vectors else 0.0,
             "partial": bool(self.left_out),

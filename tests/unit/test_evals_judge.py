@@ -7,7 +7,7 @@ import pytest
 from fake_desk import FakeDesk
 
 from callslip.errors import DeskDown, EvaluationError, SearchTimeout
-from evals import beir, judge
+from evals import beir, client, judge
 from evals.client import Desk
 from evals.judge import Progress, evaluate, scratch_name
 from evals.report import table
@@ -171,9 +171,9 @@ def test_a_search_that_comes_too_late_is_asked_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = FakeDesk()
-    desk.late = judge.TRIES - 1
+    desk.late = client.SEARCH_TRIES - 1
     monkeypatch.setattr(desk, "connections", 1)
     assert evaluate(folder, desk).legs["hybrid"].measures["ndcg@10"] == 0.5
-    desk.late = judge.TRIES
+    desk.late = client.SEARCH_TRIES
     with pytest.raises(SearchTimeout):
         evaluate(folder, desk)

@@ -56,8 +56,11 @@ def result(folder: Path, desk: FakeDesk, asked: tuple[Way, ...] = WAYS) -> Quali
 def test_every_way_has_a_row_and_its_difference_to_hybrid(folder: Path, desk: FakeDesk) -> None:
     desk.has_reranker = True
     rows = measured(folder, desk)
-    assert list(rows) == ["keyword", "vector", "hybrid", "hybrid + prior", "hybrid + rerank"]
-    assert {row.ndcg.mean for row in rows.values()} == {0.75}
+    assert list(rows) == [
+        *("keyword", "vector", "hybrid", "hybrid + prior", "hybrid + rerank"),
+        *("hybrid + memory", "hybrid + memory, unrelated"),
+    ]
+    assert {rows[name].ndcg.mean for name in list(rows)[:5]} == {0.75}
     assert rows["hybrid"].gain is None
     gain = rows["hybrid + prior"].gain
     assert gain is not None
@@ -70,7 +73,39 @@ def test_only_what_is_measured_is_searched_with(folder: Path, desk: FakeDesk) ->
     sent = [search["ranking"] for search in desk.searches if search["query"] == "days"]
     memory = {"memory_weight": 0, "exploration_ratio": 0}
     alone = {"facets_weight": 0, **memory, "rerank": False}
-    assert sent == [alone, alone, alone, {**memory, "rerank": False}, {**alone, "rerank": True}]
+    taught = [alone, alone]
+    prior, reranked = {**memory, "rerank": False}, {**alone, "rerank": True}
+    assert sent == [alone, alone, alone, prior, reranked, *taught]
+
+
+def test_memory_is_measured_on_queries_that_it_did_not_learn_from(
+    folder: Path, desk: FakeDesk
+) -> None:
+    rows = measured(folder, desk)
+    assert rows["hybrid + memory"].queries == 2
+    assert rows["hybrid + memory, unrelated"].queries == 1
+    ranking = {"facets_weight": 0, "exploration_ratio": 0, "rerank": False}
+    asked = [search["query"] for search in desk.searches if search.get("ranking") == ranking]
+    assert sorted(asked) == ["cats", "cats", "dogs"]
+    assert desk.remembered == {}
+
+
+def test_what_is_remembered_of_others_is_neither_measured_nor_forgotten(
+    folder: Path, desk: FakeDesk
+) -> None:
+    theirs = {"eve": ["a chunk"]}
+    desk.remembered = dict(theirs)
+    notes = result(folder, desk).notes
+    assert "hybrid + memory is not measured: 'scratch' remembers something already" in notes
+    assert desk.remembered == theirs
+
+
+def test_a_desk_that_takes_no_feedback_leaves_memory_out(folder: Path, desk: FakeDesk) -> None:
+    desk.takes_feedback = False
+    assert (
+        "hybrid + memory is not measured: searches are not recorded" in result(folder, desk).notes
+    )
+    assert desk.remembered == {}
 
 
 def test_what_the_desk_lacks_is_a_note(folder: Path, desk: FakeDesk) -> None:
@@ -81,7 +116,10 @@ def test_what_the_desk_lacks_is_a_note(folder: Path, desk: FakeDesk) -> None:
         "vector is not measured: the desk has no vectors",
         "hybrid + prior is not measured: collections without vectors have no facets",
         "hybrid + rerank is not measured: the desk has no reranker",
+        "hybrid + memory is not measured: the desk has no vectors",
+        "hybrid + memory, unrelated is not measured: the desk has no vectors",
     )
+    assert desk.remembered == {}
 
 
 def test_a_facet_that_fails_leaves_the_prior_out(folder: Path, desk: FakeDesk) -> None:
