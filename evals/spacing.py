@@ -54,10 +54,10 @@ def main() -> None:
         texts = (document.content for document in read_corpus(options.folder))
         found = compounds(texts, options.most)
         with Desk(options.url) as desk:
-            shared = [_shared(desk, options.collection, compound) for compound in found]
+            shares = [shared(desk, options.collection, compound) for compound in found]
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")
-    print(_report(found, shared))
+    print(_report(found, shares))
 
 
 def compounds(texts: Iterable[str], most: int) -> list[Compound]:
@@ -83,8 +83,8 @@ def _compound(run: list[Morpheme]) -> list[Compound]:
     return [Compound("".join(parts), " ".join(parts))]
 
 
-def _shared(desk: Desk, collection: str, compound: Compound) -> float:
-    """The share of the hits that both spellings have."""
+def shared(desk: Desk, collection: str, compound: Compound) -> float:
+    """The share of the first TOP hits that both spellings have."""
     one, other = (
         {hit["chunk_id"] for hit in desk.post("/v1/search", body)["hits"]}
         for body in (
@@ -95,10 +95,10 @@ def _shared(desk: Desk, collection: str, compound: Compound) -> float:
     return len(one & other) / max(len(one), len(other), 1)
 
 
-def _report(found: list[Compound], shared: list[float]) -> str:
-    good = sum(share >= 0.9 for share in shared)
-    rows = [[str(len(found)), f"{fmean(shared):.3f}", f"{good / len(found):.0%}"]]
-    worst = sorted(zip(shared, found, strict=True), key=lambda pair: pair[0])[:5]
+def _report(found: list[Compound], shares: list[float]) -> str:
+    good = sum(share >= 0.9 for share in shares)
+    rows = [[str(len(found)), f"{fmean(shares):.3f}", f"{good / len(found):.0%}"]]
+    worst = sorted(zip(shares, found, strict=True), key=lambda pair: pair[0])[:5]
     told = "\n".join(f"- {c.joined} / {c.spaced}: {share:.2f}" for share, c in worst)
     head = ["compounds", f"shared of the top {TOP}", "with .9 or more"]
     return f"{table(head, rows)}\n\n{told}"

@@ -135,7 +135,7 @@ def _taught(
         raise EvaluationError(f"{collection!r} remembers something already")
     tell(f"{judged.name}: {len(judged.queries):,} queries are taught")
 
-    def teach(query: str) -> None:
+    def teach(number: int, query: str) -> None:
         body = {"collection": collection, "query": judged.queries[query], "top": SHOWN}
         at = {"as_of": judged.as_of[query]} if query in judged.as_of else {}
         answer = desk.search({**body, **at, **HYBRID.body})
@@ -146,11 +146,11 @@ def _taught(
                 best.setdefault(document_id, hit["chunk_id"])
         if best:
             said = {"trace_id": answer["trace_id"], "chunk_ids": list(best.values())}
-            desk.post("/v1/feedback", {**said, "verdict": "validated", "user": f"query {query}"})
+            desk.post("/v1/feedback", {**said, "verdict": "validated", "user": f"query {number}"})
 
     try:
         with ThreadPoolExecutor(desk.connections) as pool:
-            list(pool.map(teach, judged.queries))
+            list(pool.map(teach, range(len(judged.queries)), judged.queries))
     except CallslipError:
         forget(desk, collection)
         raise

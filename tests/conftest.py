@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from stack import MakeStack, Stack
+from stack import MakeStack, Stack, new_home
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     """One running Callslip for all tests that leave it running; use collections of your own."""
-    stack = Stack(_home(tmp_path_factory, models_dir)).start()
+    stack = Stack(new_home(tmp_path_factory, models_dir)).start()
     yield stack
     stack.stop()
 
@@ -27,15 +27,9 @@ def make_stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> It
     made: list[Stack] = []
 
     def make(overrides: Mapping[str, str]) -> Stack:
-        made.append(Stack(_home(tmp_path_factory, models_dir), overrides))
+        made.append(Stack(new_home(tmp_path_factory, models_dir), overrides))
         return made[-1]
 
     yield make
     for stack in made:
         stack.stop()
-
-
-def _home(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Path:
-    home = tmp_path_factory.mktemp("callslip")
-    (home / "models").symlink_to(models_dir)
-    return home

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import psutil
+import pytest
 from processes import is_gone, waits_until
 
 from config.load import load
@@ -22,6 +23,13 @@ MakeStack = Callable[[Mapping[str, str]], "Stack"]
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 TAIL_LINES = 20
+
+
+def new_home(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Path:
+    """A data folder that shares the prepared model."""
+    home = tmp_path_factory.mktemp("callslip")
+    (home / "models").symlink_to(models_dir)
+    return home
 
 
 class Stack:

@@ -1,0 +1,87 @@
+"""One running Callslip for the acceptance tests, which share what it ingested."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from judged_parts import DATA, LEARNING, Held, Hold, Measure, Tell, part_of, tend
+from stack import Stack, new_home
+
+from evals.beir import JudgedSet
+from evals.client import Desk
+from evals.judge import ingested, scratch_name
+from evals.quality import Quality, compare
+from evals.ways import HYBRID, KEYWORD, WAYS, teach_half_of_the_answers
+
+FACETS = "domain,act,status,shelf"
+"""Facets of ko_autorag, ko_law_versions and en_rfc_small, and one that says nothing."""
+
+SHORT = 30
+"""Passages that hold the ten best documents."""
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
+    home = new_home(tmp_path_factory, models_dir)
+    stack = Stack(home, {"CALLSLIP_FACETS__NAMES": FACETS}).start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture(scope="session")
+def desk(stack: Stack) -> Iterator[Desk]:
+    with Desk(stack.url) as desk:
+        yield desk
+
+
+@pytest.fixture(scope="session")
+def held(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hold]:
+    """Ingests a judged set, or its part, once, and keeps it until the end."""
+    parts = tmp_path_factory.mktemp("parts")
+    with ExitStack() as kept:
+
+        @cache
+        def hold(name: str) -> Held:
+            if not (DATA / name).is_dir():
+                pytest.skip(f"the judged set {name} is not here: {DATA / name}")
+            judged, collection = part_of(name, parts / name), scratch_name(name)
+            ids = kept.enter_context(ingested(desk, collection, judged, []))
+            return Held(collection, judged, ids)
+
+        yield hold
+
+
+@pytest.fixture(scope="session")
+def measured(stack: Stack, desk: Desk, held: Hold) -> Measure:
+    """Measures a set once: by words, hybrid, with the prior, and with memory of other questions."""
+
+    def taught(desk: Desk, collection: str, judged: JudgedSet, ids: dict[str, str]) -> JudgedSet:
+        others = teach_half_of_the_answers(desk, collection, judged, ids)
+        tend(stack)
+        return others
+
+    by_name = {way.name: replace(way, top=SHORT) for way in WAYS}
+    by_name[LEARNING] = replace(by_name[LEARNING], prepare=taught)
+    ways = [by_name[n] for n in (KEYWORD.name, HYBRID.name, "hybrid + prior", LEARNING)]
+
+    @cache
+    def measure(name: str) -> Quality:
+        part = held(name)
+        return compare(desk, part.collection, part.judged, part.ids, ways)
+
+    return measure
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
+    """Prints an effect size, whether the test passes or not."""
+
+    def say(text: str) -> None:
+        with capsys.disabled():
+            sys.stderr.write(f"\n{text}\n")
+
+    return say

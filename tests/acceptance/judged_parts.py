@@ -1,0 +1,131 @@
+"""Judged sets as the suite asks them: a part of each, or all with CALLSLIP_TEST_SLOW=1."""
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from stack import Stack
+
+from evals import beir
+from evals.quality import Quality
+from retrieval.memory import FEWEST_QUESTIONS
+from stores.ledger import Ledger
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+SLOW = os.environ.get("CALLSLIP_TEST_SLOW") == "1"
+
+T = TypeVar("T")
+
+SHELVES = 4
+"""Values of the made-up facet `shelf`, which says nothing of what is in a document."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """How much of a set: `groups` of queries with judged documents in common, and all these;
+    `documents` with others, `queries` at most, `chars` of each text."""
+
+    groups: int
+    documents: int
+    queries: int
+    chars: int | None = None
+
+
+PARTS = {
+    "en_xquad": Part(groups=240, documents=240, queries=300),
+    "ko_autorag": Part(groups=114, documents=240, queries=114),
+    "en_stackfaq": Part(groups=50, documents=50, queries=200),
+    "en_scifact": Part(groups=60, documents=70, queries=60, chars=900),
+    "ko_law_versions": Part(groups=20, documents=100, queries=60, chars=300),
+    "en_rfc_small": Part(groups=20, documents=60, queries=60, chars=1200),
+}
+"""What is embedded in half a minute or less. Texts are cut where they are long."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A set that was ingested. `ids` are the desk's document ids to the set's."""
+
+    collection: str
+    judged: beir.JudgedSet
+    ids: Mapping[str, str]
+
+
+Hold = Callable[[str], Held]
+Measure = Callable[[str], Quality]
+Tell = Callable[[str], None]
+
+LEARNING = "hybrid + memory, unrelated"
+"""The way that asks what memory has not learned from."""
+
+
+def tend(stack: Stack) -> None:
+    """The hourly upkeep of memory: from now on it is known what all questions have in common."""
+    with closing(Ledger(stack.settings.ledger_url)) as ledger:
+        ledger.memory.centre(FEWEST_QUESTIONS)
+
+
+def part_of(name: str, folder: Path) -> beir.JudgedSet:
+    """Write the part of a set, or all of it, with the facet `shelf`; at `folder`, which is new."""
+    whole = beir.read(DATA / name)
+    corpus = {document.document_id: document for document in whole.corpus()}
+    part = PARTS[name]
+    chosen = whole if SLOW else _asked(whole, part)
+    kept = set(corpus) if SLOW else _kept(chosen, list(corpus), part.documents)
+    folder.mkdir(parents=True)
+    chars = None if SLOW else part.chars
+    _write(folder / beir.CORPUS, [_line(d, chars) for i, d in corpus.items() if i in kept])
+    times = {query: {"as_of": moment} for query, moment in chosen.as_of.items()}
+    _write(
+        folder / beir.QUERIES,
+        [{"_id": q, "text": t, "metadata": times.get(q, {})} for q, t in chosen.queries.items()],
+    )
+    rows = (f"{q}\t{d}\t{g}\n" for q, grades in chosen.qrels.items() for d, g in grades.items())
+    (folder / beir.QRELS[0]).write_text("".join(rows))
+    return beir.read(folder)
+
+
+def _asked(whole: beir.JudgedSet, part: Part) -> beir.JudgedSet:
+    """The queries of groups that are spread over the set."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for query, grades in whole.qrels.items():
+        queries, documents = {query}, set(grades)
+        for group in [g for g in groups if g[1] & documents]:
+            queries, documents = queries | group[0], documents | group[1]
+            groups.remove(group)
+        groups.append((queries, documents))
+    chosen = spread([queries for queries, _ in groups], part.groups)
+    return whole.only(set().union(*chosen)).at_most(part.queries)
+
+
+def _kept(chosen: beir.JudgedSet, corpus: list[str], documents: int) -> set[str]:
+    """All judged documents, as the wrong ones are the hard ones, and others of the rest."""
+    judged = {d for grades in chosen.qrels.values() for d in grades}
+    others = [document_id for document_id in corpus if document_id not in judged]
+    return judged | set(spread(others, max(0, documents - len(judged))))
+
+
+def spread(items: list[T], count: int) -> list[T]:
+    """That many of the items, evenly."""
+    count = min(count, len(items))
+    return [items[n * len(items) // count] for n in range(count)]
+
+
+def _line(document: beir.Document, chars: int | None) -> dict[str, object]:
+    shelf = f"shelf {zlib.crc32(document.document_id.encode()) % SHELVES}"
+    return {
+        "_id": document.document_id,
+        "title": document.title,
+        "text": document.text.strip()[:chars],
+        "metadata": {**document.metadata, "shelf": shelf},
+    }
+
+
+def _write(path: Path, lines: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
