@@ -1,7 +1,7 @@
 """What was ingested can be filtered and counted by each of its fields (specification 003 §9.1).
 
-On articles of law with their dates, in the stores that run here by themselves; the contract suite
-holds every store to every operator.
+On articles of law and RFCs with their dates, in the stores that run here by themselves; the
+contract suite holds every store to every operator.
 """
 
 from collections import Counter
@@ -16,32 +16,38 @@ from stack import Stack
 
 from evals.client import Desk
 from evals.judge import ingested, scratch_name
-from stores.filters import Condition, Where
+from stores.filters import Condition, Where, instant
 from stores.records import visible
 from stores.registry import make_store
 
-SET, KINDS = "ko_law_versions", ("chroma", "tfidf")
+LAWS, RFCS = "ko_law_versions", "en_rfc_small"
 
-OF_CHUNKS = ("section", "level", "ordinal", "lang", "parent_id")
-OF_DOCUMENTS = ("document_id", "filename", "title", "act", "article", "n_versions")
+WHERE = [(LAWS, "chroma"), (LAWS, "tfidf"), (RFCS, "chroma")]
+
+FIELDS = (
+    *("section", "level", "ordinal", "lang", "parent_id"),
+    *("document_id", "filename", "title", "shelf"),
+)
 DATES = ("valid_from", "valid_to")
 
 PASSAGES = Where((Condition("level", ">=", 2.0),))
 
+CollectionIn = Callable[[str, str], str]
+
 
 @pytest.fixture(scope="module")
-def collection_in(desk: Desk, held: Hold) -> Iterator[Callable[[str], str]]:
-    """The collection of a store; what was embedded for one is not embedded again for another."""
+def collection_in(desk: Desk, held: Hold) -> Iterator[CollectionIn]:
+    """The collection of a set in a store; what was embedded for one is not embedded for another."""
     with ExitStack() as kept:
 
         @cache
-        def collection(kind: str) -> str:
-            shelf = held(SET)
+        def collection(name: str, kind: str) -> str:
+            shelf = held(name)
             if kind == "chroma":
                 return shelf.collection
-            name = scratch_name(SET)
-            kept.enter_context(ingested(desk, name, shelf.judged, [], kind))
-            return name
+            scratch = scratch_name(name)
+            kept.enter_context(ingested(desk, scratch, shelf.judged, [], kind))
+            return scratch
 
         yield collection
 
@@ -53,44 +59,54 @@ def chunks_of(stack: Stack, kind: str, collection: str) -> dict[str, dict[str, A
         return {chunk.chunk_id: visible(chunk) for chunk in store.get_chunks(collection, ids)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("name", "kind"), WHERE)
 def test_every_field_of_documents_and_chunks_filters_at_the_desk(
-    stack: Stack, desk: Desk, collection_in: Callable[[str], str], kind: str
+    stack: Stack, desk: Desk, held: Hold, collection_in: CollectionIn, name: str, kind: str
 ) -> None:
-    collection = collection_in(kind)
+    collection = collection_in(name, kind)
     chunks = chunks_of(stack, kind, collection)
+    question = next(iter(held(name).judged.queries.values()))
 
     def found(**having: object) -> set[str]:
-        body = {"collection": collection, "query": "신고", "as_of": "any", "having_all": having}
-        return {hit["chunk_id"] for hit in desk.search({**body, "top": 200})["hits"]}
+        body = {"collection": collection, "query": question, "as_of": "any", "top": 200}
+        return {hit["chunk_id"] for hit in desk.search({**body, "having_all": having})["hits"]}
 
-    for field in OF_CHUNKS + OF_DOCUMENTS:
-        value, count = Counter(c[field] for c in chunks.values()).most_common()[-1]
-        meant = {i for i, c in chunks.items() if c[field] == value}
-        assert len(meant) == count
-        assert found(**{field: value}) == meant, field
+    for field in FIELDS:
+        value, _ = Counter(c[field] for c in chunks.values()).most_common()[-1]
+        assert found(**{field: value}) == {i for i, c in chunks.items() if c[field] == value}, field
     for field in DATES:
-        days = sorted(c[field] for c in chunks.values() if c.get(field))
-        middle = days[len(days) // 2]
-        meant = {i for i, c in chunks.items() if c.get(field) and c[field] <= middle}
-        assert found(**{f"{field} <=": middle}) == meant, field
+        days = {i: day for i, c in chunks.items() if (day := instant(c.get(field) or ""))}
+        middle = sorted(days.values())[len(days) // 2]
+        meant = {i for i, day in days.items() if day <= middle}
+        assert found(**{f"{field} <=": middle.isoformat()}) == meant, field
     entity = next(e for c in chunks.values() for e in c.get("entities", ()))
     meant = {i for i, c in chunks.items() if entity in c.get("entities", ())}
     assert found(**{"entities @": entity}) == meant
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_aggregates_by_every_field_count_what_filters_find(
-    stack: Stack, desk: Desk, collection_in: Callable[[str], str], tell: Tell, kind: str
+@pytest.mark.parametrize(("name", "kind"), WHERE)
+def test_aggregates_by_every_field_count_its_values(
+    stack: Stack, collection_in: CollectionIn, tell: Tell, name: str, kind: str
 ) -> None:
-    collection = collection_in(kind)
+    collection = collection_in(name, kind)
     chunks = chunks_of(stack, kind, collection)
     with closing(make_store(stack.settings, kind)) as store:
-        for field in OF_CHUNKS + OF_DOCUMENTS + DATES:
-            groups = store.aggregate_group_by(collection, field, PASSAGES)
-            assert dict(groups) == Counter(c[field] for c in chunks.values() if c.get(field)), field
+        for field in FIELDS + DATES:
+            groups = dict(store.aggregate_group_by(collection, field, PASSAGES))
+            held_by = (c[field] for c in chunks.values() if c.get(field) is not None)
+            assert groups == Counter(held_by), field
+    tell(
+        f"schema, {name} in {kind}: {len(FIELDS + DATES)} fields of {len(chunks)} passages filter"
+        " and aggregate"
+    )
+
+
+@pytest.mark.parametrize("kind", ["chroma", "tfidf"])
+def test_the_desk_proposes_facets_by_aggregates(
+    stack: Stack, desk: Desk, collection_in: CollectionIn, kind: str
+) -> None:
+    collection = collection_in(LAWS, kind)
     proposed = desk.get(f"/v1/collections/{collection}/facets/proposals")["properties"]
-    counted = {p["name"]: p["values"] for p in proposed}
-    assert counted["n_versions"] == Counter(f"{c['n_versions']:g}" for c in chunks.values())
-    fields = OF_CHUNKS + OF_DOCUMENTS + DATES
-    tell(f"schema, {kind}: {len(fields)} fields of {len(chunks)} passages filter and aggregate")
+    counted = {found["name"]: found["values"] for found in proposed}["n_versions"]
+    versions = Counter(f"{c['n_versions']:g}" for c in chunks_of(stack, kind, collection).values())
+    assert counted == {value: versions[value] for value in counted}

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from processes import waits_until
-from stack import MakeStack, Stack
+from stack import WITHOUT_MODEL, MakeStack, Stack
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(sys.executable).with_name("callslip"))
@@ -263,8 +263,10 @@ def test_a_page_and_a_large_folder_are_synced_in_slices_that_survive_a_kill(
             "CALLSLIP_SOURCES__ALLOW_NETWORKS": "127.0.0.0/8",
             "CALLSLIP_SOURCES__SLICE_SECONDS": "0.2",
             "CALLSLIP_INGEST__LEASE_SECONDS": "6",
-            "CALLSLIP_EMBEDDER__KIND": "none",
+            "CALLSLIP_INGEST__SWEEP_SECONDS": "1",
+            "CALLSLIP_INGEST__RESEND_SECONDS": "4",
         }
+        | WITHOUT_MODEL
     ).start()
     cli = partial(call, stack)
     same = {"unchanged": 1}

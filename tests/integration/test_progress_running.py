@@ -12,7 +12,7 @@ import httpx
 import pytest
 from desk import Desk
 from receiver import Receiver, hang, status
-from stack import MakeStack, Stack
+from stack import WITHOUT_MODEL, MakeStack, Stack
 
 TEXT = "Parental leave lasts fourteen months. The request is made eight weeks before it begins."
 STEPS = ("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
@@ -98,7 +98,8 @@ def test_a_receiver_that_was_away_gets_every_event_also_after_a_restart(
     make_stack: MakeStack, receiver: Receiver
 ) -> None:
     settings = {"ALLOW_NETWORKS": "127.0.0.0/8", "TIMEOUT_SECONDS": "1"}
-    stack = make_stack({f"CALLSLIP_WEBHOOKS__{k}": v for k, v in settings.items()}).start()
+    settings = {f"CALLSLIP_WEBHOOKS__{key}": value for key, value in settings.items()}
+    stack = make_stack(WITHOUT_MODEL | settings).start()
     with Desk(stack) as desk:
         made = desk.http.post(
             "/v1/webhooks", json={"url": receiver.url, "collection": desk.collection}

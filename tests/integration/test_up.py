@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 from processes import is_gone, waits_until
-from stack import MakeStack, Stack
+from stack import WITHOUT_MODEL, MakeStack, Stack
 
 from workers import runfile
 from workers.up import running_url
@@ -93,7 +93,7 @@ def test_stopped_it_leaves_no_process_and_started_again_it_remembers(make_stack:
 
 
 def test_killed_it_leaves_no_process_and_can_be_started_again(make_stack: MakeStack) -> None:
-    stack = make_stack({}).start()
+    stack = make_stack(WITHOUT_MODEL).start()
     family = stack.family()
     stack.process.kill()
     stack.process.wait()
@@ -142,7 +142,8 @@ def test_servers_that_are_named_in_the_settings_are_not_started(
     make_stack: MakeStack, stack: Stack
 ) -> None:
     borrowing = make_stack(
-        {
+        WITHOUT_MODEL
+        | {
             "CALLSLIP_BROKER__URL": stack.broker_url[:-1] + "1",
             "CALLSLIP_CHROMA__URL": stack.chroma_url,
         }
