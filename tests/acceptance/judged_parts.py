@@ -38,14 +38,14 @@ class Part:
 
 
 PARTS = {
-    "en_xquad": Part(groups=240, documents=240, queries=300),
+    "en_xquad": Part(groups=240, documents=240, queries=200),
     "ko_autorag": Part(groups=114, documents=240, queries=114),
-    "en_stackfaq": Part(groups=50, documents=50, queries=200),
-    "en_scifact": Part(groups=60, documents=70, queries=60, chars=900),
-    "ko_law_versions": Part(groups=20, documents=100, queries=60, chars=300),
-    "en_rfc_small": Part(groups=20, documents=60, queries=60, chars=1200),
+    "en_stackfaq": Part(groups=40, documents=40, queries=160, chars=1500),
+    "en_scifact": Part(groups=40, documents=45, queries=40, chars=800),
+    "ko_law_versions": Part(groups=16, documents=60, queries=40, chars=300),
+    "en_rfc_small": Part(groups=15, documents=40, queries=40, chars=1000),
 }
-"""What is embedded in half a minute or less. Texts are cut where they are long."""
+"""So much that all of it is embedded in two minutes; long texts are cut."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from evals.measures import rank_documents
 
 ENTITY_HEAVY, SEMANTIC = 0.25, 0.6
 
-QUESTIONS = 60
+QUESTIONS = 40
 
 
 @pytest.mark.parametrize("name", ["en_xquad", "ko_autorag"])

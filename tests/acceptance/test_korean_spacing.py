@@ -8,7 +8,7 @@ from judged_parts import Hold, Tell
 from evals import spacing
 from evals.client import Desk
 
-COMPOUNDS = 40
+COMPOUNDS = 30
 
 
 @pytest.mark.parametrize("name", ["ko_autorag", "ko_law_versions"])

@@ -16,7 +16,7 @@ from processes import waits_until
 from callslip.errors import TraceNotFound
 from evals.client import Desk
 
-SET, QUESTIONS = "ko_autorag", 60
+SET, QUESTIONS = "ko_autorag", 40
 
 ALONE = {"memory_weight": 0, "exploration_ratio": 0}
 
