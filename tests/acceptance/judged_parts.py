@@ -22,6 +22,9 @@ SLOW = os.environ.get("CALLSLIP_TEST_SLOW") == "1"
 
 T = TypeVar("T")
 
+LONGEST = 14_400 if SLOW else 900
+"""Seconds for the test that comes to a set first: all of en_rfc_small takes an hour to embed."""
+
 SHELVES = 4
 """Values of the made-up facet `shelf`, which says nothing of what is in a document."""
 

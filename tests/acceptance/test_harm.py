@@ -5,14 +5,15 @@ asked, all of it with CALLSLIP_TEST_SLOW=1; docs/memory.md and docs/facets.md ha
 """
 
 import pytest
-from judged_parts import LEARNING, PARTS, Measure, Tell
+from judged_parts import LEARNING, LONGEST, PARTS, Measure, Tell
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 MOST = 0.005
 """Of nDCG@10."""
 
 
 @pytest.mark.parametrize("name", PARTS)
-@pytest.mark.timeout(7200)
 def test_prior_and_memory_harm_unrelated_questions_of_no_set(
     measured: Measure, tell: Tell, name: str
 ) -> None:

@@ -3,10 +3,12 @@
 from statistics import fmean
 
 import pytest
-from judged_parts import Hold, Tell
+from judged_parts import LONGEST, Hold, Tell
 
 from evals.client import Desk
 from evals.measures import rank_documents
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 ENTITY_HEAVY, SEMANTIC = 0.25, 0.6
 

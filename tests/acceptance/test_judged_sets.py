@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
-from judged_parts import SLOW, Hold, Measure
+from judged_parts import LONGEST, SLOW, Hold, Measure
 from stack import Stack
 
 from config.settings import Settings
@@ -14,6 +14,8 @@ from evals import beir
 from evals.stores.agreement import Question, ask, ask_copy, prepare
 from models.registry import make_analyzer, make_embedder
 from stores.registry import make_store
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 pytest_plugins = ["store_fixtures"]
 
@@ -31,7 +33,6 @@ needs_time = pytest.mark.skipif(
         pytest.param("en_scifact", {"hybrid": 0.71}, marks=needs_time),
     ],
 )
-@pytest.mark.timeout(3600)
 def test_ndcg_at_10_on_a_judged_set(measured: Measure, name: str, least: dict[str, float]) -> None:
     reached = {row.way: row.ndcg.mean for row in measured(name).rows}
     assert {leg: reached[leg] for leg in least if reached[leg] < least[leg]} == {}
@@ -67,7 +68,6 @@ def asked(stack: Stack, held: Hold) -> Callable[[str], Asked]:
 
 
 @pytest.mark.parametrize("name", ["en_xquad", "ko_autorag"])
-@pytest.mark.timeout(1800)
 def test_a_collection_ranks_alike_wherever_it_lies(
     stack: Stack, asked: Callable[[str], Asked], place: tuple[Settings, str], name: str
 ) -> None:

@@ -3,10 +3,12 @@
 from statistics import fmean
 
 import pytest
-from judged_parts import Hold, Tell
+from judged_parts import LONGEST, Hold, Tell
 
 from evals import spacing
 from evals.client import Desk
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 COMPOUNDS = 30
 

@@ -11,12 +11,14 @@ from itertools import cycle
 from statistics import fmean
 
 import pytest
-from judged_parts import Held, Hold, Tell, tend
+from judged_parts import LONGEST, Held, Hold, Tell, tend
 from stack import Stack
 
 from evals.client import Desk
 from evals.measures import estimate
 from evals.ways import forget
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 SET, RUNS = "en_stackfaq", 3
 

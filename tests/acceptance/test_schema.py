@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from judged_parts import Hold, Tell
+from judged_parts import LONGEST, Hold, Tell
 from stack import Stack
 
 from evals.client import Desk
@@ -19,6 +19,8 @@ from evals.judge import ingested, scratch_name
 from stores.filters import Condition, Where, instant
 from stores.records import visible
 from stores.registry import make_store
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 LAWS, RFCS = "ko_law_versions", "en_rfc_small"
 

@@ -10,11 +10,13 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from judged_parts import Hold, Measure, Tell
+from judged_parts import LONGEST, Hold, Measure, Tell
 from processes import waits_until
 
 from callslip.errors import TraceNotFound
 from evals.client import Desk
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 SET, QUESTIONS = "ko_autorag", 40
 

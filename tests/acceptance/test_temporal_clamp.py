@@ -5,9 +5,11 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from judged_parts import Hold, Tell
+from judged_parts import LONGEST, Hold, Tell
 
 from evals.client import Desk
+
+pytestmark = pytest.mark.timeout(LONGEST)
 
 ASKED = {
     "ko_law_versions": "{day.year}년 {day.month}월 {day.day}일 기준 {text}",
