@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(LONGEST)
 
 SET, QUESTIONS = "ko_autorag", 40
 
-ALONE = {"memory_weight": 0, "exploration_ratio": 0}
+ALONE = {"memory_weight": 0, "exploration_ratio": 0, "narrow": False}
 
 
 @dataclass(frozen=True)
