@@ -46,7 +46,11 @@ def make_plan(
     check_tenant(collection.schema, tenant)
     if tenant:
         ledger.tenants.check(collection.name, tenant)
-    collection.schema.vector(request.vector_name or "")
+    spec, given = collection.schema.vector(request.vector_name or ""), request.query_embedding
+    if given is not None and len(given) != spec.dimension:
+        raise InvalidRequest(
+            f"query_embedding has {len(given)} numbers, the collection's vectors {spec.dimension}"
+        )
     names = ledger.collections.property_names(collection.name)
     where = parse(request.having_all, request.having_any)
     check_properties_known(where, names)

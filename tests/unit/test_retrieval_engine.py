@@ -263,6 +263,13 @@ def test_a_question_that_was_asked_before_is_not_embedded_again(engine: Engine) 
     assert (engine.questions.hits, engine.questions.misses) == (1, 1)
 
 
+@pytest.mark.parametrize("vector", [[1.0], [0.0, 1.0, 0.0], [0.0, 0.0], [1e30, 1e30], [1e-30, 0.0]])
+def test_a_vector_that_does_not_fit_is_refused(engine: Engine, vector: list[float]) -> None:
+    for asked in ("", "word"):
+        with pytest.raises(InvalidRequest, match=r"query_embedding|vector"):
+            search(engine, query=asked, query_embedding=vector)
+
+
 def test_hits_are_in_force_at_the_moment_asked_for(engine: Engine) -> None:
     store = engine.store_of("")
     dates = {"page 1": {"valid_to": "2019-07-01"}, "page 2": {"valid_from": "2019-07-01"}}
