@@ -7,12 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from callslip.errors import CallslipError, EvaluationError
+from callslip.errors import CallslipError, EvaluationError, TraceNotFound
 from evals.beir import JudgedSet
 from evals.client import Desk
 from evals.tables import tell
 
 POLL_SECONDS = 0.5
+
+RECORDED_SECONDS = 60.0
+"""For what is recorded beside the answers to catch up with them."""
 
 FACETS_SECONDS = 1800.0
 """For all facets of a collection; the maintenance worker embeds up to 500 values of each."""
@@ -146,7 +149,7 @@ def _taught(
                 best.setdefault(document_id, hit["chunk_id"])
         if best:
             said = {"trace_id": answer["trace_id"], "chunk_ids": list(best.values())}
-            desk.post("/v1/feedback", {**said, "verdict": "validated", "user": f"query {number}"})
+            _say(desk, {**said, "verdict": "validated", "user": f"query {number}"})
 
     try:
         with ThreadPoolExecutor(desk.connections) as pool:
@@ -155,6 +158,20 @@ def _taught(
         forget(desk, collection)
         raise
     return others
+
+
+def _say(desk: Desk, feedback: dict[str, Any]) -> None:
+    """Give feedback on a search, which is recorded beside its answer, later where many came."""
+    ends = time.monotonic() + RECORDED_SECONDS
+    while True:
+        try:
+            desk.post("/v1/feedback", feedback)
+        except TraceNotFound:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 def _ranking(**more: Any) -> dict[str, Any]:

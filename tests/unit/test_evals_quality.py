@@ -100,7 +100,10 @@ def test_what_is_remembered_of_others_is_neither_measured_nor_forgotten(
     assert desk.remembered == theirs
 
 
-def test_a_desk_that_takes_no_feedback_leaves_memory_out(folder: Path, desk: FakeDesk) -> None:
+def test_a_desk_that_takes_no_feedback_leaves_memory_out(
+    folder: Path, desk: FakeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ways, "RECORDED_SECONDS", 0.0)
     desk.takes_feedback = False
     assert (
         "hybrid + memory is not measured: searches are not recorded" in result(folder, desk).notes
