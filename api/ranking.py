@@ -26,9 +26,8 @@ def show_ranking(path: CollectionPath) -> Response:
     """What a search of a collection goes by: its options, else the settings."""
     options = ledger().collections.get(path.name).options
     asked = SearchRequest.model_validate({"collection": path.name, "query": ""})
-    return answer(
-        RankingMessage.model_validate(knobs(get_settings(), options.ranking, asked).__dict__)
-    )
+    found = knobs(get_settings(), options.ranking, asked)
+    return answer(RankingMessage.model_validate(found.__dict__))
 
 
 @blueprint.get(

@@ -2,27 +2,15 @@
 
 from pydantic import BaseModel, Field
 
+from retrieval.knobs import Knobs
 from stores.fusion import Fusion
 
 MOST = 20_000
 """Searches that are read at most: four weights need no more."""
 
 
-class RankingMessage(BaseModel):
+class RankingMessage(Knobs, frozen=True):
     """What searches of a collection go by, where a request does not say otherwise."""
-
-    alpha: float
-    fusion: Fusion
-    pool: int
-    proximity: float
-    facets_weight: float
-    facets_top: int
-    memory_weight: float
-    exploration_ratio: float
-    rerank: bool
-    rerank_top: int
-    mmr_lambda: float
-    narrow: bool
 
 
 class ExamplesQuery(BaseModel):

@@ -3,9 +3,10 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -49,3 +50,30 @@ class Cache(Generic[T]):
             self._values.move_to_end(key)
             while len(self._values) > self._most:
                 self._values.popitem(last=False)
+
+
+class Watched(Generic[S, T]):
+    """Values that are read again when a state changed, which is asked for each `seconds`.
+
+    The last `most` that were read are kept. Threads may share it: one reads, the others wait.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self._values: OrderedDict[Hashable, tuple[float, S, T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, state: Callable[[], S], read: Callable[[S], T]) -> T:
+        """The value under this key; `read` makes it of the state that `state` gives."""
+        with self._lock:
+            held = self._values.get(key)
+            now = time.monotonic()
+            if held is not None and now - held[0] < self._seconds:
+                return held[2]
+            current = state()
+            value = held[2] if held is not None and held[1] == current else read(current)
+            self._values[key] = now, current, value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+            return value

@@ -14,15 +14,13 @@ Guo et al. 2017), near and far are the mean cosines of probes to their own and t
 facet that says nothing about the text, such as a random one, T grows without bound and w is 0.
 """
 
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from retrieval.caches import Watched
 from stores.ledger.facet_values import FacetPlace, FacetValue, FacetValues
 from stores.records import Vector
 
@@ -150,6 +148,10 @@ def make_table(facets: Mapping[str, tuple[Sequence[FacetValue], Calibration | No
     )
 
 
+_State = tuple[Mapping[str, str], str]
+"""The stamps of the facets, and the embedder's model."""
+
+
 class FacetTables:
     """The tables of a search worker, read from the ledger and again when its stamps change.
 
@@ -162,9 +164,7 @@ class FacetTables:
         """`names` of the facets that count; the others are not read."""
         self._ledger = ledger
         self._names = tuple(names)
-        self._check_seconds = check_seconds
-        self._lock = threading.Lock()
-        self._held: OrderedDict[FacetPlace, _Held] = OrderedDict()
+        self._tables = Watched[_State, FacetTable](_PLACES, check_seconds)
 
     def of(self, collection: str, tenant: str, model: str) -> FacetTable | None:
         """The table of a collection, or a tenant; None where it has no facet to tell apart.
@@ -172,31 +172,15 @@ class FacetTables:
         `model` is the embedder's: vectors of another are as good as none.
         """
         at = FacetPlace(collection, tenant)
-        with self._lock:
-            held = self._held.get(at)
-            if held is None or time.monotonic() - held.seen_at >= self._check_seconds:
-                held = self._read(at, model, held)
-                self._held[at] = held
-                self._held.move_to_end(at)
-                while len(self._held) > _PLACES:
-                    self._held.popitem(last=False)
-        return held.table if held.table.facets else None
+        table = self._tables.get(
+            at, lambda: (self._ledger.stamps(at), model), lambda _: self._read(at, model)
+        )
+        return table if table.facets else None
 
-    def _read(self, at: FacetPlace, model: str, held: "_Held | None") -> "_Held":
-        seen_at, stamps = time.monotonic(), self._ledger.stamps(at)
-        if held is not None and (held.stamps, held.model) == (stamps, model):
-            return _Held(held.table, stamps, model, seen_at)
+    def _read(self, at: FacetPlace, model: str) -> FacetTable:
         found = {}
         for build in self._ledger.builds(at):
             if build.facet in self._names and build.calibration is not None:
                 values = [v for v in self._ledger.values(at, build.facet) if v.model == model]
                 found[build.facet] = values, Calibration(**build.calibration)
-        return _Held(make_table(found), stamps, model, seen_at)
-
-
-@dataclass(frozen=True)
-class _Held:
-    table: FacetTable
-    stamps: Mapping[str, str]
-    model: str
-    seen_at: float
+        return make_table(found)

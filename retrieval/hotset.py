@@ -8,12 +8,12 @@ shown. docs/memory.md has what is gained and lost.
 
 import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
 
 from config.settings import Settings
+from retrieval.caches import Watched
 from retrieval.memory import generator
 from retrieval.messages import SearchRequest
 from retrieval.plan import Plan
@@ -58,6 +58,12 @@ class Hot:
         return sorted(found, key=lambda c: (-c.score, c.chunk_id))[:MOST]
 
 
+NOTHING = Hot((), np.zeros((0, 0), np.float32))
+
+_State = tuple[float, int, int]
+"""When the collection was made, how often its place learned something, and the hour."""
+
+
 class Hotset:
     """The hot chunks of the places that a process searches, and how often they served.
 
@@ -71,9 +77,8 @@ class Hotset:
         self._most = settings.search.hotset
         self._similarity = settings.search.hotset_similarity
         self._memory = settings.memory
-        self._check_seconds = check_seconds
+        self._hot = Watched[_State, Hot](_PLACES, check_seconds)
         self._lock = threading.Lock()
-        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self.hits = 0
         self.misses = 0
 
@@ -137,36 +142,21 @@ class Hotset:
         return (found, shelf) if found else None
 
     def _of(self, collection: CollectionRecord, tenant: str) -> Hot:
-        at = collection.name, tenant
-        with self._lock:
-            held = self._held.get(at)
-            if held is None or time.monotonic() - held.seen_at >= self._check_seconds:
-                held = self._read(collection, tenant, held)
-                self._held[at] = held
-                self._held.move_to_end(at)
-                while len(self._held) > _PLACES:
-                    self._held.popitem(last=False)
-        return held.hot
+        def state() -> _State:
+            changes = self._ledger.memory.place(collection.name, tenant).changes
+            return collection.created_at, changes, int(time.time() / FADED_SECONDS)
 
-    def _read(self, collection: CollectionRecord, tenant: str, held: "_Held | None") -> "_Held":
-        seen_at, now = time.monotonic(), time.time()
-        place = self._ledger.memory.place(collection.name, tenant)
-        state = collection.created_at, place.changes, int(now / FADED_SECONDS)
-        if held is not None and held.state == state:
-            return _Held(held.hot, state, seen_at)
-        ids, rows = [], []
-        best = self._ledger.memory.best(collection.name, tenant=tenant, limit=self._most)
-        for stats in best if place.changes else []:
+        def read(state: _State) -> Hot:
+            return self._read(collection, tenant) if state[1] else NOTHING
+
+        return self._hot.get((collection.name, tenant), state, read)
+
+    def _read(self, collection: CollectionRecord, tenant: str) -> Hot:
+        ids, rows, now = [], [], time.time()
+        for stats in self._ledger.memory.best(collection.name, tenant=tenant, limit=self._most):
             fits = stats.dimension == collection.schema.default.dimension
             wins = stats.utility_now(now, self._memory.half_life_weeks)
             if fits and wins >= LEAST_WINS and (centroid := stats.centroid) is not None:
                 ids.append(stats.chunk_id)
                 rows.append(centroid / max(float(np.linalg.norm(centroid)), 1e-12))
-        return _Held(Hot(tuple(ids), np.array(rows, np.float32)), state, seen_at)
-
-
-@dataclass(frozen=True)
-class _Held:
-    hot: Hot
-    state: tuple[float, int, int]
-    seen_at: float
+        return Hot(tuple(ids), np.array(rows, np.float32))

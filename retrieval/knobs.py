@@ -1,7 +1,8 @@
 """The numbers that a search goes by: the request's, else the collection's, else the settings'."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from pydantic import BaseModel
 
 from config.settings import Settings
 from retrieval.messages import SearchRequest
@@ -9,8 +10,7 @@ from stores.fusion import Fusion
 from stores.options import Ranking
 
 
-@dataclass(frozen=True)
-class Knobs:
+class Knobs(BaseModel, frozen=True):
     """See `stores.options.Ranking` and the settings of the same names."""
 
     alpha: float

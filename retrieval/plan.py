@@ -1,6 +1,6 @@
 """Where a search looks and by which numbers it ranks; every name that it gives is checked here."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -66,7 +66,7 @@ def make_plan(
         where = at_level(store, collection.name, tenant, level, where)
         nothing = where is None
     if request.query_embedding is not None and not request.query:
-        chosen = replace(chosen, alpha=1.0)
+        chosen = chosen.model_copy(update={"alpha": 1.0})
     vectors = request.vector_name or "", request.method, request.horizon
     return Plan(collection.name, tenant, where, nothing, as_of, chosen, *vectors)
 

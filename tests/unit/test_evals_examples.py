@@ -112,7 +112,7 @@ class Options(Client):
         assert path == "/v1/collections/shelf/ranking"
         numbers = {"pool": 150, "facets_top": 2, "exploration_ratio": 0.15, "rerank_top": 40}
         other = {"rerank": False, "mmr_lambda": 1.0, "narrow": True, "fusion": "calibrated"}
-        return numbers | other | NOW.weights.__dict__
+        return numbers | other | {"hotset": False} | NOW.weights.__dict__
 
     def set_options(self, collection: str, options: dict[str, Any]) -> dict[str, Any]:
         self.options = options
