@@ -30,6 +30,9 @@ Text = Annotated[str, AfterValidator(_unicode)]
 """JSON can write half of a surrogate pair, which is no character."""
 
 
+Moment = Annotated[str, AfterValidator(_as_of)]
+"""An ISO 8601 date or datetime, `now`, or `any`."""
+
 Level = Annotated[int, Field(ge=-1000, le=1000)]
 
 
@@ -94,7 +97,7 @@ class SearchRequest(BaseModel):
         " changed, the same question has the same answer",
     )
     explain: bool = Field(False, description="say what every hit's score is made of")
-    as_of: Annotated[str, AfterValidator(_as_of)] | None = Field(
+    as_of: Moment | None = Field(
         None,
         description="only what is in force then: an ISO 8601 date or datetime, `now`, or `any`"
         " for all versions; left out: the time that the question names, else search.as_of of the"
