@@ -1,6 +1,6 @@
 """The candidates of a question: what both legs find, again where facets narrow it, still live."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,12 @@ LOOKS = 3
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as the legs take it; `weights` say which facets it is about."""
+    """A question as the legs take it."""
 
     text: str
     terms: str
     vector: Vector | None
     alpha: float
-    weights: Weights
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Found:
 
 
 Kept = tuple[list[Branch], Branch | None, list[Candidate]]
-"""What a lookup found, as it is kept for the next search."""
+"""What a look found, as it is kept for the next search."""
 
 NOTHING = Found((), (), {}, 0)
 
@@ -70,7 +69,10 @@ def pool_of(plan: Plan, top: int) -> int:
 
 @dataclass
 class Lookup:
-    """One look for the candidates of a question; of one that is `kept` they may be older."""
+    """The look for the candidates of a question: `look`, `narrow`, `found`, in this order.
+
+    Those of a question that is `kept` may be some seconds old.
+    """
 
     engine: "Engine"
     collection: CollectionRecord
@@ -83,37 +85,73 @@ class Lookup:
     stamp: int = field(init=False)
     background: Background | None = None
     scale: Scale | None = None
+    weights: Weights = field(default_factory=dict)
+    first: list[Candidate] = field(default_factory=list)
+    listed: list[Branch] = field(default_factory=list)
+    branch: Branch | None = None
+    candidates: list[Candidate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = self.engine.store_of(self.collection.store)
         self.stamp = self._read_stamp()
         self.pool = pool_of(self.plan, self.top)
 
-    def run(self) -> Found:
-        """Look.
+    def look(self) -> None:
+        """What both legs find, now or a moment ago in the same state of the collection."""
+        if self.plan.nothing:
+            return
+        with self.timings.stage("background"):
+            self._hold_against()
+        self._look()
+
+    def narrow(self, weights: Weights) -> None:
+        """With it those of a search among what the question's facets, with these weights, hold.
+
+        Only where the first look left something out, and scores of two searches mean the same.
+        """
+        self.weights = weights
+        self.listed, self.branch, self.candidates = [], None, self.first
+        if self.scale is None or not self.plan.knobs.narrow or not _full(self.first, self.pool):
+            return
+        proposed = branches.propose(weights, self.plan.where)
+        if not proposed:
+            return
+        with self.timings.stage("narrow"):
+            self.listed, self.branch, self.candidates = self._known(
+                self._key(weights), lambda: self._narrowed(proposed)
+            )
+
+    def found(self) -> Found:
+        """The candidates, with which of them are of live versions: that is asked each time.
 
         A version that goes live between the looks at the store and the ledger hides chunks whose
-        successors the first one did not see: then both are taken again.
+        successors the first one did not see: then all are taken again.
         """
         if self.plan.nothing:
             return replace(NOTHING, stamp=self.stamp)
-        with self.timings.stage("background"):
-            self._hold_against()
-        for _ in range(LOOKS):
-            listed, branch, candidates = self._candidates()
+        for looked in range(1, LOOKS + 1):
             with self.timings.stage("visible"):
                 places = self.engine.ledger.chunks.seen(
-                    [c.chunk_id for c in candidates],
+                    [c.chunk_id for c in self.candidates],
                     collection=self.plan.collection,
                     tenant=self.plan.tenant,
                 )
-                live = [c for c in candidates if c.chunk_id in places]
+                live = [c for c in self.candidates if c.chunk_id in places]
                 stamp = self._read_stamp()
-            if stamp == self.stamp or len(live) == len(candidates):
+            if stamp == self.stamp or len(live) == len(self.candidates) or looked == LOOKS:
                 break
             self.stamp = stamp
-        about = self.background, self.scale, listed, branch
-        return Found(candidates, live, places, self.stamp, *about)
+            self._look()
+            self.narrow(self.weights)
+        about = self.background, self.scale, self.listed, self.branch
+        return Found(self.candidates, live, places, self.stamp, *about)
+
+    def _look(self) -> None:
+        with self.timings.stage("legs"):
+            _, _, self.first = self._known(
+                self._key(None), lambda: ([], None, self._both_legs(self.plan.where))
+            )
+        self.candidates = self.first
 
     def _read_stamp(self) -> int:
         return self.engine.ledger.events.corpus_stamp(self.plan.collection, self.plan.tenant)
@@ -129,34 +167,26 @@ class Lookup:
         self.background = known
         self.scale = known.scale(asked.vector, plan.vector_name, metric, asked.terms, bm25)
 
-    def _candidates(self) -> Kept:
-        """The candidates, found now or a moment ago in the same state of the collection.
-
-        Whether they may still be seen is asked each time.
-        """
+    def _known(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What was kept under the key, else what `make` gives; without a key nothing is."""
         known = self.engine.candidates
-        key = self._key()
         if key and (held := known.get(key)) is not None:
             return held
-        with self.timings.stage("legs"):
-            first = self._both_legs(self.plan.where)
-        with self.timings.stage("narrow"):
-            found = self._narrowed(first)
+        made = make()
         if key:
-            known.put(key, found)
-        return found
+            known.put(key, made)
+        return made
 
-    def _key(self) -> Hashable:
+    def _key(self, weights: Weights | None) -> Hashable:
         """All that the candidates depend on; None where they are not kept."""
         if not self.kept or not self.engine.settings.search.result_cache:
             return None
         plan, collection, asked = self.plan, self.collection, self.asked
-        weighed = tuple((facet, tuple(w.items())) for facet, w in asked.weights.items())
         place = self.store.kind, collection.name, collection.created_at, plan.tenant, self.stamp
         question = asked.text.strip(), asked.alpha, asked.vector is None, self.pool, self.scale
         # As text: a filter for 1 and one for True are the same to a dictionary.
         how = repr(plan.where), plan.knobs, plan.vector_name, plan.method, plan.horizon
-        return place, question, how, weighed
+        return place, question, how, repr(weights)
 
     def _both_legs(self, where: Where | None, limit: int | None = None) -> list[Candidate]:
         """What both legs find, fused."""
@@ -178,23 +208,16 @@ class Lookup:
             scale=self.scale,
         )
 
-    def _narrowed(self, candidates: list[Candidate]) -> Kept:
-        """The candidates with those of a search among what the question's facets hold.
-
-        Only where the first search left something out, and scores of two searches mean the same.
-        """
+    def _narrowed(self, proposed: list[Branch]) -> Kept:
         plan = self.plan
-        if self.scale is None or not plan.knobs.narrow or not _full(candidates, self.pool):
-            return [], None, candidates
-        proposed = branches.propose(self.asked.weights, plan.where)
         listed = branches.count(
             self.store, plan.collection, plan.tenant, proposed, self.engine.threads
         )
         branch = branches.choose(listed)
         if branch is None:
-            return listed, None, candidates
+            return listed, None, self.first
         second = self._both_legs(branch.where, branches.LIMIT)
-        return listed, branch, branches.merged(candidates, second)
+        return listed, branch, branches.merged(self.first, second)
 
 
 def _full(candidates: Sequence[Candidate], pool: int) -> bool:

@@ -52,6 +52,8 @@ class Search:
         self.vector: Vector | None = None
         self.alpha = self.plan.knobs.alpha
         self.weights: Weights = {}
+        self.lookup: Lookup | None = None
+        self.shelf = Shelf(self.store, self.plan, {}, self._needs_vectors)
         self.hotset = False
         self.found = NOTHING
         self.content: list[Scored] = []
@@ -60,13 +62,36 @@ class Search:
         self.trace_id = new_id()
 
     def answer(self) -> SearchResponse:
-        """Run all stages."""
-        self._normalize()
-        self._embed()
-        with self.timings.stage("facets"):
-            self._weigh_facets()
-        shelf = self._hot() or self._cold()
-        seen = fused(self.found.live, "hotset" if self.hotset else "fused")
+        """Run all stages, in their order."""
+        self.read()
+        self.embed()
+        self.look()
+        self.weigh()
+        self.narrow()
+        return self.rank()
+
+    def look(self) -> None:
+        """Candidates: what helped with nearly this question before, else what both legs find."""
+        if self._hot():
+            return
+        asked = Asked(self.request.query, self.terms, self.vector, self.alpha)
+        kept = self.request.query_embedding is None
+        self.lookup = Lookup(
+            self.engine, self.collection, self.plan, asked, self.top, self.timings, kept
+        )
+        self.lookup.look()
+
+    def narrow(self) -> None:
+        """Look again among what the question's facets hold; then keep what is live."""
+        if self.lookup is None:
+            return
+        self.lookup.narrow(self.weights)
+        self.found = self.lookup.found()
+        self.shelf.places.update(self.found.places)
+
+    def rank(self) -> SearchResponse:
+        """The hits in their order, from what was found."""
+        seen, shelf = fused(self.found.live, "hotset" if self.hotset else "fused"), self.shelf
         with self.timings.stage("rank"):
             content = self._reranked(self._near(seen), shelf)
             with_prior = self._with_prior(content)
@@ -84,7 +109,7 @@ class Search:
         """What the weights are multiplied with in the score of a candidate."""
         return basis(scored, self.alpha, self.plan.knobs, self.found.scale)
 
-    def _normalize(self) -> None:
+    def read(self) -> None:
         """The question read by rules, and as terms."""
         if not self.request.query:
             return
@@ -95,7 +120,7 @@ class Search:
             self.understood = understand(text, today, self.engine.recognizer)
             self.terms = self.engine.analyzer.analyze(self.understood.topic)
 
-    def _embed(self) -> None:
+    def embed(self) -> None:
         """The question as a vector; without one the keyword leg answers alone."""
         if self.request.query_embedding is not None:
             self.vector = np.asarray(self.request.query_embedding, np.float32)
@@ -126,11 +151,11 @@ class Search:
                 hint="Set the embedder back, ingest into a new collection, or send alpha 0.",
             )
 
-    def _hot(self) -> Shelf | None:
-        """What helped with nearly this question before, where that may be the answer."""
+    def _hot(self) -> bool:
+        """Whether what helped with nearly this question before is the answer."""
         hotset, chance = self.engine.hotset, self.request.replay or self.trace_id
         if self.vector is None or not hotset.may_answer(self.plan, self.request, chance):
-            return None
+            return False
         with self.timings.stage("hotset"):
             first = hotset.first_hop(
                 self.store,
@@ -141,34 +166,26 @@ class Search:
                 include_vector=self._needs_vectors,
             )
         if first is None:
-            return None
-        candidates, shelf = first
+            return False
+        candidates, self.shelf = first
         self.hotset = True
         stamp = self.engine.ledger.events.corpus_stamp(self.plan.collection, self.plan.tenant)
-        self.found = Found(candidates, candidates, shelf.places, stamp)
-        return shelf
-
-    def _cold(self) -> Shelf:
-        """What the store has."""
-        asked = Asked(self.request.query, self.terms, self.vector, self.alpha, self.weights)
-        kept = self.request.query_embedding is None
-        self.found = Lookup(
-            self.engine, self.collection, self.plan, asked, self.top, self.timings, kept
-        ).run()
-        return Shelf(self.store, self.plan, self.found.places, self._needs_vectors)
+        self.found = Found(candidates, candidates, self.shelf.places, stamp)
+        return True
 
     @property
     def _needs_vectors(self) -> bool:
         return self.request.include_vector or self.plan.knobs.mmr_lambda < 1
 
-    def _weigh_facets(self) -> None:
+    def weigh(self) -> None:
         """How much the question is about each facet value."""
         plan, model = self.plan, self.engine.embedder.model
         if not plan.knobs.facets_weight or self.vector is None or plan.vector_name:
             return
-        table = self.engine.facet_tables.of(plan.collection, plan.tenant, model)
-        if table is not None:
-            self.weights = weights(self.vector, table, plan.knobs.facets_top)
+        with self.timings.stage("facets"):
+            table = self.engine.facet_tables.of(plan.collection, plan.tenant, model)
+            if table is not None:
+                self.weights = weights(self.vector, table, plan.knobs.facets_top)
 
     def _near(self, seen: list[Scored]) -> list[Scored]:
         """The best candidates are read: do the question's words stand together there?"""
