@@ -160,3 +160,31 @@ class Answer(BaseModel):
     partial: bool = Field(description="true where a leg of the search did not answer")
     usage: Usage
     timings: dict[str, float] = Field(description="milliseconds by node, all attempts together")
+
+
+class NodeMessage(BaseModel):
+    """A node of the graph that has run, as a stream tells it."""
+
+    node: str
+    attempt: int = Field(description="from 0; each action of the validator begins another")
+    milliseconds: float
+    facts: dict[str, Any] = Field(description="what it chose and counted; never text")
+
+
+class TurnMessage(BaseModel):
+    """A question of a conversation and its answer."""
+
+    question: str
+    text: str
+    answered: bool
+    trace_id: str
+    at: float = Field(description="seconds since 1970")
+
+
+class Conversation(BaseModel):
+    """What was asked under one `thread_id`."""
+
+    thread_id: str
+    created_at: float
+    asked_at: float
+    turns: list[TurnMessage] = Field(description="oldest first, the newest 20")

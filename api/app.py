@@ -5,6 +5,7 @@ from importlib import metadata
 from flask_openapi3 import Info, OpenAPI
 
 from api import (
+    answering,
     batches,
     collections,
     documents,
@@ -52,7 +53,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, feedback, memory, ranking, health, metrics),
+        *(searches, answering, feedback, memory, ranking, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

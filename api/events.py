@@ -14,6 +14,7 @@ from flask_openapi3 import APIBlueprint, Tag
 
 from api import messages
 from api.documents import DocumentPath
+from api.places import Places
 from callslip.errors import CallslipError, DocumentNotFound, InvalidRequest, Overloaded
 from config import get_settings
 from stores.ledger import DocumentRecord
@@ -44,26 +45,7 @@ stopping = threading.Event()
 """Set when the process is to end: streams end first."""
 
 
-class Places:
-    """How many streams this process has open."""
-
-    def __init__(self) -> None:
-        self._lock, self._taken = threading.Lock(), 0
-
-    def take(self) -> bool:
-        """Take a place; false where all are taken."""
-        with self._lock:
-            free = self._taken < get_settings().api.streams
-            self._taken += free
-            return free
-
-    def give_back(self) -> None:
-        """Give one back."""
-        with self._lock:
-            self._taken -= 1
-
-
-_places = Places()
+_places = Places(lambda: get_settings().api.streams)
 
 
 @blueprint.get(

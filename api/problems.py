@@ -3,6 +3,7 @@
 import json
 import logging
 from contextlib import suppress
+from typing import Any
 
 from flask import Flask, Response, make_response, request
 from pydantic import ValidationError
@@ -25,13 +26,7 @@ def problem(
     error: CallslipError, *, status: int | None = None, errors: list[dict[str, str]] | None = None
 ) -> Response:
     """The response for an error."""
-    body = {
-        "type": f"urn:callslip:problem:{error.slug}",
-        "title": error.title,
-        "status": status or error.status,
-        "detail": error.detail,
-        "advice": error.advice,
-    }
+    body: dict[str, Any] = described(error) | {"status": status or error.status}
     if errors:
         body["errors"] = errors
     response = Response(
@@ -40,6 +35,17 @@ def problem(
     if response.status_code in (429, 503):
         response.headers["Retry-After"] = f"{error.retry_after:.0f}"
     return response
+
+
+def described(error: CallslipError) -> dict[str, Any]:
+    """The fields of the problem that an error is."""
+    return {
+        "type": f"urn:callslip:problem:{error.slug}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "advice": error.advice,
+    }
 
 
 def invalid(error: ValidationError) -> Response:

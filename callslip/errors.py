@@ -19,7 +19,8 @@
     │   │   ├── WebhookNotFound
     │   │   ├── DeliveryNotFound
     │   │   ├── TraceNotFound
-    │   │   └── FeedbackNotFound
+    │   │   ├── FeedbackNotFound
+    │   │   └── ThreadNotFound
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   ├── SourceExists
@@ -65,6 +66,7 @@
         │   ├── BacklogFull         429  too many documents wait
         │   └── FeedbackLimit       429  one user gave as much as is taken
         ├── SearchTimeout           504
+        ├── AnswerTimeout           504
         └── LeaseLost               another worker holds this step now
 
 Each class carries the three things a reader needs: `slug` (stable, ends up in the problem's `type`
@@ -246,6 +248,13 @@ class FeedbackNotFound(NotFound):
 
     slug = "feedback-not-found"
     hint = "Use the id that POST /v1/feedback answered; old feedback can be withdrawn no more."
+
+
+class ThreadNotFound(NotFound):
+    """There is no conversation of this name in this collection and tenant."""
+
+    slug = "thread-not-found"
+    hint = "Ask with a thread_id to begin one; conversations are forgotten after agent.keep_days."
 
 
 class Conflict(PermanentError):
@@ -588,6 +597,14 @@ class SearchTimeout(TransientError):
 
     slug = "search-timeout"
     status = 504
+
+
+class AnswerTimeout(TransientError):
+    """No answer of the agent came before the deadline."""
+
+    slug = "answer-timeout"
+    status = 504
+    hint = "Ask again; if it repeats, raise agent.timeout_seconds, or lower llm.timeout_seconds."
 
 
 class LeaseLost(TransientError):

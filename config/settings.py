@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from config.agent import AgentSettings
 from config.ranking import (
     FacetsSettings,
     MemorySettings,
@@ -39,6 +40,12 @@ class ApiSettings(Section):
         default=4,
         ge=0,
         description="event streams per process open at a time, each in a thread beside those",
+    )
+    answers: int = Field(
+        default=4,
+        ge=0,
+        description="questions to the agent per process that are waited for at a time, each in a"
+        " thread beside those",
     )
     max_upload_mb: int = Field(
         default=100, ge=1, description="largest file taken, in MB of 1,000,000 bytes"
@@ -355,6 +362,7 @@ class Settings(Section):
     tfidf: TfidfSettings = TfidfSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     llm: LlmSettings = LlmSettings()
+    agent: AgentSettings = AgentSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     extract: ExtractSettings = ExtractSettings()
     ingest: IngestSettings = IngestSettings()

@@ -93,6 +93,7 @@ class Learning:
                 "as_of": trace.as_of,
                 "hotset": trace.hotset,
                 "explored": trace.explored and trace.explored.__dict__,
+                **({"cited": list(trace.cited)} if trace.cited else {}),
             },
             hits=[hit.chunk_id for hit in trace.hits],
             scores=[hit.components for hit in trace.hits[:SCORED]],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from callslip.errors import EmbedderDown, InvalidRequest
+from retrieval.background import Background
 from retrieval.basis import Basis, basis
 from retrieval.diversity import diversify
 from retrieval.facet_weights import Weights, weights
@@ -108,6 +109,13 @@ class Search:
     def basis(self, scored: Scored) -> Basis:
         """What the weights are multiplied with in the score of a candidate."""
         return basis(scored, self.alpha, self.plan.knobs, self.found.scale)
+
+    def background(self) -> Background:
+        """A sample of the collection, to hold scores against."""
+        plan, stamp = self.plan, self.found.stamp
+        return self.found.background or self.engine.backgrounds.of(
+            self.store, plan.collection, plan.tenant, stamp
+        )
 
     def read(self) -> None:
         """The question read by rules, and as terms."""

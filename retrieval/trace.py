@@ -67,7 +67,8 @@ class Trace:
     `stamp` says in which state the corpus was, `removed` how many candidates each filter or clamp
     took away, `facet_weights` the weight of each value by facet. `basis` gives that of the hits
     and then of candidates that were not shown; it is made when it is recorded, as answers wait for
-    no part of that.
+    no part of that. `cited` are the chunks that an answer cites, by the numbers of its citations,
+    and `answer` is how the agent came to that answer, where one asked.
     """
 
     trace_id: str
@@ -88,6 +89,8 @@ class Trace:
     left_out: Mapping[str, str] = field(default_factory=dict)
     explored: Explored | None = None
     basis: Callable[[], Sequence[Basis]] = tuple
+    cited: tuple[str, ...] = ()
+    answer: Mapping[str, Any] | None = None
     at: float = field(default_factory=time.time)
 
     def as_json(self, *, with_question: bool) -> dict[str, Any]:
@@ -116,6 +119,7 @@ class Trace:
             ],
             "explored": self.explored and self.explored.__dict__,
             "hits": [_hit(hit) for hit in self.hits],
+            "answer": self.answer and dict(self.answer),
         }
 
 

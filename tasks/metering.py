@@ -38,6 +38,7 @@ BUCKETS = (*map(str, BOUNDS), "+Inf")
 """The same as Prometheus writes them, with the one that is open."""
 
 SEARCHES, SEARCH_TIME, STAGE = "searches", "search", "stage"
+ANSWERS, ANSWER_TIME = "answers", "answer"
 HITS, MISSES = "cache_hits", "cache_misses"
 TRACES_DROPPED = "traces_dropped"
 MICROSECONDS = "us"

@@ -2,18 +2,20 @@
 
 from typing import Final, Literal
 
-Role = Literal["api", "ingest", "search", "maintenance"]
+Role = Literal["api", "ingest", "search", "answer", "maintenance"]
 """The kinds of process; every one but the desk is a worker."""
 
 INGEST: Final = "ingest"
 EMBED: Final = "embed"
 UPSERT: Final = "upsert"
 SEARCH: Final = "search"
+ANSWER: Final = "answer"
 MAINTENANCE: Final = "maintenance"
 
 BY_ROLE: Final[dict[Role, tuple[str, ...]]] = {
     "ingest": (INGEST, EMBED, UPSERT),
     "search": (SEARCH,),
+    "answer": (ANSWER,),
     "maintenance": (MAINTENANCE,),
 }
 """Which worker reads which queues."""

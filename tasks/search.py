@@ -1,40 +1,20 @@
-"""A search as queued work, and how its caller waits for the reply.
+"""A search as queued work, and how its caller waits for the reply."""
 
-The reply does not use Celery's result backend (docs/architecture.md has the measurement): the task
-pushes it to a list that only this request knows and that expires; the caller pops with a deadline.
-"""
-
-import json
-import logging
 import time
-import uuid
 from typing import Any
 
-import redis
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from callslip.errors import (
-    BY_SLUG,
-    BrokerDown,
-    CallslipError,
-    InternalError,
-    Overloaded,
-    PermanentError,
-    SearchTimeout,
-)
+from callslip.errors import BrokerDown, Overloaded, PermanentError, SearchTimeout
 from config import get_settings
 from retrieval.messages import SearchRequest, SearchResponse
 from retrieval.trace import Trace
+from tasks import replies
 from tasks.metering import SEARCH_TIME, SEARCHES, STAGE, TRACES_DROPPED, meter, named
-from tasks.process import backlog, broker, engine
+from tasks.process import backlog, engine
 from tasks.queues import SEARCH
 from tasks.recording import recorder
-
-log = logging.getLogger(__name__)
-
-REPLY_SECONDS = 30
-"""How long a reply that nobody fetched is kept."""
 
 
 @shared_task(name="search.query")
@@ -47,23 +27,13 @@ def query(request: dict[str, Any], reply_to: str, deadline: float) -> None:
     started = time.perf_counter()
     try:
         response, trace = engine().traced(SearchRequest(**request))
-        reply: dict[str, Any] = {"ok": response.model_dump(mode="json")}
+        reply: replies.Reply = {"ok": response.model_dump(mode="json")}
         outcome = "partial" if response.partial else "answered"
-    except CallslipError as error:
-        reply = {"error": [error.slug, error.detail, error.advice]}
-        outcome = "refused" if isinstance(error, PermanentError) else "failed"
     except Exception as error:
-        log.error(
-            "search failed: %s", type(error).__name__, exc_info=not isinstance(error, OSError)
-        )
-        internal = InternalError(f"the search failed: {type(error).__name__}")
-        reply = {"error": [internal.slug, internal.detail, internal.advice]}
-        outcome = "failed"
+        reply = replies.failed(error, "search")
+        outcome = "refused" if isinstance(error, PermanentError) else "failed"
     took = time.perf_counter() - started
-    pipeline = broker().pipeline(transaction=False)
-    pipeline.lpush(reply_to, json.dumps(reply))
-    pipeline.expire(reply_to, REPLY_SECONDS)
-    pipeline.execute()
+    replies.send(reply_to, reply)
     if trace is not None and not recorder().put(trace):
         meter().add(TRACES_DROPPED)
     _count(outcome, took, trace)
@@ -89,19 +59,13 @@ def ask(request: SearchRequest) -> SearchResponse:
     settings = get_settings().search
     if (waiting := backlog(SEARCH)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} searches are waiting")
-    reply_to = f"reply:{uuid.uuid4().hex}"
-    wait = settings.timeout_seconds
+    reply_to, until = replies.new_address(), time.time() + settings.timeout_seconds
     try:
         query.apply_async(
-            (request.model_dump(), reply_to, time.time() + wait), queue=SEARCH, expires=wait
+            (request.model_dump(), reply_to, until), queue=SEARCH, expires=settings.timeout_seconds
         )
-        popped = broker().brpop([reply_to], timeout=wait)
-    except (OperationalError, redis.RedisError) as error:
+    except OperationalError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
-    if popped is None:
-        raise SearchTimeout(f"no answer within {wait:g} s")
-    reply = json.loads(popped[1])
-    if "ok" in reply:
+    for reply in replies.receive(reply_to, until):
         return SearchResponse(**reply["ok"])
-    slug, detail, advice = reply["error"]
-    raise BY_SLUG[slug](detail, hint=advice)
+    raise SearchTimeout(f"no answer within {settings.timeout_seconds:g} s")

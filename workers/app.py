@@ -7,16 +7,16 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from config import get_settings
-from tasks import audit, facets, ingest, maintenance, memory, search, sources, webhooks
+from tasks import answer, audit, facets, ingest, maintenance, memory, search, sources, webhooks
 from tasks.process import broker_url
-from tasks.queues import ALL, INGEST, MAINTENANCE, Role
+from tasks.queues import ALL, ANSWER, INGEST, MAINTENANCE, Role
 
 VISIBILITY_SECONDS = 7200
 """The same everywhere: the shortest on a broker wins. Lost work comes back by the sweep."""
 
 TEND_EVERY_SECONDS = 20.0
 
-TASK_MODULES = (audit, facets, ingest, maintenance, memory, search, sources, webhooks)
+TASK_MODULES = (answer, audit, facets, ingest, maintenance, memory, search, sources, webhooks)
 """Imported so that their tasks are known to every app made here."""
 
 
@@ -57,6 +57,11 @@ def make_app(role: Role) -> Celery:
             "task": memory.tend_memory.name,
             "schedule": memory.EVERY_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": memory.EVERY_SECONDS},
+        },
+        "conversations": {
+            "task": answer.trim.name,
+            "schedule": answer.TRIM_EVERY_SECONDS,
+            "options": {"queue": ANSWER, "expires": answer.TRIM_EVERY_SECONDS},
         },
         "audit": {
             "task": audit.audit.name,
@@ -110,7 +115,9 @@ _TRANSPORT: dict[str, Any] = {
     "health_check_interval": 25,
 }
 
-_TRANSPORT_BY_ROLE: dict[Role, dict[str, Any]] = {"search": {"ack_emulation": False}}
+_TRANSPORT_BY_ROLE: dict[Role, dict[str, Any]] = {
+    role: {"ack_emulation": False} for role in ("search", "answer")
+}
 
 _BY_ROLE: dict[Role, dict[str, Any]] = {
     "api": {"task_publish_retry": False, "broker_pool_limit": 8},
@@ -121,5 +128,6 @@ _BY_ROLE: dict[Role, dict[str, Any]] = {
         "worker_proc_alive_timeout": 60,
     },
     "search": {},
+    "answer": {},
     "maintenance": {"beat_scheduler": "celery.beat:Scheduler"},
 }

@@ -2,10 +2,10 @@
 
 import sys
 
-from config.settings import Settings
+from config.settings import ApiSettings, Settings
 from tasks.queues import BY_ROLE, Role
 
-ROLES: tuple[Role, ...] = ("ingest", "search", "maintenance", "api")
+ROLES: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance", "api")
 
 
 def argv(role: Role, settings: Settings) -> list[str]:
@@ -15,13 +15,14 @@ def argv(role: Role, settings: Settings) -> list[str]:
             *(sys.executable, "-m", "gunicorn", "api.wsgi:app"),
             *("--bind", f"{settings.api.host}:{settings.api.port}"),
             *("--worker-class", "gthread", "--workers", str(settings.api.processes)),
-            *("--threads", str(settings.api.threads + settings.api.streams), "--timeout", "120"),
+            *("--threads", str(_threads(settings.api)), "--timeout", "120"),
             *("--graceful-timeout", "5", "--log-level", "warning"),
             "--no-control-socket",
         ]
     pool = {
         "ingest": ["--pool", "prefork", "--concurrency", str(settings.ingest.concurrency)],
         "search": ["--pool", "threads", "--concurrency", str(settings.search.threads)],
+        "answer": ["--pool", "threads", "--concurrency", str(settings.agent.threads)],
         "maintenance": ["--pool", "threads", "--concurrency", "4", "--beat"],
     }[role]
     return [
@@ -31,3 +32,8 @@ def argv(role: Role, settings: Settings) -> list[str]:
         "--without-heartbeat",
         *pool,
     ]
+
+
+def _threads(api: ApiSettings) -> int:
+    """Of one process: those that answer at once, and those that may be held for long."""
+    return api.threads + api.streams + api.answers

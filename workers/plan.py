@@ -21,7 +21,7 @@ from workers.commands import argv
 
 GUARD, MODEL = "guard", "model"
 
-WORKERS: tuple[Role, ...] = ("ingest", "search", "maintenance")
+WORKERS: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance")
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 
@@ -73,7 +73,10 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
     """Our own processes; they see these settings exactly, wherever each value came from."""
     values = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
     env = {**os.environ, **services.NO_TELEMETRY, **environment(values)}
-    nice = ("nice", "-n", str(settings.ingest.niceness))
+    niceness: dict[Role, int] = {
+        "ingest": settings.ingest.niceness,
+        "answer": settings.agent.niceness,
+    }
     broker = redis.Redis.from_url(
         str(settings.broker.url),
         socket_connect_timeout=services.PROBE_SECONDS,
@@ -83,7 +86,7 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
         *(
             Part(
                 role,
-                (*(nice if role == "ingest" else ()), *argv(role, settings)),
+                (*_nice(niceness.get(role, 0)), *argv(role, settings)),
                 env,
                 functools.partial(_reads_its_queues, broker, BY_ROLE[role]),
                 after=after,
@@ -99,6 +102,10 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
             after=after,
         ),
     ]
+
+
+def _nice(niceness: int) -> tuple[str, ...]:
+    return ("nice", "-n", str(niceness)) if niceness else ()
 
 
 def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> bool:

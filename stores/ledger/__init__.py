@@ -3,6 +3,7 @@
 from stores.ledger.batches import Batches
 from stores.ledger.chunks import Chunks
 from stores.ledger.collections import Collections
+from stores.ledger.conversations import ConversationRecord, Conversations
 from stores.ledger.database import Database
 from stores.ledger.documents import Documents
 from stores.ledger.events import Event, EventKind, Events
@@ -55,6 +56,7 @@ __all__ = [
     "ChunkRow",
     "Claim",
     "CollectionRecord",
+    "ConversationRecord",
     "DeadLetter",
     "Delivery",
     "DeliveryState",
@@ -128,6 +130,7 @@ class Ledger:
         self.searches = Searches(self._database)
         self.outcomes = Outcomes(self._database)
         self.judged = JudgedSearches(self._database)
+        self.conversations = Conversations(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""

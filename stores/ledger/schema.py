@@ -385,3 +385,16 @@ facet_values = Table(
     Column("updated_at", Float, nullable=False),
 )
 """What each value of a facet means, as a vector. No text of documents is kept."""
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("key", String(32), primary_key=True),  # what the agent's checkpointer knows it by
+    Column("collection", String(128), nullable=False),
+    Column("tenant", String(128), nullable=False),
+    Column("thread_id", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("asked_at", Float, nullable=False, index=True),
+    Index("conversations_of_a_place", "collection", "tenant", "thread_id"),
+)
+"""Names of conversations with the agent; what was said in them is not in the ledger."""

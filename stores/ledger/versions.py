@@ -1,6 +1,7 @@
 """The versions of a document: their history, and bringing one of them back."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,14 @@ class Versions:
             )
             for row in rows
         ]
+
+    def live(self, document_ids: Sequence[str]) -> dict[str, int]:
+        """The live versions of those of these documents that have one, by id."""
+        query = select(_D.document_id, _D.live_version).where(
+            _D.document_id.in_(document_ids), _D.live_version.is_not(None), _D.deleted_at.is_(None)
+        )
+        with self._database.reading() as connection:
+            return {row.document_id: row.live_version for row in connection.execute(query)}
 
     def restore(self, document_id: str, version: int) -> Accepted:
         """Queue a new version with the content, title and properties of an older one.

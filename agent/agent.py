@@ -1,0 +1,123 @@
+"""The agent: a question in, an answer with what supports it out. Knows no queue and no HTTP."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from agent.budget import Budgeted
+from agent.citing import Citations
+from agent.graph import MOST_STEPS, make_graph
+from agent.messages import Answer, AnswerRequest, Citation, Usage
+from agent.run import NodeReport, Run
+from agent.state import State, Turn
+from agent.threads import Threads
+from agent.wording import worded
+from config.settings import Settings
+from retrieval.engine import Engine
+from retrieval.learning import Learning
+
+os.environ["LANGSMITH_TRACING"] = (
+    "false"  # LangGraph would send what it sees to its makers' service
+)
+os.environ["LANGCHAIN_TRACING_V2"] = "false"
+
+NEAREST = 5
+"""Passages that are shown where nothing answered."""
+
+MakeModel = Callable[[str, str], Budgeted | None]
+"""The language model for a collection and tenant; None where none is set up."""
+
+
+class Agent:
+    """One per process, made after the fork. Threads may share it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        learning: Learning,
+        threads: Threads,
+        make_model: MakeModel,
+    ) -> None:
+        self._settings, self._engine, self._learning = settings, engine, learning
+        self._threads, self._make_model = threads, make_model
+        self._alone = make_graph()
+        self._talking = make_graph(threads.saver)
+
+    def answer(
+        self, request: AnswerRequest, on_node: Callable[[NodeReport], None] = lambda report: None
+    ) -> Answer:
+        """Answer a question; `on_node` hears of each node when it has run.
+
+        Raises what a search raises. A language model that fails is left out, and the answer says
+        so.
+        """
+        run = Run(self._engine, self._learning, self._settings, on_node=on_node)
+        if request.model:
+            run.model = self._make_model(request.collection, request.tenant or "")
+        model = run.model
+        config: Any = {"recursion_limit": MOST_STEPS}
+        if request.thread_id is None:
+            found = self._alone.invoke(_input(request), config, context=run)
+        else:
+            key = self._threads.open(request.collection, request.tenant or "", request.thread_id)
+            config["configurable"] = {"thread_id": key}
+            found = self._talking.invoke(_input(request), config, context=run, durability="exit")
+        return _answer(State(**found), run, model.usage if model else Usage())
+
+
+def _input(request: AnswerRequest) -> Any:
+    return {"request": request}
+
+
+def _answer(state: State, run: Run, usage: Usage) -> Answer:
+    request, question, verdict, response = (
+        state.request,
+        state.question,
+        state.verdict,
+        state.response,
+    )
+    assert request is not None
+    assert question is not None
+    assert verdict is not None
+    assert response is not None
+    said = worded(state)
+    timings: dict[str, float] = defaultdict(float)
+    for report in run.reports:
+        timings[report.node] += report.milliseconds
+    return Answer(
+        trace_id=response.trace_id,
+        collection=request.collection,
+        thread_id=request.thread_id,
+        question=question.asked,
+        understood=question.text,
+        answered=verdict.approved,
+        text=said.text,
+        sentences=list(said.sentences),
+        citations=list(said.citations),
+        nearest=[] if verdict.approved else _nearest(state, run),
+        written_by="model" if verdict.approved and state.draft.by_model else "extracts",
+        model_left_out=run.model_left_out,
+        verdict=verdict,
+        attempts=list(state.attempts),
+        as_of=response.as_of,
+        partial=response.partial,
+        usage=usage,
+        timings={node: round(took, 3) for node, took in timings.items()},
+    )
+
+
+def _nearest(state: State, run: Run) -> list[Citation]:
+    """The first passages of the last attempt, whole."""
+    hits = state.response.hits[:NEAREST] if state.response else []
+    versions = run.engine.ledger.versions.live([hit.document_id for hit in hits])
+    citations = Citations(versions)
+    for hit in hits:
+        citations.cite(hit, hit.span)
+    return list(citations.all())
+
+
+def turns_of(state: State) -> list[Turn]:
+    """The turns of a conversation, oldest first."""
+    return state.turns

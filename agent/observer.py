@@ -1,0 +1,41 @@
+"""observer: what was done, in numbers, as the trace of the search that was answered from."""
+
+from dataclasses import replace
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from agent.prompting import prompt
+from agent.run import Run, Step
+from agent.state import State
+from retrieval.tracing import trace_of
+
+PROMPTS = ("resolve", "rephrase", "answer", "judge")
+
+
+def observer(state: State, runtime: Runtime[Run]) -> Step:
+    """Make the trace: every node with its time, sizes, choices and scores, attempt by attempt."""
+    run, search, response, verdict = runtime.context, state.search, state.response, state.verdict
+    assert search is not None
+    assert response is not None
+    assert verdict is not None
+    told: dict[str, Any] = {
+        "verdict": verdict.model_dump(),
+        "attempts": [attempt.model_dump(exclude={"query"}) for attempt in state.attempts],
+        "nodes": [
+            {
+                "node": report.node,
+                "attempt": report.attempt,
+                "ms": report.milliseconds,
+                **report.facts,
+            }
+            for report in run.reports
+        ],
+        "model_left_out": run.model_left_out,
+    }
+    if run.model is not None:
+        told["usage"] = run.model.usage.model_dump()
+        told["prompts"] = {name: prompt(name).version for name in PROMPTS}
+    cited = tuple(c.chunk_id for c in state.draft.citations) if verdict.approved else ()
+    trace = replace(trace_of(search, response), cited=cited, answer=told)
+    return Step({"trace": trace}, {"cited": len(cited)})

@@ -1,0 +1,101 @@
+"""/v1/answer and /v1/collections/{name}/conversations: questions to the agent."""
+
+from collections.abc import Iterator
+
+from flask import Response, request
+from flask_openapi3 import APIBlueprint, Tag
+
+from agent.messages import Answer, AnswerRequest, Conversation, NodeMessage, ThreadId
+from api.answers import answer
+from api.collections import CollectionPath, place_of
+from api.events import HEADERS
+from api.memory_messages import OfTenant
+from api.messages import Problem
+from api.places import Places
+from api.problems import described
+from callslip.errors import CallslipError, Overloaded
+from config import get_settings
+from retrieval.plan import check_query
+from stores.filters import parse
+from tasks import answer as agent
+
+EVENTS = "text/event-stream"
+
+_STREAM = {
+    "description": "with `Accept: text/event-stream`: `event: node` for each node that has run,"
+    " then `event: answer`, or `event: error` with a problem",
+    "content": {
+        "application/json": {"schema": {"$ref": "#/components/schemas/Answer"}},
+        EVENTS: {"schema": NodeMessage.model_json_schema()},
+    },
+}
+
+blueprint = APIBlueprint("answers", __name__, abp_tags=[Tag(name="answer")])
+
+_places = Places(lambda: get_settings().api.answers)
+
+
+class ConversationPath(CollectionPath):
+    """A conversation of a collection."""
+
+    thread_id: ThreadId
+
+
+@blueprint.post("/v1/answer", responses={200: Answer})
+def answer_question(body: AnswerRequest) -> Response:
+    """Answer a question from the documents, with citations, or say that they do not.
+
+    With `Accept: text/event-stream` the answer is a stream: an event for each node of the graph that
+    has run, then the answer.
+    """
+    # What cannot be answered is refused here, without a trip through the queue.
+    check_query(body.question, get_settings().search.max_query_chars)
+    parse(body.having_all, body.having_any)
+    place_of(body.collection, body.tenant or "")
+    if not _places.take():
+        raise Overloaded(
+            f"{get_settings().api.answers} questions are waited for in this process of the desk",
+            hint="Try again in a few seconds, or raise api.answers in the settings.",
+        )
+    if EVENTS not in request.accept_mimetypes.values():
+        try:
+            return answer(agent.ask(body))
+        finally:
+            _places.give_back()
+    try:
+        followed = agent.follow(body)
+    except BaseException:
+        _places.give_back()
+        raise
+    response = Response(_stream(followed), content_type=EVENTS, headers=HEADERS)
+    response.call_on_close(_places.give_back)
+    return response
+
+
+@blueprint.get(
+    "/v1/collections/<string:name>/conversations/<string:thread_id>",
+    responses={200: Conversation},
+)
+def get_conversation(path: ConversationPath, query: OfTenant) -> Response:
+    """What was asked under a `thread_id`, and what was answered."""
+    place_of(path.name, query.tenant)
+    return answer(agent.look(path.name, query.tenant, path.thread_id))
+
+
+@blueprint.delete(
+    "/v1/collections/<string:name>/conversations/<string:thread_id>",
+    responses={200: Conversation},
+)
+def delete_conversation(path: ConversationPath, query: OfTenant) -> Response:
+    """Forget a conversation; answers with what it was."""
+    place_of(path.name, query.tenant)
+    return answer(agent.look(path.name, query.tenant, path.thread_id, forget=True))
+
+
+def _stream(followed: Iterator[NodeMessage | Answer]) -> Iterator[str]:
+    try:
+        for message in followed:
+            kind = "answer" if isinstance(message, Answer) else "node"
+            yield f"event: {kind}\ndata: {message.model_dump_json()}\n\n"
+    except CallslipError as error:
+        yield f"event: error\ndata: {Problem(**described(error)).model_dump_json()}\n\n"

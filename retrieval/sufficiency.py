@@ -1,0 +1,169 @@
+"""Do the passages that were found answer the question? Three numbers, and what they say together.
+
+    confidence = σ(w · (content, coverage, margin) + b)
+
+`content` is what the best passage is worth, `.4 · vector + .6 · keyword`, each held against the
+collection (`retrieval.background`). `coverage` is the share of the question's words that it says,
+rare ones counting more. `margin` is how far `content` lies above that of the best passage of any
+other document that does not say the same: where something answers, it stands out. The weights are
+a logistic regression on judged sets of which half the answers were taken out; docs/quality.md has
+the curve. Both answers were equally frequent there, b is shifted so that three questions of four
+have one: the odds of a threshold of .75.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from retrieval.background import LEAST, Background
+from retrieval.scored import Scored
+from retrieval.search import Search
+from stores.fusion import DEVIATIONS, Candidate
+from stores.metrics import scores
+from stores.records import Vector
+
+VECTOR, KEYWORD = 0.4, 0.6
+
+FEWEST = 3
+"""Passages beside the best one that say what a cosine is worth, in a small collection."""
+
+READ = 20
+"""Candidates that are held against the best one."""
+
+SAME = 0.9
+"""Passages that share so much of their terms say the same, and are no rivals."""
+
+ODDS = math.log(3.0)
+
+
+class Weights(NamedTuple):
+    """Of the three numbers, and what is added."""
+
+    content: float
+    coverage: float
+    margin: float
+    bias: float
+
+
+BOTH = Weights(2.57, 3.18, 8.19, -3.95 + ODDS)
+WORDS_ALONE = Weights(2.57, 3.18, 8.19, -3.95 + ODDS)
+"""Where no vector was searched: `content` and `margin` are of the keyword leg."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for the best passages: the three numbers, each from 0 to about 1."""
+
+    content: float
+    coverage: float
+    margin: float
+    with_vectors: bool = True
+
+    @property
+    def logit(self) -> float:
+        """The log odds that they answer the question."""
+        w = BOTH if self.with_vectors else WORDS_ALONE
+        told = w.content * self.content + w.coverage * self.coverage + w.margin * self.margin
+        return told + w.bias
+
+    @property
+    def confidence(self) -> float:
+        """The probability that they answer the question, in [0, 1]."""
+        return sigmoid(self.logit)
+
+
+NONE = Evidence(0.0, 0.0, 0.0)
+"""Where nothing was found."""
+
+
+def sigmoid(logit: float) -> float:
+    """The probability that has these log odds."""
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+
+
+def evidence(search: Search, cited: Sequence[str]) -> Evidence:
+    """What speaks for the passages of these chunk ids, the best first, of a search that ranked.
+
+    Others of the same document are no rivals.
+    """
+    if not cited or not search.ranked:
+        return NONE
+    read = search.ranked[:READ]
+    held = [s for s in search.ranked if s.chunk_id in set(cited)]
+    ids = [s.chunk_id for s in read] + [s.chunk_id for s in held]
+    terms = {
+        i: frozenset(text.split())
+        for i, text in search.store.terms(
+            search.plan.collection, list(dict.fromkeys(ids)), tenant=search.plan.tenant
+        ).items()
+    }
+    background = search.background()
+    worth = _Worth(search, background)
+    best = max(held, key=worth.of, default=None)
+    if best is None:
+        return NONE
+    document = search.found.places[best.chunk_id].document_id
+    mine = terms.get(best.chunk_id, frozenset())
+    rivals = [
+        worth.of(s)
+        for s in read
+        if search.found.places[s.chunk_id].document_id != document
+        and _shared(terms.get(s.chunk_id, frozenset()), mine) < SAME
+    ]
+    said: frozenset[str] = frozenset().union(*(terms.get(s.chunk_id, ()) for s in held))
+    content = worth.of(best)
+    return Evidence(
+        round(content, 4),
+        round(covered(background.idf(search.terms), said), 4),
+        round(content - max(rivals, default=0.0), 4),
+        search.vector is not None and search.alpha > 0,
+    )
+
+
+def covered(idf: Mapping[str, float], said: frozenset[str]) -> float:
+    """The share of the terms' idf that is said, in [0, 1]; 0 where there are no terms."""
+    total = sum(idf.values())
+    return sum(value for term, value in idf.items() if term in said) / total if total else 0.0
+
+
+class _Worth:
+    """What candidates are worth by themselves, whatever the fusion that ranked them."""
+
+    def __init__(self, search: Search, background: Background) -> None:
+        self._most = background.most(search.terms) if search.store.keyword_score == "bm25" else 1.0
+        found = search.found.candidates
+        legs = [c.vector.score for c in found if c.vector is not None]
+        self._floor = min(legs, default=0.0)
+        self._mean, self._deviation = 0.0, 0.0
+        rows = background.vectors.get(search.plan.vector_name)
+        if search.vector is not None and search.alpha > 0 and rows is not None:
+            self._hold_against(search, search.vector, rows, max(legs, default=0.0))
+
+    def _hold_against(self, search: Search, vector: Vector, rows: Vector, best: float) -> None:
+        spec = search.store.schema(search.plan.collection).vector(search.plan.vector_name)
+        sample = scores(search.plan.method or spec.metric, vector, rows)
+        if len(sample) < LEAST:  # so small that the best one is of it, and moves its mean
+            sample = sample[sample < best - 1e-6]
+        if len(sample) >= FEWEST:
+            self._mean, self._deviation = float(sample.mean()), float(sample.std())
+
+    def of(self, scored: Scored) -> float:
+        """Of one candidate."""
+        return VECTOR * self._vector(scored.candidate) + KEYWORD * self._keyword(scored.candidate)
+
+    def _vector(self, candidate: Candidate) -> float:
+        if not self._deviation:
+            return 0.0
+        score = candidate.vector.score if candidate.vector is not None else self._floor
+        return min(1.5, (score - self._mean) / (DEVIATIONS * self._deviation))
+
+    def _keyword(self, candidate: Candidate) -> float:
+        if candidate.keyword is None or not self._most:
+            return 0.0
+        return candidate.keyword.score / self._most
+
+
+def _shared(a: frozenset[str], b: frozenset[str]) -> float:
+    """Jaccard's index."""
+    return len(a & b) / len(a | b) if a or b else 0.0
