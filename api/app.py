@@ -20,6 +20,7 @@ from api import (
     ranking,
     searches,
     tasks,
+    usage,
     versions,
     webhooks,
 )
@@ -52,7 +53,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, feedback, memory, ranking, health, metrics),
+        *(searches, feedback, memory, ranking, usage, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

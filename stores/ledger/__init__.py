@@ -14,6 +14,7 @@ from stores.ledger.judged import JudgedSearch, JudgedSearches
 from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.leases import Leases
 from stores.ledger.memory import Memory, MemoryPlace, MemorySums
+from stores.ledger.model_usage import ModelUsage, Reservation, UsageRow
 from stores.ledger.moves import Move, Moves
 from stores.ledger.outcomes import OutcomeRecord, Outcomes
 from stores.ledger.receipts import Receipt, Receipts
@@ -72,6 +73,7 @@ __all__ = [
     "Ledger",
     "MemoryPlace",
     "MemorySums",
+    "ModelUsage",
     "Move",
     "Moves",
     "Nudge",
@@ -81,6 +83,7 @@ __all__ = [
     "QueryProfile",
     "Receipt",
     "Refusal",
+    "Reservation",
     "RetrievalEvent",
     "Run",
     "Snapshot",
@@ -90,6 +93,7 @@ __all__ = [
     "Submission",
     "TraceRecord",
     "Transcript",
+    "UsageRow",
     "VersionRecord",
     "Webhook",
     "Which",
@@ -128,6 +132,7 @@ class Ledger:
         self.searches = Searches(self._database)
         self.outcomes = Outcomes(self._database)
         self.judged = JudgedSearches(self._database)
+        self.model_usage = ModelUsage(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""
