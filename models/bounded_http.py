@@ -83,6 +83,10 @@ class BoundedHttp:
                 raise TimeoutError from None
             raise
 
+    def __del__(self) -> None:
+        for line in self._idle:
+            line.http.close()
+
     def _send(self, http: httpx.Client, request: httpx.Request, until: float) -> Posted:
         response = http.send(request, stream=True)
         try:
