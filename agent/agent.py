@@ -10,7 +10,7 @@ from agent.citing import Citations
 from agent.graph import MOST_STEPS, make_graph
 from agent.messages import Answer, AnswerRequest, Citation, Usage
 from agent.run import NodeReport, Run
-from agent.state import State, Turn
+from agent.state import State, known
 from agent.threads import Threads
 from agent.wording import worded
 from config.settings import Settings
@@ -72,16 +72,8 @@ def _input(request: AnswerRequest) -> Any:
 
 
 def _answer(state: State, run: Run, usage: Usage) -> Answer:
-    request, question, verdict, response = (
-        state.request,
-        state.question,
-        state.verdict,
-        state.response,
-    )
-    assert request is not None
-    assert question is not None
-    assert verdict is not None
-    assert response is not None
+    request, question = known(state.request), known(state.question)
+    verdict, response = known(state.verdict), known(state.response)
     said = worded(state)
     timings: dict[str, float] = defaultdict(float)
     for report in run.reports:
@@ -116,8 +108,3 @@ def _nearest(state: State, run: Run) -> list[Citation]:
     for hit in hits:
         citations.cite(hit, hit.span)
     return list(citations.all())
-
-
-def turns_of(state: State) -> list[Turn]:
-    """The turns of a conversation, oldest first."""
-    return state.turns

@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 from agent.citing import Citations
 from agent.prompting import Written, ask_model, fitting, shown
 from agent.run import Run, Step
-from agent.state import Draft, Said, State
+from agent.state import Draft, Said, State, known
 from callslip.errors import BadReply
 from models.completion import estimated
 from retrieval.extracts import Asked, extracts, nearest
@@ -30,8 +30,7 @@ def answerer(state: State, runtime: Runtime[Run]) -> Step:
 
     The model is asked where its word could change the verdict, and not otherwise.
     """
-    run, response = runtime.context, state.response
-    assert response is not None
+    run, response = runtime.context, known(state.response)
     if not response.hits:
         return Step({"draft": Draft()}, {"sentences": 0})
     with_reader = sigmoid(state.evidence.logit + READER)
@@ -50,9 +49,7 @@ def answerer(state: State, runtime: Runtime[Run]) -> Step:
 
 
 def _extracted(state: State, run: Run) -> Draft:
-    search, response = state.search, state.response
-    assert search is not None
-    assert response is not None
+    search, response = known(state.search), known(state.response)
     best = response.hits[0]
     hits = [h for h in response.hits[:MOST_READ] if h.score >= best.score - NEAR]
     if state.way.action == "DRILLDOWN":
@@ -70,11 +67,9 @@ def _extracted(state: State, run: Run) -> Draft:
 
 def _written(state: State, run: Run, hits: Sequence[Hit]) -> Draft | None:
     """What the model wrote; None where it cannot be used."""
-    assert state.question is not None
-    assert state.search is not None
-    moment = state.search.plan.as_of.moment
+    moment = known(state.search).plan.as_of.moment
     as_of = moment.date().isoformat() if moment else None
-    asked = f"Question: {state.question.text}"
+    asked = f"Question: {known(state.question).text}"
     hits = fitting(hits, run.settings.llm.max_input_tokens - estimated(asked))
     reply = ask_model(run, "answer", shown(asked, hits, as_of), Written)
     if reply is None:

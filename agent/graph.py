@@ -9,6 +9,7 @@ listener → planner → candidate_search → facet_planner → narrowed_search 
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -53,7 +54,7 @@ def make_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     for name, node in NODES.items():
         graph.add_node(name, _observed(name, node))
     way = (START, "listener", *ATTEMPT, "answerer", "validator")
-    for one, next_one in zip(way, way[1:], strict=False):
+    for one, next_one in pairwise(way):
         graph.add_edge(one, next_one)
     graph.add_conditional_edges("validator", _after_verdict, ["planner", "observer"])
     graph.add_edge("observer", "memory_updater")

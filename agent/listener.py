@@ -4,7 +4,7 @@ from langgraph.runtime import Runtime
 
 from agent.prompting import Resolved, ask_model, lines
 from agent.run import Run, Step
-from agent.state import Question, State
+from agent.state import Question, State, known
 from retrieval.followups import Standing, stand
 from retrieval.plan import check_query
 
@@ -14,10 +14,9 @@ def listener(state: State, runtime: Runtime[Run]) -> Step:
 
     Raises EmptyQuery and QueryTooLong.
     """
-    assert state.request is not None
     run = runtime.context
     longest = run.settings.search.max_query_chars
-    asked = check_query(state.request.question, longest)
+    asked = check_query(known(state.request).question, longest)
     before = [Standing(turn["base"], tuple(turn["tails"])) for turn in state.turns]
     standing = stand(asked, before)
     by_model = False

@@ -5,7 +5,7 @@ import logging
 from langgraph.runtime import Runtime
 
 from agent.run import Run, Step
-from agent.state import State, Turn
+from agent.state import State, Turn, known
 from agent.wording import worded
 from callslip.errors import CallslipError
 
@@ -17,10 +17,8 @@ def memory_updater(state: State, runtime: Runtime[Run]) -> Step:
 
     An answer does not fail because nothing could be learned from it.
     """
-    run, trace, verdict, question = runtime.context, state.trace, state.verdict, state.question
-    assert trace is not None
-    assert verdict is not None
-    assert question is not None
+    run, trace = runtime.context, known(state.trace)
+    verdict, question = known(state.verdict), known(state.question)
     learned = 0
     try:
         run.learning.record([trace])

@@ -3,13 +3,12 @@
 from langgraph.runtime import Runtime
 
 from agent.run import Run, Step
-from agent.state import State
+from agent.state import State, known
 
 
 def narrowed_search(state: State, runtime: Runtime[Run]) -> Step:
     """Count the branches side by side, search the narrowest of 80 to 300 chunks, merge."""
-    search = state.search
-    assert search is not None
+    search = known(state.search)
     search.narrow()
     found = search.found
     counts = [{"facets": dict(b.facets), "chunks": b.count} for b in found.branches]

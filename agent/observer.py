@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 
 from agent.prompting import prompt
 from agent.run import Run, Step
-from agent.state import State
+from agent.state import State, known
 from retrieval.tracing import trace_of
 
 PROMPTS = ("resolve", "rephrase", "answer", "judge")
@@ -15,10 +15,7 @@ PROMPTS = ("resolve", "rephrase", "answer", "judge")
 
 def observer(state: State, runtime: Runtime[Run]) -> Step:
     """Make the trace: every node with its time, sizes, choices and scores, attempt by attempt."""
-    run, search, response, verdict = runtime.context, state.search, state.response, state.verdict
-    assert search is not None
-    assert response is not None
-    assert verdict is not None
+    run, verdict = runtime.context, known(state.verdict)
     told: dict[str, Any] = {
         "verdict": verdict.model_dump(),
         "attempts": [attempt.model_dump(exclude={"query"}) for attempt in state.attempts],
@@ -37,5 +34,5 @@ def observer(state: State, runtime: Runtime[Run]) -> Step:
         told["usage"] = run.model.usage.model_dump()
         told["prompts"] = {name: prompt(name).version for name in PROMPTS}
     cited = tuple(c.chunk_id for c in state.draft.citations) if verdict.approved else ()
-    trace = replace(trace_of(search, response), cited=cited, answer=told)
+    trace = replace(trace_of(known(state.search), known(state.response)), cited=cited, answer=told)
     return Step({"trace": trace}, {"cited": len(cited)})

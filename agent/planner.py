@@ -1,14 +1,15 @@
 """planner: where and by which numbers is looked, the first time and each time after."""
 
+from typing import Any
+
 from langgraph.runtime import Runtime
 
 from agent.prompting import Rephrased, ask_model
 from agent.run import Run, Step
-from agent.state import Draft, State, Way
+from agent.state import Draft, State, Way, known
 from retrieval.messages import SearchRequest
 from retrieval.search import Search
 from retrieval.sufficiency import NONE
-from stores.options import Ranking
 
 WIDEST = 500
 """Candidates of each leg when the plan is relaxed."""
@@ -22,26 +23,22 @@ def planner(state: State, runtime: Runtime[Run]) -> Step:
 
     Raises what a search raises for a request that cannot be answered.
     """
-    assert state.request is not None
-    assert state.question is not None
-    run, asked = runtime.context, state.request
+    run, asked = runtime.context, known(state.request)
     way = _way(state, run)
     having_all = dict(asked.having_all or {})
     if way.documents:
         having_all["document_id @"] = list(way.documents)
-    search = Search(
-        run.engine,
-        SearchRequest(
-            collection=asked.collection,
-            query=way.query or state.question.text,
-            tenant=asked.tenant,
-            top=min(run.settings.agent.hits, run.settings.search.max_top),
-            having_all=having_all or None,
-            having_any=asked.having_any,
-            as_of=_as_of(state, way),
-            ranking=_ranking(way, state),
-        ),
-    )
+    wanted: dict[str, Any] = {
+        "collection": asked.collection,
+        "query": way.query or known(state.question).text,
+        "tenant": asked.tenant,
+        "top": min(run.settings.agent.hits, run.settings.search.max_top),
+        "having_all": having_all or None,
+        "having_any": asked.having_any,
+        "as_of": _as_of(state, way),
+        "ranking": _ranking(way, state),
+    }
+    search = Search(run.engine, SearchRequest(**wanted))
     search.read()
     search.embed()
     told = search.understood
@@ -81,12 +78,13 @@ def _as_of(state: State, way: Way) -> str | None:
     return "any" if moment is None else moment.isoformat()
 
 
-def _ranking(way: Way, state: State) -> Ranking:
-    """What is ranked otherwise. The hotset never answers: a validator needs something to compare."""
+def _ranking(way: Way, state: State) -> dict[str, Any]:
+    """What is ranked otherwise. The hotset never answers: it has nothing to compare."""
+    ranking: dict[str, Any] = {"hotset": False}
+    if way.action is not None:
+        ranking["exploration_ratio"] = 0.0
     if way.action == "RELAX":
-        wide = {"pool": WIDEST, "narrow": False, "facets_weight": 0.0, "memory_weight": 0.0}
-        return Ranking(hotset=False, exploration_ratio=0.0, **wide)
+        ranking |= {"pool": WIDEST, "narrow": False, "facets_weight": 0.0, "memory_weight": 0.0}
     if way.action == "PIVOT" and way.query is None and state.search is not None:
-        alpha = state.search.alpha
-        return Ranking(hotset=False, exploration_ratio=0.0, alpha=0.8 if alpha < 0.5 else 0.2)
-    return Ranking(hotset=False)
+        ranking["alpha"] = 0.8 if state.search.alpha < 0.5 else 0.2
+    return ranking

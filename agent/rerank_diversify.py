@@ -3,7 +3,7 @@
 from langgraph.runtime import Runtime
 
 from agent.run import Run, Step
-from agent.state import State
+from agent.state import State, known
 from retrieval.sufficiency import evidence
 
 POOLED = 3
@@ -12,8 +12,7 @@ POOLED = 3
 
 def rerank_diversify(state: State, runtime: Runtime[Run]) -> Step:
     """Rerank with soft prior, chunk memory and MMR; keep the first `agent.hits`."""
-    search = state.search
-    assert search is not None
+    search = known(state.search)
     response = search.rank()
     hits = response.hits
     together = [hit for hit in hits if hit.document_id == hits[0].document_id]

@@ -10,7 +10,6 @@ from config.settings import Settings
 from retrieval.engine import Engine
 from retrieval.learning import Learning
 
-
 MODEL_SHARE = 0.8
 """Of the time for an answer: the rest is for finding it, and for doing without the model."""
 

@@ -4,16 +4,15 @@ Everything but `turns` is of one question, and is never written down by a checkp
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, TypedDict
+from typing import Annotated, TypedDict, TypeVar
 
 from langgraph.channels import UntrackedValue
 
 from agent.messages import Action, AnswerRequest, Attempt, Citation, Verdict
-from retrieval.messages import Hit, SearchResponse
+from retrieval.messages import SearchResponse
 from retrieval.search import Search
 from retrieval.sufficiency import NONE, Evidence
 from retrieval.trace import Trace
-from stores.filters import Where
 
 MOST_TURNS = 20
 """Of a conversation, the newest."""
@@ -77,6 +76,16 @@ class Way:
     action: Action | None = None
     query: str | None = None
     documents: tuple[str, ...] = ()
+
+
+T = TypeVar("T")
+
+
+def known(value: T | None) -> T:
+    """What an earlier node has put into the state."""
+    if value is None:
+        raise RuntimeError("a node ran before those that it builds on")
+    return value
 
 
 @dataclass

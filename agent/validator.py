@@ -10,7 +10,7 @@ from agent.citing import in_force
 from agent.messages import Action, Attempt, Reason, Verdict
 from agent.prompting import Judged, ask_model, lines, shown
 from agent.run import Run, Step
-from agent.state import Draft, Said, State
+from agent.state import Draft, Said, State, known
 from retrieval.grounding import grounded
 from retrieval.messages import Hit
 from retrieval.sufficiency import sigmoid
@@ -35,8 +35,7 @@ def validator(state: State, runtime: Runtime[Run]) -> Step:
 
     After `agent.max_iters` other ways, or when none is left, the verdict has no action.
     """
-    run, response = runtime.context, state.response
-    assert response is not None
+    run, response = runtime.context, known(state.response)
     draft, dropped = _supported(state, run)
     reason, confidence = _judge(state, draft, run)
     tried = [attempt.action for attempt in state.attempts] + [state.way.action]

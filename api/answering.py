@@ -45,8 +45,8 @@ class ConversationPath(CollectionPath):
 def answer_question(body: AnswerRequest) -> Response:
     """Answer a question from the documents, with citations, or say that they do not.
 
-    With `Accept: text/event-stream` the answer is a stream: an event for each node of the graph that
-    has run, then the answer.
+    With `Accept: text/event-stream` the answer is a stream: an event for each node of the graph
+    that has run, then the answer.
     """
     # What cannot be answered is refused here, without a trip through the queue.
     check_query(body.question, get_settings().search.max_query_chars)

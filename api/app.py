@@ -21,6 +21,7 @@ from api import (
     ranking,
     searches,
     tasks,
+    usage,
     versions,
     webhooks,
 )
@@ -53,7 +54,7 @@ def create_app() -> OpenAPI:
     origins.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering, feedback, memory, ranking, health, metrics),
+        *(searches, answering, feedback, memory, ranking, usage, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

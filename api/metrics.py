@@ -89,6 +89,12 @@ def families(counted: Iterable[tuple[tuple[str, ...], int]]) -> list[Metric]:
         metering.TRACES_DROPPED: CounterMetricFamily(
             "callslip_traces_dropped", "Searches that the ledger was too slow to record.", labels=[]
         ),
+        metering.MODEL_CALLS: CounterMetricFamily(
+            "callslip_model_calls", "Calls of the language model for answers.", labels=["outcome"]
+        ),
+        metering.MODEL_TOKENS: CounterMetricFamily(
+            "callslip_model_tokens", "Tokens that these calls cost.", labels=["direction"]
+        ),
     }
     times: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     for (name, *labels), count in counted:

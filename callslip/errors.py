@@ -50,6 +50,7 @@
     │   ├── MoveError               a collection cannot be moved; it stands where it stood
     │   │   ├── ArchiveError        the file is no whole and sound archive
     │   │   └── CopyDiffers         both sides of a move do not hold the same
+    │   ├── BadReply                502  a language model's reply is of no use, and what it cost
     │   ├── SettingsError           a setting is wrong
     │   └── StartError              `callslip up` cannot start or go on
     └── TransientError              503  worth another try, with backoff
@@ -64,7 +65,8 @@
         ├── SourceDown              a source does not answer
         ├── Overloaded
         │   ├── BacklogFull         429  too many documents wait
-        │   └── FeedbackLimit       429  one user gave as much as is taken
+        │   ├── FeedbackLimit       429  one user gave as much as is taken
+        │   └── ModelBudgetSpent    429  the language model's tokens of the day are used up
         ├── SearchTimeout           504
         ├── AnswerTimeout           504
         └── LeaseLost               another worker holds this step now
@@ -479,6 +481,30 @@ class CopyDiffers(MoveError):
     hint = "The source was left as it is. Run the same command again: it copies what differs anew."
 
 
+class BadReply(PermanentError):
+    """A language model's reply is of no use; it cost `input_tokens` and `output_tokens` still.
+
+    The detail says what is wrong with it: it is cut, a refusal, empty, too large, no JSON, of
+    another shape or not of the protocol.
+    """
+
+    slug = "bad-reply"
+    status = 502
+    hint = "Nothing of it was used; another model or a larger llm.max_output_tokens may help."
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        hint: str | None = None,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+    ) -> None:
+        super().__init__(detail, hint=hint)
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+
 class SettingsError(PermanentError):
     """A setting is wrong."""
 
@@ -590,6 +616,23 @@ class FeedbackLimit(Overloaded):
     status = 429
     hint = "Send it again later; memory.feedback_per_hour in the settings is the limit."
     retry_after = 600.0
+
+
+class ModelBudgetSpent(Overloaded):
+    """The language model's tokens of today are used up, or what is left is too little.
+
+    `retry_after` is how long it is until they are renewed, at midnight UTC.
+    """
+
+    slug = "model-budget-spent"
+    status = 429
+    hint = "It is renewed at midnight UTC; llm.tokens_per_day in the settings is the limit."
+
+    def __init__(
+        self, detail: str, *, hint: str | None = None, retry_after: float = 3600.0
+    ) -> None:
+        super().__init__(detail, hint=hint)
+        self.retry_after = retry_after
 
 
 class SearchTimeout(TransientError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cli.output import columns, many
+from cli.output import aligned, many
 from stores.audit import Finding, Look
 
 EXAMPLES = 3
@@ -19,12 +19,7 @@ def table(looks: Sequence[Look]) -> Iterator[str]:
         held = [str(seen.held[half]) if half in seen.held else "-" for half in halves]
         numbers = [str(seen.documents), str(seen.chunks), *held, str(seen.skipped)]
         rows.append([seen.collection, seen.tenant or "-", seen.store, *numbers])
-    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        blanks = [" " * (width - columns(text)) for text, width in zip(row, widths, strict=True)]
-        left = [text + blank for text, blank in zip(row[:3], blanks[:3], strict=True)]
-        right = [blank + text for text, blank in zip(row[3:], blanks[3:], strict=True)]
-        yield "  ".join([*left, *right])
+    yield from aligned(rows, left=3)
 
 
 def told(findings: Iterable[Finding]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from cli.sources import source_group
 from cli.steps import STEP_COMMANDS, IngestCommand
 from cli.transfer import export_command, import_command, migrate_command
 from cli.tune import tune_command
+from cli.usage import usage_command
 from cli.verifying import verify_group
 from config import describe, load
 from config.settings import StoreKind
@@ -527,7 +528,7 @@ def run(role: Any) -> None:
 main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
     *(audit, export_command, import_command, migrate_command, tune_command),
-    *(retry_command, rollback_command, versions_command),
+    *(retry_command, rollback_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
 ):
     main.add_command(command)

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import update_wrapper
 from typing import Any, NoReturn, ParamSpec, TypeVar
 from unicodedata import east_asian_width
@@ -39,6 +39,18 @@ def many(count: int, thing: str) -> str:
 def columns(text: str) -> int:
     """How wide a terminal shows the text: a Korean letter takes two columns."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
+    """A line for each row: the first `left` columns begin together, the others end together."""
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        blanks = [" " * (width - columns(text)) for text, width in zip(row, widths, strict=True)]
+        cells = [
+            text + blank if n < left else blank + text
+            for n, (text, blank) in enumerate(zip(row, blanks, strict=True))
+        ]
+        yield "  ".join(cells)
 
 
 def fail(error: CallslipError) -> NoReturn:

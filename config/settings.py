@@ -160,14 +160,28 @@ class EmbedderSettings(Section):
 
 
 class LlmSettings(Section):
-    """A language model behind an OpenAI-compatible server; used only where a collection asks it."""
+    """A language model behind an OpenAI-compatible server: for answers and names (`confirm`)."""
 
     base_url: str | None = Field(
         default=None, description="of the server, mostly with /v1; unset: there is none"
     )
     api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
     model: str | None = Field(default=None, description="model name at the server")
-    timeout_seconds: float = Field(default=60.0, gt=0, description="for one call")
+    timeout_seconds: float = Field(default=30.0, gt=0, description="for one call")
+    max_input_tokens: int = Field(
+        default=6000, ge=100, description="longest prompt, by an estimate that is rather too high"
+    )
+    max_output_tokens: int = Field(default=800, ge=16, description="longest reply")
+    tokens_per_day: int = Field(
+        default=2_000_000,
+        ge=0,
+        description="for answers, of a tenant, or of a collection without tenants, from midnight"
+        " to midnight UTC; 0: no ceiling",
+    )
+    input_price: float = Field(
+        default=0.0, ge=0, description="of a million tokens read, in any currency"
+    )
+    output_price: float = Field(default=0.0, ge=0, description="of a million tokens written")
 
     @model_validator(mode="after")
     def _names_its_model(self) -> Self:

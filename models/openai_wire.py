@@ -1,16 +1,12 @@
 """What is alike in every call of a server that speaks OpenAI's protocol."""
 
-import re
 from typing import Protocol
 
 import openai
 from pydantic import SecretStr
 
-from callslip.errors import CallslipError, InvalidRequest, SettingsError, TransientError
-
-_BUSY = (408, 409, 425, 429)
-_MISCONFIGURED = (401, 403, 404)
-_CODE = re.compile(r"[a-z_]{1,40}")
+from callslip.errors import CallslipError, TransientError
+from models.refusals import refused
 
 
 class Endpoint(Protocol):
@@ -49,13 +45,6 @@ def translated(
     """
     if not isinstance(error, openai.APIStatusError):
         return down(f"the {what} at {settings.base_url} does not answer")
-    status = error.status_code
-    code = f" ({error.code})" if error.code and _CODE.fullmatch(error.code) else ""
-    said = f"the {what} at {settings.base_url} answered status {status}{code}"
-    if status >= 500 or status in _BUSY:
-        return down(said)
-    if status in _MISCONFIGURED:
-        return SettingsError(
-            said, hint=f"Check {section}.base_url, {section}.api_key and {section}.model."
-        )
-    return InvalidRequest(said)
+    return refused(
+        error.status_code, error.code, settings.base_url, what=what, section=section, down=down
+    )

@@ -33,6 +33,9 @@ TEND_SECONDS = 900
 
 DAY_SECONDS = 86_400.0
 
+COSTS_DAYS = 400
+"""How long it is known what language models have used: a year is compared with the one before."""
+
 
 @shared_task(name="maintenance.sweep")
 def sweep() -> None:
@@ -79,12 +82,14 @@ def drop(name: str) -> None:
 
 @shared_task(name="maintenance.trim")
 def trim() -> None:
-    """Keep the caches of vectors within their bounds; forget old events, deliveries and batches."""
+    """Keep the caches of vectors within their bounds; forget what is old of the rest."""
     with alone("trim") as lock:
         if lock is not None:
             ledger().vectors.trim(get_settings().embedder.cache_rows)
             ledger().token_vectors.trim(get_settings().rerank.cache_rows)
-            before = time.time() - get_settings().maintenance.keep_days * DAY_SECONDS
+            now = time.time()
+            ledger().model_usage.trim(now - COSTS_DAYS * DAY_SECONDS)
+            before = now - get_settings().maintenance.keep_days * DAY_SECONDS
             ledger().events.trim(before)
             ledger().webhooks.trim(before)
             ledger().batches.trim(before)

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import redis
 
+from agent.budget import Outcome
 from callslip.errors import BrokerDown
+from models.completion import Usage
 from models.per_process import PerProcess
 from retrieval.caches import Counted
 from tasks.process import broker
@@ -41,6 +43,7 @@ SEARCHES, SEARCH_TIME, STAGE = "searches", "search", "stage"
 ANSWERS, ANSWER_TIME = "answers", "answer"
 HITS, MISSES = "cache_hits", "cache_misses"
 TRACES_DROPPED = "traces_dropped"
+MODEL_CALLS, MODEL_TOKENS = "model_calls", "model_tokens"
 MICROSECONDS = "us"
 """In the place of a bucket: the sum, in whole numbers, as everything here."""
 
@@ -65,6 +68,11 @@ class Meter:
         """Count each of them once."""
         with self._lock:
             self._totals.update(names)
+
+    def sum(self, counts: Mapping[str, int]) -> None:
+        """Count each of them so often."""
+        with self._lock:
+            self._totals.update(counts)
 
     def took(self, what: str, seconds: float) -> None:
         """Count a time, of SEARCH_TIME or of a stage (`named(STAGE, …)`)."""
@@ -133,6 +141,17 @@ def counted() -> Iterator[tuple[tuple[str, ...], int]]:
     for name, count in found.items():
         text = name if isinstance(name, str) else name.decode()
         yield tuple(text.split(SEPARATOR)), int(count)
+
+
+def model_called(outcome: Outcome, usage: Usage) -> None:
+    """Count a call of the language model and what it cost (`agent.budget.Told`)."""
+    meter().sum(
+        {
+            named(MODEL_CALLS, outcome): 1,
+            named(MODEL_TOKENS, "input"): usage.input_tokens,
+            named(MODEL_TOKENS, "output"): usage.output_tokens,
+        }
+    )
 
 
 def _make_meter() -> Meter:

@@ -1,7 +1,8 @@
 """How a caller waits for the reply to a task that it queued.
 
 Replies do not use Celery's result backend (docs/architecture.md has the measurement): the task
-pushes them to a list that only this request knows and that expires; the caller pops with a deadline.
+pushes them to a list that only this request knows and that expires; the caller pops with a
+deadline.
 """
 
 import json

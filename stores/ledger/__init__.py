@@ -15,6 +15,7 @@ from stores.ledger.judged import JudgedSearch, JudgedSearches
 from stores.ledger.lease_keeper import LeaseKeeper
 from stores.ledger.leases import Leases
 from stores.ledger.memory import Memory, MemoryPlace, MemorySums
+from stores.ledger.model_usage import ModelUsage, Reservation, UsageRow
 from stores.ledger.moves import Move, Moves
 from stores.ledger.outcomes import OutcomeRecord, Outcomes
 from stores.ledger.receipts import Receipt, Receipts
@@ -74,6 +75,7 @@ __all__ = [
     "Ledger",
     "MemoryPlace",
     "MemorySums",
+    "ModelUsage",
     "Move",
     "Moves",
     "Nudge",
@@ -83,6 +85,7 @@ __all__ = [
     "QueryProfile",
     "Receipt",
     "Refusal",
+    "Reservation",
     "RetrievalEvent",
     "Run",
     "Snapshot",
@@ -92,6 +95,7 @@ __all__ = [
     "Submission",
     "TraceRecord",
     "Transcript",
+    "UsageRow",
     "VersionRecord",
     "Webhook",
     "Which",
@@ -131,6 +135,7 @@ class Ledger:
         self.outcomes = Outcomes(self._database)
         self.judged = JudgedSearches(self._database)
         self.conversations = Conversations(self._database)
+        self.model_usage = ModelUsage(self._database)
 
     def create(self) -> None:
         """Make the tables where they are missing."""

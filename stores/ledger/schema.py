@@ -398,3 +398,29 @@ conversations = Table(
     Index("conversations_of_a_place", "collection", "tenant", "thread_id"),
 )
 """Names of conversations with the agent; what was said in them is not in the ledger."""
+
+
+model_days = Table(
+    "model_days",
+    metadata,
+    Column("collection", String(128), primary_key=True),
+    Column("tenant", String(128), primary_key=True),
+    Column("day", Integer, primary_key=True),  # since 1970, in UTC
+    Column("tokens", BigInteger, nullable=False),  # used and reserved, of all models
+    Index("model_days_by_day", "day"),
+)
+"""What a day's ceiling is held against. A row stays when its collection goes: it was paid for."""
+
+model_usage = Table(
+    "model_usage",
+    metadata,
+    Column("collection", String(128), primary_key=True),
+    Column("tenant", String(128), primary_key=True),
+    Column("day", Integer, primary_key=True),
+    Column("model", String(256), primary_key=True),
+    Column("calls", Integer, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Index("model_usage_by_day", "day"),
+)
+"""What language models have used."""

@@ -1,17 +1,14 @@
-"""The client of a language model, against a real server that speaks OpenAI's chat protocol."""
+"""Names confirmed by a language model behind a server that speaks OpenAI's chat protocol."""
 
-import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from chroma_server import free_port
 from memory_store import MemoryStore
+from openai_server import OpenAIServer, Sent, fails, huge, raw, reply
 from pipeline_parts import make_shop, submit
 
 from callslip.errors import InvalidRequest, LanguageModelDown, SettingsError
@@ -24,53 +21,10 @@ from stores.ledger import STEPS, Ledger, StepRecord
 from stores.options import Options
 from stores.records import CollectionSchema, VectorSpec
 
+pytest_plugins = ["openai_fixtures"]
+
 PASSAGE = "The Department of Health met in Leeds."
 NAMES = ("Department of Health", "Leeds", "met")
-
-
-class Server(ThreadingHTTPServer):
-    """Answers every request with `content`, or refuses it with `status`."""
-
-    content, status = "[1, 2]", 200
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[tuple[str, str, dict[str, Any]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, self.headers["Authorization"], body))
-        message = {"role": "assistant", "content": self.server.content}
-        said = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-        if self.server.status != 200:
-            said = {"error": {"message": f"no: {body['messages'][1]['content']}", "code": "no"}}
-        answer = json.dumps(said).encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever)
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
 
 
 def model(url: str) -> LanguageModel:
@@ -81,14 +35,15 @@ def model(url: str) -> LanguageModel:
 
 
 def test_the_model_is_shown_the_passage_and_numbered_names_and_says_which_are_right(
-    server: Server,
+    openai_server: OpenAIServer,
 ) -> None:
-    assert model(server.url).confirm(PASSAGE, NAMES) == {"Department of Health", "Leeds"}
-    ((path, key, body),) = server.asked
-    assert (path, key, body["model"]) == ("/v1/chat/completions", "Bearer key", "small")
-    shown = body["messages"][1]["content"]
-    assert PASSAGE in shown
-    assert "1. Department of Health\n2. Leeds\n3. met" in shown
+    openai_server.script.append(reply("[1, 2]"))
+    assert model(openai_server.url).confirm(PASSAGE, NAMES) == {"Department of Health", "Leeds"}
+    (asked,) = openai_server.asked
+    assert (asked.path, asked.body["model"]) == ("/v1/chat/completions", "small")
+    assert asked.headers["Authorization"] == "Bearer key"
+    assert PASSAGE in asked.content
+    assert "1. Department of Health\n2. Leeds\n3. met" in asked.content
 
 
 @pytest.mark.parametrize(
@@ -104,10 +59,16 @@ def test_the_model_is_shown_the_passage_and_numbered_names_and_says_which_are_ri
     ],
 )
 def test_an_answer_that_says_nothing_leaves_every_name(
-    server: Server, content: str, right: set[str]
+    openai_server: OpenAIServer, content: str | None, right: set[str]
 ) -> None:
-    server.content = content
-    assert model(server.url).confirm(PASSAGE, NAMES) == right
+    openai_server.script.append(reply(content))
+    assert model(openai_server.url).confirm(PASSAGE, NAMES) == right
+
+
+@pytest.mark.parametrize("sent", [huge(), raw(b"<html>"), raw(b"[" * 100_000), raw(b"[]")])
+def test_an_answer_that_is_none_leaves_every_name(openai_server: OpenAIServer, sent: Sent) -> None:
+    openai_server.script.append(sent)
+    assert model(openai_server.url).confirm(PASSAGE, NAMES) == set(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +82,11 @@ def test_an_answer_that_says_nothing_leaves_every_name(
     ],
 )
 def test_a_refusal_is_a_named_error_that_quotes_no_text(
-    server: Server, status: int, kind: type[Exception]
+    openai_server: OpenAIServer, status: int, kind: type[Exception]
 ) -> None:
-    server.status = status
+    openai_server.script.append(fails(status))
     with pytest.raises(kind, match=f"status {status}") as raised:
-        model(server.url).confirm(PASSAGE, NAMES)
+        model(openai_server.url).confirm(PASSAGE, NAMES)
     assert "Leeds" not in str(raised.value)
 
 
@@ -159,19 +120,19 @@ def enriching(tmp_path: Path) -> Iterator[Callable[[LanguageModel | None], StepR
 
 
 def test_a_step_asks_the_model_about_each_chunk(
-    server: Server, enriching: Callable[[LanguageModel | None], StepRecord]
+    openai_server: OpenAIServer, enriching: Callable[[LanguageModel | None], StepRecord]
 ) -> None:
-    server.content = "[2]"
-    step = enriching(model(server.url))
+    openai_server.script.append(reply("[2]"))
+    step = enriching(model(openai_server.url))
     assert (step.state, step.counts["entities"]) == ("done", 1)
-    assert "1. BBC\n2. EU" in server.asked[0][2]["messages"][1]["content"]
+    assert "1. BBC\n2. EU" in openai_server.asked[0].content
 
 
 def test_a_step_waits_for_a_model_that_is_down(
-    server: Server, enriching: Callable[[LanguageModel | None], StepRecord]
+    openai_server: OpenAIServer, enriching: Callable[[LanguageModel | None], StepRecord]
 ) -> None:
-    server.status = 503
-    step = enriching(model(server.url))
+    openai_server.script.append(fails(503))
+    step = enriching(model(openai_server.url))
     assert step.state == "pending"
     assert step.retry_at is not None
 

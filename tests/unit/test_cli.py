@@ -26,7 +26,7 @@ def test_every_command_shows_an_example(name: str) -> None:
     "name",
     [
         *("up", "ingest", "status", "search", "audit", "doctor", "config", "eval"),
-        *("export", "import", "migrate", "options", "retry", "versions", "rollback"),
+        *("export", "import", "migrate", "options", "retry", "versions", "rollback", "usage"),
     ],
 )
 def test_every_command_that_answers_can_answer_in_json(name: str) -> None:

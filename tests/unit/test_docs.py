@@ -2,12 +2,15 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
+from agent.budget import Outcome
 from api import events as streams
 from api import metrics
 from config.ranking import SearchSettings
+from models.language_model import MOST_BYTES
 from retrieval import hotset, memory
 from retrieval.messages import SearchRequest
 from stores.contract import EXACT_LIMIT
@@ -17,6 +20,7 @@ from stores.ledger.memory import CENTRE_OF
 from stores.metrics import METRICS
 from stores.records import FILTERABLE
 from tasks import recording, webhooks
+from tasks.maintenance import COSTS_DAYS
 from tasks.queues import ALL
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -67,5 +71,8 @@ def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(metrics, "backlog", lambda _: 0)
     monkeypatch.setattr(metrics.metering, "counted", list)
     names = {f"`{family.name}" for family in metrics.Numbers().collect()}
-    assert len(names) == 10
+    assert len(names) == 12
     assert [name for name in names if name not in page] == []
+    assert [name for name in get_args(Outcome) if f"`{name}`" not in page] == []
+    assert f"for {COSTS_DAYS} days" in page
+    assert f"no more than {MOST_BYTES // 10**6} MB" in page

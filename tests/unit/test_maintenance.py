@@ -1,8 +1,9 @@
 """Removing what was deleted and what no version needs, on a real ledger and real blobs."""
 
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -242,3 +243,16 @@ def test_pruned_chunks_that_a_store_still_has_are_not_forgotten(
     assert house.ledger.sweep.unpruned() == [item.document_id]
     maintenance._prune(item.document_id)
     assert house.ledger.sweep.unpruned() == []
+
+
+def test_what_language_models_used_is_remembered_for_longer_than_a_year(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "alone", lambda _: nullcontext(object()))
+    usage, now = house.ledger.model_usage, time.time()
+    for days in (0, 399, 401):
+        then = now - days * maintenance.DAY_SECONDS
+        given = usage.reserve("shelf", "", "small", 9, ceiling=0, now=then)
+        usage.settle(given, Usage(days, 0))
+    maintenance.trim()
+    assert [row.input_tokens for row in usage.rows(0)] == [0, 399]

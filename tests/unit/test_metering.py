@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api import metrics
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
+from models.completion import Usage
 from retrieval.caches import Cache
 from tasks import metering, search
 from tasks.metering import HITS, MISSES, SEARCH_TIME, SEARCHES, STAGE, Meter, named
@@ -215,3 +216,19 @@ def test_each_search_is_counted_by_how_it_ended(monkeypatch: pytest.MonkeyPatch)
     assert found[("callslip_search_duration_seconds_count",)] == 5
     assert found["callslip_search_stage_duration_seconds_count", "legs"] == 2
     assert found[("callslip_traces_dropped_total",)] == 1
+
+
+def test_calls_of_the_language_model_are_told_by_outcome_and_its_tokens_by_direction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sums = Sums()
+    meter = Meter(sums.send, every_seconds=SOON)
+    monkeypatch.setattr(metering, "meter", lambda: meter)
+    for outcome, read, written in (("answered", 30, 4), ("answered", 9, 1), ("down", 0, 0)):
+        metering.model_called(outcome, Usage(read, written))  # type: ignore[arg-type]
+    meter.close()
+    found = told(sums)
+    assert found["callslip_model_calls_total", "answered"] == 2
+    assert found["callslip_model_calls_total", "down"] == 1
+    assert found["callslip_model_tokens_total", "input"] == 39
+    assert found["callslip_model_tokens_total", "output"] == 5

@@ -1,0 +1,156 @@
+"""POST over HTTP in bounded time and with a bounded answer, whatever the server does.
+
+HTTP timeouts count each read alone, so a server that sends a byte a second is never late. Here a
+request runs on a thread of its own, which nobody waits for longer than asked; the connection of one
+that is given up is shut down, which ends the thread too.
+"""
+
+import socket
+import ssl
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from time import monotonic
+from typing import Any
+
+import httpx
+
+_CONNECTED = ("connect_tcp.complete", "start_tls.complete")
+
+
+class TooLarge(Exception):
+    """The answer is larger than is taken."""
+
+
+@dataclass(frozen=True)
+class Posted:
+    """An answer. `retry_after` is in seconds, None where the server names none."""
+
+    status: int
+    body: bytes
+    retry_after: float | None
+
+
+class BoundedHttp:
+    """Connections that are kept between requests. Threads may share it, processes may not."""
+
+    def __init__(self, most_bytes: int) -> None:
+        """`most_bytes` of a body are taken; a compressed one is not asked for, nor unpacked."""
+        self._most_bytes = most_bytes
+        self._idle: list[_Line] = []
+
+    def post(
+        self, url: httpx.URL, headers: dict[str, str], content: bytes, seconds: float
+    ) -> Posted:
+        """Send and read all within so many seconds; no redirect is followed.
+
+        Raises TimeoutError, TooLarge, or httpx.HTTPError for what the connection met.
+        """
+        try:
+            line = self._idle.pop()
+        except IndexError:
+            line = _Line(self._certificates)
+        line.take()
+        request = line.http.build_request(
+            "POST",
+            url,
+            headers=headers | {"Accept-Encoding": "identity"},
+            content=content,
+            timeout=seconds,
+            extensions={"trace": line.trace},
+        )
+        future: Future[Posted] = Future()
+
+        def run() -> None:
+            try:
+                posted = self._send(line.http, request, monotonic() + seconds)
+            except BaseException as error:  # the one who waits is to have it, whatever it is
+                line.http.close()
+                future.set_exception(error)
+                return
+            if line.give_back():
+                self._idle.append(line)
+            future.set_result(posted)
+
+        threading.Thread(target=run, name="post", daemon=True).start()
+        try:
+            return future.result(seconds)
+        except BaseException as error:
+            line.cut()
+            if isinstance(error, httpx.TimeoutException):
+                raise TimeoutError from None
+            raise
+
+    def __del__(self) -> None:
+        for line in self._idle:
+            line.http.close()
+
+    def _send(self, http: httpx.Client, request: httpx.Request, until: float) -> Posted:
+        response = http.send(request, stream=True)
+        try:
+            body = bytearray()
+            for block in response.iter_raw():
+                body += block
+                if len(body) > self._most_bytes:
+                    raise TooLarge
+                if monotonic() > until:
+                    raise TimeoutError
+            return Posted(response.status_code, bytes(body), _retry_after(response))
+        finally:
+            response.close()
+
+    @cached_property
+    def _certificates(self) -> ssl.SSLContext:
+        return httpx.create_ssl_context()
+
+
+class _Line:
+    """A client with one connection and one request at a time, which another thread can end."""
+
+    def __init__(self, certificates: ssl.SSLContext) -> None:
+        self.http = httpx.Client(verify=certificates)
+        self._stream: Any = None
+        self._lock = threading.Lock()
+        self._taken = self._cut = False
+
+    def take(self) -> None:
+        """Begin a request."""
+        self._taken = True
+
+    def give_back(self) -> bool:
+        """End it; False where it was cut before, and the client is closed."""
+        with self._lock:
+            self._taken = False
+        if self._cut:
+            self.http.close()
+        return not self._cut
+
+    def cut(self) -> None:
+        """End the request that is on its way, from another thread.
+
+        Its socket is shut down and not closed: its number could be another file's while the
+        request's own thread still reads from it.
+        """
+        with self._lock:
+            if not self._taken:
+                return
+            self._cut = True
+        if self._stream is not None:
+            with suppress(OSError):
+                self._stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+    def trace(self, name: str, info: dict[str, Any]) -> None:
+        """Httpcore's extension of this name: learn the connection; go no further after a cut."""
+        if not name.endswith(_CONNECTED):
+            return
+        self._stream = info["return_value"]
+        if self._cut:
+            self._stream.close()
+            raise TimeoutError
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    given = response.headers.get("Retry-After", "")
+    return float(given) if given.isascii() and given.isdigit() and len(given) < 6 else None
