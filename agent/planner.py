@@ -27,7 +27,7 @@ def planner(state: State, runtime: Runtime[Run]) -> Step:
     way = _way(state, run)
     having_all = dict(asked.having_all or {})
     if way.documents:
-        having_all["document_id @"] = list(way.documents)
+        having_all["document_id in"] = list(way.documents)
     wanted: dict[str, Any] = {
         "collection": asked.collection,
         "query": way.query or known(state.question).text,

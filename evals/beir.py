@@ -37,7 +37,7 @@ class JudgedSet:
     answers them, and `qrels` their judgements: query id to document id to grade, above 0 where it
     answers. A judged document that the corpus lacks stays in, as one that is never found. `as_of`
     holds the moment that a query asks about, where its metadata has one. `warnings` says what is
-    odd and what was left out.
+    odd and what was left out, `taken_out` which documents are as if they had never been there.
     """
 
     name: str
@@ -47,10 +47,20 @@ class JudgedSet:
     qrels: dict[str, dict[str, int]]
     as_of: dict[str, str]
     warnings: tuple[str, ...]
+    taken_out: frozenset[str] = frozenset()
 
     def corpus(self) -> Iterator[Document]:
         """The documents with any text, one at a time from the file."""
-        return (document for document in read_corpus(self.folder) if document.content)
+        return (
+            document
+            for document in read_corpus(self.folder)
+            if document.content and document.document_id not in self.taken_out
+        )
+
+    def without(self, documents: Collection[str]) -> "JudgedSet":
+        """The set with these documents, which have text, taken out of its corpus."""
+        out = frozenset(documents)
+        return replace(self, taken_out=out, documents=self.documents - len(out))
 
     def only(self, queries: Collection[str]) -> "JudgedSet":
         """The set with these of its queries."""
@@ -129,6 +139,16 @@ def read_questions(folder: Path) -> Questions:
     if not qrels:
         raise JudgedSetError(f"{folder} judges no document to answer a query")
     return Questions({query: queries[query] for query in qrels}, qrels, as_of)
+
+
+def read_spans(folder: Path) -> dict[str, list[str]]:
+    """What answers each query word for word, by its metadata; of queries that have such answers."""
+    found = {}
+    for at, line in _read_lines(folder / QUERIES):
+        answers = _metadata(at, line).get("answers")
+        if isinstance(answers, list) and answers and all(isinstance(a, str) for a in answers):
+            found[line["_id"]] = answers
+    return found
 
 
 def read_corpus(folder: Path) -> Iterator[Document]:

@@ -67,6 +67,10 @@ class Desk:
         """Send something, or ask a question."""
         return self._asked("POST", path, json=body)
 
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Set what is there."""
+        return self._asked("PUT", path, json=body)
+
     def search(self, body: dict[str, Any]) -> dict[str, Any]:
         """Ask a question; one that comes too late is asked again, up to SEARCH_TRIES times."""
         for _ in range(SEARCH_TRIES - 1):

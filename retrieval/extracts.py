@@ -18,10 +18,10 @@ from stores.records import Vector
 MEANING = 2.0
 """What a cosine of 1 is worth, in shares of the question's words."""
 
-EMBEDDED = 8
+EMBEDDED = 6
 """Sentences whose cosine is taken, those with most of the question's words; 5 to 10 ms each."""
 
-NEAR = 0.9
+NEAR = 0.97
 """A further sentence is worth at least so much of the best one."""
 
 SHORTEST = 12

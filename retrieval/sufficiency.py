@@ -47,7 +47,7 @@ class Weights(NamedTuple):
 
 
 BOTH = Weights(2.57, 3.18, 8.19, -3.95 + ODDS)
-WORDS_ALONE = Weights(2.57, 3.18, 8.19, -3.95 + ODDS)
+WORDS_ALONE = Weights(3.5, 2.9, 16.8, -3.4 + ODDS)
 """Where no vector was searched: `content` and `margin` are of the keyword leg."""
 
 
