@@ -51,7 +51,7 @@ class Budgeted:
         """Ask for JSON of the shape `reply`, within `timeout` or `llm.timeout_seconds`.
 
         Raises InvalidRequest, before anything is sent, for a prompt of more than
-        `llm.max_input_tokens` by an estimate that is rather too high; ModelBudgetSpent where the
+        `llm.max_input_tokens` by an estimate; ModelBudgetSpent where the
         place has not enough tokens left today; else what `LanguageModel.complete` raises. Only an
         answer, and a reply that is of no use, are paid for.
         """

@@ -169,7 +169,7 @@ class LlmSettings(Section):
     model: str | None = Field(default=None, description="model name at the server")
     timeout_seconds: float = Field(default=30.0, gt=0, description="for one call")
     max_input_tokens: int = Field(
-        default=6000, ge=100, description="longest prompt, by an estimate that is rather too high"
+        default=6000, ge=100, description="longest prompt, taken as a third of its bytes"
     )
     max_output_tokens: int = Field(default=800, ge=16, description="longest reply")
     tokens_per_day: int = Field(

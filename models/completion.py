@@ -11,8 +11,8 @@ from callslip.errors import BadReply
 M = TypeVar("M", bound=BaseModel)
 
 BYTES_PER_TOKEN = 3
-"""Of UTF-8, in an estimate: more tokens than there are. English has four to five bytes for each, a
-Korean syllable three bytes and, with the models of these years, at most one token."""
+"""Of UTF-8, in an estimate. For English and Korean prose it is 1.1 to 1.5 times the tokens of e5
+(examples/documents). Code and digits have up to 1.4 times what is estimated, base64 twice."""
 
 PER_MESSAGE = 8
 """Tokens that a server adds to each message, at most: its role and its ends."""
@@ -48,12 +48,12 @@ class Completion(Generic[M]):
 
 
 def estimated(text: str) -> int:
-    """About how many tokens a text has, rather too many: a third of its bytes."""
+    """About how many tokens a text has, of prose rather too many: a third of its bytes."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
 def prompt_tokens(instruction: str, content: str) -> int:
-    """About how many tokens a prompt has, rather too many."""
+    """About how many tokens a prompt has, by `estimated`."""
     return estimated(instruction) + estimated(content) + 2 * PER_MESSAGE
 
 

@@ -13,6 +13,7 @@ from ledger_moves import LONG, publish, submission, submit, taken
 from memory_store import MemoryStore
 
 from callslip.errors import CollectionExists, DocumentNotFound, StoreDown
+from models.completion import Usage
 from stores.blobs import Blobs
 from stores.ledger import Accepted, Ledger
 from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
