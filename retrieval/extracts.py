@@ -51,16 +51,10 @@ def extracts(
 ) -> list[Extract]:
     """At most so many sentences of these hits, best first; the first has the most to say.
 
-    None where the hits have no sentence, which only empty ones have not.
+    Questions and headings are no answers: what follows them has their worth. None where the hits
+    have nothing else.
     """
-    said: list[Extract] = []
-    for hit in hits:
-        for start, end in sentences(hit.text):
-            text = hit.text[start:end]
-            terms = frozenset(analyzer.analyze(text).split())
-            worth = covered(asked.idf, terms) if len(text) >= SHORTEST else 0.0
-            span = Span(start=hit.span.start + start, end=hit.span.start + end)
-            said.append(Extract(hit, span, text, worth))
+    said = [extract for hit in hits for extract in _of(hit, asked, analyzer)]
     said.sort(key=lambda e: -e.worth)
     if asked.vector is not None and len(said) > 1:
         head = said[:EMBEDDED]
@@ -74,6 +68,26 @@ def extracts(
         return []
     least = NEAR * said[0].worth
     return [e for i, e in enumerate(said[:most]) if i == 0 or e.worth >= least]
+
+
+def _of(hit: Hit, asked: Asked, analyzer: Analyzer) -> list[Extract]:
+    """The sentences of a hit with their words' worth; what follows a question answers that."""
+    found, before = [], 0.0
+    headings = {_bare(hit.heading), _bare(hit.title)}
+    for start, end in sentences(hit.text):
+        text = hit.text[start:end]
+        worth = covered(asked.idf, frozenset(analyzer.analyze(text).split()))
+        if _bare(text) in headings or text.rstrip().endswith(("?", "？")):
+            before = max(before, worth)
+            continue
+        span = Span(start=hit.span.start + start, end=hit.span.start + end)
+        found.append(Extract(hit, span, text, max(worth, before) if len(text) >= SHORTEST else 0.0))
+        before = 0.0
+    return found
+
+
+def _bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
 
 
 def nearest(said: str, hit: Hit, analyzer: Analyzer) -> Span:
