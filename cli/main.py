@@ -25,6 +25,7 @@ from cli.facets import facets_group
 from cli.ingesting import Report, find_files, ingest
 from cli.jobs import jobs_group
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
+from cli.mcp_command import mcp_command
 from cli.memory import memory_group
 from cli.options import collection_option
 from cli.output import as_json, emit, many, reporting
@@ -548,7 +549,7 @@ def run(role: Any) -> None:
 
 main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
-    *(audit, export_command, import_command, migrate_command, tune_command),
+    *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
     *(retry_command, rollback_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
 ):
