@@ -74,6 +74,8 @@ def mcp_command(
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    if settings.log.level == "DEBUG":
+        logging.getLogger("mcp").setLevel(logging.INFO)  # below that, it may show what was sent
     key = settings.api.key
     scope = Scope(collection, tenant or None, files)
     with Client(url or running_url(settings), key=key) as client:
