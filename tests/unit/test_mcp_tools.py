@@ -9,17 +9,19 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client as McpClient
-from mcp_desk import McpDesk, running_desk
+from mcp_desk import ANSWER, CLAMP, HIT, McpDesk, running_desk
 from mcp_types import CallToolResult, Tool
 from opentelemetry import trace
 from pydantic import SecretStr
 
+from agent.messages import Answer
 from callslip.errors import InvalidRequest
 from cli import mcp_tools
 from cli.client import Client
 from cli.mcp_files import open_within
 from cli.mcp_server import make_server
 from cli.mcp_tools import Scope
+from retrieval.messages import Hit, TimeClamp
 
 
 @pytest.fixture
@@ -97,6 +99,12 @@ def test_every_tool_teaches_and_says_what_it_does_to_the_world() -> None:
     assert reads == {"search", "answer", "get_document"}
     assert found["ingest"].annotations.destructive_hint is True
     assert found["feedback"].annotations.destructive_hint is False
+
+
+def test_the_desk_of_these_tests_answers_in_the_shapes_of_the_real_one() -> None:
+    Hit.model_validate(HIT)
+    Answer.model_validate(ANSWER)
+    TimeClamp.model_validate(CLAMP)
 
 
 def test_a_search_gives_passages_and_the_name_of_the_search(desk: McpDesk) -> None:
