@@ -117,16 +117,6 @@ class FeedbackResult(Result):
     counted: list[str] = Field(description="those whose memory it changed")
 
 
-def cited(answer: dict[str, Any]) -> str:
-    """The answer's sentences, each with the numbers of what supports it."""
-    told = []
-    for sentence in answer["sentences"]:
-        text = sentence["text"].strip()
-        marks = (f"[{number}]" for number in sentence["citations"])
-        told.append(" ".join([text, *(mark for mark in marks if mark not in text)]))
-    return " ".join(told) or str(answer["text"])
-
-
 def as_text(answer: AnswerResult) -> str:
     """The answer for whoever reads no structured content."""
     told = [answer.text]

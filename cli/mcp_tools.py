@@ -39,7 +39,6 @@ from cli.mcp_results import (
     Passage,
     SearchResult,
     as_text,
-    cited,
 )
 
 Request = Context[Any, Any]
@@ -148,7 +147,7 @@ class Tools:
         with telling():
             found = self._desk(ctx).post("/v1/answer", asked)
             told = {key: found["verdict"][key] for key in ("reason", "confidence")}
-            answer = AnswerResult.model_validate(found | told | {"text": cited(found)})
+            answer = AnswerResult.model_validate(found | told)
         return CallToolResult(
             content=[TextContent(type="text", text=as_text(answer))],
             structured_content=answer.model_dump(mode="json"),

@@ -59,10 +59,10 @@ ANSWER = {
     "question": "how long?",
     "understood": "how long is leave?",
     "answered": True,
-    "text": "Leave lasts 90 days. It is paid.",
+    "text": "Leave lasts 90 days. [1] It is paid. [1]",
     "sentences": [
         {"text": "Leave lasts 90 days.", "citations": [1]},
-        {"text": "It is paid. [1]", "citations": [1]},
+        {"text": "It is paid.", "citations": [1]},
     ],
     "citations": [CITATION],
     "nearest": [],
