@@ -14,6 +14,7 @@ from api import (
     failures,
     feedback,
     health,
+    key,
     memory,
     metrics,
     origins,
@@ -52,6 +53,7 @@ def create_app() -> OpenAPI:
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     handle_problems(app)
     origins.guard(app)
+    key.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
         *(searches, answering, feedback, memory, ranking, usage, health, metrics),

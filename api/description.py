@@ -4,6 +4,7 @@ from typing import Any
 
 from flask_openapi3 import OpenAPI
 
+from api import key
 from api.problems import MEDIA_TYPE
 
 _PROBLEM = {
@@ -19,6 +20,7 @@ def described(app: OpenAPI) -> dict[str, Any]:
         for operation in item.values():
             operation["responses"].pop(str(app.validation_error_status), None)
             operation["responses"]["default"] = _PROBLEM
+    key.describe(document)
     return document
 
 

@@ -12,8 +12,7 @@ from flask import Flask, Response, request
 from api.problems import problem
 from callslip.errors import InvalidRequest
 from config import get_settings
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+from config.settings import LOOPBACK
 
 
 def guard(app: Flask) -> None:

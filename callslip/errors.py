@@ -8,6 +8,7 @@
     │   │   ├── QueryTooLong
     │   │   ├── MetricNotIndexed    too many chunks to compare one by one
     │   │   └── StoreCannot         this kind of store has no such thing
+    │   ├── KeyRefused              401  the desk asks for its key
     │   ├── NotFound                404
     │   │   ├── CollectionNotFound
     │   │   ├── TenantNotFound
@@ -165,6 +166,17 @@ class StoreCannot(InvalidRequest):
 
     slug = "store-cannot"
     hint = "docs/filters.md says what each store can do; `callslip migrate` moves a collection."
+
+
+class KeyRefused(PermanentError):
+    """The desk asks for its key, and the request has none or another one."""
+
+    slug = "key-refused"
+    status = 401
+    hint = (
+        "Send `Authorization: Bearer KEY` with the api.key of the desk's settings;"
+        " `callslip` and its MCP server take it from CALLSLIP_API__KEY."
+    )
 
 
 class NotFound(PermanentError):

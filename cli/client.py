@@ -1,12 +1,14 @@
 """The desk over HTTP, for the command line."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import httpx
+from pydantic import SecretStr
 
 from callslip.errors import (
     BY_SLUG,
@@ -27,17 +29,28 @@ class DeskDown(TransientError):
 
 
 class Client:
-    """One method per thing the command line asks; errors are those of callslip.errors."""
+    """One method per thing the command line asks; errors are those of callslip.errors.
 
-    def __init__(self, url: str, timeout: float = 120.0) -> None:
+    Threads may share it.
+    """
+
+    def __init__(self, url: str, timeout: float = 120.0, *, key: SecretStr | None = None) -> None:
+        """`key` is the desk's api.key."""
         self.url = url.rstrip("/")
         self._http = httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
+        self._key = key.get_secret_value() if key else None
 
     def __enter__(self) -> "Client":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()
+
+    def with_key(self, key: str | None) -> "Client":
+        """The same connections, with another key or none."""
+        other = copy.copy(self)
+        other._key = key
+        return other
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
         """GET a JSON answer."""
@@ -72,12 +85,16 @@ class Client:
     ) -> dict[str, Any]:
         """Submit a file under a name; `fields` are further ones of the form."""
         with path.open("rb") as file:
-            return self._json(
-                "POST",
-                f"/v1/collections/{quote(collection, safe='')}/documents",
-                files={"file": (path.name, file, "application/octet-stream")},
-                data={"name": name, "tenant": tenant, **fields},
-            )
+            return self.send(collection, file, path.name, name=name, tenant=tenant, **fields)
+
+    def send(self, collection: str, file: BinaryIO, filename: str, **fields: str) -> dict[str, Any]:
+        """Submit an open file."""
+        return self._json(
+            "POST",
+            f"/v1/collections/{quote(collection, safe='')}/documents",
+            files={"file": (filename, file, "application/octet-stream")},
+            data=fields,
+        )
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST JSON for a JSON answer."""
@@ -85,7 +102,10 @@ class Client:
 
     def lines(self, path: str, **params: Any) -> Iterator[str]:
         """GET lines of text as they come."""
-        with self._reaching(), self._http.stream("GET", path, params=params) as response:
+        with (
+            self._reaching(),
+            self._http.stream("GET", path, params=params, auth=self._signed) as response,
+        ):
             if response.is_error:
                 response.read()
                 raise _error(response)
@@ -122,11 +142,16 @@ class Client:
 
     def _json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
         with self._reaching():
-            response = self._http.request(method, path, **kwargs)
+            response = self._http.request(method, path, auth=self._signed, **kwargs)
         if response.is_error:
             raise _error(response)
         answer: dict[str, Any] = response.json()
         return answer
+
+    def _signed(self, request: httpx.Request) -> httpx.Request:
+        if self._key is not None:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:

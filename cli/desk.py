@@ -11,7 +11,8 @@ url_option = click.option("--url", help="Where the desk runs; default from the s
 
 def connect(url: str | None) -> Client:
     """The desk at this address, or the one that runs here."""
-    return Client(url or running_url(load().settings))
+    settings = load().settings
+    return Client(url or running_url(settings), key=settings.api.key)
 
 
 def running_url(settings: Settings) -> str:

@@ -12,6 +12,7 @@ import redis
 from callslip.errors import CallslipError
 from cli.client import Client
 from config import Settings, masked
+from config.settings import LOOPBACK
 
 LEAST_FREE_BYTES = 1_000_000_000
 
@@ -27,6 +28,8 @@ class Finding:
     ok: bool
     detail: str
     advice: str = ""
+    warns: bool = False
+    """It works, and may still not be what was meant."""
 
 
 def examine(settings: Settings, url: str) -> list[Finding]:
@@ -36,7 +39,9 @@ def examine(settings: Settings, url: str) -> list[Finding]:
         findings.append(_try("reranker", lambda: _reranker(settings)))
     findings.append(_try("desk", lambda: _desk(url)))
     if findings[-1].ok:
-        findings += _parts(url)
+        findings += [_try("api.key", lambda: _key(settings, url)), *_parts(url)]
+    if settings.api.key is None and settings.api.host not in LOOPBACK:
+        findings.append(_open_desk(settings))
     if settings.broker.url is not None:
         findings.append(_try("broker settings", lambda: _broker(settings.broker.url or "")))
     return findings
@@ -91,6 +96,22 @@ def _reranker(settings: Settings) -> str:
 def _desk(url: str) -> str:
     with Client(url, timeout=10) as client:
         return f"{url}, version {client.get('/healthz')['version']}"
+
+
+def _key(settings: Settings, url: str) -> str:
+    with Client(url, timeout=10, key=settings.api.key) as client:
+        client.get("/openapi.json")  # what is not open and asks no other part
+    return "unset" if settings.api.key is None else "the desk takes it"
+
+
+def _open_desk(settings: Settings) -> Finding:
+    return Finding(
+        "api.host",
+        True,
+        f"the desk listens on {settings.api.host} and asks for no key",
+        "Set api.key, unless something in front of the desk asks who it is.",
+        warns=True,
+    )
 
 
 def _parts(url: str) -> list[Finding]:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from urllib.parse import quote
 
 import click
+from pydantic import SecretStr
 
 from callslip import __version__
 from callslip.errors import NotFound
@@ -24,6 +25,7 @@ from cli.facets import facets_group
 from cli.ingesting import Report, find_files, ingest
 from cli.jobs import jobs_group
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
+from cli.mcp_command import mcp_command
 from cli.memory import memory_group
 from cli.options import collection_option
 from cli.output import as_json, emit, many, reporting
@@ -41,6 +43,13 @@ from stores.ledger import PRIORITIES
 from stores.schemas import DEFAULT_COLLECTION
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
+
+SIGNS = {
+    (True, False): ("ok  ", "green"),
+    (True, True): ("warn", "yellow"),
+    (False, False): ("FAIL", "red"),
+}
+"""Of a finding of `callslip doctor`, by whether it is all right and whether it warns."""
 
 CONDITION = re.compile(
     r"(?P<prop>[^=<>!~]*[^=<>!~\s])\s*(?P<operator>[<>!=]=|[=<>~])\s*(?P<value>.*)", re.DOTALL
@@ -83,21 +92,24 @@ def up(port: int | None, examples: bool, json_out: bool) -> None:
 
     if port is not None:
         os.environ["CALLSLIP_API__PORT"] = str(port)
+    loaded = load()
     run_all(
-        load(), echo=partial(click.echo, err=json_out), after_ready=_Welcome(examples, json_out)
+        loaded,
+        echo=partial(click.echo, err=json_out),
+        after_ready=_Welcome(examples, json_out, loaded.settings.api.key),
     )
 
 
 class _Welcome:
     """What a person, or a program, sees when everything is ready."""
 
-    def __init__(self, examples: bool, json_out: bool) -> None:
-        self._examples, self._json_out = examples, json_out
+    def __init__(self, examples: bool, json_out: bool, key: SecretStr | None) -> None:
+        self._examples, self._json_out, self._key = examples, json_out, key
 
     def __call__(self, url: str, first_time: bool) -> None:
         report = None
         if self._examples and first_time and EXAMPLES.is_dir():
-            with Client(url) as client:
+            with Client(url, key=self._key) as client:
                 report = ingest(
                     client,
                     DEFAULT_COLLECTION,
@@ -438,6 +450,8 @@ def options_command(collection: str, file: Path | None, url: str | None, json_ou
 def doctor(url: str | None, json_out: bool) -> None:
     """Look at every part and say what is wrong and what to do. Exit code 1 when something is.
 
+    What could be wrong, such as a desk for everyone without a key, is a warning.
+
     \b
     Example:  callslip doctor
     """
@@ -447,9 +461,9 @@ def doctor(url: str | None, json_out: bool) -> None:
         emit([finding.__dict__ for finding in findings])
     else:
         for finding in findings:
-            sign, colour = ("ok  ", "green") if finding.ok else ("FAIL", "red")
+            sign, colour = SIGNS[finding.ok, finding.warns]
             click.echo(f"{click.style(sign, fg=colour)} {finding.part}: {finding.detail}")
-            if not finding.ok:
+            if not finding.ok or finding.warns:
                 click.echo(f"     {finding.advice}")
     sys.exit(0 if all(finding.ok for finding in findings) else 1)
 
@@ -503,8 +517,16 @@ def eval_command(
     """
     from evals.run import run
 
-    at = url or running_url(load().settings)
-    run(folder, at, store=store, most_queries=queries, keep=keep, json_out=json_out)
+    settings = load().settings
+    run(
+        folder,
+        url or running_url(settings),
+        key=settings.api.key,
+        store=store,
+        most_queries=queries,
+        keep=keep,
+        json_out=json_out,
+    )
 
 
 @main.command()
@@ -527,7 +549,7 @@ def run(role: Any) -> None:
 
 main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
-    *(audit, export_command, import_command, migrate_command, tune_command),
+    *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
     *(retry_command, rollback_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
 ):

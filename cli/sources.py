@@ -201,12 +201,13 @@ def _make_collection(ledger: Ledger, settings: Settings, name: str, tenant: str)
     try:
         schema = ledger.collections.get(name).schema
     except CollectionNotFound:
-        with Client(running_url(settings)) as client:
+        with Client(running_url(settings), key=settings.api.key) as client:
             client.create_collection(name, tenants=True if tenant else None)
         schema = ledger.collections.get(name).schema
     check_tenant(schema, tenant)
     if tenant and tenant not in ledger.tenants.all(name):
-        with Client(running_url(settings)) as client:  # which asks the store about its name
+        with Client(running_url(settings), key=settings.api.key) as client:
+            # which asks the store about its name
             client.create_tenant(name, tenant)
 
 

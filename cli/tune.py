@@ -17,6 +17,7 @@ from cli.client import Client
 from cli.collection_options import options_of
 from cli.desk import connect, url_option
 from cli.output import as_json, emit, many, named, reporting
+from config import load
 from retrieval.examples import Example, Ranked, Weights, recorded
 from retrieval.resampling import Estimate
 from retrieval.tuning import FOLDS, Tuned, tune
@@ -138,7 +139,7 @@ def _judged(
     from evals.client import Desk
 
     questions = beir.read_questions(folder)
-    with Desk(url) as desk:
+    with Desk(url, key=load().settings.api.key) as desk:
         return examples.ask(
             desk,
             collection,

@@ -1,6 +1,7 @@
 """Every setting, once, typed; config/load.py says where the values come from."""
 
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
@@ -19,6 +20,9 @@ from config.section import Section
 
 MEGABYTE = 1_000_000
 
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Names of addresses that only this machine reaches."""
+
 StoreKind = Literal["chroma", "weaviate", "crate", "tfidf"]
 
 
@@ -33,6 +37,10 @@ class ApiSettings(Section):
     port: int = Field(default=8765, ge=0, le=65535, description="0 takes a free port")
     url: str | None = Field(
         default=None, description="where clients find the desk; from host and port if unset"
+    )
+    key: SecretStr | None = Field(
+        default=None,
+        description="what every request must carry, but those of health probes; unset: none",
     )
     processes: int = Field(default=2, ge=1, description="gunicorn worker processes")
     threads: int = Field(default=4, ge=1, description="threads per process")
@@ -50,6 +58,13 @@ class ApiSettings(Section):
     max_upload_mb: int = Field(
         default=100, ge=1, description="largest file taken, in MB of 1,000,000 bytes"
     )
+
+    @field_validator("key")
+    @classmethod
+    def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not re.fullmatch(r"[!-~]{8,}", key.get_secret_value()):
+            raise ValueError("must be 8 or more characters of ASCII, without spaces")
+        return key
 
 
 class BrokerSettings(Section):

@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     url = asked.url or settings.api.url or running_url(settings) or settings.api_url
     print(f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}.\n")
     rows, curves, failed = [], [], False
-    with Desk(url) as desk:
+    with Desk(url, key=settings.api.key) as desk:
         for folder in asked.sets:
             try:
                 found = _measure(desk, folder, asked.queries)

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
+from pydantic import SecretStr
 
 from callslip.errors import (
     BY_SLUG,
@@ -35,8 +36,15 @@ class Desk:
     DeskDown when there is no answer. A busy desk is asked again, so calls must be harmless twice.
     """
 
-    def __init__(self, url: str, connections: int = 4, timeout: float = 120.0) -> None:
-        """`timeout` is in seconds, for one request."""
+    def __init__(
+        self,
+        url: str,
+        connections: int = 4,
+        timeout: float = 120.0,
+        *,
+        key: SecretStr | None = None,
+    ) -> None:
+        """`timeout` is in seconds, for one request; `key` is the desk's api.key."""
         limits = httpx.Limits(
             max_connections=connections,
             max_keepalive_connections=connections,
@@ -45,7 +53,11 @@ class Desk:
         self.url = url.rstrip("/")
         self.connections = connections
         self._http = httpx.Client(
-            base_url=self.url, limits=limits, timeout=timeout, trust_env=False
+            base_url=self.url,
+            limits=limits,
+            timeout=timeout,
+            trust_env=False,
+            headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
         )
 
     def __enter__(self) -> Self:

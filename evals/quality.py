@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(HEAD, []), flush=True)
     notes: list[str] = []
     failed = False
-    with Desk(url) as desk:
+    with Desk(url, key=settings.api.key) as desk:
         for number, folder in enumerate(asked.sets):
             at = asked.collection[number] if asked.collection else None
             said: list[str] = []

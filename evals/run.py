@@ -4,6 +4,8 @@ import json
 import sys
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from evals.client import Desk
 from evals.judge import Progress, evaluate
 from evals.report import table
@@ -13,6 +15,7 @@ def run(
     folder: Path,
     url: str,
     *,
+    key: SecretStr | None,
     store: str | None,
     most_queries: int | None,
     keep: bool,
@@ -22,7 +25,7 @@ def run(
 
     Raises what `evals.judge.evaluate` raises.
     """
-    with Desk(url) as desk:
+    with Desk(url, key=key) as desk:
         report = evaluate(
             folder, desk, store=store, most_queries=most_queries, on_progress=show, keep=keep
         )

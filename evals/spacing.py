@@ -53,7 +53,7 @@ def main() -> None:
     try:
         texts = (document.content for document in read_corpus(options.folder))
         found = compounds(texts, options.most)
-        with Desk(options.url) as desk:
+        with Desk(options.url, key=get_settings().api.key) as desk:
             shares = [shared(desk, options.collection, compound) for compound in found]
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")

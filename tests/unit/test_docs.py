@@ -4,11 +4,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
+import anyio
 import pytest
 
 from agent.budget import Outcome
 from api import events as streams
 from api import metrics
+from cli import mcp_http, mcp_tools
+from cli.client import Client
+from cli.mcp_command import PORT, mcp_command
+from cli.mcp_server import make_server
+from cli.mcp_tools import Scope
 from config.ranking import SearchSettings
 from models.language_model import MOST_BYTES
 from retrieval import hotset, memory
@@ -61,6 +67,19 @@ def test_the_page_of_memory_names_the_thresholds_that_it_explains() -> None:
         f"`search.hotset_similarity` ({SearchSettings().hotset_similarity:g})".replace("0.", ".")
         in page
     )
+
+
+def test_the_page_of_mcp_names_every_tool_argument_option_and_bound() -> None:
+    page = (DOCS / "mcp.md").read_text(encoding="utf-8")
+    server = make_server(Client("http://127.0.0.1:9"), Scope(files=Path()))
+    tools = anyio.run(server.list_tools)
+    names = {name for tool in tools for name in (tool.name, *tool.input_schema["properties"])}
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+    assert [o for o in mcp_command.params if o.name != "port" and o.opts[-1] not in page] == []
+    assert f"{mcp_tools.TEXT_CHARACTERS:,} characters" in page
+    assert f"at most {mcp_tools.LONGEST_WAIT:.0f}" in page
+    assert f"127.0.0.1:{PORT}{mcp_http.PATH}" in page
+    assert mcp_http.LARGEST_BODY == 16 << 20
 
 
 def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPatch) -> None:

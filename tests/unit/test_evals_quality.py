@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> FakeDesk:
     made = FakeDesk()
-    monkeypatch.setattr(quality, "Desk", lambda url: made)
+    monkeypatch.setattr(quality, "Desk", lambda url, key: made)
     return made
 
 

@@ -1,0 +1,31 @@
+"""The one key of the desk as requests carry it, compared in constant time."""
+
+import binascii
+import hmac
+from base64 import b64decode
+
+
+def bearer(header: str | None) -> bytes | None:
+    """The token of `Authorization: Bearer TOKEN` (RFC 6750)."""
+    return _after("bearer", header)
+
+
+def basic_password(header: str | None) -> bytes | None:
+    """The password of HTTP Basic (RFC 7617), whatever the user's name."""
+    encoded = _after("basic", header)
+    try:
+        _, colon, password = b64decode(encoded or b"", validate=True).partition(b":")
+    except binascii.Error:
+        return None
+    return password if colon else None
+
+
+def fits(given: bytes | None, key: str) -> bool:
+    """Whether this is the key; how long it takes tells nothing of where they differ."""
+    return given is not None and hmac.compare_digest(given, key.encode())
+
+
+def _after(scheme: str, header: str | None) -> bytes | None:
+    """Servers hand a header on as Latin-1, whatever its bytes were."""
+    named, _, rest = (header or "").partition(" ")
+    return rest.strip(" \t").encode("latin-1", "replace") if named.lower() == scheme else None
