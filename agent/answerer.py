@@ -13,7 +13,7 @@ from callslip.errors import BadReply
 from models.completion import estimated
 from retrieval.extracts import Asked, extracts, nearest
 from retrieval.messages import Hit
-from retrieval.sufficiency import sigmoid
+from retrieval.sufficiency import sigmoid, weighed
 
 READER = log(7.0)
 """What a model's word that the passages answer the question adds to the log odds. Assumed, not
@@ -55,7 +55,7 @@ def _extracted(state: State, run: Run) -> Draft:
     if state.way.action == "DRILLDOWN":
         hits = [h for h in response.hits if h.document_id == best.document_id][:MOST_READ]
     asked = Asked(
-        search.background().idf(search.terms), search.vector if search.alpha > 0 else None
+        weighed(search.background(), search.terms), search.vector if search.alpha > 0 else None
     )
     engine, most = run.engine, run.settings.agent.sentences
     found = extracts(hits, asked, engine.analyzer, engine.embedder, most)

@@ -66,6 +66,9 @@ def _way(state: State, run: Run) -> Way:
         reply = ask_model(run, "rephrase", state.question.text, Rephrased)
         if reply is not None and any(map(str.isalnum, reply.query)):
             return Way(action, query=" ".join(reply.query.split()))
+    question = known(state.question)
+    if action == "PIVOT" and question.text != question.asked:
+        return Way(action, query=question.asked)  # it may have stood by itself
     return Way(action)
 
 

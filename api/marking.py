@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import Stemmer
 
-from models.language import HANGUL
+from models.language import FUNCTION_WORDS, HANGUL
+from retrieval.sentences import reflow
 
 EXCERPT = 700
 """Characters of a passage that a list of hits shows; the rest is there in context."""
@@ -30,13 +31,6 @@ _PARTICLES = re.compile(
     "|은|는|이|가|을|를|의|에|로|와|과|도|만)$"
 )
 _EMPTY_LINES = re.compile(r"\n\s*\n")
-_STOP_WORDS = frozenset(
-    _WORD.findall(
-        "a an and are as at be by can do does for from has have how i if in is it its my of on or"
-        " that the this to was we what when where which who why will with you your"
-    )
-)
-_HARD_BREAK = re.compile(r"(?<=[^\n]{40})\n(?![ \t]*(?:\n|[|#>*•·–-]|\(?\w{1,3}[.)]|제\d))")
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ def find(text: str, query: str) -> list[Span]:
     of at least two characters that are somewhere.
     """
     words = [word.casefold() for word in _WORD.findall(query)]
-    words = [word for word in words if word not in _STOP_WORDS] or words
+    words = [word for word in words if word not in FUNCTION_WORDS] or words
     latin = {word for word in words if _LATIN.fullmatch(word)}
     stemmer = Stemmer.Stemmer("porter")  # made here: it is not for several threads
     stems = set(stemmer.stemWords(sorted(latin)))
@@ -109,11 +103,6 @@ def body(text: str, heading: str) -> str:
 def tighten(text: str) -> str:
     """The text without empty lines."""
     return _EMPTY_LINES.sub("\n", text)
-
-
-def reflow(text: str) -> str:
-    """Join lines that were broken at a width, keeping every character's place."""
-    return _HARD_BREAK.sub(" ", text)
 
 
 def _parts(word: str, text: str) -> list[str]:

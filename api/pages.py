@@ -12,12 +12,13 @@ from flask import Blueprint, Response, make_response, render_template, request
 from werkzeug.datastructures import MultiDict
 
 from api import documents, messages, views
-from api.marking import Passage, body, excerpt, reflow, tighten, whole
+from api.marking import Passage, body, excerpt, tighten, whole
 from api.search_form import SearchForm
 from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest
 from config import get_settings
 from models.language import lang
 from retrieval.messages import Hit, SearchResponse
+from retrieval.sentences import reflow
 from stores.filters import OPERATORS
 from stores.ledger import CollectionRecord
 from stores.records import FILTERABLE

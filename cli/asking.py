@@ -1,13 +1,12 @@
 """`callslip ask`: a question to the agent, its answer with what it rests on; conversations."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import click
 
 from cli.client import Client
+from cli.conditions import conditions
 from cli.desk import connect, url_option
 from cli.options import collection_option
 from cli.output import as_json, emit, reporting
@@ -25,7 +24,10 @@ STAGES = {
 @collection_option
 @click.option("--tenant", help="Whose documents, in a collection with tenants.")
 @click.option(
-    "-t", "--thread", "thread_id", help="A conversation: `and for twins?` leans on what came before."
+    "-t",
+    "--thread",
+    "thread_id",
+    help="A conversation: `and for twins?` leans on what came before.",
 )
 @click.option("-w", "--where", multiple=True, metavar="CONDITION", help="As in `callslip search`.")
 @click.option("--as-of", metavar="DATE", help="Only what is in force then; `any` for all versions.")
@@ -52,8 +54,6 @@ def ask_command(
               callslip ask "쌍둥이는요?" --thread grant
               callslip ask "who approves travel?" --as-of 2024-12-31 -w doc_type=policy
     """
-    from cli.main import conditions
-
     request = {
         "collection": collection,
         "question": question,
@@ -65,7 +65,10 @@ def ask_command(
     }
     with connect(url) as client:
         answer = _followed(client, {k: v for k, v in request.items() if v is not None}, json_out)
-    emit(answer) if json_out else _tell(answer)
+    if json_out:
+        emit(answer)
+    else:
+        _tell(answer)
 
 
 def _followed(client: Client, request: dict[str, Any], silent: bool) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def _followed(client: Client, request: dict[str, Any], silent: bool) -> dict[str
         if kind == "answer":
             if shown:
                 click.echo("\r\033[K", nl=False, err=True)
-            return message
+            return dict(message)
         if shown and (stage := STAGES.get(message["node"])):
             again = f", try {message['attempt'] + 1}" if message["attempt"] else ""
             click.echo(f"\r\033[K{stage}{again} …", nl=False, err=True)
@@ -88,7 +91,9 @@ def _tell(answer: dict[str, Any]) -> None:
     if (as_of := answer["as_of"])["at"] and as_of["source"] != "default":
         click.secho(f"In force on {as_of['at'][:10]}", dim=True, err=True)
     if answer["model_left_out"]:
-        click.secho(f"Without the language model: {answer['model_left_out']}", fg="yellow", err=True)
+        click.secho(
+            f"Without the language model: {answer['model_left_out']}", fg="yellow", err=True
+        )
     click.echo(answer["text"])
     click.echo()
     for citation in answer["citations"] or answer["nearest"]:
@@ -98,11 +103,8 @@ def _tell(answer: dict[str, Any]) -> None:
     told = answer["verdict"]
     tried = len(answer["attempts"]) - 1
     more = f", after {tried} other way{'s' if tried > 1 else ''}" if tried else ""
-    click.secho(
-        f"\nconfidence {told['confidence']:.2f} ({told['reason']}{more}); trace {answer['trace_id']}",
-        dim=True,
-        err=True,
-    )
+    confidence = f"confidence {told['confidence']:.2f} ({told['reason']}{more})"
+    click.secho(f"\n{confidence}; trace {answer['trace_id']}", dim=True, err=True)
 
 
 @click.command(name="conversation")
@@ -124,8 +126,8 @@ def conversation_command(
     """
     place = f"{quote(collection, safe='')}/conversations/{quote(thread_id, safe='')}"
     with connect(url) as client:
-        act = client.delete if delete else client.get
-        found = act(f"/v1/collections/{place}", tenant=tenant)
+        path = f"/v1/collections/{place}"
+        found = client.delete(path, tenant=tenant) if delete else client.get(path, tenant=tenant)
     if json_out:
         emit(found)
         return
@@ -134,13 +136,3 @@ def conversation_command(
         click.echo(f"  {turn['text']}\n")
     if delete:
         click.secho("Forgotten.", err=True)
-
-
-def events_in(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Server-sent events of these lines: kind and data."""
-    kind = "message"
-    for line in lines:
-        if line.startswith("event:"):
-            kind = line.removeprefix("event:").strip()
-        elif line.startswith("data:"):
-            yield kind, json.loads(line.removeprefix("data:"))

@@ -1,6 +1,7 @@
 """The desk over HTTP, for the command line."""
 
 import copy
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,38 @@ class Client:
                 raise _error(response)
             yield from response.iter_lines()
 
+    def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """POST JSON for server-sent events as they come: kind and data.
+
+        `error` among them is raised.
+        """
+        with (
+            self._reaching(),
+            self._http.stream(
+                "POST",
+                path,
+                json=body,
+                headers={"Accept": "text/event-stream"},
+                auth=self._signed,
+            ) as response,
+        ):
+            if response.is_error:
+                response.read()
+                raise _error(response)
+            kind = "message"
+            for line in response.iter_lines():
+                if line.startswith("event:"):
+                    kind = line.removeprefix("event:").strip()
+                elif line.startswith("data:"):
+                    data = json.loads(line.removeprefix("data:"))
+                    if kind == "error":
+                        raise _problem(data)
+                    yield kind, data
+
+    def delete(self, path: str, **params: Any) -> dict[str, Any]:
+        """DELETE for a JSON answer."""
+        return self._json("DELETE", path, params={k: v for k, v in params.items() if v})
+
     def send_lines(self, path: str, lines: list[str], **params: Any) -> dict[str, Any]:
         """POST lines of JSON for a JSON answer."""
         headers = {"Content-Type": "application/x-ndjson"}
@@ -164,10 +197,13 @@ class Client:
 def _error(response: httpx.Response) -> CallslipError:
     """The error that a problem+json answer describes."""
     try:
-        problem = response.json()
-        slug = problem["type"].removeprefix(PROBLEM)
-        error = BY_SLUG.get(slug, PermanentError)(problem["detail"], hint=problem["advice"])
+        error = _problem(response.json())
         error.retry_after = float(response.headers.get("Retry-After", error.retry_after))
         return error
     except (ValueError, KeyError, TypeError):
         return PermanentError(f"{response.request.url} answered {response.status_code}")
+
+
+def _problem(problem: dict[str, Any]) -> CallslipError:
+    slug = problem["type"].removeprefix(PROBLEM)
+    return BY_SLUG.get(slug, PermanentError)(problem["detail"], hint=problem["advice"])

@@ -1,10 +1,8 @@
 """The `callslip` command."""
 
 import os
-import re
 import shutil
 import sys
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -15,10 +13,12 @@ from pydantic import SecretStr
 
 from callslip import __version__
 from callslip.errors import NotFound
+from cli.asking import ask_command, conversation_command
 from cli.auditing import audit
 from cli.batches import batch_documents, get_batch, tell_batch
 from cli.client import Client
 from cli.collection_options import show_or_set
+from cli.conditions import conditions
 from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.facets import facets_group
@@ -37,10 +37,10 @@ from cli.usage import usage_command
 from cli.verifying import verify_group
 from config import describe, load
 from config.settings import StoreKind
-from stores.filters import typed
 from stores.fusion import Fusion
 from stores.ledger import PRIORITIES
 from stores.schemas import DEFAULT_COLLECTION
+from workers.commands import ROLES
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
 
@@ -50,10 +50,6 @@ SIGNS = {
     (False, False): ("FAIL", "red"),
 }
 """Of a finding of `callslip doctor`, by whether it is all right and whether it warns."""
-
-CONDITION = re.compile(
-    r"(?P<prop>[^=<>!~]*[^=<>!~\s])\s*(?P<operator>[<>!=]=|[=<>~])\s*(?P<value>.*)", re.DOTALL
-)
 
 store_option = click.option(
     "--store",
@@ -70,7 +66,8 @@ def main() -> None:
     \b
     Start:   callslip up
     Add:     callslip ingest handbook.pdf policies/
-    Ask:     callslip search "how long is parental leave?"
+    Search:  callslip search "how long is parental leave?"
+    Ask:     callslip ask "how long is parental leave?"
     """
 
 
@@ -123,6 +120,7 @@ class _Welcome:
             _tell(report)
         click.secho(f"\nCallslip is ready: {url}", bold=True)
         click.echo(f'Search:  {_program()} search "how long is parental leave?"')
+        click.echo(f'Ask:     {_program()} ask "how long is parental leave?"')
         click.echo("Stop:    Ctrl-C\n")
 
 
@@ -391,35 +389,6 @@ def _why(legs: dict[str, Any]) -> str:
     return told and f"; {told}"
 
 
-def conditions(where: Iterable[str]) -> dict[str, Any]:
-    """Conditions as a filter; BadParameter where two have one key, of which the last would win."""
-    found: dict[str, Any] = {}
-    for given in where:
-        key, value = condition(given)
-        if key in found:
-            raise click.BadParameter(
-                f"{key!r} stands twice; 'PROPERTY in=ONE,OTHER' means either",
-                param_hint="--where",
-            )
-        found[key] = value
-    return found
-
-
-def condition(given: str) -> tuple[str, Any]:
-    """`year>=2024`, `doc_type=policy` or `lang in=en,ko`, as a key of a filter and its value."""
-    found = CONDITION.fullmatch(given)
-    if not found or found["value"][:1] in tuple("=<>~!"):
-        raise click.BadParameter(
-            f"{given!r} is not a condition such as 'year>=2024';"
-            " text that begins with a sign stands in quotes: 'title=\">x\"'",
-            param_hint="--where",
-        )
-    prop, operator, text = found["prop"], found["operator"], found["value"]
-    if operator != "=":
-        return f"{prop} {operator}", typed(text, operator)
-    return prop, typed(text, prop.rpartition(" ")[2])
-
-
 @main.command(name="options")
 @click.argument("collection")
 @click.argument(
@@ -530,7 +499,7 @@ def eval_command(
 
 
 @main.command()
-@click.argument("role", type=click.Choice(["ingest", "search", "maintenance", "api"]))
+@click.argument("role", type=click.Choice(ROLES))
 @reporting
 def run(role: Any) -> None:
     """Run one process of Callslip in the foreground, for containers and service managers.
@@ -549,6 +518,7 @@ def run(role: Any) -> None:
 
 main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
+    *(ask_command, conversation_command),
     *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
     *(retry_command, rollback_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),

@@ -22,3 +22,16 @@ def lang(text: str) -> str:
     if len(_HANGUL.findall(text)) >= KOREAN_SHARE * letters:
         return "ko"
     return "en" if len(_LATIN.findall(text)) > LATIN_SHARE * letters else ""
+
+
+FUNCTION_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "a about am an and any are as at be been by can could did do does doing for from had has"
+        " have how i if in into is it its many may me might much must my no not of on or our shall"
+        " should so some than that the their them then there these they this those to us was we"
+        " were what when where which who whom whose why will with would you your"
+        " 무엇 뭐 무슨 어느 어떤 어떻 어디 언제 누구 누가 얼마 얼마나 몇 왜 되 하 있 없 것 수 등",
+    )
+)
+"""Words, and Korean stems, of which a question has many and that say nothing of its topic."""

@@ -5,6 +5,7 @@ twice its cosine to the question: of the answers of half of en_xquad the best se
 passage holds .82 without the cosine and .83 with it, the best two .91 and .93.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,10 @@ NEAR = 0.97
 
 SHORTEST = 12
 """Characters of a sentence that says something; shorter ones are headings and list marks."""
+
+
+_NO_ANSWER = re.compile(r"[?？][\"'”’)]*$|^(?:\d+\.)+\d*\s+[^.!?\n]{1,60}$")
+"""A question, or a heading that is known by its number."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +78,11 @@ def extracts(
 def _of(hit: Hit, asked: Asked, analyzer: Analyzer) -> list[Extract]:
     """The sentences of a hit with their words' worth; what follows a question answers that."""
     found, before = [], 0.0
-    headings = {_bare(hit.heading), _bare(hit.title)}
+    headings = {_bare(part) for part in (hit.heading, hit.title, *hit.section.split("/"))}
     for start, end in sentences(hit.text):
         text = hit.text[start:end]
         worth = covered(asked.idf, frozenset(analyzer.analyze(text).split()))
-        if _bare(text) in headings or text.rstrip().endswith(("?", "？")):
+        if _bare(text) in headings or _NO_ANSWER.search(text):
             before = max(before, worth)
             continue
         span = Span(start=hit.span.start + start, end=hit.span.start + end)

@@ -16,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import Stemmer
+
+from models.language import FUNCTION_WORDS
 from retrieval.background import LEAST, Background
 from retrieval.scored import Scored
 from retrieval.search import Search
@@ -36,6 +39,8 @@ SAME = 0.9
 
 ODDS = math.log(3.0)
 
+_FUNCTION_TERMS = frozenset(Stemmer.Stemmer("porter").stemWords(sorted(FUNCTION_WORDS)))
+
 
 class Weights(NamedTuple):
     """Of the three numbers, and what is added."""
@@ -46,8 +51,8 @@ class Weights(NamedTuple):
     bias: float
 
 
-BOTH = Weights(2.57, 3.18, 8.19, -3.95 + ODDS)
-WORDS_ALONE = Weights(3.5, 2.9, 16.8, -3.4 + ODDS)
+BOTH = Weights(3.95, 2.6, 8.5, -4.6 + ODDS)
+WORDS_ALONE = Weights(3.3, 3.0, 15.7, -3.5 + ODDS)
 """Where no vector was searched: `content` and `margin` are of the keyword leg."""
 
 
@@ -115,10 +120,21 @@ def evidence(search: Search, cited: Sequence[str]) -> Evidence:
     content = worth.of(best)
     return Evidence(
         round(content, 4),
-        round(covered(background.idf(search.terms), said), 4),
+        round(covered(weighed(background, search.terms), said), 4),
         round(content - max(rivals, default=0.0), 4),
         search.vector is not None and search.alpha > 0,
     )
+
+
+def weighed(background: Background, terms: str) -> dict[str, float]:
+    """The question's terms but for function words, by what each says.
+
+    That is its inverse document frequency, or 1 in a collection too small to know it.
+    """
+    topic = " ".join(term for term in terms.split() if term not in _FUNCTION_TERMS) or terms
+    if background.sample < LEAST:
+        return dict.fromkeys(topic.split(), 1.0)
+    return background.idf(topic)
 
 
 def covered(idf: Mapping[str, float], said: frozenset[str]) -> float:

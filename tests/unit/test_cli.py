@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from callslip.errors import PermanentError
+from cli.conditions import condition, conditions
 from cli.ingesting import find_files
-from cli.main import condition, conditions, main
+from cli.main import main
 
 HOW_DO_I = Path(__file__).parents[2] / "docs" / "how-do-i.md"
 README = Path(__file__).parents[2] / "README.md"
