@@ -28,17 +28,17 @@ MOST_READ = 3
 def answerer(state: State, runtime: Runtime[Run]) -> Step:
     """Draft an answer from the hits of this attempt.
 
-    The model is asked where its word could change the verdict, and not otherwise.
+    There is none where the evidence is too weak for a verdict that approves; the model is asked
+    where its word could change the verdict, and not otherwise.
     """
     run, response = runtime.context, known(state.response)
     if not response.hits:
         return Step({"draft": Draft()}, {"sentences": 0})
-    with_reader = sigmoid(state.evidence.logit + READER)
-    draft = None
-    if run.model is not None and with_reader >= run.settings.agent.confidence_threshold:
+    least, draft = run.settings.agent.confidence_threshold, None
+    if run.model is not None and sigmoid(state.evidence.logit + READER) >= least:
         draft = _written(state, run, response.hits[: run.settings.agent.passages])
     if draft is None:
-        draft = _extracted(state, run)
+        draft = _extracted(state, run) if state.evidence.confidence >= least else Draft()
     facts = {
         "by_model": draft.by_model,
         "declined": draft.declined,

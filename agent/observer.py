@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from agent.prompting import prompt
 from agent.run import Run, Step
 from agent.state import State, known
+from agent.wording import worded
 from retrieval.tracing import trace_of
 
 PROMPTS = ("resolve", "rephrase", "answer", "judge")
@@ -33,6 +34,6 @@ def observer(state: State, runtime: Runtime[Run]) -> Step:
     if run.model is not None:
         told["usage"] = run.model.usage.model_dump()
         told["prompts"] = {name: prompt(name).version for name in PROMPTS}
-    cited = tuple(c.chunk_id for c in state.draft.citations) if verdict.approved else ()
+    cited = tuple(citation.chunk_id for citation in worded(state).citations)
     trace = replace(trace_of(known(state.search), known(state.response)), cited=cited, answer=told)
     return Step({"trace": trace}, {"cited": len(cited)})

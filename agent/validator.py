@@ -65,13 +65,13 @@ def _judge(state: State, draft: Draft, run: Run) -> tuple[Reason, float]:
         return "model-declined", min(confidence, sigmoid(state.evidence.logit - READER))
     if state.response is None or not state.response.hits:
         return "no-passages", 0.0
+    if confidence < run.settings.agent.confidence_threshold:
+        return ("not-covered" if state.evidence.coverage < COVERED else "not-apart"), confidence
     if not draft.sentences:
         return "not-grounded", confidence
     moment = state.search.plan.as_of.moment if state.search else None
     if not all(in_force(citation, moment) for citation in draft.citations):
         return "not-in-force", confidence
-    if confidence < run.settings.agent.confidence_threshold:
-        return ("not-covered" if state.evidence.coverage < COVERED else "not-apart"), confidence
     return "supported", confidence
 
 

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from api.answers import answer
 from api.memory_messages import Feedback, NewFeedback, TraceMessage
-from callslip.errors import TraceNotFound
+from callslip.errors import InvalidRequest, TraceNotFound
 from config import get_settings
-from stores.ledger import OutcomeRecord
+from stores.ledger import OutcomeRecord, RetrievalEvent
 from tasks.process import ledger
 from tasks.recording import learning
 
@@ -30,14 +30,16 @@ class TracePath(BaseModel):
 
 @blueprint.post("/v1/feedback", responses={200: Feedback, 201: Feedback})
 def give_feedback(body: NewFeedback) -> Response:
-    """Say that hits of a search helped, or did not: such questions find them sooner from now on.
+    """Say that hits of a search, or what an answer cites, helped, or did not.
+
+    Such questions find what helped sooner from now on.
 
     The same call again answers 200 with the feedback as it is.
     """
-    _wait_for(body.trace_id)
+    event = _waited_for(body.trace_id)
     outcome, new = learning().outcome(
         body.trace_id,
-        body.chunk_ids,
+        [*body.chunk_ids, *_cited(event, body)],
         body.verdict,
         user=body.user,
         key=body.idempotency_key,
@@ -61,12 +63,28 @@ def get_trace(path: TracePath) -> Response:
     return answer(TraceMessage(trace=dict(found.body), outcomes=said))
 
 
-def _wait_for(trace_id: str) -> None:
+def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:
+    """The chunks of the citations that are meant; InvalidRequest for numbers that are none."""
+    if body.chunk_ids and not body.citations:
+        return []
+    cited: list[str] = event.settings.get("cited", [])
+    if not cited:
+        raise InvalidRequest(
+            "chunk_ids is missing: this was a search, or an answer without citations",
+            hint="Send the chunk_ids of the hits that you mean.",
+        )
+    if unknown := [n for n in body.citations if n > len(cited)]:
+        raise InvalidRequest(
+            f"the answer has {len(cited)} citations, not one of number {unknown[0]}"
+        )
+    return [cited[n - 1] for n in body.citations or range(1, len(cited) + 1)]
+
+
+def _waited_for(trace_id: str) -> RetrievalEvent:
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            ledger().searches.get(trace_id)
-            return
+            return ledger().searches.get(trace_id)
         except TraceNotFound:
             if time.monotonic() > until:
                 raise

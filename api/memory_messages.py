@@ -20,7 +20,12 @@ class NewFeedback(Request):
     trace_id: str = Field(
         pattern=r"^[0-9A-Za-z-]{1,64}$", description="of the answer that had the hits"
     )
-    chunk_ids: list[_ChunkId] = Field(min_length=1, max_length=200, description="of these hits")
+    chunk_ids: list[_ChunkId] = Field([], max_length=200, description="of these hits")
+    citations: list[Annotated[int, Field(ge=1)]] = Field(
+        [],
+        max_length=200,
+        description="numbers of an answer's citations; without these and `chunk_ids`: all of them",
+    )
     verdict: Verdict = Field(description="validated: by whoever checked an answer made of them")
     user: str = Field(
         "", max_length=128, description="who says so, by any name; all without one are one user"

@@ -80,6 +80,9 @@ def families(counted: Iterable[tuple[tuple[str, ...], int]]) -> list[Metric]:
         metering.SEARCHES: CounterMetricFamily(
             "callslip_searches", "Searches by how they ended.", labels=["outcome"]
         ),
+        metering.ANSWERS: CounterMetricFamily(
+            "callslip_answers", "Questions to the agent by how they ended.", labels=["outcome"]
+        ),
         metering.HITS: CounterMetricFamily(
             "callslip_cache_hits", "Searches that a cache spared some work.", labels=["cache"]
         ),
@@ -100,20 +103,25 @@ def families(counted: Iterable[tuple[tuple[str, ...], int]]) -> list[Metric]:
     for (name, *labels), count in counted:
         if name in counters:
             counters[name].add_metric(labels, count)
-        elif name in (metering.SEARCH_TIME, metering.STAGE):
+        elif name in (metering.SEARCH_TIME, metering.STAGE, metering.ANSWER_TIME):
             *of, bucket = labels
             times[name]["".join(of)][bucket] = count
     whole = HistogramMetricFamily(
         "callslip_search_duration_seconds", "A search, in the worker.", labels=[]
+    )
+    answers = HistogramMetricFamily(
+        "callslip_answer_duration_seconds", "An answer of the agent, in the worker.", labels=[]
     )
     stages = HistogramMetricFamily(
         "callslip_search_stage_duration_seconds", "A stage of a search.", labels=["stage"]
     )
     for found in times[metering.SEARCH_TIME].values():
         whole.add_metric([], *_buckets(found))
+    for found in times[metering.ANSWER_TIME].values():
+        answers.add_metric([], *_buckets(found))
     for stage, found in sorted(times[metering.STAGE].items()):
         stages.add_metric([stage], *_buckets(found))
-    return [*counters.values(), whole, stages]
+    return [*counters.values(), whole, stages, answers]
 
 
 def _buckets(found: dict[str, int]) -> tuple[list[tuple[str, float]], float]:

@@ -1,5 +1,6 @@
 """`callslip ask`: a question to the agent, its answer with what it rests on; conversations."""
 
+import sys
 from typing import Any
 from urllib.parse import quote
 
@@ -73,7 +74,7 @@ def ask_command(
 
 def _followed(client: Client, request: dict[str, Any], silent: bool) -> dict[str, Any]:
     """The answer; until it is there, a line on standard error says what is being done."""
-    shown = not silent and click.get_text_stream("stderr").isatty()
+    shown = not silent and sys.stderr.isatty()
     for kind, message in client.events("/v1/answer", request):
         if kind == "answer":
             if shown:

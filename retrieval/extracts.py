@@ -22,6 +22,9 @@ MEANING = 2.0
 EMBEDDED = 6
 """Sentences whose cosine is taken, those with most of the question's words; 5 to 10 ms each."""
 
+LONGEST = 300
+"""Characters of a sentence that are embedded: a page without a full stop is one sentence."""
+
 NEAR = 0.97
 """A further sentence is worth at least so much of the best one."""
 
@@ -63,7 +66,7 @@ def extracts(
     said.sort(key=lambda e: -e.worth)
     if asked.vector is not None and len(said) > 1:
         head = said[:EMBEDDED]
-        cosines = embedder.passages([e.text for e in head]) @ asked.vector
+        cosines = embedder.passages([e.text[:LONGEST] for e in head]) @ asked.vector
         said = [
             Extract(e.hit, e.span, e.text, e.worth + MEANING * float(cosine))
             for e, cosine in zip(head, cosines, strict=True)

@@ -16,7 +16,7 @@ from api import metrics
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
 from models.completion import Usage
 from retrieval.caches import Cache
-from tasks import metering, search
+from tasks import metering, replies, search
 from tasks.metering import HITS, MISSES, SEARCH_TIME, SEARCHES, STAGE, Meter, named
 
 SOON = 0.01
@@ -204,7 +204,7 @@ def test_each_search_is_counted_by_how_it_ended(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(search, "engine", lambda: engine)
     monkeypatch.setattr(search, "meter", lambda: meter)
     monkeypatch.setattr(search, "recorder", lambda: recorder)
-    monkeypatch.setattr(search, "broker", lambda: SimpleNamespace(pipeline=lambda **_: Pipeline()))
+    monkeypatch.setattr(replies, "broker", lambda: SimpleNamespace(pipeline=lambda **_: Pipeline()))
     for query in ("well", "partial", "empty", "down", "bug"):
         search.query({"collection": "c", "query": query}, "reply:1", time.time() + 9)
     search.query({"collection": "c", "query": "well"}, "reply:1", time.time() - 1)

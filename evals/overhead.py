@@ -1,0 +1,120 @@
+"""What the graph itself costs: `python -m evals.overhead`.
+
+The same questions are answered in turns by the agent, through LangGraph, and by its ten nodes
+called one after the other, over the same store, ledger and embedder, without a language model.
+Every second pair begins with the other one. A row is of questions that took so many attempts.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langgraph.runtime import Runtime
+
+from agent.agent import Agent
+from agent.graph import ATTEMPT, NODES
+from agent.messages import AnswerRequest
+from agent.run import Run
+from agent.state import State
+from agent.threads import Threads, make_saver
+from callslip.errors import CallslipError
+from config.load import load
+from config.settings import Settings
+from evals.pipeline import COLLECTION, fill
+from evals.stores.place import placed
+from evals.stores.rows import Rows
+from evals.tables import table
+from models.registry import make_analyzer, make_embedder, make_recognizer
+from retrieval.engine import Engine
+from retrieval.learning import Learning
+from stores.ledger import Ledger
+from stores.ledger.database import Database
+from stores.registry import make_store
+
+CHUNKS, QUESTIONS, WARM_UP = 2_000, 120, 20
+
+
+def main() -> None:
+    """Measure and print Markdown; a failure prints what is wrong and exits with 1."""
+    parser = argparse.ArgumentParser(prog="python -m evals.overhead", description=__doc__)
+    parser.add_argument("--questions", type=int, default=QUESTIONS, metavar="N")
+    options = parser.parse_args()
+    try:
+        with placed(load().settings, "chroma") as settings:
+            run(settings, options.questions)
+    except CallslipError as error:
+        sys.exit(f"{error.detail}\n{error.advice}")
+
+
+def run(settings: Settings, questions: int) -> None:
+    """Fill a collection and ask it; prints Markdown."""
+    embedder = make_embedder(settings)
+    with (
+        closing(make_store(settings, "chroma")) as store,
+        closing(Ledger(settings.ledger_url)) as ledger,
+        closing(Database(settings.ledger_url)) as database,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        ledger.create()
+        rows = Rows()
+        fill(ledger, database, store, embedder.model, rows.chunks(CHUNKS), dated=False)
+        engine = Engine(
+            settings, ledger, lambda _: store, embedder, make_analyzer(), make_recognizer()
+        )
+        learning = Learning(ledger, settings.memory, settings.traces)
+        threads = Threads(make_saver("", Path(folder)), ledger.conversations)
+        agent = Agent(settings, engine, learning, threads, lambda _collection, _tenant: None)
+        took: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        for number, question in enumerate(rows.questions(questions + WARM_UP)):
+            asked = AnswerRequest.model_validate(
+                {"collection": COLLECTION, "question": question.terms}
+            )
+            ways = [("graph", lambda a=asked: len(agent.answer(a).attempts))]
+            ways.append(("calls", lambda a=asked: directly(a, Run(engine, learning, settings))))
+            for name, way in ways if number % 2 else reversed(ways):
+                started = np.array([time.perf_counter(), time.process_time()])
+                attempts = way()
+                ended = np.array([time.perf_counter(), time.process_time()])
+                if number >= WARM_UP:
+                    took[attempts][name].append((ended - started) * 1000)
+    lines = []
+    for attempts, times in sorted(took.items()):
+        graph, calls = (np.array(times[name]) for name in ("graph", "calls"))
+        lines.append(
+            (
+                *(str(attempts), str(len(graph)), f"{np.median(calls[:, 0]):.1f}"),
+                f"{np.median(graph[:, 0]):.1f}",
+                *(f"{median:.2f}" for median in np.median(graph - calls, axis=0)),
+            )
+        )
+    head = (
+        *("attempts", "questions", "calls, ms", "graph, ms"),
+        *("median of the difference, ms", "… of processor time, ms"),
+    )
+    print(table(head, lines))
+
+
+def directly(request: AnswerRequest, context: Run) -> int:
+    """Answer by calling the nodes; how many attempts it took."""
+    state, runtime = State(request=request), Runtime(context=context)
+
+    def call(*names: str) -> None:
+        for name in names:
+            for field, value in NODES[name](state, runtime).update.items():
+                setattr(state, field, value)
+
+    call("listener")
+    while state.verdict is None or state.verdict.action:
+        call(*ATTEMPT, "answerer", "validator")
+    call("observer", "memory_updater")
+    return len(state.attempts)
+
+
+if __name__ == "__main__":
+    main()
