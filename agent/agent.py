@@ -64,14 +64,15 @@ class Agent:
             key = self._threads.open(request.collection, request.tenant or "", request.thread_id)
             config["configurable"] = {"thread_id": key}
             found = self._talking.invoke(_input(request), config, context=run, durability="exit")
-        return _answer(State(**found), run, model.usage if model else Usage())
+        return composed(State(**found), run, model.usage if model else Usage())
 
 
 def _input(request: AnswerRequest) -> Any:
     return {"request": request}
 
 
-def _answer(state: State, run: Run, usage: Usage) -> Answer:
+def composed(state: State, run: Run, usage: Usage) -> Answer:
+    """The answer that a state holds when all nodes have run."""
     request, question = known(state.request), known(state.question)
     verdict, response = known(state.verdict), known(state.response)
     said = worded(state)

@@ -52,7 +52,7 @@ def make_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     """The graph, ready to run; with a checkpointer it remembers the turns of a conversation."""
     graph = StateGraph(State, context_schema=Run)
     for name, node in NODES.items():
-        graph.add_node(name, _observed(name, node))
+        graph.add_node(name, observed(name, node))
     way = (START, "listener", *ATTEMPT, "answerer", "validator")
     for one, next_one in pairwise(way):
         graph.add_edge(one, next_one)
@@ -66,7 +66,7 @@ def _after_verdict(state: State) -> str:
     return "planner" if state.verdict is not None and state.verdict.action else "observer"
 
 
-def _observed(name: str, node: Node) -> Any:
+def observed(name: str, node: Node) -> Any:
     """The node, timed; what it says of itself goes to the run."""
 
     def run(state: State, runtime: Runtime[Run]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from typing import Any
 import numpy as np
 from langgraph.runtime import Runtime
 
-from agent.agent import Agent
-from agent.graph import ATTEMPT, NODES
-from agent.messages import AnswerRequest
+from agent.agent import Agent, composed
+from agent.graph import ATTEMPT, NODES, observed
+from agent.messages import AnswerRequest, Usage
 from agent.run import Run
 from agent.state import State
 from agent.threads import Threads, make_saver
@@ -36,6 +37,8 @@ from retrieval.learning import Learning
 from stores.ledger import Ledger
 from stores.ledger.database import Database
 from stores.registry import make_store
+
+STEPS = {name: observed(name, node) for name, node in NODES.items()}
 
 CHUNKS, QUESTIONS, WARM_UP = 2_000, 120, 20
 
@@ -69,20 +72,25 @@ def run(settings: Settings, questions: int) -> None:
         )
         learning = Learning(ledger, settings.memory, settings.traces)
         threads = Threads(make_saver("", Path(folder)), ledger.conversations)
-        agent = Agent(settings, engine, learning, threads, lambda _collection, _tenant: None)
         took: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-        for number, question in enumerate(rows.questions(questions + WARM_UP)):
-            asked = AnswerRequest.model_validate(
-                {"collection": COLLECTION, "question": question.terms}
-            )
-            ways = [("graph", lambda a=asked: len(agent.answer(a).attempts))]
-            ways.append(("calls", lambda a=asked: directly(a, Run(engine, learning, settings))))
-            for name, way in ways if number % 2 else reversed(ways):
-                started = np.array([time.perf_counter(), time.process_time()])
-                attempts = way()
-                ended = np.array([time.perf_counter(), time.process_time()])
-                if number >= WARM_UP:
-                    took[attempts][name].append((ended - started) * 1000)
+        asked = [
+            AnswerRequest.model_validate({"collection": COLLECTION, "question": question.terms})
+            for question in rows.questions(questions + WARM_UP)
+        ]
+        for threshold in (0.0, 1.0):  # approved at once, and never
+            how = settings.agent.model_copy(update={"confidence_threshold": threshold})
+            set_so = settings.model_copy(update={"agent": how})
+            agent = Agent(set_so, engine, learning, threads, lambda _collection, _tenant: None)
+            for number, request in enumerate(asked):
+                ways = [
+                    ("graph", lambda a=agent, r=request: len(a.answer(r).attempts)),
+                    ("calls", lambda s=set_so, r=request: directly(r, Run(engine, learning, s))),
+                ]
+                attempts = ways[1][1]()  # its vector and its candidates are kept then
+                for name, way in ways if number % 2 else reversed(ways):
+                    spent = _spent(way)
+                    if number >= WARM_UP:
+                        took[attempts][name].append(spent)
     lines = []
     for attempts, times in sorted(took.items()):
         graph, calls = (np.array(times[name]) for name in ("graph", "calls"))
@@ -100,20 +108,27 @@ def run(settings: Settings, questions: int) -> None:
     print(table(head, lines))
 
 
+def _spent(way: Callable[[], int]) -> Any:
+    """Milliseconds on the clock and of the processor."""
+    started = np.array([time.perf_counter(), time.process_time()])
+    way()
+    return (np.array([time.perf_counter(), time.process_time()]) - started) * 1000
+
+
 def directly(request: AnswerRequest, context: Run) -> int:
     """Answer by calling the nodes; how many attempts it took."""
     state, runtime = State(request=request), Runtime(context=context)
 
     def call(*names: str) -> None:
         for name in names:
-            for field, value in NODES[name](state, runtime).update.items():
+            for field, value in STEPS[name](state, runtime).items():
                 setattr(state, field, value)
 
     call("listener")
     while state.verdict is None or state.verdict.action:
         call(*ATTEMPT, "answerer", "validator")
     call("observer", "memory_updater")
-    return len(state.attempts)
+    return len(composed(state, context, Usage()).attempts)
 
 
 if __name__ == "__main__":
