@@ -3,19 +3,23 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.budget import Budgeted
 from agent.citing import Citations
 from agent.graph import MOST_STEPS, make_graph
 from agent.messages import Answer, AnswerRequest, Citation, Usage
 from agent.run import NodeReport, Run
+from agent.spans import answering
 from agent.state import State, known
 from agent.threads import Threads
 from agent.wording import worded
 from config.settings import Settings
 from retrieval.engine import Engine
 from retrieval.learning import Learning
+
+if TYPE_CHECKING:
+    from models.telemetry import Spans
 
 os.environ["LANGSMITH_TRACING"] = (
     "false"  # LangGraph would send what it sees to its makers' service
@@ -39,9 +43,10 @@ class Agent:
         learning: Learning,
         threads: Threads,
         make_model: MakeModel,
+        spans: "Spans | None" = None,
     ) -> None:
         self._settings, self._engine, self._learning = settings, engine, learning
-        self._threads, self._make_model = threads, make_model
+        self._threads, self._make_model, self._spans = threads, make_model, spans
         self._alone = make_graph()
         self._talking = make_graph(threads.saver)
 
@@ -53,18 +58,22 @@ class Agent:
         Raises what a search raises. A language model that fails is left out, and the answer says
         so.
         """
-        run = Run(self._engine, self._learning, self._settings, on_node=on_node)
+        run = Run(self._engine, self._learning, self._settings, spans=self._spans, on_node=on_node)
         if request.model:
             run.model = self._make_model(request.collection, request.tenant or "")
         model = run.model
         config: Any = {"recursion_limit": MOST_STEPS}
-        if request.thread_id is None:
-            found = self._alone.invoke(_input(request), config, context=run)
-        else:
+        options: dict[str, Any] = {}
+        graph, key = self._alone, None
+        if request.thread_id is not None:
             key = self._threads.open(request.collection, request.tenant or "", request.thread_id)
             config["configurable"] = {"thread_id": key}
-            found = self._talking.invoke(_input(request), config, context=run, durability="exit")
-        return composed(State(**found), run, model.usage if model else Usage())
+            graph, options = self._talking, {"durability": "exit"}
+        with answering(self._spans, request, key) as told:
+            found = graph.invoke(_input(request), config, context=run, **options)
+            answer = composed(State(**found), run, model.usage if model else Usage())
+            told(answer)
+        return answer
 
 
 def _input(request: AnswerRequest) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from agent.messages import Usage
+from agent.spans import chat
 from callslip.errors import (
     BadReply,
     InvalidRequest,
@@ -18,6 +19,7 @@ from stores.ledger import ModelUsage, Reservation
 
 if TYPE_CHECKING:
     from models.language_model import LanguageModel
+    from models.telemetry import Spans
 
 Outcome = Literal["answered", "bad-reply", "down", "refused", "budget"]
 """How a call ended. refused: the server takes the key, the model, the address or the text not."""
@@ -40,9 +42,11 @@ class Budgeted:
         tenant: str = "",
         *,
         told: Told = lambda _outcome, _usage: None,
+        spans: "Spans | None" = None,
     ) -> None:
         self._model, self._budget, self._settings = model, budget, settings
         self._collection, self._tenant, self._told = collection, tenant, told
+        self._spans = spans
         self.usage = Usage()
 
     def complete(
@@ -65,9 +69,11 @@ class Budgeted:
         reservation = self._reserve(prompt + most)
         seconds = self._settings.timeout_seconds if timeout is None else timeout
         try:
-            found = self._model.complete(
-                instruction, content, reply, max_tokens=most, timeout=seconds
-            )
+            with chat(self._spans, self._model.model, instruction, content, most) as answered:
+                found = self._model.complete(
+                    instruction, content, reply, max_tokens=most, timeout=seconds
+                )
+                answered(found)
         except BadReply as error:
             self._paid(reservation, completion.Usage(error.input_tokens, error.output_tokens))
             self._told("bad-reply", completion.Usage(error.input_tokens, error.output_tokens))

@@ -17,6 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from agent import spans
 from agent.answerer import answerer
 from agent.candidate_search import candidate_search
 from agent.facet_planner import facet_planner
@@ -70,10 +71,13 @@ def observed(name: str, node: Node) -> Any:
     """The node, timed; what it says of itself goes to the run."""
 
     def run(state: State, runtime: Runtime[Run]) -> dict[str, Any]:
-        started = time.perf_counter()
-        update, facts = node(state, runtime)
-        took = (time.perf_counter() - started) * 1000
-        runtime.context.add(NodeReport(name, len(state.attempts), round(took, 3), facts))
+        its, attempt = runtime.context, len(state.attempts)
+        with spans.node(its.spans, name, attempt, state.request) as told:
+            started = time.perf_counter()
+            update, facts = node(state, runtime)
+            took = (time.perf_counter() - started) * 1000
+            told(facts, update)
+        its.add(NodeReport(name, attempt, round(took, 3), facts))
         return update
 
     run.__name__ = name

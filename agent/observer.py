@@ -34,6 +34,8 @@ def observer(state: State, runtime: Runtime[Run]) -> Step:
     if run.model is not None:
         told["usage"] = run.model.usage.model_dump()
         told["prompts"] = {name: prompt(name).version for name in PROMPTS}
+    if run.spans is not None:
+        told["w3c_trace_id"] = run.spans.trace_id()
     cited = tuple(citation.chunk_id for citation in worded(state).citations)
     trace = replace(trace_of(known(state.search), known(state.response)), cited=cited, answer=told)
     return Step({"trace": trace}, {"cited": len(cited)})

@@ -3,12 +3,15 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.budget import Budgeted
 from config.settings import Settings
 from retrieval.engine import Engine
 from retrieval.learning import Learning
+
+if TYPE_CHECKING:
+    from models.telemetry import Spans
 
 MODEL_SHARE = 0.8
 """Of the time for an answer: the rest is for finding it, and for doing without the model."""
@@ -36,12 +39,16 @@ class NodeReport:
 
 @dataclass
 class Run:
-    """Everything but the state. `model` is None where no language model is to write."""
+    """Everything but the state. `model` is None where no language model is to write.
+
+    `spans` are made where a collector is set up.
+    """
 
     engine: Engine
     learning: Learning
     settings: Settings
     model: Budgeted | None = None
+    spans: "Spans | None" = None
     on_node: Callable[[NodeReport], None] = lambda report: None
     reports: list[NodeReport] = field(default_factory=list)
     model_left_out: str | None = None

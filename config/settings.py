@@ -17,6 +17,7 @@ from config.ranking import (
     TracesSettings,
 )
 from config.section import Section
+from config.telemetry import TelemetrySettings
 
 MEGABYTE = 1_000_000
 
@@ -404,6 +405,7 @@ class Settings(Section):
     maintenance: MaintenanceSettings = MaintenanceSettings()
     webhooks: WebhookSettings = WebhookSettings()
     log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @property
     def api_url(self) -> str:

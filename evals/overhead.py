@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,9 @@ def run(settings: Settings, questions: int) -> None:
             set_so = settings.model_copy(update={"agent": how})
             agent = Agent(set_so, engine, learning, threads, lambda _collection, _tenant: None)
             for number, request in enumerate(asked):
-                ways = [
-                    ("graph", lambda a=agent, r=request: len(a.answer(r).attempts)),
-                    ("calls", lambda s=set_so, r=request: directly(r, Run(engine, learning, s))),
+                ways: list[tuple[str, Callable[[], int]]] = [
+                    ("graph", partial(graphed, agent, request)),
+                    ("calls", partial(called, request, engine, learning, set_so)),
                 ]
                 attempts = ways[1][1]()  # its vector and its candidates are kept then
                 for name, way in ways if number % 2 else reversed(ways):
@@ -115,8 +116,14 @@ def _spent(way: Callable[[], int]) -> Any:
     return (np.array([time.perf_counter(), time.process_time()]) - started) * 1000
 
 
-def directly(request: AnswerRequest, context: Run) -> int:
+def graphed(agent: Agent, request: AnswerRequest) -> int:
+    """Answer by the graph; how many attempts it took."""
+    return len(agent.answer(request).attempts)
+
+
+def called(request: AnswerRequest, engine: Engine, learning: Learning, settings: Settings) -> int:
     """Answer by calling the nodes; how many attempts it took."""
+    context = Run(engine, learning, settings)
     state, runtime = State(request=request), Runtime(context=context)
 
     def call(*names: str) -> None:

@@ -1,4 +1,4 @@
-"""POST over HTTP in bounded time and with a bounded answer, whatever the server does.
+"""HTTP in bounded time and with a bounded answer, whatever the server does, below any client.
 
 HTTP timeouts count each read alone, so a server that sends a byte a second is never late. Here a
 request runs on a thread of its own, which nobody waits for longer than asked; the connection of one
@@ -10,7 +10,6 @@ import ssl
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
 from typing import Any
@@ -19,21 +18,15 @@ import httpx
 
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
+_OF_THE_WIRE = (b"content-encoding", b"transfer-encoding", b"content-length")
+"""Headers that would have a client unpack or count what was read as it came."""
+
 
 class TooLarge(Exception):
     """The answer is larger than is taken."""
 
 
-@dataclass(frozen=True)
-class Posted:
-    """An answer. `retry_after` is in seconds, None where the server names none."""
-
-    status: int
-    body: bytes
-    retry_after: float | None
-
-
-class BoundedHttp:
+class BoundedTransport(httpx.BaseTransport):
     """Connections that are kept between requests. Threads may share it, processes may not."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -41,53 +34,47 @@ class BoundedHttp:
         self._most_bytes = most_bytes
         self._idle: list[_Line] = []
 
-    def post(
-        self, url: httpx.URL, headers: dict[str, str], content: bytes, seconds: float
-    ) -> Posted:
-        """Send and read all within so many seconds; no redirect is followed.
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send and read all within the seconds of the request's read timeout, together.
 
-        Raises TimeoutError, TooLarge, or httpx.HTTPError for what the connection met.
+        Raises httpx.ReadTimeout, TooLarge, or what else of httpx the connection met.
         """
         try:
             line = self._idle.pop()
         except IndexError:
             line = _Line(self._certificates)
         line.take()
-        request = line.http.build_request(
-            "POST",
-            url,
-            headers=headers | {"Accept-Encoding": "identity"},
-            content=content,
-            timeout=seconds,
-            extensions={"trace": line.trace},
-        )
-        future: Future[Posted] = Future()
+        seconds = request.extensions["timeout"]["read"]
+        request.headers["Accept-Encoding"] = "identity"
+        request.extensions = {**request.extensions, "trace": line.trace}
+        future: Future[httpx.Response] = Future()
 
         def run() -> None:
             try:
-                posted = self._send(line.http, request, monotonic() + seconds)
+                response = self._send(line.http, request, monotonic() + seconds)
             except BaseException as error:  # the one who waits is to have it, whatever it is
                 line.http.close()
                 future.set_exception(error)
                 return
             if line.give_back():
                 self._idle.append(line)
-            future.set_result(posted)
+            future.set_result(response)
 
         threading.Thread(target=run, name="post", daemon=True).start()
         try:
             return future.result(seconds)
         except BaseException as error:
             line.cut()
-            if isinstance(error, httpx.TimeoutException):
-                raise TimeoutError from None
+            if isinstance(error, TimeoutError):
+                raise httpx.ReadTimeout("the answer is not whole in time") from None
             raise
 
-    def __del__(self) -> None:
-        for line in self._idle:
-            line.http.close()
+    def close(self) -> None:
+        """Close the connections that nothing runs on."""
+        while self._idle:
+            self._idle.pop().http.close()
 
-    def _send(self, http: httpx.Client, request: httpx.Request, until: float) -> Posted:
+    def _send(self, http: httpx.Client, request: httpx.Request, until: float) -> httpx.Response:
         response = http.send(request, stream=True)
         try:
             body = bytearray()
@@ -97,9 +84,10 @@ class BoundedHttp:
                     raise TooLarge
                 if monotonic() > until:
                     raise TimeoutError
-            return Posted(response.status_code, bytes(body), _retry_after(response))
         finally:
             response.close()
+        headers = [(k, v) for k, v in response.headers.raw if k.lower() not in _OF_THE_WIRE]
+        return httpx.Response(response.status_code, headers=headers, content=bytes(body))
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
@@ -149,8 +137,3 @@ class _Line:
         if self._cut:
             self._stream.close()
             raise TimeoutError
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    given = response.headers.get("Retry-After", "")
-    return float(given) if given.isascii() and given.isdigit() and len(given) < 6 else None

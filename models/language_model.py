@@ -2,17 +2,19 @@
 
 import json
 import re
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
+import openai
 
 from callslip.errors import BadReply, CallslipError, LanguageModelDown, SettingsError
 from config.settings import LlmSettings
-from models.bounded_http import BoundedHttp, Posted, TooLarge
+from models.bounded_http import BoundedTransport, TooLarge
 from models.completion import Completion, M, prompt_tokens, read
+from models.openai_wire import client, translated
 from models.per_process import PerProcess
-from models.refusals import refused
 from models.tokens import well_formed
 
 INSTRUCTION = (
@@ -39,12 +41,10 @@ class LanguageModel:
 
     def __init__(self, settings: LlmSettings) -> None:
         """Settings with `base_url` and `model`; SettingsError where these or the key cannot be."""
+        _check(settings)
         self._settings = settings
         self.model = str(settings.model)
-        self._url = _address(settings.base_url or "")
-        self._at = str(self._url.copy_with(userinfo=b"", query=None))
-        self._headers = {"Content-Type": "application/json", **_authorization(settings)}
-        self._http = PerProcess(lambda: BoundedHttp(MOST_BYTES))
+        self._client = PerProcess(lambda: _over_bounded_http(settings))
 
     def complete(
         self, instruction: str, content: str, reply: type[M], *, max_tokens: int, timeout: float
@@ -78,68 +78,57 @@ class LanguageModel:
         return _right(body, names)
 
     def _ask(self, instruction: str, content: str, timeout: float, **options: int) -> bytes:
-        payload = {
-            "model": self.model,
-            "temperature": 0,
-            "messages": [
-                {"role": "system", "content": well_formed(instruction)},
-                {"role": "user", "content": well_formed(content)},
-            ],
-            **options,
-        }
+        ask: Any = self._client.get().chat.completions.with_raw_response.create
         try:
-            posted = self._http.get().post(
-                self._url, self._headers, json.dumps(payload).encode(), timeout
+            reply = ask(
+                model=self.model,
+                temperature=0,
+                messages=[
+                    {"role": "system", "content": well_formed(instruction)},
+                    {"role": "user", "content": well_formed(content)},
+                ],
+                timeout=timeout,
+                **options,
             )
-        except TimeoutError:
-            what = f"the language model at {self._at} did not answer in {timeout:g} s"
-            raise LanguageModelDown(what) from None
-        except httpx.HTTPError as error:
-            what = f"the language model at {self._at} does not answer: {type(error).__name__}"
-            raise LanguageModelDown(what) from None
-        if posted.status != 200:
-            raise self._refused(posted)
-        return posted.body
-
-    def _refused(self, posted: Posted) -> CallslipError:
-        error = refused(
-            posted.status,
-            _code(posted.body),
-            self._at,
-            what="language model",
-            section="llm",
-            down=LanguageModelDown,
-        )
-        if posted.retry_after is not None:
-            error.retry_after = min(posted.retry_after, LONGEST_WAIT)
-        return error
+        except openai.APIError as error:
+            raise _translated(error, self._settings, timeout) from None
+        body: bytes = reply.content
+        return body
 
 
-def _address(base_url: str) -> httpx.URL:
+def _over_bounded_http(settings: LlmSettings) -> openai.OpenAI:
+    http = httpx.Client(transport=BoundedTransport(MOST_BYTES))
+    made = client(settings, http)
+    weakref.finalize(made, http.close).atexit = False  # it refers to itself: no __del__ is in time
+    return made
+
+
+def _check(settings: LlmSettings) -> None:
     try:
-        base = httpx.URL(base_url)
+        url = httpx.URL(settings.base_url or "")
     except httpx.InvalidURL:
-        base = httpx.URL("")
-    if base.scheme not in ("http", "https") or not base.host:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host:
         raise SettingsError("llm.base_url is no http or https address")
-    return base.copy_with(path=base.path.rstrip("/") + "/chat/completions")
-
-
-def _authorization(settings: LlmSettings) -> dict[str, str]:
-    if settings.api_key is None:
-        return {}
-    key = settings.api_key.get_secret_value()
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
     if not (key.isascii() and key.isprintable()):
         raise SettingsError("llm.api_key has characters that no key has")
-    return {"Authorization": f"Bearer {key}"}
 
 
-def _code(body: bytes) -> Any:
-    """The server's word for what is wrong, which is no sentence."""
-    try:
-        return json.loads(body)["error"]["code"]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return None
+def _translated(error: openai.APIError, settings: LlmSettings, seconds: float) -> CallslipError:
+    said = translated(
+        error,
+        settings,
+        what="language model",
+        section="llm",
+        down=LanguageModelDown,
+        seconds=seconds,
+    )
+    if isinstance(error, openai.APIStatusError):
+        given = error.response.headers.get("Retry-After", "")
+        if given.isascii() and given.isdigit() and len(given) < 6:
+            said.retry_after = min(float(given), LONGEST_WAIT)
+    return said
 
 
 def _right(body: bytes, names: Sequence[str]) -> frozenset[str]:

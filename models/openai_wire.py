@@ -1,7 +1,8 @@
 """What is alike in every call of a server that speaks OpenAI's protocol."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
+import httpx
 import openai
 from pydantic import SecretStr
 
@@ -20,15 +21,24 @@ class Endpoint(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-def client(settings: Endpoint) -> openai.OpenAI:
-    """A client that never tries again by itself."""
+def client(settings: Endpoint, http: httpx.Client | None = None) -> openai.OpenAI:
+    """A client that never tries again by itself, over `http` or what it makes itself."""
     key = settings.api_key.get_secret_value() if settings.api_key else "none"
+    over: Any = http  # typed as httpx2's since openai 3, which takes httpx's as well
+    base = httpx.URL(settings.base_url or "")
     return openai.OpenAI(
-        base_url=settings.base_url,
+        base_url=str(base.copy_with(query=None)),
+        default_query=dict(base.params),
         api_key=key,  # never left out: the client would take one from the environment
         timeout=settings.timeout_seconds,
         max_retries=0,
+        http_client=over,
     )
+
+
+def address(settings: Endpoint) -> str:
+    """`base_url` without what is secret in it."""
+    return str(httpx.URL(settings.base_url or "").copy_with(userinfo=b"", query=None))
 
 
 def translated(
@@ -38,13 +48,16 @@ def translated(
     what: str,
     section: str,
     down: type[TransientError],
+    seconds: float | None = None,
 ) -> CallslipError:
-    """The error for a call that failed; `down` where it may succeed later.
+    """The error for a call of so many seconds that failed; `down` where it may succeed later.
 
     Raise it `from None`: what the server says may quote the text.
     """
+    at = address(settings)
+    if isinstance(error, openai.APITimeoutError):
+        waited = settings.timeout_seconds if seconds is None else seconds
+        return down(f"the {what} at {at} did not answer in {waited:g} s")
     if not isinstance(error, openai.APIStatusError):
-        return down(f"the {what} at {settings.base_url} does not answer")
-    return refused(
-        error.status_code, error.code, settings.base_url, what=what, section=section, down=down
-    )
+        return down(f"the {what} at {at} does not answer: {type(error.__cause__).__name__}")
+    return refused(error.status_code, error.code, at, what=what, section=section, down=down)

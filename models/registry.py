@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from models.language_model import LanguageModel
     from models.maxsim import TokenCache
     from models.reranker import Reranker
+    from models.telemetry import Spans
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -52,6 +53,15 @@ def make_confirmer(settings: Settings) -> "LanguageModel | None":
     from models.language_model import LanguageModel
 
     return LanguageModel(settings.llm)
+
+
+def make_spans(settings: Settings) -> "Spans | None":
+    """What makes spans for the collector of `telemetry`; None where none is set up."""
+    if settings.telemetry.otlp_endpoint is None:
+        return None
+    from models.telemetry import Spans
+
+    return Spans(settings.telemetry)
 
 
 def make_reranker(

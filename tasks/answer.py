@@ -1,5 +1,6 @@
 """A question to the agent as queued work, on a queue of its own: it never delays a search."""
 
+import atexit
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from agent.threads import Threads, make_saver
 from callslip.errors import AnswerTimeout, BrokerDown, Conflict, Overloaded, PermanentError
 from config import get_settings
 from models.per_process import PerProcess
-from models.registry import make_confirmer
+from models.registry import make_confirmer, make_spans
 from tasks import replies
 from tasks.maintenance import DAY_SECONDS, alone
 from tasks.metering import ANSWER_TIME, ANSWERS, meter, model_called, named
@@ -169,16 +170,24 @@ def _make_threads() -> Threads:
 
 def _make_agent() -> Agent:
     settings = get_settings()
-    model = make_confirmer(settings)
+    model, spans = make_confirmer(settings), make_spans(settings)
+    if spans is not None:
+        atexit.register(spans.close)
 
     def budgeted(collection: str, tenant: str) -> Budgeted | None:
         if model is None:
             return None
         return Budgeted(
-            model, ledger().model_usage, settings.llm, collection, tenant, told=model_called
+            model,
+            ledger().model_usage,
+            settings.llm,
+            collection,
+            tenant,
+            told=model_called,
+            spans=spans,
         )
 
-    return Agent(settings, engine(), learning(), threads(), budgeted)
+    return Agent(settings, engine(), learning(), threads(), budgeted, spans)
 
 
 threads = PerProcess(_make_threads).get

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
+import httpx
 from pydantic import BaseModel
 
 MEGABYTE = 1_000_000
@@ -25,7 +26,7 @@ class Asked:
     """A request as it came."""
 
     path: str
-    headers: dict[str, str]
+    headers: httpx.Headers
     body: dict[str, Any]
 
     @property
@@ -183,9 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        asked = Asked(self.path, dict(self.headers), body)
+        asked = Asked(self.path, httpx.Headers(dict(self.headers)), body)
         self.server.asked.append(asked)
-        if self.path != "/v1/chat/completions":
+        if self.path.partition("?")[0] != "/v1/chat/completions":
             self._send(asked, fails(404, code="not_found"))
             return
         script = self.server.script

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from chroma_server import free_port
 from openai_server import (
@@ -178,6 +179,25 @@ def test_a_refusal_is_a_named_error_that_quotes_no_text(
         ask(openai_server)
     assert "SECRETWORD" not in str(raised.value)
     assert len(openai_server.asked) == 1
+
+
+def test_a_redirect_is_not_followed(openai_server: OpenAIServer) -> None:
+    there = {"Location": f"{openai_server.url}/chat/completions"}
+    openai_server.script.append(Sent(b"", 307, there))
+    openai_server.always = reply({"text": "x"})
+    with pytest.raises(SettingsError, match="status 307"):
+        ask(openai_server)
+    assert len(openai_server.asked) == 1
+
+
+def test_the_query_of_an_address_is_sent_and_not_shown(openai_server: OpenAIServer) -> None:
+    openai_server.script += [reply({"text": "x"}), fails(503)]
+    url = f"{openai_server.url}?version=3&key=a%20b"
+    assert ask(url).value == Said(text="x")
+    assert httpx.URL(openai_server.asked[0].path).params == httpx.QueryParams(version=3, key="a b")
+    with pytest.raises(LanguageModelDown) as raised:
+        ask(url)
+    assert "key" not in str(raised.value)
 
 
 def test_a_busy_server_says_when_to_come_back(openai_server: OpenAIServer) -> None:

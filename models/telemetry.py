@@ -1,0 +1,153 @@
+"""Spans of OpenTelemetry, sent to the collector of `telemetry.otlp_endpoint` and nowhere else.
+
+Imported only where that is set. The provider is not the process's own: other libraries put nothing
+into it, and no variable of the environment turns it on. The exporter is not the SDK's, which takes
+headers, certificates and a plugin for credentials from variables that may be meant for another
+collector (`opentelemetry/exporter/otlp/proto/http/_common`).
+"""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+
+import httpx
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_current_span, use_span
+from opentelemetry.util.types import AttributeValue
+
+from callslip import __version__
+from callslip.errors import CallslipError
+from config.telemetry import TelemetrySettings
+
+Attributes = Mapping[str, AttributeValue]
+
+SEND_SECONDS = 2.0
+"""For the collector to take a batch, and for what is left when the process ends."""
+
+EVERY_SECONDS = 1.0
+
+MOST_WAITING = 2048
+"""Spans; the oldest are dropped while the collector does not take them."""
+
+MOST_IN_A_BATCH = 256
+
+log = logging.getLogger(__name__)
+
+
+class Spans:
+    """What makes spans. Threads may share it, processes may not. Nothing here waits or fails."""
+
+    def __init__(self, settings: TelemetrySettings) -> None:
+        """Settings with `otlp_endpoint`; `text` says whether spans may hold text."""
+        self.text = settings.text
+        unmeasured = NoOpMeterProvider()
+        self._exporter = _Exporter(_traces(settings.otlp_endpoint or ""))
+        self._processor = BatchSpanProcessor(
+            self._exporter,
+            max_queue_size=MOST_WAITING,
+            schedule_delay_millis=EVERY_SECONDS * 1000,
+            max_export_batch_size=MOST_IN_A_BATCH,
+            export_timeout_millis=SEND_SECONDS * 1000,
+            meter_provider=unmeasured,
+        )
+        provider = TracerProvider(
+            sampler=ALWAYS_ON,
+            resource=Resource(
+                {"service.name": settings.service_name, "service.version": __version__}
+            ),
+            shutdown_on_exit=False,
+            meter_provider=unmeasured,
+        )
+        provider.add_span_processor(self._processor)
+        self._tracer = provider.get_tracer("callslip", __version__)
+
+    @contextmanager
+    def span(
+        self, name: str, attributes: Attributes, *, root: bool = False, calls: bool = False
+    ) -> Iterator[Span]:
+        """A span within the one that runs; of a `root`, a trace of its own begins.
+
+        `calls`: another service is called. What is raised is named, and nothing else of it.
+        """
+        span = self._tracer.start_span(
+            name,
+            Context() if root else None,
+            SpanKind.CLIENT if calls else SpanKind.INTERNAL,
+            attributes,
+        )
+        with use_span(
+            span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+        ):
+            try:
+                yield span
+            except BaseException as error:
+                kind = error.slug if isinstance(error, CallslipError) else type(error).__name__
+                span.set_attribute("error.type", kind)
+                span.set_status(Status(StatusCode.ERROR))
+                raise
+
+    def trace_id(self) -> str | None:
+        """Of the trace that this thread is in, as W3C's `traceparent` has it."""
+        context = get_current_span().get_span_context()
+        return f"{context.trace_id:032x}" if context.is_valid else None
+
+    def flush(self) -> None:
+        """Send what is waiting, now."""
+        self._processor.force_flush()
+
+    def close(self) -> None:
+        """Send what is waiting, for about `SEND_SECONDS`."""
+        self._exporter.end_by(monotonic() + SEND_SECONDS)
+        self._processor.shutdown()  # type: ignore[no-untyped-call]
+
+
+class _Exporter(SpanExporter):
+    def __init__(self, url: httpx.URL) -> None:
+        self._url = url
+        self._at = url.copy_with(userinfo=b"", query=None)
+        self._http = httpx.Client(trust_env=False)
+        self._until = math.inf
+        self._failing = False
+
+    def end_by(self, moment: float) -> None:
+        """Give up what is not sent by then, of the monotonic clock."""
+        self._until = moment
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        problem = self._post(encode_spans(spans).SerializeToString())
+        if problem and not self._failing:
+            log.warning("spans are lost until %s takes them: %s", self._at, problem)
+        self._failing = bool(problem)
+        return SpanExportResult.FAILURE if problem else SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        self._http.close()
+
+    def _post(self, content: bytes) -> str | None:
+        """What is wrong."""
+        seconds = min(SEND_SECONDS, self._until - monotonic())
+        if seconds <= 0:
+            return "the process ends"
+        headers = {"Content-Type": "application/x-protobuf"}
+        try:
+            with self._http.stream(
+                "POST", self._url, content=content, headers=headers, timeout=seconds
+            ) as response:
+                return None if response.is_success else f"status {response.status_code}"
+        except httpx.HTTPError as error:
+            return type(error).__name__
+
+
+def _traces(endpoint: str) -> httpx.URL:
+    """Where traces go, of the collector's address or of the whole one."""
+    url = httpx.URL(endpoint)
+    path = url.path.rstrip("/")
+    return url.copy_with(path=path if path.endswith("/v1/traces") else f"{path}/v1/traces")
