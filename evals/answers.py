@@ -88,8 +88,8 @@ def ask_all(
         for citation in answer["citations"] or answer["nearest"][:1]:
             document = ids[citation["document_id"]]
             if words:
-                passage = _passage(desk, citation)
-                held = any(word in passage for word in words)
+                whole = passage(desk, citation)
+                held = any(word in whole for word in words)
                 said = any(word in citation["quote"] for word in words)
             else:
                 held = said = grades.get(document, 0) > 0
@@ -115,7 +115,8 @@ def ask_all(
     return found
 
 
-def _passage(desk: Desk, citation: Mapping[str, Any]) -> str:
+def passage(desk: Desk, citation: Mapping[str, Any]) -> str:
+    """The text of the passage that is cited."""
     span = citation["passage"]
     path = f"/v1/documents/{citation['document_id']}/text"
     return str(desk.get(path, start=span["start"], end=span["end"])["text"])

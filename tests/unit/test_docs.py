@@ -90,7 +90,7 @@ def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(metrics, "backlog", lambda _: 0)
     monkeypatch.setattr(metrics.metering, "counted", list)
     names = {f"`{family.name}" for family in metrics.Numbers().collect()}
-    assert len(names) == 12
+    assert len(names) == 14
     assert [name for name in names if name not in page] == []
     assert [name for name in get_args(Outcome) if f"`{name}`" not in page] == []
     assert f"for {COSTS_DAYS} days" in page
