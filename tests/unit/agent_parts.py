@@ -1,0 +1,258 @@
+"""An agent over a ledger and a store in memory, and documents that are put there, for tests.
+
+with house(tmp_path, embedder) as home:
+    home.put("leave.txt", "Parental leave lasts 20 weeks.")
+    assert home.ask("How long is parental leave?").answered
+"""
+
+import hashlib
+import math
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from ledger_moves import store_chunks
+from memory_store import MemoryStore
+from openai_server import OpenAIServer
+
+from agent.agent import Agent
+from agent.budget import Budgeted
+from agent.messages import Answer, AnswerRequest
+from agent.run import NodeReport
+from agent.threads import Threads, make_saver
+from config.ranking import MemorySettings
+from config.settings import Settings
+from models.analyzer import Analyzer
+from models.e5 import E5Embedder
+from models.embedder import Embedder, Vectors
+from models.entities import Entity
+from models.language import lang
+from models.language_model import LanguageModel
+from models.tokens import Tokenizer
+from retrieval.engine import Engine
+from retrieval.learning import Learning
+from stores.contract import Store
+from stores.filters import Where
+from stores.ledger import Ledger, Submission
+from stores.levels import PASSAGE
+from stores.metrics import Metric
+from stores.records import ChunkRecord, CollectionSchema, LegHit, Value, VectorSpec
+from stores.ties import ranked
+
+SHELF = "shelf"
+"""The collection that documents are put into unless another one is named."""
+
+K1, B = 1.2, 0.75
+
+ANALYZER = Analyzer()
+
+
+class Bm25Store(MemoryStore):
+    """The store in memory, whose keyword scores are BM25 (Robertson and Zaragoza 2009)."""
+
+    def keyword_query(
+        self,
+        collection: str,
+        terms: str,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+    ) -> list[LegHit]:
+        every = self._matching(collection, None, tenant)
+        bags = {c.chunk_id: Counter(c.terms.split()) for c in every}
+        holding = Counter(term for bag in bags.values() for term in bag)
+        mean = sum(map(Counter.total, bags.values())) / max(1, len(bags)) or 1.0
+
+        def score(bag: Counter[str]) -> float:
+            scale = K1 * (1 - B + B * bag.total() / mean)
+            return sum(
+                math.log(1 + (len(bags) - holding[term] + 0.5) / (holding[term] + 0.5))
+                * bag[term]
+                * (K1 + 1)
+                / (bag[term] + scale)
+                for term in terms.split()
+            )
+
+        found = self._matching(collection, where, tenant)
+        hits = [LegHit(c.chunk_id, score(bags[c.chunk_id])) for c in found]
+        return ranked([hit for hit in hits if hit.score > 0])[:limit]
+
+
+class Remembering:
+    """An embedder that embeds no text twice."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._passages: dict[str, Vectors] = {}
+        self._queries: dict[str, Vectors] = {}
+        self.model, self.dimension = embedder.model, embedder.dimension
+        self.max_tokens, self.lexical_only = embedder.max_tokens, embedder.lexical_only
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self._passages]
+        if new:
+            self._passages |= dict(zip(new, self._embedder.passages(new), strict=True))
+        rows = [self._passages[text] for text in texts]
+        return np.stack(rows) if rows else np.empty((0, self.dimension), np.float32)
+
+    def query(self, text: str) -> Vectors:
+        if text not in self._queries:
+            self._queries[text] = self._embedder.query(text)
+        return self._queries[text]
+
+
+class Placed(NamedTuple):
+    """A document that was put there. `text` is its extracted text."""
+
+    document_id: str
+    chunk_ids: list[str]
+    text: str
+
+
+class NoNames:
+    """A recognizer that finds none."""
+
+    version = "none"
+
+    def find(self, texts: Sequence[str]) -> list[list[Entity]]:
+        return [[] for _ in texts]
+
+    def find_by_form(self, text: str) -> list[Entity]:
+        return []
+
+
+class House:
+    """An agent and what it reads from. `server` writes, where one is given."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: Ledger,
+        store: Store,
+        embedder: Embedder,
+        threads: Threads,
+        server: OpenAIServer | None,
+    ) -> None:
+        self.settings, self.ledger, self.store, self.threads = settings, ledger, store, threads
+        names: Any = NoNames()
+        self.engine = Engine(settings, ledger, lambda _: store, embedder, ANALYZER, names)
+        self.learning = Learning(ledger, settings.memory, settings.traces)
+        self.model = LanguageModel(settings.llm) if server else None
+        self.agent = Agent(settings, self.engine, self.learning, threads, self._budgeted)
+        self.texts: dict[str, str] = {}
+        self.reports: list[NodeReport] = []
+
+    def make(self, name: str, *tenants: str, metric: Metric = "cosine") -> None:
+        """A collection, of these tenants where any are named."""
+        spec = VectorSpec(self.engine.embedder.dimension, metric=metric)
+        schema = CollectionSchema(name, spec, tenants=bool(tenants))
+        self.store.ensure_schema(schema)
+        model = self.engine.embedder.model
+        self.ledger.collections.create(schema, store="memory", embedder=model, analyzer="2")
+        for tenant in tenants:
+            self.ledger.tenants.create(name, tenant)
+            self.store.ensure_tenant(name, tenant)
+
+    def put(
+        self,
+        name: str,
+        *passages: str,
+        collection: str = SHELF,
+        tenant: str = "",
+        title: str = "",
+        heading: str = "",
+        **properties: Value,
+    ) -> Placed:
+        """A document of these passages, each a chunk, live at once."""
+        text = "\n\n".join(passages)
+        digest = hashlib.sha256(f"{name}\0{text}".encode()).hexdigest()
+        item = self.ledger.documents.submit(
+            collection,
+            Submission(name, name, title, digest, len(text), dict(properties)),
+            uuid.uuid4().hex,
+            tenant=tenant,
+        )
+        ids = [hashlib.sha256(f"{item}{n}".encode()).hexdigest()[:32] for n in range(len(passages))]
+        claim = store_chunks(self.ledger, item, ids)
+        vectors = self.engine.embedder.passages(passages)
+        chunks, start = [], 0
+        for n, (chunk_id, body) in enumerate(zip(ids, passages, strict=True)):
+            place: dict[str, Any] = {"start": start, "end": start + len(body), "ordinal": n}
+            chunk = ChunkRecord(
+                chunk_id,
+                item.document_id,
+                body,
+                ANALYZER.analyze(body),
+                vectors[n],
+                **{"title": title, "heading": heading, "filename": name, "lang": lang(body)},
+                **place,
+                level=PASSAGE,
+                properties=properties,
+            )
+            chunks.append(chunk)
+            start += len(body) + 2
+        assert not self.store.batch_upsert_chunks(collection, chunks, tenant=tenant).failed
+        self.ledger.collections.has_properties(collection, list(properties))
+        self.ledger.leases.go_live(claim, ids, {})
+        self.texts[item.document_id] = text
+        return Placed(item.document_id, ids, text)
+
+    def drop(self, placed: Placed, collection: str = SHELF, tenant: str = "") -> None:
+        """Take a document out again."""
+        self.ledger.documents.delete(placed.document_id)
+        self.store.delete_document(collection, placed.document_id, tenant=tenant)
+
+    def ask(self, question: str, collection: str = SHELF, **more: Any) -> Answer:
+        """A question; `reports` has what the nodes said of it."""
+        self.reports = []
+        request = AnswerRequest(collection=collection, question=question, **more)
+        return self.agent.answer(request, self.reports.append)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that the last question went through."""
+        return [report.node for report in self.reports]
+
+    def _budgeted(self, collection: str, tenant: str) -> Budgeted | None:
+        if self.model is None:
+            return None
+        return Budgeted(self.model, self.ledger.model_usage, self.settings.llm, collection, tenant)
+
+
+@contextmanager
+def house(
+    folder: Path,
+    embedder: Embedder,
+    *,
+    store: Store | None = None,
+    server: OpenAIServer | None = None,
+    metric: Metric = "cosine",
+    **settings: Any,
+) -> Iterator[House]:
+    """An empty collection `shelf`. Settings are sections; nothing is left to chance."""
+    given: dict[str, Any] = {"memory": MemorySettings(exploration="off")} | settings
+    if server is not None:
+        llm = {"base_url": server.url, "model": "small", "timeout_seconds": 2.0}
+        given["llm"] = llm | given.get("llm", {})
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    with closing(Ledger(url)) as ledger:
+        ledger.create()
+        saver: Any = make_saver(url, folder)
+        threads = Threads(saver, ledger.conversations)
+        place = store or Bm25Store()
+        with closing(saver.conn):
+            made = House(Settings(**given), ledger, place, embedder, threads, server)
+            made.make(SHELF, metric=metric)
+            yield made
+
+
+@pytest.fixture(scope="session")
+def meaning(models_dir: Path) -> Remembering:
+    """The local embedder, for all tests."""
+    return Remembering(E5Embedder(models_dir, Tokenizer(models_dir)))
