@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 from ledger_moves import store_chunks
 from memory_store import MemoryStore
 from openai_server import OpenAIServer
@@ -28,12 +27,10 @@ from agent.threads import Threads, make_saver
 from config.ranking import MemorySettings
 from config.settings import Settings
 from models.analyzer import Analyzer
-from models.e5 import E5Embedder
 from models.embedder import Embedder, Vectors
 from models.entities import Entity
 from models.language import lang
 from models.language_model import LanguageModel
-from models.tokens import Tokenizer
 from retrieval.engine import Engine
 from retrieval.learning import Learning
 from stores.contract import Store
@@ -250,9 +247,3 @@ def house(
             made = House(Settings(**given), ledger, place, embedder, threads, server)
             made.make(SHELF, metric=metric)
             yield made
-
-
-@pytest.fixture(scope="session")
-def meaning(models_dir: Path) -> Remembering:
-    """The local embedder, for all tests."""
-    return Remembering(E5Embedder(models_dir, Tokenizer(models_dir)))
