@@ -28,7 +28,7 @@ from config.ranking import MemorySettings
 from config.settings import Settings
 from models.analyzer import Analyzer
 from models.embedder import Embedder, Vectors
-from models.entities import Entity
+from models.entities import Recognizer
 from models.language import lang
 from models.language_model import LanguageModel
 from retrieval.engine import Engine
@@ -112,18 +112,6 @@ class Placed(NamedTuple):
     text: str
 
 
-class NoNames:
-    """A recognizer that finds none."""
-
-    version = "none"
-
-    def find(self, texts: Sequence[str]) -> list[list[Entity]]:
-        return [[] for _ in texts]
-
-    def find_by_form(self, text: str) -> list[Entity]:
-        return []
-
-
 class House:
     """An agent and what it reads from. `server` writes, where one is given."""
 
@@ -137,8 +125,7 @@ class House:
         server: OpenAIServer | None,
     ) -> None:
         self.settings, self.ledger, self.store, self.threads = settings, ledger, store, threads
-        names: Any = NoNames()
-        self.engine = Engine(settings, ledger, lambda _: store, embedder, ANALYZER, names)
+        self.engine = Engine(settings, ledger, lambda _: store, embedder, ANALYZER, Recognizer())
         self.learning = Learning(ledger, settings.memory, settings.traces)
         self.model = LanguageModel(settings.llm) if server else None
         self.agent = Agent(settings, self.engine, self.learning, threads, self._budgeted)
