@@ -21,9 +21,11 @@ from openai_server import OpenAIServer
 
 from agent.agent import Agent
 from agent.budget import Budgeted
+from agent.citing import in_force
 from agent.messages import Answer, AnswerRequest
 from agent.run import NodeReport
 from agent.threads import Threads, make_saver
+from agent.wording import NOT_HERE
 from config.ranking import MemorySettings
 from config.settings import Settings
 from models.analyzer import Analyzer
@@ -43,6 +45,46 @@ from stores.ties import ranked
 
 SHELF = "shelf"
 """The collection that documents are put into unless another one is named."""
+
+FACTS = (
+    "Lunch in the canteen costs 6 euros.",
+    "Working from home is possible on three days a week.",
+    "The library opens at nine in the morning.",
+    "Dogs are not allowed in the reading room.",
+    "A lost card is replaced for 10 euros.",
+    "The fire drill takes place every March.",
+    "Visitors must sign in at the front desk.",
+    "Printing in colour costs 20 cents a page.",
+    "The car park closes at midnight.",
+    "Expenses are refunded within 14 days.",
+    "Bicycles are kept in the basement.",
+    "Rooms are booked on the intranet.",
+    "The gym is free for all staff.",
+    "New staff get a laptop on their first day.",
+    "Salaries are paid on the 25th of each month.",
+    "Travel by train is preferred to flights.",
+    "Overtime is paid at one and a half times the rate.",
+    "Sick notes are needed from the third day on.",
+    "Keys are handed out by the caretaker.",
+    "The dentist visits the school in June.",
+    "Water samples are taken weekly.",
+    "Passwords must have twelve characters.",
+    "Backups are kept for ninety days.",
+    "The choir rehearses on Tuesday evenings.",
+    "Waste is sorted into four bins.",
+    "주차 요금은 하루 만 원이다.",
+    "구내식당은 오전 11시에 문을 연다.",
+    "연차휴가는 15일을 부여한다.",
+    "회의실은 사내망에서 예약한다.",
+    "급여는 매월 25일에 지급한다.",
+    "출장비는 14일 안에 정산한다.",
+    "자전거는 지하에 보관한다.",
+    "신입 사원은 첫날 노트북을 받는다.",
+    "비밀번호는 열두 자 이상이어야 한다.",
+    "화재 훈련은 매년 3월에 실시한다.",
+    "방문객은 안내 데스크에서 등록한다.",
+)
+"""One-sentence documents on as many topics, in English and Korean."""
 
 K1, B = 1.2, 0.75
 
@@ -127,10 +169,18 @@ class House:
         self.settings, self.ledger, self.store, self.threads = settings, ledger, store, threads
         self.engine = Engine(settings, ledger, lambda _: store, embedder, ANALYZER, Recognizer())
         self.learning = Learning(ledger, settings.memory, settings.traces)
+        self.server = server
         self.model = LanguageModel(settings.llm) if server else None
         self.agent = Agent(settings, self.engine, self.learning, threads, self._budgeted)
         self.texts: dict[str, str] = {}
         self.reports: list[NodeReport] = []
+
+    def change(self, **sections: Any) -> None:
+        """Sections of the settings, from now on."""
+        self.settings = self.settings.model_copy(update=sections)
+        self.engine.settings = self.settings
+        self.learning = Learning(self.ledger, self.settings.memory, self.settings.traces)
+        self.agent = Agent(self.settings, self.engine, self.learning, self.threads, self._budgeted)
 
     def make(self, name: str, *tenants: str, metric: Metric = "cosine") -> None:
         """A collection, of these tenants where any are named."""
@@ -193,10 +243,15 @@ class House:
         self.store.delete_document(collection, placed.document_id, tenant=tenant)
 
     def ask(self, question: str, collection: str = SHELF, **more: Any) -> Answer:
-        """A question; `reports` has what the nodes said of it."""
+        """A question, its answer checked; `reports` has what the nodes said of it."""
         self.reports = []
         request = AnswerRequest(collection=collection, question=question, **more)
-        return self.agent.answer(request, self.reports.append)
+        return check_supported(self, self.agent.answer(request, self.reports.append))
+
+    def furnish(self) -> None:
+        """A document for each of FACTS, so that scores can be held against them."""
+        for n, fact in enumerate(FACTS):
+            self.put(f"{n}.txt", fact)
 
     @property
     def nodes(self) -> list[str]:
@@ -234,3 +289,31 @@ def house(
             made = House(Settings(**given), ledger, place, embedder, threads, server)
             made.make(SHELF, metric=metric)
             yield made
+
+
+def check_supported(home: House, answer: Answer) -> Answer:
+    """An answer has its support word for word; what is no answer says nothing else. Gives it."""
+    shown = [*answer.citations, *answer.nearest]
+    for citation in shown:
+        text = home.texts[citation.document_id]
+        assert citation.quote == text[citation.span.start : citation.span.end]
+        assert citation.passage.start <= citation.span.start
+        assert citation.span.end <= citation.passage.end
+    assert answer.answered == answer.verdict.approved == (answer.verdict.reason == "supported")
+    assert answer.verdict == answer.attempts[-1].verdict
+    assert answer.verdict.action is None
+    assert 1 <= len(answer.attempts) <= 1 + home.settings.agent.max_iters
+    if not answer.answered:
+        assert (answer.sentences, answer.citations) == ([], [])
+        assert answer.text in NOT_HERE.values()
+        return answer
+    assert answer.sentences
+    assert not answer.nearest
+    numbers = [citation.number for citation in answer.citations]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert {n for said in answer.sentences for n in said.citations} == set(numbers)
+    for said in answer.sentences:
+        assert said.citations
+        assert said.text in answer.text
+    assert all(in_force(citation, answer.as_of.at) for citation in answer.citations)
+    return answer
