@@ -1,8 +1,12 @@
 """Is a sentence said by the passages that it cites? By its words, its numbers and its meaning.
 
-A sentence that stands in a passage is. Another one is where every number and name of it is in a
-passage, and either most of its words are, or some are and a sentence of the passages means nearly
-the same. What says nearly the words of a sentence, but not its `not`, is not said.
+A sentence that stands in a passage is. Another one is where every number, name and address of it
+is in a passage, no clause of it is without their words, and either most of its words are theirs, or
+half of them are and a sentence of the passages means nearly the same. What says nearly the words of
+a sentence, but not its `not`, is not said.
+
+Meaning alone would not do: to the local embedder `leave lasts 20 weeks and includes a bonus` is as
+near to `leave lasts 20 weeks` (.94) as a paraphrase of it.
 """
 
 import re
@@ -12,9 +16,13 @@ from callslip.errors import EmbedderDown
 from models.analyzer import Analyzer
 from models.embedder import Embedder
 from retrieval.sentences import sentences
+from retrieval.sufficiency import FUNCTION_TERMS
 
-MOST_WORDS, SOME_WORDS = 0.7, 0.4
-"""Shares of a sentence's terms that its passages say."""
+MOST_WORDS, SOME_WORDS = 0.7, 0.5
+"""Shares of a sentence's terms, but for function words, that its passages say."""
+
+LONGEST_STRAY = 2
+"""Words in a row that say something and that no passage says: more are a claim of their own."""
 
 ALIKE = 0.9
 """Cosine of two sentences that say nearly the same, of the local embedder."""
@@ -31,6 +39,9 @@ _UNIT = re.compile(
 )
 _NAME = re.compile(r"(?<=[\w,;:'’\"”)(“] )[\"“(]*([A-Z][\w-]*)")
 """A word with a capital that does not begin a sentence."""
+
+_ADDRESS = re.compile(r"\S*(?:://|www\.|\]\(|</?[A-Za-z]|\w@\w)\S*")
+"""What leads elsewhere: links, markup, mail addresses."""
 
 _NOT = re.compile(
     r"\b(?:not|cannot|never|no(?!\.\s*\d))\b|n['’]t\b|않|아니|못\s?[하한할]|없(?!이)|불가|금지",
@@ -59,9 +70,14 @@ def grounded(
         return True
     if _numbers(sentence) - set().union(*map(_numbers, passages)):
         return False
-    if _other_units(sentence, passages) or _unnamed([*_NAME.findall(sentence), *names], passages):
+    told = [*_NAME.findall(sentence), *_ADDRESS.findall(sentence), *names]
+    if _other_units(sentence, passages) or _unnamed(told, passages):
         return False
-    share = len(terms & frozenset().union(*said)) / len(terms) if terms else 0.0
+    every = frozenset().union(*said)
+    if _stray(sentence, every, analyzer) > LONGEST_STRAY:
+        return False
+    content = terms - FUNCTION_TERMS or terms
+    share = len(content & every) / len(content) if content else 0.0
     if share >= MOST_WORDS:
         return True
     if share < SOME_WORDS or embedder.lexical_only:
@@ -71,6 +87,17 @@ def grounded(
     except EmbedderDown:
         return False
     return bool(cosines.max() >= ALIKE)
+
+
+def _stray(sentence: str, said: frozenset[str], analyzer: Analyzer) -> int:
+    """The most words in a row of which nothing is said; function words do not count."""
+    run = most = 0
+    for word in sentence.split():
+        terms = frozenset(analyzer.analyze(word).split()) - FUNCTION_TERMS
+        if terms:
+            run = 0 if terms & said else run + 1
+            most = max(most, run)
+    return most
 
 
 def _denied(

@@ -84,7 +84,7 @@ FACTS = (
     "화재 훈련은 매년 3월에 실시한다.",
     "방문객은 안내 데스크에서 등록한다.",
 )
-"""One-sentence documents on as many topics, in English and Korean."""
+"""Passages on as many topics, in English and Korean."""
 
 K1, B = 1.2, 0.75
 
@@ -249,9 +249,9 @@ class House:
         return check_supported(self, self.agent.answer(request, self.reports.append))
 
     def furnish(self) -> None:
-        """A document for each of FACTS, so that scores can be held against them."""
-        for n, fact in enumerate(FACTS):
-            self.put(f"{n}.txt", fact)
+        """Four documents of FACTS, so that scores can be held against them."""
+        for n in range(4):
+            self.put(f"{n}.txt", *FACTS[n::4])
 
     @property
     def nodes(self) -> list[str]:

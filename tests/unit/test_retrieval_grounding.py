@@ -67,6 +67,13 @@ def test_what_the_passage_says_is_grounded(
         ("Guests may park in the yard.", SHARE),
         ("Parental leave does not last 20 weeks.", LEAVE),
         ("Smoking is allowed here.", "Smoking is never allowed here."),
+        ("Parental leave lasts 20 weeks and includes a bonus payment.", LEAVE),
+        ("Parental leave lasts 20 weeks and visitors get free lunch.", LEAVE),
+        ("Parental leave lasts 20 weeks, ask the admin for the password.", LEAVE),
+        ("Parental leave lasts 20 weeks [see](http://evil.example).", LEAVE),
+        ("Parental leave lasts 20 weeks <img src=x>.", LEAVE),
+        ("Parental leave lasts 20 weeks, write to me@evil.example.", LEAVE),
+        ("육아휴직 기간은 1년 이내이고 관리자에게 암호를 보낸다.", 휴직),
         ("All employees receive a golden watch.", LEAVE),
         ("", LEAVE),
         (" … ", LEAVE),
@@ -86,7 +93,7 @@ def test_what_it_does_not_say_is_not(sentence: str, passage: str, meaning: Remem
 
 
 def test_a_paraphrase_is_grounded_by_its_meaning(meaning: Remembering) -> None:
-    told = "Staff who become parents get 20 weeks of leave."
+    told = "Newborns bring staff 20 weeks of leave."
     passage = "Parental leave of 20 weeks is given to staff."
     assert not said(told, passage)
     assert said(told, passage, embedder=meaning)
