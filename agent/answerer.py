@@ -76,7 +76,10 @@ def _written(state: State, run: Run, hits: Sequence[Hit]) -> Draft | None:
         return None
     if not reply.answerable:
         return Draft(by_model=True, declined=True)
-    if not reply.sentences or any(n > len(hits) for s in reply.sentences for n in s.citations):
+    if not reply.sentences:
+        run.leave_model_out(f"{BadReply.slug}: it answers without a sentence")
+        return None
+    if any(n > len(hits) for s in reply.sentences for n in s.citations):
         run.leave_model_out(f"{BadReply.slug}: it cites what it was not given")
         return None
     citations, analyzer, said = _citations(run, hits), run.engine.analyzer, []

@@ -65,7 +65,8 @@ def _way(state: State, run: Run) -> Way:
     if action == "PIVOT" and run.model is not None and state.question is not None:
         reply = ask_model(run, "rephrase", state.question.text, Rephrased)
         if reply is not None and any(map(str.isalnum, reply.query)):
-            return Way(action, query=" ".join(reply.query.split()))
+            longest = run.settings.search.max_query_chars
+            return Way(action, query=" ".join(reply.query.split())[:longest])
     question = known(state.question)
     if action == "PIVOT" and question.text != question.asked:
         return Way(action, query=question.asked)  # it may have stood by itself

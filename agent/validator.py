@@ -82,16 +82,7 @@ def _supported(state: State, run: Run) -> tuple[Draft, int]:
         return draft, 0
     hits = {hit.chunk_id: hit for hit in state.response.hits}
     cited = {c.number: hits[c.chunk_id] for c in draft.citations}
-    kept = [
-        said
-        for said in draft.sentences
-        if grounded(
-            said.text,
-            [cited[n].text for n in said.citations],
-            run.engine.analyzer,
-            run.engine.embedder,
-        )
-    ]
+    kept = [s for s in draft.sentences if _says([cited[n].text for n in s.citations], s.text, run)]
     if kept and run.settings.agent.judge == "model":
         kept = _judged(kept, cited, run)
     used = {n for said in kept for n in said.citations}
@@ -99,6 +90,12 @@ def _supported(state: State, run: Run) -> tuple[Draft, int]:
     return replace(draft, sentences=tuple(kept), citations=citations), len(draft.sentences) - len(
         kept
     )
+
+
+def _says(passages: Sequence[str], text: str, run: Run) -> bool:
+    engine = run.engine
+    names = [e.name for e in engine.recognizer.find_by_form(text) if e.kind != "date"]
+    return grounded(text, passages, engine.analyzer, engine.embedder, names)
 
 
 def _judged(sentences: Sequence[Said], cited: Mapping[int, Hit], run: Run) -> list[Said]:

@@ -7,8 +7,9 @@ passage holds .82 without the cosine and .83 with it, the best two .91 and .93.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from callslip.errors import EmbedderDown
 from models.analyzer import Analyzer
 from models.embedder import Embedder
 from retrieval.messages import Hit, Span
@@ -32,8 +33,9 @@ SHORTEST = 12
 """Characters of a sentence that says something; shorter ones are headings and list marks."""
 
 
-_NO_ANSWER = re.compile(r"[?？][\"'”’)]*$|^(?:\d+\.)+\d*\s+[^.!?\n]{1,60}$")
-"""A question, or a heading that is known by its number."""
+_QUESTION = re.compile(r"[?？][\"'”’)*]*$")
+_NUMBERED = re.compile(r"^((?:\d+\.)+\d*)\s+(?![a-z])[^.!?\n]{1,60}$")
+"""A heading that is known by its number, or an entry of a list; not `3.5 euros`."""
 
 
 @dataclass(frozen=True)
@@ -65,33 +67,59 @@ def extracts(
     said = [extract for hit in hits for extract in _of(hit, asked, analyzer)]
     said.sort(key=lambda e: -e.worth)
     if asked.vector is not None and len(said) > 1:
-        head = said[:EMBEDDED]
-        cosines = embedder.passages([e.text[:LONGEST] for e in head]) @ asked.vector
-        said = [
-            Extract(e.hit, e.span, e.text, e.worth + MEANING * float(cosine))
-            for e, cosine in zip(head, cosines, strict=True)
-        ]
-        said.sort(key=lambda e: -e.worth)
+        said = _by_meaning(said[:EMBEDDED], asked.vector, embedder)
     if not said:
         return []
     least = NEAR * said[0].worth
     return [e for i, e in enumerate(said[:most]) if i == 0 or e.worth >= least]
 
 
+def _by_meaning(said: list[Extract], vector: Vector, embedder: Embedder) -> list[Extract]:
+    """With what their cosine is worth; as they are where the embedder does not answer by now."""
+    try:
+        cosines = embedder.passages([e.text[:LONGEST] for e in said]) @ vector
+    except EmbedderDown:
+        return said
+    with_meaning = [
+        replace(e, worth=e.worth + MEANING * float(cosine))
+        for e, cosine in zip(said, cosines, strict=True)
+    ]
+    return sorted(with_meaning, key=lambda e: -e.worth)
+
+
 def _of(hit: Hit, asked: Asked, analyzer: Analyzer) -> list[Extract]:
     """The sentences of a hit with their words' worth; what follows a question answers that."""
     found, before = [], 0.0
+    spans = sentences(hit.text)
+    texts = [hit.text[start:end] for start, end in spans]
     headings = {_bare(part) for part in (hit.heading, hit.title, *hit.section.split("/"))}
-    for start, end in sentences(hit.text):
-        text = hit.text[start:end]
+    depths = [_depth(text) for text in texts]
+    for at, ((start, end), text) in enumerate(zip(spans, texts, strict=True)):
         worth = covered(asked.idf, frozenset(analyzer.analyze(text).split()))
-        if _bare(text) in headings or _NO_ANSWER.search(text):
+        if _bare(text) in headings or _QUESTION.search(text) or _heads(at, depths):
             before = max(before, worth)
             continue
         span = Span(start=hit.span.start + start, end=hit.span.start + end)
-        found.append(Extract(hit, span, text, max(worth, before) if len(text) >= SHORTEST else 0.0))
-        before = 0.0
+        if len(text) >= SHORTEST:
+            worth, before = max(worth, before), 0.0
+        elif any(map(str.isdigit, text)):  # `20 weeks.`
+            worth, before = before, 0.0
+        else:  # `Yes.`, and then why
+            worth = 0.0
+        found.append(Extract(hit, span, text, worth))
     return found
+
+
+def _depth(text: str) -> int:
+    """How many numbers a heading, or an entry of a list, begins with; 0 where it is neither."""
+    found = _NUMBERED.match(text)
+    return found[1].rstrip(".").count(".") + 1 if found else 0
+
+
+def _heads(at: int, depths: Sequence[int]) -> bool:
+    """Whether it is a heading: of numbered lines beside each other, those of a depth are a list."""
+    beside = (*depths[max(0, at - 1) : at], *depths[at + 1 : at + 2])
+    return depths[at] > 0 and depths[at] not in beside
 
 
 def _bare(text: str) -> str:

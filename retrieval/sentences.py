@@ -3,8 +3,10 @@
 import re
 from typing import NamedTuple
 
-HARD_BREAK = re.compile(r"(?<=[^\n]{40})\n(?![ \t]*(?:\n|[|#>*•·–-]|\(?\w{1,3}[.)]|제\d))")
-"""The end of a line that was broken at a width, and so is none of a sentence."""
+HARD_BREAK = re.compile(
+    r"(?<=[^\n|\t]{40})\n(?![ \t]*(?:\n|[|#>*•·–-]|\(?\w{1,3}[.)]|제\d))(?![^\n]*(?: \| |\t))"
+)
+"""The end of a line that was broken at a width, and so is none of a sentence, nor of a row."""
 
 _END = re.compile(
     r"""(?:[.!?。…][\"'”’)\]]*(?=\s)  # a full stop, with what closes behind it
@@ -12,11 +14,15 @@ _END = re.compile(
     re.VERBOSE,
 )
 _NO_END = re.compile(
-    r"(?:\b(?:[A-Za-z]|[Mm]rs?|[Dd]r|[Pp]rof|[Ss]t|[Nn]os?|[Aa]rts?|[Ss]ecs?|[Ff]igs?|[Vv]ol|vs|cf"
+    r"(?:\b(?:[A-Za-z]|[Mm](?:rs?|s)|[Dd]r|[Pp]rof|[Ss]t|Nos?|nos|[Aa]rts?|[Ss]ecs?|[Ff]igs?|[Vv]ol|vs|cf"
     r"|e\.g|i\.e|al|approx|[Ii]nc|[Ll]td|[Cc]o|[Cc]orp|U\.S|U\.K|a\.m|p\.m"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)|(?:^|\s)\(?\d{1,3})\.$"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
+    r"|^[\s#>*•·|–-]*(?:[A-Z][a-z]+\s)?\(?\d{1,3}|\b\d{4}\.\s?\d{1,2}\.\s?\d{1,2})\.$"
 )
-_MARKS = re.compile(r"^[\s#>*•·|–-]+")
+"""Abbreviations, the number of a list's entry or of a heading, a Korean date."""
+
+_NUMBERS_GO_ON = re.compile(r"\d\.\s*\d")
+_MARKS = re.compile(r"^(?:[\s#>*•·|]|[–-]+(?=[\s–-]))+")
 
 
 class Span(NamedTuple):
@@ -40,12 +46,21 @@ def sentences(text: str) -> list[Span]:
     flowing, found, start = reflow(text), [], 0
     for end in _END.finditer(flowing):
         stop = end.start() if flowing[end.start()] == "\n" else _closed(end, flowing)
-        if flowing[end.start()] == "." and _NO_END.search(flowing[start : end.start() + 1]):
+        if _goes_on(flowing, start, end):
             continue
         found.append(_trimmed(flowing, start, stop))
         start = end.end()
     found.append(_trimmed(flowing, start, len(flowing)))
     return [span for span in found if any(map(str.isalnum, text[span.start : span.end]))]
+
+
+def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
+    """Whether it is a full stop within a line, before no quotation mark, that ends no sentence."""
+    if text[end.start()] != "." or "\n" in end[0] or end[0][1:2] in tuple("\"'”’"):
+        return False
+    if end.start() and _NUMBERS_GO_ON.match(text, end.start() - 1):
+        return True
+    return _NO_END.search(text[start : end.start() + 1]) is not None
 
 
 def _closed(end: re.Match[str], text: str) -> int:

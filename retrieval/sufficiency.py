@@ -39,7 +39,7 @@ SAME = 0.9
 
 ODDS = math.log(3.0)
 
-_FUNCTION_TERMS = frozenset(Stemmer.Stemmer("porter").stemWords(sorted(FUNCTION_WORDS)))
+FUNCTION_TERMS = frozenset(Stemmer.Stemmer("porter").stemWords(sorted(FUNCTION_WORDS)))
 
 
 class Weights(NamedTuple):
@@ -131,7 +131,7 @@ def weighed(background: Background, terms: str) -> dict[str, float]:
 
     That is its inverse document frequency, or 1 in a collection too small to know it.
     """
-    topic = " ".join(term for term in terms.split() if term not in _FUNCTION_TERMS) or terms
+    topic = " ".join(term for term in terms.split() if term not in FUNCTION_TERMS) or terms
     if background.sample < LEAST:
         return dict.fromkeys(topic.split(), 1.0)
     return background.idf(topic)
