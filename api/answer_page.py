@@ -6,9 +6,12 @@ from urllib.parse import urlencode
 
 from agent.messages import Answer, AnswerRequest, Citation, TurnMessage
 from agent.wording import in_words, language_of, times
-from api.marking import Passage, body, excerpt, whole
+from api.marking import EXCERPT, Passage, body, excerpt, whole
 from callslip.errors import ThreadNotFound
 from tasks import answer as agent
+
+NEAREST = 240
+"""Characters of a passage that only came near; the hits below have more of it."""
 
 REASONS = {
     "supported": "the cited passages support it",
@@ -54,11 +57,6 @@ class ShownAnswer:
     thread: str
     earlier: Sequence[TurnMessage]
 
-    @property
-    def chunk_ids(self) -> str:
-        """The cited chunks, as the page hands them to its script."""
-        return " ".join(dict.fromkeys(c.chunk_id for c in self.answer.citations))
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -80,7 +78,10 @@ class Asked:
             answer=answer.model_copy(update={"question": question}),
             lang=language,
             sentences=tuple(ShownSentence(s.text, when, s.citations) for s, when in qualified),
-            citations=tuple(_citation(c, query, language) for c in cited or answer.nearest),
+            citations=(
+                *(_citation(c, query, language, EXCERPT) for c in cited),
+                *(_citation(c, query, language, NEAREST) for c in answer.nearest),
+            ),
             reason=REASONS[answer.verdict.reason],
             thread=self.thread,
             earlier=self.earlier,
@@ -117,12 +118,12 @@ def _turns(request: AnswerRequest) -> Sequence[TurnMessage]:
     return found.turns
 
 
-def _citation(citation: Citation, query: str, language: str) -> ShownCitation:
+def _citation(citation: Citation, query: str, language: str, longest: int) -> ShownCitation:
     page, _, anchor = citation.url.partition("#")
     return ShownCitation(
         citation=citation,
         heading=whole(citation.heading or citation.title, query),
-        quote=excerpt(body(citation.quote, citation.heading), query),
+        quote=excerpt(body(citation.quote, citation.heading), query, longest),
         in_force=in_words(citation, language),
         url=f"{page}&{urlencode({'q': query})}#{anchor}",
     )

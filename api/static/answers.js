@@ -2,7 +2,7 @@
 // in place, and what a reader says of an answer. Markup comes from the server alone.
 "use strict";
 
-const asked = { address: location.pathname + location.search };
+let address = location.pathname + location.search; // of what is shown
 
 // Not of `crypto.randomUUID`, which browsers keep from pages without TLS.
 function newThread() {
@@ -73,8 +73,8 @@ async function ask(form) {
   byId("outcome").replaceWith(made);
   document.querySelector(".desk .hint")?.remove();
   byId("q").value = fields.get("q");
-  asked.address = `/?${fields}`;
-  history.pushState(null, "", asked.address);
+  address = `/?${fields}`;
+  history.pushState(null, "", address);
   document.title = `${fields.get("q")} · Callslip`;
   const heading = document.getElementById("answer-heading");
   heading?.focus({ preventScroll: true });
@@ -89,7 +89,7 @@ document.addEventListener("submit", (event) => {
 });
 
 window.addEventListener("popstate", () => {
-  if (location.pathname + location.search !== asked.address) location.reload();
+  if (location.pathname + location.search !== address) location.reload();
 });
 
 document.addEventListener("click", (event) => {
@@ -108,18 +108,14 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-verdict]");
   if (!button) return;
   const said = button.closest(".feedback");
-  const { url, trace, chunks } = said.dataset;
+  const { url, trace } = said.dataset;
   const buttons = [...said.querySelectorAll("button")];
   buttons.forEach((each) => (each.disabled = true));
   try {
     await call(url, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({
-        trace_id: trace,
-        chunk_ids: chunks.split(" "),
-        verdict: button.dataset.verdict,
-      }),
+      body: JSON.stringify({ trace_id: trace, verdict: button.dataset.verdict }),
     });
     said.querySelector(".told").textContent = `Noted: ${button.textContent.toLowerCase()}.`;
   } catch (problem) {
