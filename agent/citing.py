@@ -49,6 +49,8 @@ def _citation(number: int, hit: Hit, span: Span, version: int) -> Citation:
         "from": span.start,
         "to": span.end,
     }
+    if version:
+        place["version"] = version
     return Citation(
         number=number,
         chunk_id=hit.chunk_id,
@@ -63,7 +65,7 @@ def _citation(number: int, hit: Hit, span: Span, version: int) -> Citation:
         passage=hit.span,
         valid_from=_day(hit, FROM),
         valid_to=_day(hit, TO),
-        url=f"/page/passage?{urlencode(place)}",
+        url=f"/page/passage?{urlencode(place)}#cited",
     )
 
 

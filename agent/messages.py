@@ -36,6 +36,14 @@ the language model found no answer in the passages.
 """
 
 
+STAGES = {
+    "planner": "searching",
+    "rerank_diversify": "reading",
+    "answerer": "checking",
+}
+"""What comes after a node has run, as a person is told while it takes its time."""
+
+
 def _asks(question: str) -> str:
     if not is_unicode(question):
         raise ValueError("is not valid Unicode")
@@ -175,6 +183,7 @@ class TurnMessage(BaseModel):
     """A question of a conversation and its answer."""
 
     question: str
+    understood: str = Field(description="the question as it was searched, by itself")
     text: str
     answered: bool
     trace_id: str

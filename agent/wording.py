@@ -1,5 +1,6 @@
 """An answer in words: its sentences with their numbers and dates, or that there is none."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.messages import AnswerSentence, Citation
@@ -24,7 +25,7 @@ class Worded:
 def worded(state: State) -> Worded:
     """What is answered: the draft where the verdict approved it, else that there is no answer."""
     asked = state.question.asked if state.question else ""
-    language = "ko" if lang(asked) == "ko" else "en"
+    language = language_of(asked)
     if state.verdict is None or not state.verdict.approved:
         return Worded(NOT_HERE[language])
     return _of(state.draft, language)
@@ -35,17 +36,38 @@ def _of(draft: Draft, language: str) -> Worded:
     number = {old: new for new, old in enumerate(order, 1)}
     by_old = {c.number: c for c in draft.citations}
     citations = tuple(by_old[old].model_copy(update={"number": n}) for old, n in number.items())
+    sentences = tuple(
+        AnswerSentence(text=said.text, citations=[number[n] for n in said.citations])
+        for said in draft.sentences
+    )
+    lines = [
+        " ".join([said.text, *(f"({time})" for time in fresh), _marks(said)])
+        for said, fresh in zip(sentences, times(sentences, citations, language), strict=True)
+    ]
+    return Worded(" ".join(lines), sentences, citations)
+
+
+def times(
+    sentences: Sequence[AnswerSentence], citations: Sequence[Citation], language: str
+) -> list[list[str]]:
+    """For each sentence when what it cites is in force, as far as none before it said the same."""
     told: set[str] = set()
-    lines, sentences = [], []
-    for said in draft.sentences:
-        cited = [number[n] for n in said.citations]
-        sentences.append(AnswerSentence(text=said.text, citations=cited))
-        times = dict.fromkeys(in_words(citations[n - 1], language) for n in cited)
-        fresh = [time for time in times if time and time not in told]
+    found = []
+    for said in sentences:
+        its = dict.fromkeys(in_words(citations[n - 1], language) for n in said.citations)
+        fresh = [time for time in its if time and time not in told]
         told.update(fresh)
-        marks = "".join(f"[{n}]" for n in cited)
-        lines.append(" ".join([said.text, *(f"({time})" for time in fresh), marks]))
-    return Worded(" ".join(lines), tuple(sentences), citations)
+        found.append(fresh)
+    return found
+
+
+def language_of(question: str) -> str:
+    """The language that a question is answered in: `ko` or `en`."""
+    return "ko" if lang(question) == "ko" else "en"
+
+
+def _marks(said: AnswerSentence) -> str:
+    return "".join(f"[{n}]" for n in said.citations)
 
 
 def in_words(citation: Citation, language: str) -> str:

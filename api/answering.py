@@ -1,6 +1,6 @@
 """/v1/answer and /v1/collections/{name}/conversations: questions to the agent."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from flask import Response, request
 from flask_openapi3 import APIBlueprint, Tag
@@ -20,6 +20,9 @@ from stores.filters import parse
 from tasks import answer as agent
 
 EVENTS = "text/event-stream"
+
+Followed = Iterator[NodeMessage | Answer]
+"""The nodes as they have run, then the answer."""
 
 _STREAM = {
     "description": "with `Accept: text/event-stream`: `event: node` for each node that has run,"
@@ -48,26 +51,29 @@ def answer_question(body: AnswerRequest) -> Response:
     With `Accept: text/event-stream` the answer is a stream: an event for each node of the graph
     that has run, then the answer.
     """
-    # What cannot be answered is refused here, without a trip through the queue.
-    check_query(body.question, get_settings().search.max_query_chars)
-    parse(body.having_all, body.having_any)
-    place_of(body.collection, body.tenant or "")
-    if not _places.take():
-        raise Overloaded(
-            f"{get_settings().api.answers} questions are waited for in this process of the desk",
-            hint="Try again in a few seconds, or raise api.answers in the settings.",
-        )
     if EVENTS not in request.accept_mimetypes.values():
-        try:
-            return answer(agent.ask(body))
-        finally:
-            _places.give_back()
+        return answer(ask(body))
+    return stream(body, _events)
+
+
+def ask(body: AnswerRequest) -> Answer:
+    """Wait for the answer in one of the places that there are for that; Overloaded without one."""
+    _take_place(body)
     try:
-        followed = agent.follow(body)
+        return agent.ask(body)
+    finally:
+        _places.give_back()
+
+
+def stream(body: AnswerRequest, told: Callable[[Followed], Iterator[str]]) -> Response:
+    """The same as server-sent events: what `told` makes of the nodes and of the answer."""
+    _take_place(body)
+    try:
+        events = told(agent.follow(body))
     except BaseException:
         _places.give_back()
         raise
-    response = Response(_stream(followed), content_type=EVENTS, headers=HEADERS)
+    response = Response(events, content_type=EVENTS, headers=HEADERS)
     response.call_on_close(_places.give_back)
     return response
 
@@ -92,7 +98,19 @@ def delete_conversation(path: ConversationPath, query: OfTenant) -> Response:
     return answer(agent.look(path.name, query.tenant, path.thread_id, forget=True))
 
 
-def _stream(followed: Iterator[NodeMessage | Answer]) -> Iterator[str]:
+def _take_place(body: AnswerRequest) -> None:
+    # What cannot be answered is refused here, without a trip through the queue.
+    check_query(body.question, get_settings().search.max_query_chars)
+    parse(body.having_all, body.having_any)
+    place_of(body.collection, body.tenant or "")
+    if not _places.take():
+        raise Overloaded(
+            f"{get_settings().api.answers} questions are waited for in this process of the desk",
+            hint="Try again in a few seconds, or raise api.answers in the settings.",
+        )
+
+
+def _events(followed: Followed) -> Iterator[str]:
     try:
         for message in followed:
             kind = "answer" if isinstance(message, Answer) else "node"

@@ -15,12 +15,15 @@ from callslip.errors import DocumentNotFound
 from ingestion.artifacts import EXTRACTED
 from ingestion.intake import take_in
 from stores import naming
-from stores.ledger import Accepted, Submission
+from stores.ledger import Accepted, DocumentRecord, Submission
 from stores.schemas import check_tenant
 from tasks import ingest, maintenance
 from tasks.process import blobs, ledger, store
 
 blueprint = APIBlueprint("documents", __name__, abp_tags=[Tag(name="documents")])
+
+MOST_VERSIONS = 10**9
+"""Numbers beyond are no version, and too large for some databases."""
 
 _TAKES: dict[str, Any] = {
     "requestBody": {
@@ -49,6 +52,9 @@ class ListQuery(messages.Request):
 class TextQuery(messages.Request):
     start: int = Field(0, ge=0)
     end: int | None = Field(None, ge=0, description="at most 100,000 characters after start")
+    version: int | None = Field(
+        None, ge=1, le=MOST_VERSIONS, description="of which version; left out: the live one"
+    )
 
 
 @blueprint.post(
@@ -138,20 +144,11 @@ def get_document(path: DocumentPath) -> Response:
 def get_text(path: DocumentPath, query: TextQuery) -> Response:
     """Part of the extracted text; spans of hits are into this text.
 
-    It is the live version's, or the newest's where nothing is live yet.
+    It is the live version's, or the newest's where nothing is live yet, unless `version` says
+    otherwise.
     """
     record = ledger().documents.get(path.document_id)
-    version = record.live_version or record.newest.version
-    artifact = ledger().documents.artifact(record.document_id, version, "extract")
-    if record.deleted_at is not None or artifact is None:
-        raise DocumentNotFound(f"document {path.document_id!r} has no extracted text")
-    try:
-        text = EXTRACTED.load(blobs().read(record.document_id, artifact)).text
-    except (FileNotFoundError, ValueError):
-        raise DocumentNotFound(
-            f"the extracted text of document {path.document_id!r} is gone",
-            hint="`callslip audit --repair` extracts it again.",
-        ) from None
+    text = text_of(record, query.version)
     start = min(query.start, len(text))
     end = min(len(text), start + 100_000, len(text) if query.end is None else query.end)
     return answer(
@@ -163,6 +160,26 @@ def get_text(path: DocumentPath, query: TextQuery) -> Response:
             text=text[start:end],
         )
     )
+
+
+def text_of(record: DocumentRecord, version: int | None = None) -> str:
+    """The extracted text of a version, else of the live one, else of the newest.
+
+    Raises DocumentNotFound where there is no such version, and where its text is not kept.
+    """
+    if version is not None:
+        ledger().documents.version(record.document_id, version)
+    wanted = version or record.live_version or record.newest.version
+    artifact = ledger().documents.artifact(record.document_id, wanted, "extract")
+    if record.deleted_at is not None or artifact is None:
+        raise DocumentNotFound(f"document {record.document_id!r} has no extracted text")
+    try:
+        return EXTRACTED.load(blobs().read(record.document_id, artifact)).text
+    except (FileNotFoundError, ValueError):
+        raise DocumentNotFound(
+            f"the extracted text of document {record.document_id!r} is gone",
+            hint="`callslip audit --repair` extracts that of the live version again.",
+        ) from None
 
 
 @blueprint.delete("/v1/documents/<string:document_id>", responses={202: messages.Deleted})

@@ -1,24 +1,34 @@
-"""The page at /: collections, documents with their steps, a search with its hits, rendered here.
+"""The page at /: collections, documents with their steps, hits and answers, rendered here.
 
-Searching and reading need no JavaScript. static/page.js uploads and deletes through the API, and
-asks for `/page/documents` again and again while a document is on its way.
+Searching, asking and reading need no JavaScript. static/page.js uploads and deletes through the
+API, and asks for `/page/documents` again and again while a document is on its way.
+static/answers.js tells what is done while an answer is made, and holds conversations.
 """
 
-import re
+import json
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from flask import Blueprint, Response, make_response, render_template, request
+from flask import (
+    Blueprint,
+    Response,
+    make_response,
+    render_template,
+    request,
+    stream_with_context,
+)
 from werkzeug.datastructures import MultiDict
 
-from api import documents, messages, views
-from api.marking import Passage, body, excerpt, tighten, whole
+from agent.messages import STAGES, Answer
+from api import answering, messages, views
+from api.answer_page import Asked, ShownAnswer, asked, asked_again
+from api.marking import Passage, body, excerpt, whole
+from api.passages import Place, read
 from api.search_form import SearchForm
-from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest
+from callslip.errors import CallslipError, CollectionNotFound
 from config import get_settings
-from models.language import lang
 from retrieval.messages import Hit, SearchResponse
-from retrieval.sentences import reflow
 from stores.filters import OPERATORS
 from stores.ledger import CollectionRecord
 from stores.records import FILTERABLE
@@ -32,9 +42,6 @@ SHOWN = 50
 LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
 """A batch is shown until nothing came to it for a day, one that is done for ten minutes."""
 
-SURROUNDINGS = 500
-"""Characters before and after a passage in context."""
-
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self';"
     " frame-ancestors 'none'; object-src 'none'",
@@ -42,9 +49,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 """On every answer of the desk: a browser may open any of them."""
-
-_CUT_AT_START, _CUT_AT_END = re.compile(r"^\S{1,30}\s"), re.compile(r"\s\S{1,30}$")
-"""A word that the window of characters cut in two."""
 
 blueprint = Blueprint("pages", __name__)
 
@@ -87,9 +91,19 @@ class Shelf:
         return [*FILTERABLE, *sorted({p for d in self.documents for p in d.properties})]
 
 
+@dataclass(frozen=True)
+class Found:
+    """What was found for the form; the error is of whichever part failed first."""
+
+    answer: ShownAnswer | None = None
+    response: SearchResponse | None = None
+    hits: tuple[ShownHit, ...] = ()
+    error: CallslipError | None = None
+
+
 @blueprint.get("/")
 def page() -> Response:
-    """The whole page; with `q` in its address also the hits."""
+    """The whole page; with `q` in its address also the hits, with `ask` an answer above them."""
     form = SearchForm.of(request.args)
     collections = ledger().collections.all()
     try:
@@ -98,20 +112,19 @@ def page() -> Response:
         return _html("page.html", error.status, collections=collections, form=form, error=error)
     if chosen is None:
         return _html("page.html", collections=collections, form=form)
-    answered, problem = _search(form, chosen) if "q" in request.args else (None, None)
-    return _html(
+    found = _found(form, chosen) if "q" in request.args else Found()
+    response = _html(
         "page.html",
-        problem.status if problem else 200,
+        found.error.status if found.error else 200,
         collections=collections,
-        chosen=chosen,
         with_tenants=ledger().collections.get(chosen).schema.tenants,
         tenants=ledger().tenants.all(chosen),
         shelf=_shelf(chosen, request.args),
-        form=form,
-        response=answered,
-        hits=_shown(answered) if answered else (),
-        error=problem,
+        **_values(form, chosen, found),
     )
+    if form.ask:
+        response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @blueprint.get("/page/documents")
@@ -121,32 +134,26 @@ def document_list() -> Response:
     return _html("documents.html", shelf=_shelf(chosen, request.args))
 
 
+@blueprint.post("/page/answer")
+def answer_live() -> Response:
+    """What asking is at, as it goes on, then the answer with the hits, for the page's script."""
+    form = SearchForm.of(request.form)
+    chosen = ledger().collections.get(request.form.get("collection", "")).name
+    form.request(chosen)
+    question = asked(form.question(chosen))
+
+    def told(followed: answering.Followed) -> Iterator[str]:
+        return stream_with_context(_told(form, chosen, question, followed))
+
+    return answering.stream(question.request, told)
+
+
 @blueprint.get("/page/passage")
 def passage() -> Response:
-    """A passage in its document: `document`, `start` and `end` in characters, and the query `q`."""
+    """A passage in its document: see `Place.of`, and the query `q`, whose words are marked."""
     record = ledger().documents.get(request.args.get("document", ""))
-    start, end = _number(request.args, "start"), _number(request.args, "end")
-    first = max(0, start - SURROUNDINGS)
-    answered = documents.get_text(
-        documents.DocumentPath(document_id=record.document_id),
-        documents.TextQuery(start=first, end=end + SURROUNDINGS),
-    )
-    around = messages.TextSlice.model_validate_json(answered.get_data())
-    text = reflow(around.text)
-    before, after = text[: start - first], text[end - first :]
-    if around.start:
-        before = _CUT_AT_START.sub("", before)
-    if around.end < around.length:
-        after = _CUT_AT_END.sub("", after)
-    return _html(
-        "passage.html",
-        document=views.document(record),
-        around=around,
-        lang=lang(text),
-        before=tighten(before),
-        found=whole(tighten(text[start - first : end - first]), request.args.get("q", "")),
-        after=tighten(after),
-    )
+    reading = read(record, Place.of(request.args), request.args.get("q", ""))
+    return _html("passage.html", document=views.document(record), reading=reading)
 
 
 @blueprint.errorhandler(CallslipError)
@@ -210,13 +217,70 @@ def _chosen(collections: list[tuple[CollectionRecord, int]], asked: str | None) 
     return asked or (DEFAULT_COLLECTION if DEFAULT_COLLECTION in names else names[0])
 
 
-def _search(
-    form: SearchForm, collection: str
-) -> tuple[SearchResponse, None] | tuple[None, CallslipError]:
+def _found(form: SearchForm, collection: str) -> Found:
+    """What the form asks for. Without an answer there are still the hits, and the other way."""
+    shown, query, error = None, form.query, None
+    if form.ask:
+        try:
+            form.request(collection)  # before it is asked: what is wrong with it is said at once
+            longest = get_settings().search.max_query_chars
+            question = asked_again(form.question(collection), longest)
+            shown = question.shown(answering.ask(question.request))
+            query = shown.answer.understood
+        except CallslipError as problem:
+            error = problem
+    return _with_hits(form, collection, query, shown, error)
+
+
+def _told(
+    form: SearchForm, collection: str, question: Asked, followed: answering.Followed
+) -> Iterator[str]:
+    """Server-sent events: `stage` with a word, at last `outcome` with markup."""
+    shown, query, error = None, form.query, None
     try:
-        return ask(form.request(collection)), None
-    except CallslipError as error:
-        return None, error
+        for message in followed:
+            if isinstance(message, Answer):
+                shown = question.shown(message)
+                query = message.understood
+            elif stage := STAGES.get(message.node):
+                yield _event("stage", stage)
+    except CallslipError as problem:
+        error = problem
+    found = _with_hits(form, collection, query, shown, error)
+    markup = render_template(
+        "outcome.html", search=get_settings().search, **_values(form, collection, found)
+    )
+    yield _event("outcome", markup)
+
+
+def _event(kind: str, data: str) -> str:
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n"
+
+
+def _with_hits(
+    form: SearchForm,
+    collection: str,
+    query: str,
+    shown: ShownAnswer | None,
+    error: CallslipError | None,
+) -> Found:
+    try:
+        response = ask(replace(form, query=query).request(collection))
+    except CallslipError as problem:
+        return Found(shown, None, (), error or problem)
+    return Found(shown, response, _shown(response), error)
+
+
+def _values(form: SearchForm, collection: str, found: Found) -> dict[str, object]:
+    """What outcome.html is made of."""
+    return {
+        "form": form,
+        "chosen": collection,
+        "shown": found.answer,
+        "response": found.response,
+        "hits": found.hits,
+        "error": found.error,
+    }
 
 
 def _shelf(collection: str, args: MultiDict[str, str]) -> Shelf:
@@ -260,10 +324,3 @@ def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
         )
         for hit in response.hits
     )
-
-
-def _number(args: MultiDict[str, str], name: str) -> int:
-    number = args.get(name, type=int)
-    if number is None or number < 0:
-        raise InvalidRequest(f"{name} is missing or is no number of characters")
-    return number

@@ -1,16 +1,20 @@
-"""The search form of the page: what it holds, and the search that it stands for."""
+"""The search form of the page: what it holds, and the search or question that it stands for."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from werkzeug.datastructures import MultiDict
 
+from agent.messages import AnswerRequest
 from callslip.errors import InvalidFilter, InvalidRequest
 from retrieval.messages import SearchRequest
 from stores.filters import OPERATORS, typed
 
 SHOWN = 10
 """Hits where the form does not say."""
+
+Message = TypeVar("Message", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class SearchForm:
     tenant: str
     as_of: str
     rows: tuple[Row, ...]
+    ask: bool
+    thread: str
 
     @classmethod
     def of(cls, args: MultiDict[str, str]) -> "SearchForm":
@@ -48,26 +54,40 @@ class SearchForm:
             tenant=args.get("tenant", ""),
             as_of=args.get("as_of", "").strip(),
             rows=tuple(Row(k.strip(), o, v.strip()) for k, o, v in lines if k.strip()),
+            ask="ask" in args,
+            thread=args.get("thread", ""),
         )
 
     def request(self, collection: str) -> SearchRequest:
         """The search; InvalidRequest or InvalidFilter, naming the field that is wrong."""
-        try:
-            return SearchRequest.model_validate(
-                {
-                    "collection": collection,
-                    "query": self.query,
-                    "alpha": self.alpha or None,
-                    "fusion": self.fusion or None,
-                    "top": self.top or SHOWN,
-                    "tenant": self.tenant or None,
-                    "as_of": self.as_of or None,
-                    "having_all": _conditions(self.rows) or None,
-                }
-            )
-        except ValidationError as error:
-            told = (f"{e['loc'][0]}: {e['msg']}" for e in error.errors(include_input=False))
-            raise InvalidRequest("; ".join(told)) from None
+        fields = {
+            "query": self.query,
+            "alpha": self.alpha or None,
+            "fusion": self.fusion or None,
+            "top": self.top or SHOWN,
+        }
+        return _valid(SearchRequest, fields | self._where(collection))
+
+    def question(self, collection: str) -> AnswerRequest:
+        """The question to the agent; errors as of `request`."""
+        fields = {"question": self.query, "thread_id": self.thread or None}
+        return _valid(AnswerRequest, fields | self._where(collection))
+
+    def _where(self, collection: str) -> dict[str, object]:
+        return {
+            "collection": collection,
+            "tenant": self.tenant or None,
+            "as_of": self.as_of or None,
+            "having_all": _conditions(self.rows) or None,
+        }
+
+
+def _valid(kind: type[Message], fields: dict[str, object]) -> Message:
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        told = (f"{e['loc'][0]}: {e['msg']}" for e in error.errors(include_input=False))
+        raise InvalidRequest("; ".join(told)) from None
 
 
 def _conditions(rows: tuple[Row, ...]) -> dict[str, object]:

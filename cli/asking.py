@@ -6,18 +6,12 @@ from urllib.parse import quote
 
 import click
 
+from agent.messages import STAGES
 from cli.client import Client
 from cli.conditions import conditions
 from cli.desk import connect, url_option
 from cli.options import collection_option
 from cli.output import as_json, emit, reporting
-
-STAGES = {
-    "planner": "searching",
-    "answerer": "reading",
-    "validator": "checking",
-}
-"""What a person is told while it takes its time."""
 
 
 @click.command(name="ask")

@@ -14,11 +14,13 @@ from agent.agent import Agent
 from agent.budget import Budgeted
 from agent.messages import Answer, AnswerRequest, Conversation, NodeMessage
 from agent.run import NodeReport
+from agent.state import Turn
 from agent.threads import Threads, make_saver
 from callslip.errors import AnswerTimeout, BrokerDown, Conflict, Overloaded, PermanentError
 from config import get_settings
 from models.per_process import PerProcess
 from models.registry import make_confirmer, make_spans
+from retrieval.followups import Standing
 from tasks import replies
 from tasks.maintenance import DAY_SECONDS, alone
 from tasks.metering import ANSWER_TIME, ANSWERS, meter, model_called, named
@@ -67,7 +69,7 @@ def conversation(
         found, turns = threads().turns(collection, tenant, thread_id)
         if forget:
             threads().forget(collection, tenant, thread_id)
-        told = Conversation.model_validate(found.__dict__ | {"turns": turns})
+        told = Conversation.model_validate(found.__dict__ | {"turns": [_told(t) for t in turns]})
         reply: replies.Reply = {"ok": told.model_dump(mode="json")}
     except Exception as error:
         reply = replies.failed(error, "conversation")
@@ -135,6 +137,10 @@ def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: boo
         task.apply_async(arguments, options, queue=ANSWER, expires=expires)
     except OperationalError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
+
+
+def _told(turn: Turn) -> dict[str, Any]:
+    return {**turn, "understood": Standing(turn["base"], tuple(turn["tails"])).text}
 
 
 def _late() -> AnswerTimeout:

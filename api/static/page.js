@@ -274,9 +274,12 @@ document.addEventListener("click", async (event) => {
   } else {
     const found = await fetchMarkup(link.href, "#passage, .problem").catch(problemOf);
     found.removeAttribute("id");
+    const sentence = found.querySelector("#cited");
+    sentence?.removeAttribute("id");
     link.closest(".why").before(found);
     hit.classList.add("opened");
-    found.querySelector(".found")?.scrollIntoView({ block: "nearest" });
+    if (sentence) sentence.scrollIntoView({ block: "center" });
+    else found.querySelector(".found")?.scrollIntoView({ block: "nearest" });
   }
   link.textContent = shown ? "In context" : "Close context";
   link.setAttribute("aria-expanded", String(!shown));

@@ -16,6 +16,19 @@ LIVE_MS = 120_000
 
 LEAVE = "Parental leave lasts fourteen months. The request is made eight weeks before it begins."
 GRANT = "출산장려금은 첫째 자녀에게 이백만 원을 지급한다. 신청은 출생일부터 육십 일 이내에 한다."
+TWINS = "For twins parental leave lasts twenty months."
+OTHERS = [
+    "The library opens at nine on weekdays and lends books for four weeks.",
+    "Passwords have sixteen characters and are changed after an incident.",
+    "Bulky waste is collected on the first Monday of each month.",
+    "A parking permit for residents costs forty francs a year.",
+    "The canteen serves two warm meals at noon.",
+    "여권은 신청한 날부터 사 일 뒤에 받을 수 있다.",
+    "Dogs are registered within ten days at the town hall.",
+    "도서관은 월요일에 쉰다.",
+]
+"""So that a passage can stand out: an answer is told by how far it does."""
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 DROP = """
@@ -60,6 +73,20 @@ def desk(stack: Stack) -> Iterator[Desk]:
     desk = Desk(stack)
     yield desk
     desk.http.close()
+
+
+@pytest.fixture(scope="module")
+def library(stack: Stack) -> Iterator[Desk]:
+    """A collection that answers questions about leave and the grant; tests leave it as it is."""
+    with Desk(stack) as desk:
+        sent = [desk.send(text=text, name=f"{n}.txt") for n, text in enumerate(OTHERS)]
+        sent += [
+            desk.send(text=f"{LEAVE} {TWINS}", name="leave.txt"),
+            desk.send(text=GRANT, name="grant.txt", title="출산장려금 조례"),
+        ]
+        for answer in sent:
+            assert desk.settled(answer.json()["document_id"])["state"] == "live"
+        yield desk
 
 
 def file(name: str, text: str) -> FilePayload:
@@ -197,6 +224,89 @@ def test_a_filter_is_written_in_rows(page: Page, desk: Desk) -> None:
     expect(page.locator(".hit .place")).to_have_text(["b.txt"])
 
 
+LAST = "how long does parental leave last?"
+
+WATCH = """
+() => {
+  window.told = [];
+  const look = () => window.told.push(document.querySelector(".doing")?.textContent);
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+}
+"""
+
+
+def ask(page: Page, question: str, box: str = "Question") -> None:
+    """Ask, and wait for what is answered to this question."""
+    page.get_by_label(box).fill(question)
+    page.get_by_role("button", name="Answer" if box == "Question" else "Ask", exact=True).click()
+    expect(page.locator("#answer-heading")).to_have_text(question)
+
+
+def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, library: Desk) -> None:
+    page.goto(f"/?collection={library.collection}")
+    page.evaluate(WATCH)
+    ask(page, LAST)
+    assert "Searching …" in page.evaluate("window.told")
+    answer = page.locator(".answer .said")
+    expect(answer).to_contain_text("Parental leave lasts fourteen months.")
+    answer.get_by_text("[1]").click()
+    sentence = page.locator("#citation-1 .sentence")
+    expect(sentence).to_have_text("Parental leave lasts fourteen months.")
+    expect(sentence).to_be_in_viewport()
+    page.get_by_role("button", name="Helpful", exact=True).click()
+    expect(page.locator(".feedback")).to_contain_text("Noted: helpful.")
+    page.goto(page.locator("#citation-1 a.in-context").get_attribute("href") or "")
+    expect(page.locator("#cited")).to_have_text("Parental leave lasts fourteen months.")
+
+
+def test_a_conversation_stays_as_it_is_when_it_is_opened_again(page: Page, library: Desk) -> None:
+    page.goto(f"/?collection={library.collection}")
+    ask(page, LAST)
+    expect(page).to_have_url(re.compile("thread=[0-9a-f]{24}"))
+    ask(page, "and for twins?", box="Ask further")
+    for _ in range(2):
+        expect(page.locator(".answer .said")).to_contain_text("twenty months")
+        expect(page.locator(".earlier .asked")).to_have_text([LAST])
+        page.reload()
+    page.go_back()
+    expect(page.locator("#answer-heading")).to_have_text(LAST)
+    expect(page.locator(".earlier")).to_have_count(0)
+
+
+def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Desk) -> None:
+    page.goto(f"/?collection={library.collection}")
+    ask(page, "몽골의 수도는 어디인가요?")
+    expect(page.locator(".answer .said")).to_contain_text("이 문서들에는 답이 없습니다.")
+    expect(page.locator(".citation").first).to_be_visible()
+    expect(page.locator(".feedback")).to_have_count(0)
+
+
+def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Desk) -> None:
+    page.goto(f"/?collection={library.collection}&q=leave")
+    page.route("**/page/answer", lambda route: route.continue_(post_data="collection=none"))
+    page.get_by_role("button", name="Answer").click()
+    expect(page.locator("#outcome .problem")).to_contain_text("does not exist")
+    page.unroute("**/page/answer")
+    page.route("**/page/answer", lambda route: route.abort())
+    page.get_by_role("button", name="Answer").click()
+    expect(page.locator("#outcome .problem")).to_contain_text("The desk does not answer")
+    page.unroute("**/page/answer")
+    ask(page, LAST)
+
+
+def test_asking_needs_no_script(browser: Browser, stack: Stack, library: Desk) -> None:
+    with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"/?collection={library.collection}")
+        page.get_by_label("Question").fill("출산 장려금은 얼마인가요?")
+        page.get_by_role("button", name="Answer").click()
+        expect(page.locator(".answer .said")).to_contain_text("이백만 원")
+        expect(page.locator(".feedback")).to_be_hidden()
+        page.locator("#citation-1").get_by_text("In context").click()
+        expect(page.locator("#cited")).to_contain_text("이백만 원")
+        expect(page.locator("#cited")).to_be_in_viewport()
+
+
 def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, desk: Desk) -> None:
     desk.live(text=GRANT, name="grant.txt", title="출산장려금 조례")
     with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
@@ -216,9 +326,10 @@ def test_nothing_is_wider_than_the_window(page: Page, desk: Desk, width: int) ->
     properties = {"k" * 90: 2}
     desk.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt", properties=properties)
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto(f"/?collection={desk.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1")
-    expect(page.locator(".hit")).to_have_count(1)
+    page.goto(f"/?collection={desk.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1&ask=1")
+    expect(page.locator(".hits .hit")).to_have_count(1)
     page.locator("#shelf summary").click()
-    page.locator("a.in-context").click()
-    expect(page.locator(".found")).to_be_visible()
+    page.locator(".citation a.in-context").click()
+    page.locator(".hits a.in-context").click()
+    expect(page.locator(".hits .found")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

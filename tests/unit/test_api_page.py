@@ -6,44 +6,40 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from flask.testing import FlaskClient
 from ledger_moves import publish, store_chunks, submission, submit, taken, work
+from page_parts import (
+    HOSTILE,
+    Tags,
+    answer,
+    answers,
+    assert_harmless,
+    extracted,
+    make_shelf,
+    shelved,
+)
 
-from api import documents, pages
+from api import pages
 from api.app import create_app
+from api.passages import SURROUNDINGS
 from callslip.errors import NeedsPassword, Overloaded
-from ingestion.artifacts import EXTRACTED
-from ingestion.parts import ExtractedText
-from retrieval.messages import Hit, Leg, Legs, SearchRequest, SearchResponse, Span
-from stores.blobs import Blobs
-from stores.ledger import Accepted, Ledger
-from stores.records import CollectionSchema, VectorSpec
-
-HOSTILE = """<img src=x onerror="alert(1)">'"&amp;<script>alert(2)</script>"""
+from retrieval.messages import SearchRequest, SearchResponse
+from stores.ledger import Ledger
 
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    made.create()
-    for module in (pages, documents):
-        monkeypatch.setattr(module, "ledger", lambda: made)
-    yield made
-    made.close()
+    with shelved(tmp_path, monkeypatch) as made:
+        yield made
 
 
 @pytest.fixture
 def shelf(ledger: Ledger) -> Ledger:
-    """A ledger with the collection that `ledger_moves` submits to."""
-    ledger.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
-    )
-    return ledger
+    return make_shelf(ledger)
 
 
 @pytest.fixture
@@ -53,97 +49,7 @@ def client(ledger: Ledger) -> FlaskClient:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[SearchRequest]:
-    """The searches that were asked; each is answered with one hostile hit."""
-    requests: list[SearchRequest] = []
-
-    def ask(request: SearchRequest) -> SearchResponse:
-        requests.append(request)
-        return answer(request.query, hit(f"Leave lasts long. {HOSTILE}"))
-
-    monkeypatch.setattr(pages, "ask", ask)
-    return requests
-
-
-def hit(text: str) -> Hit:
-    return Hit(
-        rank=1,
-        score=0.75,
-        chunk_id="c1",
-        document_id="d1",
-        title=f"Title {HOSTILE}",
-        filename=f"File {HOSTILE}",
-        section="leave",
-        heading=f"Heading {HOSTILE}",
-        text=text,
-        span=Span(start=3, end=3 + len(text)),
-        lang="en",
-        properties={HOSTILE: [HOSTILE, "b"], "year": 2026},
-        legs=Legs(vector=None, keyword=Leg(rank=4, score=7.5)),
-        level=1,
-        parent_id=None,
-        parent_of=None,
-        vector=None,
-    )
-
-
-def answer(query: str, *hits: Hit, **more: object) -> SearchResponse:
-    known = {"partial": False, "left_out": {}} | more
-    return SearchResponse.model_validate(
-        {
-            "collection": "shelf",
-            "query": query,
-            "hits": [h.model_dump() for h in hits],
-            "alpha": 0.4,
-            "fusion": "weighted",
-            "as_of": {"at": "2020-03-31T00:00:00Z", "source": "understood", "words": "in March"},
-            "trace_id": "t",
-            "cut": False,
-            "candidates": 12,
-            "timings": {"legs": 3.0, "embed": 9.0},
-        }
-        | known
-    )
-
-
-class Tags(HTMLParser):
-    """Every tag and attribute, as a browser would read them, and the text between."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def addresses(self) -> list[str]:
-        names = ("href", "src", "action", "data-url", "data-delete", "formaction", "poster")
-        return [value for _, a in self.tags for n in names if (value := a.get(n)) is not None]
-
-
-def assert_harmless(html: str) -> Tags:
-    tags = Tags(html)
-    assert all(tag != "img" for tag, _ in tags.tags)
-    scripts = [a for tag, a in tags.tags if tag == "script"]
-    assert [a["src"] for a in scripts] == ["/static/page.js"] * len(scripts)
-    assert not [a for _, attrs in tags.tags for a in attrs if a.startswith("on") or a == "style"]
-    return tags
-
-
-def extracted(
-    ledger: Ledger, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Accepted:
-    """A live document whose text lies where the extract step puts it."""
-    kept = Blobs(str(tmp_path / "blobs"))
-    monkeypatch.setattr(documents, "blobs", lambda: kept)
-    item = publish(ledger, text, ["c1"])
-    parts = ExtractedText(text=text, media_type="text/plain")
-    kept.write(item.document_id, "extract-artifact", EXTRACTED.dump(parts))
-    return item
+    return answers(monkeypatch)
 
 
 def test_a_first_visit_is_told_what_to_do(client: FlaskClient) -> None:
@@ -347,8 +253,8 @@ def test_a_passage_is_shown_in_its_document(
     assert found
     assert found[1].startswith("<mark>Leave</mark> lasts &lt;img")
     assert found[1].endswith("a year.")
-    assert Tags(page.text).text.count("𠮷") == pages.SURROUNDINGS - len("Before. ")
-    assert Tags(page.text).text.count("z") == pages.SURROUNDINGS - len(" After.")
+    assert Tags(page.text).text.count("𠮷") == SURROUNDINGS - len("Before. ")
+    assert Tags(page.text).text.count("z") == SURROUNDINGS - len(" After.")
 
 
 def test_a_passage_of_a_document_that_is_being_replaced_is_the_live_ones(
@@ -415,7 +321,7 @@ def test_no_address_leads_outside(
         parts = urlsplit(address)
         assert not parts.scheme, address
         assert not parts.netloc, address
-    for name in ("page.css", "page.js"):
+    for name in ("page.css", "page.js", "answers.js"):
         with client.get(f"/static/{name}") as static:
             text = static.text
         assert "//" not in re.sub(r"^\s*//.*|\s// .*", "", text, flags=re.M), name
