@@ -1,1 +1,0 @@
-"""/v1/answer and /v1/conversations: questions to the agent."""
