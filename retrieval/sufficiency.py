@@ -28,8 +28,8 @@ from stores.records import Vector
 
 VECTOR, KEYWORD = 0.4, 0.6
 
-FEWEST = 3
-"""Passages beside the best one that say what a cosine is worth, in a small collection."""
+LEAST_DEVIATION = 0.012
+"""Of cosines: the least seen for questions to four judged sets. Below it passages are copies."""
 
 READ = 20
 """Candidates that are held against the best one."""
@@ -53,6 +53,9 @@ class Weights(NamedTuple):
 
 BOTH = Weights(3.95, 2.6, 8.5, -4.6 + ODDS)
 WORDS_ALONE = Weights(3.3, 3.0, 15.7, -3.5 + ODDS)
+SMALL = Weights(0.0, 10.0, 0.0, -6.5 + ODDS)
+"""Of fewer than LEAST passages, which do not say what a score is worth: two thirds of the words of
+the question's topic must be said. Chosen, not fitted."""
 """Where no vector was searched: `content` and `margin` are of the keyword leg."""
 
 
@@ -63,12 +66,12 @@ class Evidence:
     content: float
     coverage: float
     margin: float
-    with_vectors: bool = True
+    by: Weights = BOTH
 
     @property
     def logit(self) -> float:
         """The log odds that they answer the question."""
-        w = BOTH if self.with_vectors else WORDS_ALONE
+        w = self.by
         told = w.content * self.content + w.coverage * self.coverage + w.margin * self.margin
         return told + w.bias
 
@@ -90,7 +93,7 @@ def sigmoid(logit: float) -> float:
 def evidence(search: Search, cited: Sequence[str]) -> Evidence:
     """What speaks for the passages of these chunk ids, the best first, of a search that ranked.
 
-    Others of the same document are no rivals.
+    Others of the same document are no rivals, unless it is the only one.
     """
     if not cited or not search.ranked:
         return NONE
@@ -110,11 +113,11 @@ def evidence(search: Search, cited: Sequence[str]) -> Evidence:
         return NONE
     document = search.found.places[best.chunk_id].document_id
     mine = terms.get(best.chunk_id, frozenset())
+    others = [s for s in read if search.found.places[s.chunk_id].document_id != document]
     rivals = [
         worth.of(s)
-        for s in read
-        if search.found.places[s.chunk_id].document_id != document
-        and _shared(terms.get(s.chunk_id, frozenset()), mine) < SAME
+        for s in others or [s for s in read if s not in held]
+        if _shared(terms.get(s.chunk_id, frozenset()), mine) < SAME
     ]
     said: frozenset[str] = frozenset().union(*(terms.get(s.chunk_id, ()) for s in held))
     content = worth.of(best)
@@ -122,8 +125,14 @@ def evidence(search: Search, cited: Sequence[str]) -> Evidence:
         round(content, 4),
         round(covered(weighed(background, search.terms), said), 4),
         round(content - max(rivals, default=0.0), 4),
-        search.vector is not None and search.alpha > 0,
+        _weights(search, background),
     )
+
+
+def _weights(search: Search, background: Background) -> Weights:
+    if background.sample < LEAST:
+        return SMALL
+    return BOTH if search.vector is not None and search.alpha > 0 else WORDS_ALONE
 
 
 def weighed(background: Background, terms: str) -> dict[str, float]:
@@ -154,15 +163,15 @@ class _Worth:
         self._mean, self._deviation = 0.0, 0.0
         rows = background.vectors.get(search.plan.vector_name)
         if search.vector is not None and search.alpha > 0 and rows is not None:
-            self._hold_against(search, search.vector, rows, max(legs, default=0.0))
+            self._hold_against(search, search.vector, rows)
 
-    def _hold_against(self, search: Search, vector: Vector, rows: Vector, best: float) -> None:
+    def _hold_against(self, search: Search, vector: Vector, rows: Vector) -> None:
         spec = search.store.schema(search.plan.collection).vector(search.plan.vector_name)
-        sample = scores(search.plan.method or spec.metric, vector, rows)
-        if len(sample) < LEAST:  # so small that the best one is of it, and moves its mean
-            sample = sample[sample < best - 1e-6]
-        if len(sample) >= FEWEST:
-            self._mean, self._deviation = float(sample.mean()), float(sample.std())
+        metric = search.plan.method or spec.metric
+        sample = scores(metric, vector, rows)
+        self._mean, self._deviation = float(sample.mean()), float(sample.std())
+        if metric == "cosine":
+            self._deviation = max(self._deviation, LEAST_DEVIATION)
 
     def of(self, scored: Scored) -> float:
         """Of one candidate."""
