@@ -115,8 +115,13 @@ def lines(*parts: str) -> str:
     return "\n".join(parts)
 
 
-def shown(asked: str, hits: Sequence[Hit], as_of: str | None) -> str:
-    """What is asked, with the passages, numbered from 1, as the model is shown them."""
+def shown(
+    asked: str, hits: Sequence[Hit], as_of: str | None = None, sentences: Sequence[str] = ()
+) -> str:
+    """What is asked, with the passages, numbered from 1, as the model is shown them.
+
+    Sentences of a draft, which may be those of passages, stand between the same marks.
+    """
     mark = secrets.token_hex(8)
     parts = [asked]
     if as_of:
@@ -127,4 +132,7 @@ def shown(asked: str, hits: Sequence[Hit], as_of: str | None) -> str:
     for number, hit in enumerate(hits, 1):
         title = " / ".join(" ".join(part.split()) for part in (hit.title, hit.heading) if part)
         parts += [f"<{mark}> passage {number}: {title}", hit.text, f"</{mark}>"]
+    if sentences:
+        listed = (f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
+        parts += [f"<{mark}> sentences:", *listed, f"</{mark}>"]
     return lines(*parts)

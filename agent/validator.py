@@ -8,12 +8,12 @@ from langgraph.runtime import Runtime
 from agent.answerer import READER
 from agent.citing import in_force
 from agent.messages import Action, Attempt, Reason, Verdict
-from agent.prompting import Judged, ask_model, lines, shown
+from agent.prompting import Judged, ask_model, shown
 from agent.run import Run, Step
 from agent.state import Draft, Said, State, known
 from retrieval.grounding import grounded
 from retrieval.messages import Hit
-from retrieval.sufficiency import sigmoid
+from retrieval.sufficiency import covered, sigmoid, weighed
 
 TRIES: dict[Reason, tuple[Action, ...]] = {
     "supported": (),
@@ -72,7 +72,18 @@ def _judge(state: State, draft: Draft, run: Run) -> tuple[Reason, float]:
     moment = state.search.plan.as_of.moment if state.search else None
     if not all(in_force(citation, moment) for citation in draft.citations):
         return "not-in-force", confidence
+    if draft.by_model and state.evidence.coverage >= COVERED and not _about(state, draft, run):
+        return "not-covered", confidence
     return "supported", confidence
+
+
+def _about(state: State, draft: Draft, run: Run) -> bool:
+    """Whether what is cited has a word of the question: the best passage has most of them."""
+    search, response = known(state.search), known(state.response)
+    cited = {citation.chunk_id for citation in draft.citations}
+    texts = " ".join(hit.text for hit in response.hits if hit.chunk_id in cited)
+    asked = weighed(search.background(), search.terms)
+    return covered(asked, frozenset(run.engine.analyzer.analyze(texts).split())) > 0
 
 
 def _supported(state: State, run: Run) -> tuple[Draft, int]:
@@ -103,8 +114,9 @@ def _judged(sentences: Sequence[Said], cited: Mapping[int, Hit], run: Run) -> li
     hits = list(
         {h.chunk_id: h for said in sentences for n in said.citations for h in [cited[n]]}.values()
     )
-    listed = [f"{number}. {said.text}" for number, said in enumerate(sentences, 1)]
-    reply = ask_model(run, "judge", shown(lines("Sentences:", *listed), hits, None), Judged)
+    asked = f"Sentences to check: 1 to {len(sentences)}"
+    content = shown(asked, hits, sentences=[said.text for said in sentences])
+    reply = ask_model(run, "judge", content, Judged)
     if reply is None:
         return list(sentences)
     return [said for number, said in enumerate(sentences, 1) if number in reply.supported]
