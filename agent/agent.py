@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Budgeted
@@ -65,11 +66,14 @@ class Agent:
         config: Any = {"recursion_limit": MOST_STEPS}
         options: dict[str, Any] = {}
         graph, key = self._alone, None
-        if request.thread_id is not None:
-            key = self._threads.open(request.collection, request.tenant or "", request.thread_id)
-            config["configurable"] = {"thread_id": key}
-            graph, options = self._talking, {"durability": "exit"}
-        with answering(self._spans, request, key) as told:
+        with ExitStack() as after:
+            if request.thread_id is not None:
+                place = request.collection, request.tenant or "", request.thread_id
+                key = self._threads.open(*place)
+                after.callback(self._threads.settle, *place, key)
+                config["configurable"] = {"thread_id": key}
+                graph, options = self._talking, {"durability": "exit"}
+            told = after.enter_context(answering(self._spans, request, key))
             found = graph.invoke(_input(request), config, context=run, **options)
             answer = composed(State(**found), run, model.usage if model else Usage())
             told(answer)

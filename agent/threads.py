@@ -9,7 +9,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agent.state import Turn
-from callslip.errors import SettingsError
+from callslip.errors import SettingsError, ThreadNotFound
 from stores.ledger.conversations import ConversationRecord, Conversations
 
 BUSY_SECONDS = 30.0
@@ -25,6 +25,15 @@ class Threads:
     def open(self, collection: str, tenant: str, thread_id: str) -> str:
         """What the checkpointer knows a conversation by; it is made where it is missing."""
         return self._conversations.open(collection, tenant, thread_id).key
+
+    def settle(self, collection: str, tenant: str, thread_id: str, key: str) -> None:
+        """Forget what was said in a conversation that was forgotten while it was answered."""
+        try:
+            if self._conversations.get(collection, tenant, thread_id).key == key:
+                return
+        except ThreadNotFound:
+            pass
+        self.saver.delete_thread(key)
 
     def turns(
         self, collection: str, tenant: str, thread_id: str
@@ -63,6 +72,7 @@ def make_saver(ledger_url: str, folder: Path) -> BaseCheckpointSaver[Any]:
         connection = sqlite3.connect(
             folder / "conversations.db", timeout=BUSY_SECONDS, check_same_thread=False
         )
+        connection.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
         saver = SqliteSaver(connection, serde=plain)
         saver.setup()
         return saver

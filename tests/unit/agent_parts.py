@@ -245,8 +245,12 @@ class House:
     def ask(self, question: str, collection: str = SHELF, **more: Any) -> Answer:
         """A question, its answer checked; `reports` has what the nodes said of it."""
         self.reports = []
-        request = AnswerRequest(collection=collection, question=question, **more)
+        request = self.request(question, collection, **more)
         return check_supported(self, self.agent.answer(request, self.reports.append))
+
+    def request(self, question: str, collection: str = SHELF, **more: Any) -> AnswerRequest:
+        """The same, not asked yet."""
+        return AnswerRequest(collection=collection, question=question, **more)
 
     def furnish(self) -> None:
         """Four documents of FACTS, so that scores can be held against them."""

@@ -1,21 +1,20 @@
 """Answers of the agent without a language model: support, time, tenants, what is learned."""
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import House, Remembering, house
+from agent_parts import House, house
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from agent.citing import in_force
-from agent.messages import Citation
-from agent.state import Draft, Said, State
-from agent.wording import NOT_HERE, in_words
-from callslip.errors import EmptyQuery, LedgerDown, TenantNotFound
+from agent.messages import AnswerRequest, Citation, Verdict
+from agent.state import Draft, Question, Said, State
+from agent.wording import NOT_HERE, in_words, worded
+from callslip.errors import EmbedderDown, EmptyQuery, StoreDown, TenantNotFound
 from config.agent import AgentSettings
 from config.ranking import MemorySettings
 from models.lexical import LexicalEmbedder
@@ -41,7 +40,11 @@ def test_an_answer_is_a_sentence_of_a_document(desk: House) -> None:
     answer = desk.ask(ASKED)
     assert answer.text == "Parental leave lasts 20 weeks. [1]"
     (cited,) = answer.citations
-    assert (cited.quote, cited.title, cited.version) == ("Parental leave lasts 20 weeks.", "Leave", 1)
+    assert (cited.quote, cited.title, cited.version) == (
+        "Parental leave lasts 20 weeks.",
+        "Leave",
+        1,
+    )
     assert (answer.written_by, answer.model_left_out) == ("extracts", None)
     assert answer.verdict.confidence >= desk.settings.agent.confidence_threshold
 
@@ -61,16 +64,10 @@ def test_an_empty_collection_answers_nothing(home: House) -> None:
 
 
 def test_a_question_of_punctuation_is_refused(desk: House) -> None:
+    with pytest.raises(ValidationError, match="no letter or digit"):
+        desk.ask("?!")
     with pytest.raises(EmptyQuery):
-        desk.agent.answer(
-            desk_request(desk).model_copy(update={"question": "?!", "thread_id": None})
-        )
-
-
-def desk_request(desk: House) -> Any:
-    from agent.messages import AnswerRequest
-
-    return AnswerRequest(collection="shelf", question=ASKED)
+        desk.agent.answer(AnswerRequest.model_construct(collection="shelf", question="?!"))
 
 
 def test_an_answer_is_of_the_version_that_is_live(desk: House) -> None:
@@ -80,14 +77,18 @@ def test_an_answer_is_of_the_version_that_is_live(desk: House) -> None:
     assert answer.citations[0].version == 2
 
 
-WORDS = st.sampled_from("Leave lasts 20 weeks . lunch costs 6 euros 휴직 1년 이다 not ? \n - 1.".split(" "))
+WORDS = st.sampled_from(
+    ["Leave", "lasts", "20", "weeks", ".", "lunch", "6", "euros", "휴직", "1년", "?", "\n", "- 1."]
+)
 PASSAGES = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=6)
 
 
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(PASSAGES, st.lists(WORDS, min_size=1, max_size=5).map(" ".join), st.sampled_from([0.0, 0.75]))
+@given(
+    PASSAGES, st.lists(WORDS, min_size=1, max_size=5).map(" ".join), st.sampled_from([0.0, 0.75])
+)
 def test_whatever_is_there_an_answer_has_support(
     tmp_path_factory: pytest.TempPathFactory, passages: list[str], question: str, least: float
 ) -> None:
@@ -144,7 +145,9 @@ def cited(since: str | None = None, until: str | None = None) -> Citation:
         **{"number": 1, "chunk_id": "c", "document_id": "d", "version": 1, "title": ""},
         **{"filename": "", "section": "", "heading": "", "quote": "", "url": ""},
         **{"span": Span(start=0, end=0), "passage": Span(start=0, end=0)},
-        **{name: value and datetime.fromisoformat(f"{value}T00:00Z") for name, value in day.items()},
+        **{
+            name: value and datetime.fromisoformat(f"{value}T00:00Z") for name, value in day.items()
+        },
     )
 
 
@@ -170,10 +173,6 @@ def test_the_time_of_a_passage_in_words(
 
 
 def test_a_time_is_told_once_and_citations_are_numbered_as_they_come() -> None:
-    from agent.messages import AnswerRequest, Verdict
-    from agent.state import Question
-    from agent.wording import worded
-
     same = [cited("2020-01-01").model_copy(update={"number": n}) for n in (1, 2, 3)]
     state = State(
         request=AnswerRequest(collection="shelf", question="기간은?"),
@@ -233,11 +232,91 @@ def test_conversations_of_one_name_are_apart(home: House) -> None:
     assert len(home.threads.turns("desk", "bob", "t")[1]) == 1
 
 
-def learned(home: House, *chunk_ids: str) -> list[str]:
-    """Which of these passages remember that they helped."""
-    known = home.ledger.memory.stats(list(chunk_ids)) if chunk_ids else {}
-    return [i for i in chunk_ids if i in known]
+def remembered(desk: House) -> dict[str, int]:
+    """How often passages are remembered to have helped."""
+    return {stats.chunk_id: stats.useful for stats in desk.ledger.memory.best("shelf")}
 
 
-def outcomes(desk: House, trace_id: str) -> list[Any]:
-    return [r for r in desk.ledger.outcomes.of_trace(trace_id)]
+def test_an_approved_answer_teaches_exactly_what_it_cites(desk: House) -> None:
+    placed = desk.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
+    answer = desk.ask("When does the sauna open?")
+    cited = {citation.chunk_id for citation in answer.citations}
+    assert cited == {placed.chunk_ids[0]}
+    (outcome,) = desk.ledger.outcomes.of_trace(answer.trace_id)
+    assert (outcome.verdict, set(outcome.chunk_ids), set(outcome.counted)) == (
+        "validated",
+        cited,
+        cited,
+    )
+    assert remembered(desk) == dict.fromkeys(cited, 1)
+    trace = desk.ledger.searches.get(answer.trace_id)
+    assert set(trace.settings["cited"]) == cited
+    assert desk.reports[-1].facts == {"learned": 1}
+
+
+def test_what_was_not_approved_teaches_nothing(desk: House) -> None:
+    answer = desk.ask(NOT_THERE)
+    assert desk.ledger.outcomes.of_trace(answer.trace_id) == []
+    assert remembered(desk) == {}
+    assert "cited" not in desk.ledger.searches.get(answer.trace_id).settings
+    assert desk.reports[-1].facts == {"learned": 0}
+
+
+def test_nothing_is_learned_where_the_settings_say_so(desk: House) -> None:
+    desk.change(memory=MemorySettings(record=False))
+    answer = desk.ask(ASKED)
+    assert answer.answered
+    assert desk.ledger.outcomes.of_trace(answer.trace_id) == []
+    assert remembered(desk) == {}
+
+
+@pytest.mark.parametrize("fails", ["record", "outcome"])
+def test_a_ledger_that_cannot_record_costs_no_answer(
+    desk: House, fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def down(*_: Any, **__: Any) -> Any:
+        raise StoreDown("the ledger does not answer")
+
+    monkeypatch.setattr(desk.learning, fails, down)
+    answer = desk.ask(ASKED, thread_id="t")
+    assert answer.answered
+    assert len(desk.threads.turns("shelf", "", "t")[1]) == 1
+    assert f"answer {answer.trace_id} taught nothing" in caplog.text
+    assert "weeks" not in caplog.text
+    assert "parental" not in caplog.text
+
+
+def test_what_nodes_say_of_themselves_is_no_text(desk: House) -> None:
+    desk.ask(ASKED, thread_id="t")
+    told = str([report.facts for report in desk.reports])
+    assert not any(word in told.casefold() for word in ("parental", "weeks", "leave.txt"))
+
+
+def test_an_embedder_that_is_down_leaves_the_words(
+    desk: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: Any) -> Any:
+        raise EmbedderDown("it is down")
+
+    for name in ("query", "passages"):
+        monkeypatch.setattr(desk.engine.embedder, name, down)
+    answer = desk.ask("Parental leave lasts how many weeks?")
+    assert (answer.partial, answer.answered) == (True, True)
+
+
+def test_threads_may_share_the_agent(desk: House) -> None:
+    questions = [ASKED, "What does lunch in the canteen cost?", "When does the library open?"]
+    alone = [desk.ask(question).text for question in questions]
+    found: dict[int, str] = {}
+
+    def ask(n: int) -> None:
+        request = AnswerRequest(collection="shelf", question=questions[n % 3], thread_id=f"t{n}")
+        found[n] = desk.agent.answer(request).text
+
+    asking = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert [found[n] for n in range(6)] == alone * 2
+    assert all(len(desk.threads.turns("shelf", "", f"t{n}")[1]) == 1 for n in range(6))
