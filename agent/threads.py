@@ -1,6 +1,7 @@
 """Conversations: LangGraph's checkpointer keeps their turns, the ledger knows whose they are."""
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ from stores.ledger.conversations import ConversationRecord, Conversations
 BUSY_SECONDS = 30.0
 
 
+_OLDER = (
+    "DELETE FROM writes WHERE thread_id = :thread AND checkpoint_id <"
+    " (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread)",
+    "DELETE FROM checkpoints WHERE thread_id = :thread AND checkpoint_id <"
+    " (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread)",
+)
+"""States of a conversation before its newest; their ids grow with time."""
+
+
 class Threads:
     """The conversations of every collection and tenant, each apart from the others."""
 
@@ -27,13 +37,18 @@ class Threads:
         return self._conversations.open(collection, tenant, thread_id).key
 
     def settle(self, collection: str, tenant: str, thread_id: str, key: str) -> None:
-        """Forget what was said in a conversation that was forgotten while it was answered."""
+        """Keep the newest state of a conversation, and none where it is forgotten by now.
+
+        Each state holds all turns: with the older ones a conversation would grow with its square.
+        """
         try:
-            if self._conversations.get(collection, tenant, thread_id).key == key:
-                return
+            there = self._conversations.get(collection, tenant, thread_id).key == key
         except ThreadNotFound:
-            pass
-        self.saver.delete_thread(key)
+            there = False
+        if there:
+            self.saver.prune([key])
+        else:
+            self.saver.delete_thread(key)
 
     def turns(
         self, collection: str, tenant: str, thread_id: str
@@ -61,6 +76,19 @@ class Threads:
         self._conversations.drop(keys)
 
 
+class _SqliteSaver(SqliteSaver):
+    """The checkpointer in SQLite, which forgets older states as the one in PostgreSQL does."""
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Forget all states of these conversations but the newest; there are no delta channels."""
+        if strategy != "keep_latest":
+            raise NotImplementedError(strategy)
+        for thread_id in thread_ids:
+            with self.cursor() as cursor:
+                for statement in _OLDER:
+                    cursor.execute(statement, {"thread": thread_id})
+
+
 def make_saver(ledger_url: str, folder: Path) -> BaseCheckpointSaver[Any]:
     """Beside the ledger: in the same PostgreSQL, else in an SQLite file of this folder.
 
@@ -73,7 +101,7 @@ def make_saver(ledger_url: str, folder: Path) -> BaseCheckpointSaver[Any]:
             folder / "conversations.db", timeout=BUSY_SECONDS, check_same_thread=False
         )
         connection.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
-        saver = SqliteSaver(connection, serde=plain)
+        saver = _SqliteSaver(connection, serde=plain)
         saver.setup()
         return saver
     try:

@@ -129,6 +129,25 @@ def test_a_tenant_made_anew_knows_nothing_of_the_old_one(ledger: Ledger, threads
     assert said(threads, "desk", "bob", "t") == ["bob's?"]
 
 
+def test_only_the_newest_state_of_a_conversation_is_kept(
+    ledger_url: str, threads: Threads, tmp_path: Path
+) -> None:
+    for n in range(MOST_TURNS + 1):
+        key = say(threads, f"SECRET-{n}?", "shelf", "", "t")
+        say(threads, "other?", "desk", "ann", "t")
+        threads.settle("shelf", "", "t", key)
+    assert said(threads, "shelf", "", "t") == [f"SECRET-{n}?" for n in range(1, MOST_TURNS + 1)]
+    assert said(threads, "desk", "ann", "t") == ["other?"] * MOST_TURNS
+    left = rows(ledger_url, tmp_path)
+    assert "SECRET-0" not in left
+    assert left.count("answer to SECRET-1?") <= 2
+    threads.forget("shelf", "", "t")
+    say_again = say(threads, "again?", "shelf", "", "t")
+    threads.forget("shelf", "", "t")
+    threads.settle("shelf", "", "t", say_again)
+    assert "SECRET" not in rows(ledger_url, tmp_path)
+
+
 def test_a_conversation_is_forgotten_with_all_that_was_said(
     ledger_url: str, threads: Threads, tmp_path: Path
 ) -> None:
@@ -263,10 +282,14 @@ def test_a_conversation_that_is_forgotten_while_it_is_answered_stays_so(
 
 
 def test_a_long_conversation_stays_small(desk: House, tmp_path: Path) -> None:
-    for n in range(30):
+    for n in range(MOST_TURNS):
         desk.ask(f"And for guest number {n}?", thread_id="t")
     size = len(bytes_of(tmp_path))
-    for n in range(30):
+    for n in range(MOST_TURNS):
         desk.ask(f"And for guest number {n}?", thread_id="t")
-    assert len(bytes_of(tmp_path)) < 2 * size
+    assert len(bytes_of(tmp_path)) <= size + 8192
     assert len(desk.threads.turns("shelf", "", "t")[1]) == MOST_TURNS
+    desk.ask(ASKED, thread_id="t")
+    assert b"guest number 0" not in bytes_of(tmp_path).replace(
+        b"base\xb7And for guest number 0", b""
+    )
