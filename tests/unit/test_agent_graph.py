@@ -20,7 +20,7 @@ from agent.run import Run, Step
 from agent.state import State
 from config.agent import AgentSettings
 from models.lexical import LexicalEmbedder
-from retrieval.sufficiency import Evidence
+from retrieval.sufficiency import BOTH, SMALL, WORDS_ALONE, Evidence
 
 pytest_plugins = ["openai_fixtures"]
 
@@ -81,7 +81,8 @@ def test_what_is_not_there_is_looked_for_three_times(desk: House) -> None:
 
 
 NUMBER = st.floats(-2, 2, allow_nan=False)
-EVIDENCE = st.builds(Evidence, NUMBER, st.floats(0, 1), NUMBER, st.booleans())
+WEIGHTS = st.sampled_from([BOTH, WORDS_ALONE, SMALL])
+EVIDENCE = st.builds(Evidence, NUMBER, st.floats(0, 1), NUMBER, WEIGHTS)
 CITED = st.lists(st.integers(-1, 9), max_size=3)
 SAID = st.sampled_from(["Lunch costs 6 euros.", "Lunch costs 60 euros.", "", "…", "No."])
 SENTENCES = st.lists(st.fixed_dictionaries({"text": SAID, "citations": CITED}), max_size=3)
