@@ -61,8 +61,10 @@ def grounded(
     """Whether the passages say the sentence, of which these are names; none say nothing."""
     if not passages or not any(map(str.isalnum, sentence)):
         return False
-    terms = frozenset(analyzer.analyze(sentence).split())
     parts = [p[start:end] for p in passages for start, end in sentences(p)]
+    if any(_squeezed(sentence) == _squeezed(whole) for whole in (*parts, *passages)):
+        return True
+    terms = frozenset(analyzer.analyze(sentence).split())
     said = [frozenset(analyzer.analyze(part).split()) for part in parts]
     if _denied(sentence, terms, parts, said):
         return False

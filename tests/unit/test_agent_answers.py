@@ -84,7 +84,7 @@ PASSAGES = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_s
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     PASSAGES, st.lists(WORDS, min_size=1, max_size=5).map(" ".join), st.sampled_from([0.0, 0.75])

@@ -230,6 +230,19 @@ def test_a_sentence_is_held_against_what_it_cites_itself(desk: House) -> None:
     assert desk.ask(ASKED).text == "It can be taken in two parts. [1]"
 
 
+def test_what_it_cites_is_about_the_question(desk: House) -> None:
+    def answers_another(asked: Asked) -> Sent:
+        mark = asked.content.split("between <")[1][:16]
+        shown = [each.split("\n")[1] for each in asked.content.split(f"<{mark}> passage ")[1:]]
+        other = next(text for text in shown if "leave" not in text.lower() and "휴" not in text)
+        return written((other, [shown.index(other) + 1]))
+
+    served(desk).always = plays(answer=answers_another, rephrase=reply({"query": ASKED}))
+    answer = desk.ask(ASKED)
+    assert not answer.answered
+    assert {attempt.verdict.reason for attempt in answer.attempts} == {"not-covered"}
+
+
 @pytest.mark.parametrize(
     "sentences", [[], [{"text": "Parental leave lasts 20 weeks.", "citations": [1]}]]
 )

@@ -123,5 +123,4 @@ WORDS = ["Leave", "lasts", "20", "120", "not", "Kim", "신청", "없다"]
 def test_a_passage_says_itself_and_nothing_raises(words: list[str], others: list[str]) -> None:
     one, other = " ".join(words), " ".join(others)
     grounded(one, [other], ANALYZER, ALONE)
-    said_of_itself = grounded(one, [other, one], ANALYZER, ALONE)
-    assert said_of_itself or not any(map(str.isalnum, one)) or "not" in one or "없다" in one
+    assert grounded(one, [other, one], ANALYZER, ALONE) == any(map(str.isalnum, one))
