@@ -53,10 +53,11 @@ class Weights(NamedTuple):
 
 BOTH = Weights(3.95, 2.6, 8.5, -4.6 + ODDS)
 WORDS_ALONE = Weights(3.3, 3.0, 15.7, -3.5 + ODDS)
+"""Where no vector was searched: `content` and `margin` are of the keyword leg."""
+
 SMALL = Weights(0.0, 10.0, 0.0, -6.5 + ODDS)
 """Of fewer than LEAST passages, which do not say what a score is worth: two thirds of the words of
 the question's topic must be said. Chosen, not fitted."""
-"""Where no vector was searched: `content` and `margin` are of the keyword leg."""
 
 
 @dataclass(frozen=True)
