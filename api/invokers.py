@@ -8,7 +8,7 @@ from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, ConfigDict, Field
 
-from callslip.errors import NotFound
+from callslip.errors import InvalidRequest, NotFound
 from compat.genie import INVOKERS
 from compat.genie.configured import Configured, configured, renamed
 from compat.genie.delete import DeleteError
@@ -33,7 +33,7 @@ class Invocation(BaseModel):
     content: Any = Field(description="the text, or the JSON, that the invoker is called with")
     parameters: dict[str, Any] = Field(
         {},
-        description="what its meta.yaml would hold under `parameters`; wins over that of genie.meta",
+        description="as under `parameters` of its meta.yaml; they win over the file of genie.meta",
     )
 
 
@@ -47,7 +47,11 @@ def invoke(path: InvokerPath, body: Invocation) -> Response:
     usual = _usual().parameters if get_settings().genie.meta else {}
     parameters = {**usual, **renamed(body.parameters)}
     invoker = INVOKERS[path.name](Configured(parameters=parameters), _floor())
-    content = body.content if isinstance(body.content, str) else json.dumps(body.content)
+    content = body.content
+    if not isinstance(content, str):
+        if invoker.takes_text:
+            raise InvalidRequest(f"the content of {path.name} is a text")
+        content = json.dumps(content)
     answer = invoker.answer(content)
     status = answer.status if isinstance(answer, DeleteError) else 200
     return Response(dumped(answer), status, content_type="application/json")

@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -19,6 +19,9 @@ _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 class Invoker(ABC):
     """A door that Genie Flow knows, over Callslip's stores."""
+
+    takes_text: ClassVar[bool] = False
+    """Whether the content is a text as people write it, not JSON."""
 
     def __init__(self, config: Configured, floor: Floor) -> None:
         self._parameters = dict(config.parameters)

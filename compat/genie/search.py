@@ -76,6 +76,8 @@ class SearchInvoker(Invoker):
 class WeaviateSimilaritySearchInvoker(SearchInvoker):
     """Searches for the text that it is called with; all parameters are configured."""
 
+    takes_text = True
+
     def asked(self, content: str) -> dict[str, Any]:
         """The text is the question."""
         return {"query": content}
