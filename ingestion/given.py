@@ -1,9 +1,9 @@
 """Chunks that come ready made: with their ids, levels and vectors, and no file behind them.
 
-They become chunks of a live document that has no original and no artifacts, such as one of an
-archive. Each change is an upsert of that document under a lease, so that whatever a store holds is
-known to the ledger, nobody else writes the document meanwhile, and a worker or a repair that takes
-it over writes what the store has.
+They become chunks of a live document whose original is empty, which no file's is. Each change is an
+upsert of that document under a lease, so that whatever a store holds is known to the ledger, nobody
+else writes the document meanwhile, and a worker or a repair that takes it over writes what the
+store has.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from callslip.errors import Conflict, ObjectRefused, PermanentError, TransientError
+from stores.blobs import Blobs, original_name
 from stores.checks import chunk_fault
 from stores.contract import Store
 from stores.ledger import STEPS, Claim, Ledger, Transcript
@@ -22,6 +23,8 @@ from stores.ledger.transcripts import StepRow, VersionRow
 from stores.ledger.vectors import text_hash
 from stores.records import ChunkRecord, DocumentRecord
 from stores.transfer.hold import Hold, take
+
+EMPTY = hashlib.sha256(b"").hexdigest()
 
 LEASE_SECONDS = 60.0
 """After which the sweep lets a worker finish what a killed process began."""
@@ -48,6 +51,7 @@ class Shelf:
     ledger: Ledger
     store: Store
     collection: str
+    blobs: Blobs
     tenant: str = ""
 
 
@@ -113,16 +117,16 @@ def _leave(shelf: Shelf, claim: Claim, left: set[str]) -> None:
 def is_given(ledger: Ledger, document_id: str) -> bool:
     """Whether the live document has nothing that it could be made from anew."""
     version = ledger.versions.live([document_id]).get(document_id)
-    return version is not None and not ledger.inventory.artifacts(document_id, version)
+    return version is not None and not ledger.documents.version(document_id, version).size
 
 
 def _made(shelf: Shelf, name: str) -> str:
     """A live document without chunks."""
-    now, moves = time.time(), shelf.ledger.moves
+    document_id, now, moves = uuid.uuid4().hex, time.time(), shelf.ledger.moves
     version = VersionRow(
         version=1,
         state="live",
-        sha256=hashlib.sha256(name.encode()).hexdigest(),
+        sha256=EMPTY,
         size=0,
         filename=name,
         title="",
@@ -132,7 +136,7 @@ def _made(shelf: Shelf, name: str) -> str:
         finished_at=now,
     )
     transcript = Transcript(
-        document_id=uuid.uuid4().hex,
+        document_id=document_id,
         tenant=shelf.tenant,
         name=name,
         live_version=1,
@@ -144,9 +148,10 @@ def _made(shelf: Shelf, name: str) -> str:
     with Hold(moves, take(moves, shelf.collection, shelf.store.kind)) as hold:
         if hold.move.store != shelf.store.kind or hold.move.switched:
             raise TransientError(f"collection {shelf.collection!r} is being moved")
+        shelf.blobs.write(document_id, original_name(EMPTY), b"")
         shelf.ledger.transcripts.write(shelf.collection, transcript, hold.move)
         moves.end(hold.move)
-    return transcript.document_id
+    return document_id
 
 
 def _check_sound(shelf: Shelf, chunks: Sequence[ChunkRecord]) -> None:

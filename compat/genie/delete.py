@@ -87,7 +87,7 @@ class _ChunksInvoker(DeleteInvoker):
         collection = place(self._floor, asked.get("collection"), asked.get("tenant"))
         tenant = clean_tenant(asked.get("tenant") or "")
         store = self._floor.store_of(collection.store)
-        shelf = given.Shelf(self._floor.ledger, store, collection.name, tenant)
+        shelf = given.Shelf(self._floor.ledger, store, collection.name, self._floor.blobs, tenant)
         return self._delete(shelf, collection, asked)
 
     @abstractmethod

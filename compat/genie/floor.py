@@ -11,6 +11,7 @@ from models.per_process import PerProcess
 from models.registry import make_recognizer, make_reranker
 from retrieval.engine import Engine
 from retrieval.messages import SearchRequest, SearchResponse
+from stores.blobs import Blobs
 from stores.contract import Store
 from stores.ledger import Ledger
 from stores.registry import make_store
@@ -25,6 +26,7 @@ class Floor:
     """
 
     ledger: Ledger
+    blobs: Blobs
     store_of: Callable[[str], Store]
     search: Callable[[SearchRequest], SearchResponse]
     embedder: Callable[[], Embedder]
@@ -58,6 +60,7 @@ def floor(
     """This process's ledger and models, with searches and stores as they are given."""
     return Floor(
         process.ledger(),
+        process.blobs(),
         store_of,
         search,
         process.embedder,

@@ -58,7 +58,7 @@ class WeaviatePersistInvoker(Invoker):
         documents = request.document if isinstance(request.document, list) else [request.document]
         tenant = clean_tenant(request.tenant or "")
         store = self._floor.store_of(collection.store)
-        shelf = given.Shelf(self._floor.ledger, store, collection.name, tenant)
+        shelf = given.Shelf(self._floor.ledger, store, collection.name, self._floor.blobs, tenant)
         inserted = replaced = 0
         for document in documents:
             name = clean_name(document.filename)

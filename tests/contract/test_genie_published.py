@@ -20,6 +20,7 @@ from genie_parts import DOCUMENTS, NAMES, at, call, chunk_id, floor_of, make
 
 from compat.genie.documents import OF_CHUNK, OF_DOCUMENT, flat
 from compat.genie.floor import Floor
+from stores.blobs import Blobs
 from stores.contract import Store
 from stores.ledger import Ledger
 
@@ -223,7 +224,7 @@ class Client:
 def floor(store: Store, tmp_path: Path) -> Iterator[Floor]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        yield floor_of(ledger, store)[0]
+        yield floor_of(ledger, store, Blobs(str(tmp_path / "blobs")))[0]
 
 
 @pytest.fixture

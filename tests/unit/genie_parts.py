@@ -12,6 +12,7 @@ from compat.genie.floor import Floor
 from config.ranking import SearchSettings
 from models.embedder import Vectors
 from retrieval.engine import Engine
+from stores.blobs import Blobs
 from stores.contract import Store
 from stores.ledger import Ledger
 from stores.metrics import Metric
@@ -32,7 +33,7 @@ class Angles:
         return np.stack([self.query(text) for text in texts])
 
 
-def floor_of(ledger: Ledger, store: Store) -> tuple[Floor, list[str]]:
+def floor_of(ledger: Ledger, store: Store, blobs: Blobs) -> tuple[Floor, list[str]]:
     """A floor, and the list of what a worker would be told to remove."""
     engine: Engine = made_of(ledger, store, SearchSettings())
     embedder: Any = Angles()
@@ -40,6 +41,7 @@ def floor_of(ledger: Ledger, store: Store) -> tuple[Floor, list[str]]:
     told: list[str] = []
     floor = Floor(
         ledger,
+        blobs,
         lambda _: store,
         engine.search,
         lambda: embedder,

@@ -16,6 +16,7 @@ from api.app import create_app
 from compat.genie import INVOKERS
 from compat.genie.floor import Floor
 from config.settings import Settings
+from stores.blobs import Blobs
 from stores.ledger import Ledger
 
 VECTOR = {"query_embedding": [1.0, 0.0]}
@@ -27,7 +28,7 @@ MALFORMED: tuple[Any, ...] = (None, True, 7, -1.5, "x", "\ud800", [], [None], {}
 def floor(tmp_path: Path) -> Iterator[Floor]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        made, _ = floor_of(ledger, MemoryStore())
+        made, _ = floor_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))
         make(made, "shelf")
         make(made, "desk", tenants=("ann",))
         call(made, "Persist", {"collection_name": "shelf", "document": DOCUMENTS})

@@ -17,6 +17,7 @@ from compat.genie.configured import configured
 from compat.genie.floor import Floor
 from config.ranking import SearchSettings
 from config.settings import WeaviateSettings
+from stores.blobs import Blobs
 from stores.ledger import Ledger
 
 VECTOR = {"query_embedding": [1.0, 0.0]}
@@ -31,7 +32,7 @@ def told() -> list[str]:
 def floor(tmp_path: Path) -> Iterator[Floor]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        made, _ = floor_of(ledger, MemoryStore())
+        made, _ = floor_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))
         make(made, "shelf")
         make(made, "desk", tenants=("ann", "bob"))
         call(made, "Persist", {"collection_name": "shelf", "document": DOCUMENTS})
