@@ -49,6 +49,12 @@ class DeleteMessage(BaseModel):
     tenant_name: str | None = None
 
 
+class CollectionDeleted(BaseModel):
+    """The collection that was deleted."""
+
+    collection_name: str
+
+
 class DeleteError(DeleteMessage):
     """Why nothing was deleted, as the published package answers it."""
 
@@ -209,7 +215,7 @@ class WeaviateDeleteTenantInvoker(DeleteInvoker):
 class WeaviateDeleteCollectionInvoker(DeleteInvoker):
     """Deletes a collection with all that it holds."""
 
-    def answer(self, content: str) -> DeleteMessage:
+    def answer(self, content: str) -> CollectionDeleted | DeleteError:
         """The collection that went, or why none did."""
         name = self._asked(content).get("collection")
         try:
@@ -218,7 +224,7 @@ class WeaviateDeleteCollectionInvoker(DeleteInvoker):
         except CollectionNotFound as error:
             return _not_found(name, error)
         self._floor.dropped(collection.name)
-        return DeleteMessage(collection_name=collection.name)
+        return CollectionDeleted(collection_name=collection.name)
 
 
 class _Tenant(BaseModel):

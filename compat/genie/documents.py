@@ -70,7 +70,7 @@ def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
                 custom_properties=of_chunk,
                 parent_id=hit.parent_id,
                 embedding=hit.vector,
-                distance=None if leg is None else distance(metric, leg.score),
+                distance=None if leg is None else round(distance(metric, leg.score), 6),
             )
         )
     return list(documents.values())
