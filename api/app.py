@@ -14,6 +14,7 @@ from api import (
     failures,
     feedback,
     health,
+    invokers,
     key,
     memory,
     metrics,
@@ -56,7 +57,7 @@ def create_app() -> OpenAPI:
     key.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering, feedback, memory, ranking, usage, health, metrics),
+        *(searches, answering, invokers, feedback, memory, ranking, usage, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

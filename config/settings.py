@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from config.agent import AgentSettings
+from config.genie import GenieSettings
 from config.ranking import (
     FacetsSettings,
     MemorySettings,
@@ -406,6 +407,7 @@ class Settings(Section):
     webhooks: WebhookSettings = WebhookSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    genie: GenieSettings = GenieSettings()
 
     @property
     def api_url(self) -> str:

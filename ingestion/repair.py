@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, TenantNotFound
+from ingestion.given import is_given
 from ingestion.removal import put_right, remove_files
 from stores.audit import Finding
 from stores.blobs import Blobs, original_name
@@ -138,6 +139,8 @@ def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | 
 def _can_make(document: DocumentRecord, version: int, first: Step, use: Repairs) -> bool:
     """Whether the steps from this one on can be done again, and give what they gave."""
     collection = use.ledger.collections.get(document.collection)
+    if is_given(use.ledger, document.document_id):
+        return False
     original = original_name(use.ledger.documents.version(document.document_id, version).sha256)
     made_of = first != "extract" or use.blobs.exists(document.document_id, original)
     return made_of and collection.embedder == use.embedder and not collection.schema.named

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
 
-from callslip.errors import TransientError
+from callslip.errors import Conflict, TransientError
 from stores.ledger import schema
 from stores.ledger.database import Database
 from stores.ledger.leases import held
@@ -85,8 +86,21 @@ class Chunks:
         are not to be seen until the version goes live. Idempotent. LeaseLost where the step is no
         longer the claim's: a late worker's chunks would be seen in the version that is live by now.
         TransientError while one of them, from an older version, is on its way out of the stores.
-        Without spans chunks stay where they are known to stand.
+        Without spans chunks stay where they are known to stand. Conflict where one of them is
+        another document's, which only ids that are given from outside can be.
         """
+        try:
+            self._expect(claim, text_hashes, spans or {})
+        except IntegrityError:
+            raise Conflict(
+                f"a chunk of document {claim.document_id} is here already, as another document's",
+                hint="Delete that document, or give the chunk another id. What was deleted keeps"
+                " its ids until it is removed, which takes a moment.",
+            ) from None
+
+    def _expect(
+        self, claim: Claim, text_hashes: Mapping[str, str], spans: Mapping[str, Span]
+    ) -> None:
         with self._database.writing() as connection:
             held(connection, claim)
             rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
@@ -98,7 +112,7 @@ class Chunks:
                 raise TransientError(f"chunks of {claim.document_id} are leaving the store")
             new, moved = [], []
             for chunk_id, text_hash in text_hashes.items():
-                row, span = known.get(chunk_id), (spans or {}).get(chunk_id)
+                row, span = known.get(chunk_id), spans.get(chunk_id)
                 if row is not None and span in (None, (row.start, row.end)):
                     continue
                 start, end = span or (None, None)

@@ -1,0 +1,133 @@
+"""`meta.yaml` of an invoker: where Weaviate is, and the parameters that a request need not give."""
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from callslip.errors import InvalidRequest, SettingsError
+from config.settings import WeaviateSettings
+
+SECTIONS = ("parameters", "query", "persist", "delete")
+"""Sections that hold parameters: the name of the text, and those of the published package."""
+
+CONFIGURABLE = (
+    *("collection", "tenant", "vector_name", "include_vector", "method", "parent_strategy", "top"),
+    *("horizon", "operation_level", "having_all", "having_any"),
+    *("batch_size", "properties", "multi_tenancy", "named_vectors"),
+)
+"""What a file may say. The last three are of collections, which no invoker makes."""
+
+RENAMED = {"collection_name": "collection", "tenant_name": "tenant"}
+
+VARIABLE = "WEAVIATE_"
+"""An environment variable is this and the name of the setting in capitals; it wins."""
+
+
+class Connection(BaseModel):
+    """The section `connection`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    http_host: str | None = None
+    http_port: int = Field(8080, ge=1, le=65535)
+    http_secure: bool = False
+    grpc_host: str | None = None
+    grpc_port: int = Field(50051, ge=1, le=65535)
+    grpc_secure: bool = False
+    api_key: SecretStr | None = None
+
+    def settings(self, usual: WeaviateSettings) -> WeaviateSettings:
+        """Where Callslip finds Weaviate; as its own settings say where no host is named."""
+        if self.http_host is None:
+            return usual
+        grpc_host = self.grpc_host or self.http_host
+        return usual.model_copy(
+            update={
+                "url": _url(self.http_host, self.http_port, secure=self.http_secure),
+                "grpc_url": _url(grpc_host, self.grpc_port, secure=self.grpc_secure),
+                "api_key": self.api_key or usual.api_key,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What a `meta.yaml` says, the environment over it; parameters by their names in the API."""
+
+    connection: Connection = field(default_factory=lambda: Connection.model_validate({}))
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def configured(given: Mapping[str, Any] | str | Path) -> Configured:
+    """Read a configuration, or the file that has it; SettingsError, naming what is wrong."""
+    config = given if isinstance(given, Mapping) else _read(Path(given))
+    parameters: dict[str, Any] = {}
+    for name in SECTIONS:
+        parameters |= renamed(_section(config, name))
+    connection = _section(config, "connection")
+    fields = {name: os.environ.get(VARIABLE + name.upper()) for name in Connection.model_fields}
+    fields = connection | {name: value for name, value in fields.items() if value}
+    try:
+        return Configured(Connection.model_validate(fields), parameters)
+    except ValidationError as error:
+        wrong = "; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors(include_input=False))
+        raise SettingsError(f"connection of the invoker: {wrong}") from None
+
+
+def renamed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by their names in the API; InvalidRequest where one is given by two names."""
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        name = RENAMED.get(name, name)
+        if found.get(name) is not None and value is not None and found[name] != value:
+            raise InvalidRequest(f"{name} is given twice, by two names")
+        found[name] = found.get(name) if value is None else value
+    return found
+
+
+def told(parameters: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Those of the parameters that are not null; InvalidRequest for one of an unknown name."""
+    found = renamed(parameters)
+    for name in found:
+        if name not in known:
+            raise InvalidRequest(
+                f"there is no parameter {name!r}", hint=f"There are: {', '.join(known)}."
+            )
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def usual(parameters: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Those configured parameters that an invoker takes; a file may hold those of others too."""
+    configured = told(parameters, CONFIGURABLE)
+    return {name: value for name, value in configured.items() if name in known}
+
+
+def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    section = config.get(name)
+    if section is None:
+        return {}
+    if not isinstance(section, Mapping) or not all(isinstance(key, str) for key in section):
+        raise SettingsError(f"{name} of the invoker is not a section of names and values")
+    return dict(section)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError):
+        raise SettingsError(f"{path} is not YAML in UTF-8") from None
+    if not isinstance(config, Mapping):
+        raise SettingsError(f"{path} holds no sections")
+    return config
+
+
+def _url(host: str, port: int, *, secure: bool) -> str:
+    name = host.removeprefix("https://").removeprefix("http://").rstrip("/")
+    return f"{'https' if secure else 'http'}://{name}:{port}"

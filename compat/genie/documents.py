@@ -1,0 +1,148 @@
+"""Documents with their chunks, in the shape that the invokers take and give.
+
+Metadata of a document are properties of its chunks under their own names, a nested value under
+`outer.inner`. Those of a single chunk begin with a name of their own, so that the two can be told
+apart when they are given back.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+from pydantic.types import StringConstraints
+
+from callslip.errors import InvalidFilter
+from retrieval.messages import Hit, Text
+from stores.filters import OPERATORS
+from stores.metrics import Metric, distance
+from stores.records import FILTERABLE
+
+OF_DOCUMENT, OF_CHUNK = "document_metadata.", "custom_properties."
+
+CHUNKS_OWN = ("entities", "table_header")
+"""Properties that ingestion finds in a single passage."""
+
+LEVEL_FIELD = "hierarchy_level"
+
+MOST_LEVELS, LONGEST_ID, LARGEST = 1000, 64, 2**31 - 1
+
+_Id = Annotated[Text, StringConstraints(min_length=1, max_length=LONGEST_ID)]
+_Place = Annotated[int, Field(ge=0, le=LARGEST)]
+
+
+class DocumentChunk(BaseModel):
+    """A chunk. `distance` is that of the search; null for a parent that its child brought."""
+
+    chunk_id: _Id
+    content: Text
+    original_span: tuple[_Place, _Place]
+    hierarchy_level: int = Field(ge=0, le=MOST_LEVELS)
+    custom_properties: dict[str, Any] | None = None
+    parent_id: Text | None = None
+    embedding: list[float] | None = None
+    distance: float | None = None
+
+
+class ChunkedDocument(BaseModel):
+    """Chunks of one file."""
+
+    filename: Text
+    document_metadata: dict[str, Any] | None = None
+    chunks: list[DocumentChunk]
+
+
+def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
+    """The hits as documents by file name, both in the order in which they were found."""
+    documents: dict[str, ChunkedDocument] = {}
+    for hit in hits:
+        of_document, of_chunk = _parted(hit.properties)
+        document = documents.setdefault(
+            hit.filename,
+            ChunkedDocument(filename=hit.filename, document_metadata=of_document, chunks=[]),
+        )
+        leg = hit.legs.vector if hit.parent_of is None else None
+        document.chunks.append(
+            DocumentChunk(
+                chunk_id=hit.chunk_id,
+                content=hit.text,
+                original_span=(hit.span.start, hit.span.end),
+                hierarchy_level=hit.level,
+                custom_properties=of_chunk,
+                parent_id=hit.parent_id,
+                embedding=hit.vector,
+                distance=None if leg is None else round(distance(metric, leg.score), 6),
+            )
+        )
+    return list(documents.values())
+
+
+def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values by the names on their way, joined by dots; what is null is left out."""
+    found: dict[str, Any] = {}
+    for name, value in nested.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        elif value is not None:
+            found[prefix + name] = value
+    return found
+
+
+def properties_of(document: ChunkedDocument, chunk: DocumentChunk) -> dict[str, Any]:
+    """What filters see of a chunk that was given: its document's metadata and its own."""
+    of_document = {
+        OF_DOCUMENT + name if name in FILTERABLE else name: value
+        for name, value in flat(document.document_metadata or {}).items()
+    }
+    return of_document | flat(chunk.custom_properties or {}, OF_CHUNK)
+
+
+def filter_name(name: str, known: Collection[str]) -> str:
+    """The property that a filter of the invokers means, by whichever of its names."""
+    if name == LEVEL_FIELD:
+        return "level"
+    tried = (OF_DOCUMENT + name, name, OF_CHUNK + name, name.removeprefix(OF_DOCUMENT))
+    return next((each for each in tried if each in known), name)
+
+
+def filter_names(group: Any, known: Collection[str]) -> Any:
+    """The group of a filter with the names that properties have; any other value as it is."""
+    if not isinstance(group, Mapping):
+        return group
+    named: dict[str, Any] = {}
+    for key, value in group.items():
+        name = _key(key, known)
+        if name in named:
+            raise InvalidFilter(f"{key!r} stands in the filter twice, by two names.")
+        named[name] = value
+    return named
+
+
+def _key(key: str, known: Collection[str]) -> str:
+    prop, space, token = key.rstrip().rpartition(" ")
+    if space and token in OPERATORS:
+        return f"{filter_name(prop.strip(), known)} {token}"
+    return filter_name(key.strip(), known)
+
+
+def _parted(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    of_document: dict[str, Any] = {}
+    of_chunk: dict[str, Any] = {}
+    for name, value in properties.items():
+        if name.startswith(OF_CHUNK):
+            _put(of_chunk, name.removeprefix(OF_CHUNK).split("."), value)
+        elif name in CHUNKS_OWN:
+            of_chunk[name] = value
+        else:
+            _put(of_document, name.removeprefix(OF_DOCUMENT).split("."), value)
+    return of_document, of_chunk
+
+
+def _put(nested: dict[str, Any], path: list[str], value: Any) -> None:
+    """Put a value where its path leads; where another value is on the way, under its whole name."""
+    inner: Any = nested
+    for name in path[:-1]:
+        inner = inner.setdefault(name, {})
+        if not isinstance(inner, dict):
+            nested[".".join(path)] = value
+            return
+    inner[path[-1]] = value

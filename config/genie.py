@@ -1,0 +1,16 @@
+"""Settings of the invokers of Genie Flow."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from config.section import Section
+
+
+class GenieSettings(Section):
+    """Invokers of Genie Flow's package for Weaviate, over HTTP."""
+
+    meta: Path | None = Field(
+        default=None,
+        description="a meta.yaml whose `parameters` hold where a request gives none; unset: none",
+    )
