@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent.messages import AnswerSentence, Citation
-from agent.state import Draft, State
 from models.language import lang
+
+if TYPE_CHECKING:  # its channels are LangGraph's, which a desk that words citations does without
+    from agent.state import Draft, State
 
 NOT_HERE = {
     "en": "Not in these documents. The passages that came nearest are listed.",
@@ -22,7 +25,7 @@ class Worded:
     citations: tuple[Citation, ...] = ()
 
 
-def worded(state: State) -> Worded:
+def worded(state: "State") -> Worded:
     """What is answered: the draft where the verdict approved it, else that there is no answer."""
     asked = state.question.asked if state.question else ""
     language = language_of(asked)
@@ -31,7 +34,7 @@ def worded(state: State) -> Worded:
     return _of(state.draft, language)
 
 
-def _of(draft: Draft, language: str) -> Worded:
+def _of(draft: "Draft", language: str) -> Worded:
     order = dict.fromkeys(n for said in draft.sentences for n in said.citations)
     number = {old: new for new, old in enumerate(order, 1)}
     by_old = {c.number: c for c in draft.citations}

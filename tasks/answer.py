@@ -1,21 +1,21 @@
-"""A question to the agent as queued work, on a queue of its own: it never delays a search."""
+"""A question to the agent as queued work, on a queue of its own: it never delays a search.
+
+The graph is imported where it is first used: a desk only queues, and spares itself LangGraph.
+"""
 
 import atexit
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celery import shared_task
 from kombu.exceptions import OperationalError
 from redis.exceptions import LockError
 
-from agent.agent import Agent
 from agent.budget import Budgeted
 from agent.messages import Answer, AnswerRequest, Conversation, NodeMessage
 from agent.run import NodeReport
-from agent.state import Turn
-from agent.threads import Threads, make_saver
 from callslip.errors import AnswerTimeout, BrokerDown, Conflict, Overloaded, PermanentError
 from config import get_settings
 from models.per_process import PerProcess
@@ -27,6 +27,11 @@ from tasks.metering import ANSWER_TIME, ANSWERS, meter, model_called, named
 from tasks.process import backlog, broker, engine, ledger
 from tasks.queues import ANSWER
 from tasks.recording import learning
+
+if TYPE_CHECKING:
+    from agent.agent import Agent
+    from agent.state import Turn
+    from agent.threads import Threads
 
 TRIM_EVERY_SECONDS = 3600.0
 
@@ -139,7 +144,7 @@ def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: boo
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
-def _told(turn: Turn) -> dict[str, Any]:
+def _told(turn: "Turn") -> dict[str, Any]:
     return {**turn, "understood": Standing(turn["base"], tuple(turn["tails"])).text}
 
 
@@ -169,12 +174,16 @@ def _silent(report: NodeReport) -> None:
     pass
 
 
-def _make_threads() -> Threads:
+def _make_threads() -> "Threads":
+    from agent.threads import Threads, make_saver
+
     settings = get_settings()
     return Threads(make_saver(settings.ledger_url, settings.data_dir), ledger().conversations)
 
 
-def _make_agent() -> Agent:
+def _make_agent() -> "Agent":
+    from agent.agent import Agent
+
     settings = get_settings()
     model, spans = make_confirmer(settings), make_spans(settings)
     if spans is not None:
