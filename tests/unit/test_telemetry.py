@@ -40,7 +40,7 @@ pytest_plugins = ["openai_fixtures"]
 
 QUESTION = "where is the zanzibar kept"
 
-WRITTEN = {"answerable": True, "sentences": [{"text": "text of zanzibar", "citations": [1]}]}
+WRITTEN = {"answerable": True, "sentences": [{"text": "text of c1", "citations": [1]}]}
 
 DECLINED = {"answerable": False, "sentences": []}
 
