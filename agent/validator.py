@@ -72,18 +72,18 @@ def _judge(state: State, draft: Draft, run: Run) -> tuple[Reason, float]:
     moment = state.search.plan.as_of.moment if state.search else None
     if not all(in_force(citation, moment) for citation in draft.citations):
         return "not-in-force", confidence
-    if draft.by_model and state.evidence.coverage >= COVERED and not _about(state, draft, run):
+    if draft.by_model and state.evidence.coverage >= COVERED and not _about(state, draft):
         return "not-covered", confidence
     return "supported", confidence
 
 
-def _about(state: State, draft: Draft, run: Run) -> bool:
+def _about(state: State, draft: Draft) -> bool:
     """Whether what is cited has a word of the question: the best passage has most of them."""
-    search, response = known(state.search), known(state.response)
-    cited = {citation.chunk_id for citation in draft.citations}
-    texts = " ".join(hit.text for hit in response.hits if hit.chunk_id in cited)
-    asked = weighed(search.background(), search.terms)
-    return covered(asked, frozenset(run.engine.analyzer.analyze(texts).split())) > 0
+    search = known(state.search)
+    cited = sorted({citation.chunk_id for citation in draft.citations})
+    held = search.store.terms(search.plan.collection, cited, tenant=search.plan.tenant)
+    said = frozenset(term for terms in held.values() for term in terms.split())
+    return covered(weighed(search.background(), search.terms), said) > 0
 
 
 def _supported(state: State, run: Run) -> tuple[Draft, int]:
