@@ -137,7 +137,6 @@ def test_a_question_is_answered_with_citations(stack: Stack) -> None:
     used(stack, EXAMPLES, use, "-c", "answered")
 
 
-@pytest.mark.skip(reason="POST /v1/feedback knows no citations yet; remove this line when it does")
 def test_citations_of_an_answer_are_learned_from(stack: Stack) -> None:
     async def use(client: McpClient) -> None:
         await put_in_examples(client)
