@@ -27,7 +27,7 @@ def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
         assert client.get("/readyz").status_code == 200
     assert running_url(stack.settings) == stack.url
     assert set(stack.running.parts) == {
-        *("valkey", "chroma", "ingest", "search", "maintenance", "api")
+        *("valkey", "chroma", "ingest", "search", "answer", "maintenance", "api")
     }
     for name in stack.running.parts:
         assert (stack.data_dir / "logs" / f"{name}.log").exists()
