@@ -15,7 +15,7 @@ from stack import WITHOUT_MODEL, MakeStack, Stack
 from workers import runfile
 from workers.up import running_url
 
-ROLES = ("ingest", "search", "maintenance", "api")
+ROLES = ("ingest", "search", "answer", "maintenance", "api")
 
 
 def desk(stack: Stack) -> httpx.Client:
@@ -53,9 +53,9 @@ def test_a_program_is_told_as_json_where_the_desk_is(tmp_path: Path) -> None:
             process.terminate()
 
 
-def test_the_ingest_worker_is_nicer_than_the_search_worker(stack: Stack) -> None:
+def test_searches_go_before_answers_and_these_before_ingestion(stack: Stack) -> None:
     niceness = {role: os.getpriority(os.PRIO_PROCESS, stack.pids(role)[0]) for role in ROLES}
-    assert niceness["ingest"] > niceness["search"]
+    assert niceness["ingest"] > niceness["answer"] > niceness["search"]
     assert {os.getsid(stack.pids(role)[0]) for role in ROLES} == {os.getsid(stack.process.pid)}
 
 
