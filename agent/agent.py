@@ -22,10 +22,8 @@ from retrieval.learning import Learning
 if TYPE_CHECKING:
     from models.telemetry import Spans
 
-os.environ["LANGSMITH_TRACING"] = (
-    "false"  # LangGraph would send what it sees to its makers' service
-)
-os.environ["LANGCHAIN_TRACING_V2"] = "false"
+# LangGraph would send what it sees to its makers' service, where the environment says so.
+os.environ["LANGSMITH_TRACING"] = os.environ["LANGCHAIN_TRACING_V2"] = "false"
 
 NEAREST = 5
 """Passages that are shown where nothing answered."""
@@ -63,6 +61,7 @@ class Agent:
         if request.model:
             run.model = self._make_model(request.collection, request.tenant or "")
         model = run.model
+        given: Any = {"request": request}
         config: Any = {"recursion_limit": MOST_STEPS}
         options: dict[str, Any] = {}
         graph, key = self._alone, None
@@ -74,14 +73,10 @@ class Agent:
                 config["configurable"] = {"thread_id": key}
                 graph, options = self._talking, {"durability": "exit"}
             told = after.enter_context(answering(self._spans, request, key))
-            found = graph.invoke(_input(request), config, context=run, **options)
+            found = graph.invoke(given, config, context=run, **options)
             answer = composed(State(**found), run, model.usage if model else Usage())
             told(answer)
         return answer
-
-
-def _input(request: AnswerRequest) -> Any:
-    return {"request": request}
 
 
 def composed(state: State, run: Run, usage: Usage) -> Answer:

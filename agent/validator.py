@@ -13,7 +13,8 @@ from agent.run import Run, Step
 from agent.state import Draft, Said, State, known
 from retrieval.grounding import grounded
 from retrieval.messages import Hit
-from retrieval.sufficiency import covered, sigmoid, weighed
+from retrieval.shares import covered
+from retrieval.sufficiency import sigmoid, weighed
 
 TRIES: dict[Reason, tuple[Action, ...]] = {
     "supported": (),
@@ -81,7 +82,7 @@ def _about(state: State, draft: Draft) -> bool:
     """Whether what is cited has a word of the question: the best passage has most of them."""
     search = known(state.search)
     cited = sorted({citation.chunk_id for citation in draft.citations})
-    held = search.store.terms(search.plan.collection, cited, tenant=search.plan.tenant)
+    held = search.terms_of(cited)
     said = frozenset(term for terms in held.values() for term in terms.split())
     return covered(weighed(search.background(), search.terms), said) > 0
 

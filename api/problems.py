@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from callslip.errors import CallslipError, FileTooLarge, InternalError, InvalidRequest
+from callslip.problems import PREFIX
 from config import get_settings
 from config.settings import MEGABYTE
 
@@ -40,7 +41,7 @@ def problem(
 def described(error: CallslipError) -> dict[str, Any]:
     """The fields of the problem that an error is."""
     return {
-        "type": f"urn:callslip:problem:{error.slug}",
+        "type": f"{PREFIX}{error.slug}",
         "title": error.title,
         "status": error.status,
         "detail": error.detail,

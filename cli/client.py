@@ -12,21 +12,12 @@ import httpx
 from pydantic import SecretStr
 
 from callslip.errors import (
-    BY_SLUG,
     CallslipError,
     CollectionNotFound,
+    DeskDown,
     PermanentError,
-    TransientError,
 )
-
-PROBLEM = "urn:callslip:problem:"
-
-
-class DeskDown(TransientError):
-    """The desk does not answer."""
-
-    slug = "desk-down"
-    hint = "Start it with `callslip up`, or set CALLSLIP_API__URL to where it runs."
+from callslip.problems import error_of
 
 
 class Client:
@@ -137,7 +128,7 @@ class Client:
                 elif line.startswith("data:"):
                     data = json.loads(line.removeprefix("data:"))
                     if kind == "error":
-                        raise _problem(data)
+                        raise error_of(data)
                     yield kind, data
 
     def delete(self, path: str, **params: Any) -> dict[str, Any]:
@@ -197,13 +188,8 @@ class Client:
 def _error(response: httpx.Response) -> CallslipError:
     """The error that a problem+json answer describes."""
     try:
-        error = _problem(response.json())
+        error = error_of(response.json())
         error.retry_after = float(response.headers.get("Retry-After", error.retry_after))
         return error
     except (ValueError, KeyError, TypeError):
         return PermanentError(f"{response.request.url} answered {response.status_code}")
-
-
-def _problem(problem: dict[str, Any]) -> CallslipError:
-    slug = problem["type"].removeprefix(PROBLEM)
-    return BY_SLUG.get(slug, PermanentError)(problem["detail"], hint=problem["advice"])

@@ -9,15 +9,13 @@ import httpx
 from pydantic import SecretStr
 
 from callslip.errors import (
-    BY_SLUG,
     CallslipError,
     DeskDown,
     PermanentError,
     SearchTimeout,
     TransientError,
 )
-
-PROBLEM = "urn:callslip:problem:"
+from callslip.problems import error_of
 
 TRIES = 6
 """Of one request while the desk is busy or breaks off; waits of 1, 2, 4 … s lie between them."""
@@ -132,8 +130,6 @@ class Desk:
 
 def _error(response: httpx.Response) -> CallslipError:
     try:
-        problem = response.json()
-        kind = BY_SLUG.get(problem["type"].removeprefix(PROBLEM), PermanentError)
-        return kind(problem["detail"], hint=problem["advice"])
+        return error_of(response.json())
     except (ValueError, KeyError, TypeError):
         return PermanentError(f"{response.request.url.path} answered {response.status_code}")

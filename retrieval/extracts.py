@@ -14,7 +14,7 @@ from models.analyzer import Analyzer
 from models.embedder import Embedder
 from retrieval.messages import Hit, Span
 from retrieval.sentences import sentences
-from retrieval.sufficiency import covered
+from retrieval.shares import covered, jaccard
 from stores.records import Vector
 
 MEANING = 2.0
@@ -132,7 +132,7 @@ def nearest(said: str, hit: Hit, analyzer: Analyzer) -> Span:
     best, most = Span(start=hit.span.start, end=hit.span.end), 0.0
     for start, end in sentences(hit.text):
         terms = set(analyzer.analyze(hit.text[start:end]).split())
-        shared = len(terms & wanted) / len(terms | wanted) if terms else 0.0
+        shared = jaccard(terms, wanted)
         if shared > most:
             best, most = Span(start=hit.span.start + start, end=hit.span.start + end), shared
     return best

@@ -16,6 +16,7 @@ from callslip.errors import EmbedderDown
 from models.analyzer import Analyzer
 from models.embedder import Embedder
 from retrieval.sentences import sentences
+from retrieval.shares import jaccard
 from retrieval.sufficiency import FUNCTION_TERMS
 
 MOST_WORDS, SOME_WORDS = 0.7, 0.5
@@ -107,16 +108,12 @@ def _denied(
 ) -> bool:
     """Whether the sentence of the passages that is nearest by its words says the opposite."""
     told = terms - _OF_NOT
-    alike = [(len(told & other), _shared(told, other - _OF_NOT)) for other in said]
+    alike = [(len(told & other), jaccard(told, other - _OF_NOT)) for other in said]
     if not alike or max(alike)[1] < SAME_WORDS:
         return False
     nearest = [part for part, how in zip(parts, alike, strict=True) if how == max(alike)]
     denies = _NOT.search(sentence) is not None
     return all((_NOT.search(part) is not None) != denies for part in nearest)
-
-
-def _shared(a: frozenset[str], b: frozenset[str]) -> float:
-    return len(a & b) / len(a | b) if a or b else 0.0
 
 
 def _stands_in(sentence: str, passage: str) -> bool:

@@ -61,6 +61,7 @@ class Search:
         self.ranked: list[Scored] = []
         self.explored: Explored | None = None
         self.trace_id = new_id()
+        self._held: dict[str, str] = {}
 
     def answer(self) -> SearchResponse:
         """Run all stages, in their order."""
@@ -116,6 +117,13 @@ class Search:
         return self.found.background or self.engine.backgrounds.of(
             self.store, plan.collection, plan.tenant, stamp
         )
+
+    def terms_of(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """The terms of those of these chunks that the store has, by id; each is read once."""
+        if missing := [i for i in chunk_ids if i not in self._held]:
+            plan = self.plan
+            self._held |= self.store.terms(plan.collection, missing, tenant=plan.tenant)
+        return {i: self._held[i] for i in chunk_ids if i in self._held}
 
     def read(self) -> None:
         """The question read by rules, and as terms."""
@@ -202,8 +210,7 @@ class Search:
         if background is None or self.found.scale is None or not weight or " " not in self.terms:
             return seen
         read = self.engine.settings.search.read
-        best, plan = [s.chunk_id for s in seen[:read]], self.plan
-        held = self.store.terms(plan.collection, best, tenant=plan.tenant)
+        held = self.terms_of([s.chunk_id for s in seen[:read]])
         idf = background.idf(self.terms)
         shares = {i: sequence(self.terms, terms, idf) for i, terms in held.items()}
         return in_order(s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen)

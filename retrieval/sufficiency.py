@@ -7,12 +7,12 @@ collection (`retrieval.background`). `coverage` is the share of the question's w
 rare ones counting more. `margin` is how far `content` lies above that of the best passage of any
 other document that does not say the same: where something answers, it stands out. The weights are
 a logistic regression on judged sets of which half the answers were taken out; docs/quality.md has
-the curve. Both answers were equally frequent there, b is shifted so that three questions of four
-have one: the odds of a threshold of .75.
+the curve. Half of the questions had an answer there; b is shifted so that three of four have one,
+the odds of a threshold of .75, and lowered until a tenth of those without one passed.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from models.language import FUNCTION_WORDS
 from retrieval.background import LEAST, Background
 from retrieval.scored import Scored
 from retrieval.search import Search
+from retrieval.shares import covered, jaccard
 from stores.fusion import DEVIATIONS, Candidate
 from stores.metrics import scores
 from stores.records import Vector
@@ -100,13 +101,8 @@ def evidence(search: Search, cited: Sequence[str]) -> Evidence:
         return NONE
     read = search.ranked[:READ]
     held = [s for s in search.ranked if s.chunk_id in set(cited)]
-    ids = [s.chunk_id for s in read] + [s.chunk_id for s in held]
-    terms = {
-        i: frozenset(text.split())
-        for i, text in search.store.terms(
-            search.plan.collection, list(dict.fromkeys(ids)), tenant=search.plan.tenant
-        ).items()
-    }
+    ids = dict.fromkeys(s.chunk_id for s in (*read, *held))
+    terms = {i: frozenset(text.split()) for i, text in search.terms_of(list(ids)).items()}
     background = search.background()
     worth = _Worth(search, background)
     best = max(held, key=worth.of, default=None)
@@ -118,7 +114,7 @@ def evidence(search: Search, cited: Sequence[str]) -> Evidence:
     rivals = [
         worth.of(s)
         for s in others or [s for s in read if s not in held]
-        if _shared(terms.get(s.chunk_id, frozenset()), mine) < SAME
+        if jaccard(terms.get(s.chunk_id, frozenset()), mine) < SAME
     ]
     said: frozenset[str] = frozenset().union(*(terms.get(s.chunk_id, ()) for s in held))
     content = worth.of(best)
@@ -145,12 +141,6 @@ def weighed(background: Background, terms: str) -> dict[str, float]:
     if background.sample < LEAST:
         return dict.fromkeys(topic.split(), 1.0)
     return background.idf(topic)
-
-
-def covered(idf: Mapping[str, float], said: frozenset[str]) -> float:
-    """The share of the terms' idf that is said, in [0, 1]; 0 where there are no terms."""
-    total = sum(idf.values())
-    return sum(value for term, value in idf.items() if term in said) / total if total else 0.0
 
 
 class _Worth:
@@ -188,8 +178,3 @@ class _Worth:
         if candidate.keyword is None or not self._most:
             return 0.0
         return candidate.keyword.score / self._most
-
-
-def _shared(a: frozenset[str], b: frozenset[str]) -> float:
-    """Jaccard's index."""
-    return len(a & b) / len(a | b) if a or b else 0.0

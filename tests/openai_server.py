@@ -8,14 +8,13 @@ it is used up, `server.always`.
 """
 
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import httpx
+from loopback import LoopbackServer
 from pydantic import BaseModel
 
 MEGABYTE = 1_000_000
@@ -137,41 +136,21 @@ def huge(megabytes: int = 100) -> Sent:
     return Sent(b" " * MEGABYTE, times=megabytes)
 
 
-class OpenAIServer(ThreadingHTTPServer):
+class OpenAIServer(LoopbackServer):
     """`asked` is every request, `script` what is answered, `connections` how many there were."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.script: list[Scripted] = []
         self.always: Scripted = fails(500, code="script_is_used_up")
         self.asked: list[Asked] = []
         self.connections = 0
         self.bytes_sent = 0
-        self.ending = threading.Event()
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:
         """As `llm.base_url` takes it."""
         return f"http://127.0.0.1:{self.server_port}/v1"
-
-    def __enter__(self) -> "OpenAIServer":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        self.ending.set()
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
-
-    def handle_error(self, *_: object) -> None:
-        """A client that hangs up is no news."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,12 +1,11 @@
 """A collector on loopback that takes spans over OTLP/HTTP and keeps them."""
 
-import threading
 import time
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from loopback import LoopbackServer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
@@ -25,20 +24,18 @@ class Kept:
     service: dict[str, Any] = field(default_factory=dict)
 
 
-class OtlpReceiver(ThreadingHTTPServer):
+class OtlpReceiver(LoopbackServer):
     """`bodies` are requests as they came, `paths` where; it answers `status` after `wait`."""
 
     daemon_threads = True
 
     def __init__(self, status: int = 200, wait: float = 0.0) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.status, self.wait = status, wait
         self.bodies: list[bytes] = []
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.answer_headers: dict[str, str] = {}
-        self.ending = threading.Event()
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:
@@ -62,24 +59,6 @@ class OtlpReceiver(ThreadingHTTPServer):
         while len(self.spans) < count and time.monotonic() < until:
             time.sleep(0.02)
         return self.spans
-
-    def __enter__(self) -> "OtlpReceiver":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        self.ending.set()
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
-
-    def handle_error(self, *_: object) -> None:
-        """A client that hangs up is no news."""
 
 
 class _Handler(BaseHTTPRequestHandler):

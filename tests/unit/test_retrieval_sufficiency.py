@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from models.embedder import Embedder
 from models.lexical import LexicalEmbedder
 from retrieval.background import LEAST, NOTHING, Background
+from retrieval.shares import covered
 from retrieval.sufficiency import (
     BOTH,
     NONE,
@@ -19,7 +20,6 @@ from retrieval.sufficiency import (
     WORDS_ALONE,
     Evidence,
     Weights,
-    covered,
     sigmoid,
     weighed,
 )
