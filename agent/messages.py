@@ -9,7 +9,8 @@ from retrieval.messages import Moment, Span, Text, TimeClamp
 from stores.filters import is_unicode
 from stores.naming import Tenant
 
-ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$")]
+"""Stands in paths, where `.` and `..` lead elsewhere."""
 
 Action = Literal["DRILLDOWN", "RELAX", "PIVOT"]
 """What is done otherwise when an answer is not approved (specification 003, §7).

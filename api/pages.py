@@ -165,6 +165,8 @@ def _failed(error: CallslipError) -> Response:
 def _guarded(response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+    if response.status_code in (429, 503):
+        response.headers.setdefault("Retry-After", f"{CallslipError.retry_after:.0f}")
     return response
 
 

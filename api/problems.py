@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from flask import Flask, Response, make_response, request
+from gunicorn.http.errors import ParseException
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
@@ -69,7 +70,7 @@ def handle_problems(app: Flask) -> None:
     def _read_to_the_end(response: Response) -> Response:
         """What is left of a refused body would be taken for the next request of the connection."""
         if response.status_code >= 400:
-            with suppress(HTTPException, OSError):
+            with suppress(HTTPException, OSError, ParseException):
                 while request.stream.read(BLOCK):
                     pass
         return response
@@ -86,6 +87,10 @@ def handle_problems(app: Flask) -> None:
         hint = "Send one file, as the part named file, and short fields beside it."
         told = InvalidRequest("the form has too many parts, or too long a text field", hint=hint)
         return problem(told, status=413)
+
+    @app.errorhandler(ParseException)
+    def _broken_off(_: ParseException) -> Response:
+        return problem(InvalidRequest("the body is not sent in sound chunks"))
 
     @app.errorhandler(RecursionError)
     def _too_deep(_: RecursionError) -> Response:

@@ -15,6 +15,7 @@ from callslip.errors import (
     CallslipError,
     CollectionNotFound,
     DeskDown,
+    InvalidRequest,
     PermanentError,
 )
 from callslip.problems import error_of
@@ -95,7 +96,7 @@ class Client:
     def lines(self, path: str, **params: Any) -> Iterator[str]:
         """GET lines of text as they come."""
         with (
-            self._reaching(),
+            self._reaching(path),
             self._http.stream("GET", path, params=params, auth=self._signed) as response,
         ):
             if response.is_error:
@@ -109,7 +110,7 @@ class Client:
         `error` among them is raised.
         """
         with (
-            self._reaching(),
+            self._reaching(path),
             self._http.stream(
                 "POST",
                 path,
@@ -147,7 +148,7 @@ class Client:
 
     def readiness(self) -> dict[str, Any]:
         """What is ready and what is not; both are answers."""
-        with self._reaching():
+        with self._reaching("/readyz"):
             response = self._http.get("/readyz")
         if response.status_code not in (200, 503):
             raise _error(response)
@@ -165,7 +166,7 @@ class Client:
                 return
 
     def _json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
-        with self._reaching():
+        with self._reaching(path):
             response = self._http.request(method, path, auth=self._signed, **kwargs)
         if response.is_error:
             raise _error(response)
@@ -178,7 +179,10 @@ class Client:
         return request
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def _reaching(self, path: str) -> Iterator[None]:
+        """InvalidRequest where the path leads elsewhere: httpx takes `.` and `..` out of it."""
+        if {".", ".."} & set(path.split("/")):
+            raise InvalidRequest(f"a name in {path!r} is '.' or '..'", hint="Send another name.")
         try:
             yield
         except httpx.TransportError as error:

@@ -174,7 +174,7 @@ class Tools:
             found = self._document(desk, document_id)
             try:
                 bounds = {"start": start, "end": last if end is None else min(end, last)}
-                part = desk.get(f"/v1/documents/{document_id}/text", **bounds)
+                part = desk.get(f"/v1/documents/{quote(document_id, safe='')}/text", **bounds)
             except DocumentNotFound:  # nothing is extracted yet, or it is deleted
                 part = {"text": "", "start": 0, "end": 0, "length": 0}
             error = found["error"]
@@ -294,7 +294,7 @@ class Tools:
         """A document of the scope; that of another is not told from one that is not there."""
         missing = DocumentNotFound(f"no document {document_id!r}")
         try:
-            found = desk.get(f"/v1/documents/{document_id}")
+            found = desk.get(f"/v1/documents/{quote(document_id, safe='')}")
         except DocumentNotFound:
             raise missing from None
         if not self._scope.holds(found):

@@ -1,6 +1,7 @@
 """Answers of a running stack: over HTTP and the command line, as a stream, in conversations."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -152,6 +153,7 @@ def test_the_command_asks_in_a_conversation_and_shows_what_it_rests_on(filled: D
         ({"question": "?!"}, "invalid-request"),
         ({"question": "x" * 5000}, "query-too-long"),
         ({"question": "x", "thread_id": "../x"}, "invalid-request"),
+        ({"question": "x", "thread_id": ".."}, "invalid-request"),
         ({"question": "x", "as_of": "yesterday"}, "invalid-request"),
         ({"question": "x", "having_all": {"nonsense >": 1}}, "invalid-filter"),
         ({"question": "x", "tenant": "nobody"}, "invalid-request"),
@@ -198,3 +200,29 @@ def test_a_slow_model_holds_up_no_search_and_one_that_lies_is_left_out(
         assert any(thread.is_alive() for thread in threads), "the answers were still waited for"
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/v1/answer", "application/json"),
+        ("/v1/feedback", "application/json"),
+        ("/page/answer", "application/x-www-form-urlencoded"),
+    ],
+)
+def test_a_body_in_broken_chunks_is_refused_by_name(stack: Stack, path: str, kind: str) -> None:
+    place = httpx.URL(stack.url)
+    head = f"POST {path} HTTP/1.1\r\nHost: {place.host}:{place.port}\r\n"
+    head += f"Content-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection((place.host, place.port or 0), timeout=20) as connection:
+        connection.sendall(f"{head}zz\r\n{{}}\r\n0\r\n\r\n".encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_conversation_of_such_a_name_leads_nowhere_else(filled: Desk, name: str) -> None:
+    given = ["conversation", name, "--delete", "-c", filled.collection]
+    shown = CliRunner().invoke(main, [*given, "--url", str(filled.http.base_url)])
+    assert shown.exit_code != 0
+    assert "is '.' or '..'" in shown.output
+    assert filled.search("books").status_code == 200, "the collection is there"

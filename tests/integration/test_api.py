@@ -333,6 +333,13 @@ def test_pages_of_other_origins_are_refused(desk: Desk) -> None:
 def test_readiness_names_every_queue(desk: Desk) -> None:
     parts = desk.http.get("/readyz").json()["parts"]
     assert {name for name in parts if name.startswith("queue ")} == {
-        *("queue ingest", "queue embed", "queue upsert", "queue search", "queue maintenance")
+        *(
+            "queue ingest",
+            "queue embed",
+            "queue upsert",
+            "queue search",
+            "queue answer",
+            "queue maintenance",
+        )
     }
     assert all(part["ready"] for part in parts.values())
