@@ -54,14 +54,16 @@ def _extracted(state: State, run: Run) -> Draft:
     hits = [h for h in response.hits[:MOST_READ] if h.score >= best.score - NEAR]
     if state.way.action == "DRILLDOWN":
         hits = [h for h in response.hits if h.document_id == best.document_id][:MOST_READ]
-    asked = Asked(
-        weighed(search.background(), search.terms), search.vector if search.alpha > 0 else None
-    )
+    idf = weighed(search.background(), search.terms)
+    asked = Asked(known(state.question).text, idf, search.vector if search.alpha > 0 else None)
     engine, most = run.engine, run.settings.agent.sentences
     found = extracts(hits, asked, engine.analyzer, engine.embedder, most)
     found.sort(key=lambda e: (e.hit.rank, e.span.start))
     citations = _citations(run, hits)
-    said = tuple(Said(_line(e.text), (citations.cite(e.hit, e.span),)) for e in found)
+    said = tuple(
+        Said(_line(e.text), tuple(citations.cite(e.hit, s) for s in (e.header, e.span) if s))
+        for e in found
+    )
     return Draft(said, citations.all())
 
 

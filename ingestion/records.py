@@ -13,10 +13,15 @@ from ingestion.parts import Enriched, ExtractedText
 from stores.contract import Store
 from stores.ledger import VersionRecord
 from stores.levels import DOCUMENT, PASSAGE
-from stores.records import FOUND, ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
-
-TABLE_HEADER = "table_header"
-"""Property of a passage that begins inside a table: its header rows, which no span of it holds."""
+from stores.records import (
+    FOUND,
+    TABLE_HEADER,
+    ChunkRecord,
+    DocumentRecord,
+    Properties,
+    StoredChunk,
+    Vector,
+)
 
 _COMPARED = {f.name for f in fields(ChunkRecord)} - {
     *("vector", "named", "properties", "terms"),

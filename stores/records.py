@@ -17,6 +17,9 @@ Value = Scalar | list[str] | list[float] | list[bool]
 
 Properties = Mapping[str, Value]
 
+TABLE_HEADER = "table_header"
+"""Property of a passage that begins inside a table: its header rows, which no span of it holds."""
+
 
 @dataclass(frozen=True)
 class VectorSpec:

@@ -15,11 +15,11 @@ from callslip.errors import InvalidFilter
 from retrieval.messages import Hit, Text
 from stores.filters import OPERATORS
 from stores.metrics import Metric, distance
-from stores.records import FILTERABLE
+from stores.records import FILTERABLE, TABLE_HEADER
 
 OF_DOCUMENT, OF_CHUNK = "document_metadata.", "custom_properties."
 
-CHUNKS_OWN = ("entities", "table_header")
+CHUNKS_OWN = ("entities", TABLE_HEADER)
 """Properties that ingestion finds in a single passage."""
 
 LEVEL_FIELD = "hierarchy_level"

@@ -13,7 +13,9 @@ from models.lexical import LexicalEmbedder
 from retrieval.background import NOTHING
 from retrieval.extracts import Asked, extracts, nearest
 from retrieval.messages import Hit, Legs, Span
+from retrieval.rows import paired
 from retrieval.sufficiency import weighed
+from stores.records import TABLE_HEADER as HEADER
 
 pytest_plugins = ["agent_fixtures"]
 
@@ -32,13 +34,21 @@ def hit(text: str, chunk_id: str = "c", **more: Any) -> Hit:
     return Hit(**given | more)
 
 
+def quoted(passage: Hit, span: Span) -> str:
+    return passage.text[span.start - OFFSET : span.end - OFFSET]
+
+
 def said(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> list[str]:
     vector = embedder.query(question) if embedder else None
-    asked = Asked(weighed(NOTHING, ANALYZER.analyze(question)), vector)
+    asked = Asked(question, weighed(NOTHING, ANALYZER.analyze(question)), vector)
     found = extracts(hits, asked, ANALYZER, embedder or LexicalEmbedder(), most)
     for each in found:
-        start = each.span.start - OFFSET
-        assert each.hit.text[start : each.span.end - OFFSET] == each.text
+        row, above = (
+            quoted(each.hit, each.span),
+            str(each.hit.properties.get(HEADER)).split("\n")[0],
+        )
+        header = quoted(each.hit, each.header) if each.header else above
+        assert each.text in (row, paired(header, row))
     return [each.text for each in found]
 
 
@@ -88,6 +98,96 @@ def said(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> list
 )
 def test_headings_and_questions_are_no_answers(question: str, text: str, answer: str) -> None:
     assert said(question, hit(text)) == [answer]
+
+
+CEILINGS = """Rooms are paid up to a ceiling per night.
+| Place | Ceiling per night |
+|---|---|
+| Seoul | 100,000 won |
+| Busan | 80,000 won |
+"""
+LEAVE = """Years of service Days of annual leave
+Less than 1 11
+1 to 2 15
+
+Ask for annual leave three days ahead."""
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        ("What is the ceiling in Busan?", CEILINGS, "Place: Busan · Ceiling per night: 80,000 won"),
+        (
+            "ceiling per night",
+            CEILINGS.replace("|---|---|\n", ""),
+            "Rooms are paid up to a ceiling per night.",
+        ),
+        (
+            "annual leave with less than a year of service?",
+            LEAVE,
+            "Years of service Days of annual leave: Less than 1 11",
+        ),
+        (
+            "Open on Monday?",
+            "| | Monday | Tuesday |\n|---|---|---|\n| Hall | 9 to 17 | closed |",
+            "Hall · Monday: 9 to 17 · Tuesday: closed",
+        ),
+        ("What does lunch cost?", "a\tb\nlunch\t5 euros", "a: lunch · b: 5 euros"),
+        ("What does lunch cost?", "a | b | c\nlunch | 5 euros", "a | b | c: lunch | 5 euros"),
+    ],
+)
+def test_a_row_answers_under_the_header_of_its_table(question: str, text: str, answer: str) -> None:
+    assert said(question, hit(text)) == [answer]
+
+
+def test_rows_that_are_as_near_are_one_answer() -> None:
+    rows = ["Place: Seoul · Ceiling per night: 100,000 won"]
+    rows += ["Place: Busan · Ceiling per night: 80,000 won"]
+    assert said("How much is the ceiling per night?", hit(CEILINGS)) == rows
+
+
+@pytest.mark.parametrize("above", ["Place | Ceiling", "| Place | Ceiling |\n|---|---|"])
+def test_a_passage_that_goes_on_with_a_table_knows_its_header(above: str) -> None:
+    passage = hit("Seoul | 100,000 won\nBusan | 80,000 won", properties={HEADER: above})
+    assert said("What is the ceiling in Seoul?", passage) == ["Place: Seoul · Ceiling: 100,000 won"]
+
+
+@pytest.mark.parametrize("odd", [3, True, ["a | b"], ""])
+def test_a_property_that_is_no_header_is_left_alone(odd: Any) -> None:
+    passage = hit("Lunch costs 5 euros.", properties={HEADER: odd})
+    assert said("What does lunch cost?", passage) == ["Lunch costs 5 euros."]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        (
+            "Is the grant taxed?",
+            "The City pays a grant to families. It is not taxed.",
+            "It is not taxed.",
+        ),
+        (
+            "How long are images kept?",
+            "Images are kept by the control centre. They are kept for 30 days.",
+            "They are kept for 30 days.",
+        ),
+        (
+            "위원의 임기는 얼마인가요?",
+            "위원의 과반수는 민간 전문가로 한다. 위원의 임기는 2년으로 한다.",
+            "위원의 임기는 2년으로 한다.",
+        ),
+    ],
+)
+def test_what_stands_before_is_known_and_a_number_is_given_where_one_is_asked(
+    question: str, text: str, answer: str
+) -> None:
+    assert said(question, hit(text)) == [answer]
+
+
+def test_what_heads_a_passage_is_said_of_each_of_its_sentences() -> None:
+    text = "The city gives parental leave to all. Twins are worth 20 weeks more."
+    passage = hit(text, heading="Parental leave")
+    assert said("parental leave for twins", passage) == ["Twins are worth 20 weeks more."]
 
 
 @pytest.mark.parametrize("where", ["heading", "title", "section"])
