@@ -13,7 +13,7 @@ from agent.messages import Answer, AnswerRequest, Citation, Usage
 from agent.run import NodeReport, Run
 from agent.spans import answering
 from agent.state import State, known
-from agent.threads import Threads
+from agent.threads import Threads, reaching
 from agent.wording import worded
 from config.settings import Settings
 from retrieval.engine import Engine
@@ -68,6 +68,7 @@ class Agent:
         with ExitStack() as after:
             if request.thread_id is not None:
                 place = request.collection, request.tenant or "", request.thread_id
+                after.enter_context(reaching())
                 key = self._threads.open(*place)
                 after.callback(self._threads.settle, *place, key)
                 config["configurable"] = {"thread_id": key}

@@ -1,7 +1,8 @@
 """Conversations: LangGraph's checkpointer keeps their turns, the ledger knows whose they are."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agent.state import Turn
-from callslip.errors import SettingsError, ThreadNotFound
+from callslip.errors import SettingsError, StoreDown, ThreadNotFound
 from stores.ledger.conversations import ConversationRecord, Conversations
 
 BUSY_SECONDS = 30.0
@@ -25,6 +26,20 @@ _OLDER = (
 """States of a conversation before its newest; their ids grow with time."""
 
 
+@contextmanager
+def reaching() -> Iterator[None]:
+    """StoreDown where the checkpointer's database is locked or lost."""
+    try:
+        yield
+    except Exception as error:
+        postgresql = type(error).__module__.partition(".")[0] in ("psycopg", "psycopg_pool")
+        if not postgresql and not isinstance(error, sqlite3.OperationalError):
+            raise
+        raise StoreDown(
+            f"the database of conversations does not answer: {type(error).__name__}"
+        ) from error
+
+
 class Threads:
     """The conversations of every collection and tenant, each apart from the others."""
 
@@ -36,6 +51,7 @@ class Threads:
         """What the checkpointer knows a conversation by; it is made where it is missing."""
         return self._conversations.open(collection, tenant, thread_id).key
 
+    @reaching()
     def settle(self, collection: str, tenant: str, thread_id: str, key: str) -> None:
         """Keep the newest state of a conversation, and none where it is forgotten by now.
 
@@ -50,6 +66,7 @@ class Threads:
         else:
             self.saver.delete_thread(key)
 
+    @reaching()
     def turns(
         self, collection: str, tenant: str, thread_id: str
     ) -> tuple[ConversationRecord, list[Turn]]:
@@ -58,10 +75,12 @@ class Threads:
         kept = self.saver.get({"configurable": {"thread_id": found.key}})
         return found, list(kept["channel_values"].get("turns", [])) if kept else []
 
+    @reaching()
     def forget(self, collection: str, tenant: str, thread_id: str) -> None:
         """Delete a conversation with all that was said in it; ThreadNotFound."""
         self._drop([self._conversations.get(collection, tenant, thread_id).key])
 
+    @reaching()
     def trim(self, before: float) -> int:
         """Forget those not asked since, and those whose collection or tenant is gone."""
         trimmed = 0

@@ -267,6 +267,24 @@ def test_a_run_that_breaks_off_leaves_the_turns_before_it(
     assert b"PASSWORD" not in written
 
 
+def test_a_database_that_somebody_holds_is_said_to_be_down_and_nothing_is_lost(
+    desk: House, tmp_path: Path
+) -> None:
+    desk.ask(ASKED, thread_id="t")
+    saver: Any = desk.threads.saver
+    saver.conn.execute("PRAGMA busy_timeout = 50")
+    with closing(sqlite3.connect(tmp_path / "conversations.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for act in (
+            lambda: desk.ask("And for guests?", thread_id="t"),
+            lambda: desk.threads.forget("shelf", "", "t"),
+        ):
+            with pytest.raises(StoreDown, match="database of conversations"):
+                act()
+    assert desk.ask("And for guests?", thread_id="t").understood.endswith("for guests?")
+    assert len(desk.threads.turns("shelf", "", "t")[1]) == 2
+
+
 def test_a_conversation_that_is_forgotten_while_it_is_answered_stays_so(
     desk: House, tmp_path: Path
 ) -> None:
