@@ -23,7 +23,7 @@ REQUEST_SECONDS = 60.0
 _PAGE = 500
 
 _UNWRITTEN = "Nothing found on disk"
-_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 _READ_ONLY = ("readonly", "read-only", "disk is full", "No space left")
 
