@@ -43,7 +43,7 @@ def describe(document: dict[str, Any]) -> None:
     if get_settings().api.key is None:
         return
     document["security"] = [{name: []} for name in SCHEMES]
-    for path in ("/healthz", "/readyz"):
+    for path in {"/healthz", "/readyz"} & document["paths"].keys():
         document["paths"][path]["get"]["security"] = []
 
 

@@ -56,7 +56,8 @@ def read_upload(request: Request) -> Upload:
     )
 
 
-def _from_form(request: Request) -> Upload:
+def sent_file(request: Request) -> tuple[str, IO[bytes]]:
+    """The part `file` of a form, its name and content; InvalidRequest where there is none."""
     file = request.files.get("file")
     if not request.files and not request.form:
         raise InvalidRequest(
@@ -67,6 +68,11 @@ def _from_form(request: Request) -> Upload:
         raise InvalidRequest(
             "there is no part named file", hint="For example: curl -F file=@handbook.pdf URL"
         )
+    return file.filename, file.stream
+
+
+def _from_form(request: Request) -> Upload:
+    sent, content = sent_file(request)
     form = request.form
     if unknown := set(form) - UploadForm.model_fields.keys():
         raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
@@ -74,9 +80,9 @@ def _from_form(request: Request) -> Upload:
         properties = json.loads(form.get("properties", "{}"))
     except ValueError as error:
         raise InvalidRequest(f"properties is not JSON: {error}") from None
-    filename = clean_filename(file.filename)
+    filename = clean_filename(sent)
     return _upload(
-        file.stream,
+        content,
         name=clean_name(form.get("name") or filename),
         filename=filename,
         tenant=form.get("tenant", ""),

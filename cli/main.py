@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from callslip import __version__
 from callslip.errors import NotFound
+from cli.annotator_command import serve_annotator_command
 from cli.asking import ask_command, conversation_command
 from cli.auditing import audit
 from cli.batches import batch_documents, get_batch, tell_batch
@@ -520,7 +521,7 @@ main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
     *(ask_command, conversation_command),
     *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
-    *(retry_command, rollback_command, usage_command, versions_command),
+    *(retry_command, rollback_command, serve_annotator_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
 ):
     main.add_command(command)

@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from callslip.errors import SettingsError
-from config import yaml_file
+from config import annotator, yaml_file
 from config.keys import KEYS, PREFIX, Given, accepts, did_you_mean, key_of, variable
 from config.masking import shown
 from config.settings import Settings
@@ -57,7 +57,7 @@ def load(folder: Path = Path()) -> Loaded:
 
     Raises SettingsError that says of every wrong setting where it stands and what was expected.
     """
-    in_file = _from_file(folder)
+    in_file = _from_file(folder) | _known_elsewhere()
     given = in_file | _from_environment()
     origins = {key: given[key].origin if key in given else "default" for key in KEYS}
     return Loaded(_validated(in_file, given), origins)
@@ -87,6 +87,15 @@ def _from_file(folder: Path) -> dict[str, Given]:
         return yaml_file.read(Path(named))
     path = folder / FILE
     return yaml_file.read(path) if path.is_file() else {}
+
+
+def _known_elsewhere() -> dict[str, Given]:
+    """What variables of another system's name say; an empty one says nothing."""
+    return {
+        key: Given(os.environ[name], name)
+        for name, key in annotator.VARIABLES.items()
+        if os.environ.get(name)
+    }
 
 
 def _from_environment() -> dict[str, Given]:

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from config.agent import AgentSettings
+from config.annotator import AnnotatorSettings
 from config.genie import GenieSettings
 from config.ranking import (
     FacetsSettings,
@@ -408,6 +409,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     genie: GenieSettings = GenieSettings()
+    annotator: AnnotatorSettings = AnnotatorSettings()
 
     @property
     def api_url(self) -> str:
@@ -433,6 +435,11 @@ class Settings(Section):
     def tfidf_dir(self) -> Path:
         """The folder of the TF-IDF store."""
         return self.tfidf.folder or self.data_dir.absolute() / "tfidf"
+
+    @property
+    def annotator_dir(self) -> Path:
+        """The folder of the files that dialogs link to."""
+        return self.annotator.folder or self.data_dir.absolute() / "annotator"
 
     @property
     def embedder_threads(self) -> int:

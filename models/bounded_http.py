@@ -8,6 +8,7 @@ that is given up is shut down, which ends the thread too.
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property
@@ -29,9 +30,15 @@ class TooLarge(Exception):
 class BoundedTransport(httpx.BaseTransport):
     """Connections that are kept between requests. Threads may share it, processes may not."""
 
-    def __init__(self, most_bytes: int) -> None:
-        """`most_bytes` of a body are taken; a compressed one is not asked for, nor unpacked."""
+    def __init__(
+        self, most_bytes: int, make: Callable[[], httpx.BaseTransport] | None = None
+    ) -> None:
+        """`most_bytes` of a body are taken; a compressed one is not asked for, nor unpacked.
+
+        `make` makes the transport of a connection; httpx's own, if it is left out.
+        """
         self._most_bytes = most_bytes
+        self._make = make
         self._idle: list[_Line] = []
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -42,7 +49,7 @@ class BoundedTransport(httpx.BaseTransport):
         try:
             line = self._idle.pop()
         except IndexError:
-            line = _Line(self._certificates)
+            line = _Line(self._client())
         line.take()
         seconds = request.extensions["timeout"]["read"]
         request.headers["Accept-Encoding"] = "identity"
@@ -89,6 +96,11 @@ class BoundedTransport(httpx.BaseTransport):
         headers = [(k, v) for k, v in response.headers.raw if k.lower() not in _OF_THE_WIRE]
         return httpx.Response(response.status_code, headers=headers, content=bytes(body))
 
+    def _client(self) -> httpx.Client:
+        if self._make is not None:
+            return httpx.Client(transport=self._make())
+        return httpx.Client(verify=self._certificates)
+
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
         return httpx.create_ssl_context()
@@ -97,8 +109,8 @@ class BoundedTransport(httpx.BaseTransport):
 class _Line:
     """A client with one connection and one request at a time, which another thread can end."""
 
-    def __init__(self, certificates: ssl.SSLContext) -> None:
-        self.http = httpx.Client(verify=certificates)
+    def __init__(self, http: httpx.Client) -> None:
+        self.http = http
         self._stream: Any = None
         self._lock = threading.Lock()
         self._taken = self._cut = False

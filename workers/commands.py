@@ -11,14 +11,7 @@ ROLES: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance", "api")
 def argv(role: Role, settings: Settings) -> list[str]:
     """How to start a process of this role, for exec or a supervisor."""
     if role == "api":
-        return [
-            *(sys.executable, "-m", "gunicorn", "api.wsgi:app"),
-            *("--bind", f"{settings.api.host}:{settings.api.port}"),
-            *("--worker-class", "gthread", "--workers", str(settings.api.processes)),
-            *("--threads", str(_threads(settings.api)), "--timeout", "120"),
-            *("--graceful-timeout", "5", "--log-level", "warning"),
-            "--no-control-socket",
-        ]
+        return serving("api.wsgi:app", settings.api, _threads(settings.api))
     pool = {
         "ingest": ["--pool", "prefork", "--concurrency", str(settings.ingest.concurrency)],
         "search": ["--pool", "threads", "--concurrency", str(settings.search.threads)],
@@ -31,6 +24,18 @@ def argv(role: Role, settings: Settings) -> list[str]:
         *("--loglevel", settings.log.level, "--without-gossip", "--without-mingle"),
         "--without-heartbeat",
         *pool,
+    ]
+
+
+def serving(app: str, api: ApiSettings, threads: int) -> list[str]:
+    """How to serve a WSGI app of ours over HTTP, at the host and port of these settings."""
+    return [
+        *(sys.executable, "-m", "gunicorn", app),
+        *("--bind", f"{api.host}:{api.port}"),
+        *("--worker-class", "gthread", "--workers", str(api.processes)),
+        *("--threads", str(threads), "--timeout", "120"),
+        *("--graceful-timeout", "5", "--log-level", "warning"),
+        "--no-control-socket",
     ]
 
 

@@ -41,7 +41,7 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
         if left := runfile.read(data_dir):
             runfile.end_leftovers(left)
         _free_leases(settings)
-        _check_port(settings.api)
+        check_port(settings.api)
         settings, parts = plan(settings, data_dir)
         record = runfile.recorder(_run_file(settings), data_dir, leave_out=GUARD)
         supervisor = Supervisor(parts, data_dir / "logs", echo, record)
@@ -111,7 +111,8 @@ def _free_leases(settings: Settings) -> None:
         ledger.close()
 
 
-def _check_port(api: ApiSettings) -> None:
+def check_port(api: ApiSettings) -> None:
+    """StartError where nobody can listen at the host and port."""
     family = socket.AF_INET6 if ":" in api.host else socket.AF_INET
     try:
         socket.create_server((api.host, api.port), family=family).close()

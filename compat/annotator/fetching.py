@@ -1,0 +1,108 @@
+"""HTTP for links: one deadline for everything, a bounded answer, and no surprises on the way."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from callslip.addresses import CheckedTransport, Network
+from callslip.errors import CallslipError, FileTooLarge, SourceDown, SourceError
+from config.settings import MEGABYTE
+from models.bounded_http import BoundedTransport, TooLarge
+
+MOST_REDIRECTS = 5
+
+
+class Deadline:
+    """A moment by which all of something must be done."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """How many seconds there are; SourceDown where there are none."""
+        left = self._at - time.monotonic()
+        if left <= 0:
+            raise self.missed()
+        return left
+
+    def missed(self) -> SourceDown:
+        """That it was missed."""
+        return SourceDown(f"the links did not answer within {self.seconds:g} s")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a link answered, with its headers and the address after redirects."""
+
+    content: bytes
+    headers: Mapping[str, str]
+    url: str
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the server calls it a page."""
+        media = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return media in ("text/html", "application/xhtml+xml")
+
+
+class Http:
+    """Asks addresses; threads may share it, processes may not."""
+
+    def __init__(self, most_mb: int, public: Sequence[Network] | None = None) -> None:
+        """`public`: only addresses of the internet, and of these networks."""
+        make: Callable[[], httpx.BaseTransport] | None = None
+        if public is not None:
+            make = lambda: CheckedTransport(public)  # noqa: E731
+        self._most_mb = most_mb
+        self._http = httpx.Client(
+            transport=BoundedTransport(most_mb * MEGABYTE, make),
+            trust_env=False,
+            headers={"User-Agent": "callslip"},
+        )
+
+    def get(self, url: str, deadline: Deadline, *, redirects: bool) -> Answer:
+        """The answer of 200; SourceError, SourceDown, FileTooLarge or AddressNotAllowed."""
+        for _ in range(MOST_REDIRECTS + 1):
+            response = self._send("GET", url, deadline)
+            if not (redirects and response.is_redirect):
+                break
+            try:
+                url = str(httpx.URL(url).join(response.headers["location"]))
+            except (KeyError, ValueError, httpx.InvalidURL):
+                raise SourceError("a link redirects to what is no web address") from None
+        else:
+            raise SourceError(f"a link redirects more than {MOST_REDIRECTS} times")
+        _check(response)
+        return Answer(response.content, response.headers, url)
+
+    def post_file(self, url: str, name: str, content: bytes, deadline: Deadline) -> httpx.Response:
+        """Send a file as the part `file` of a form."""
+        response = self._send("POST", url, deadline, files={"file": (name, content)})
+        _check(response)
+        return response
+
+    def _send(self, method: str, url: str, deadline: Deadline, **what: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, url, timeout=deadline.left(), **what)
+        except TooLarge:
+            raise FileTooLarge(f"a link answers with more than {self._most_mb} MB") from None
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
+            raise SourceError("a link is no web address") from None
+        except httpx.ReadTimeout:
+            raise deadline.missed() from None
+        except CallslipError:
+            raise
+        except (httpx.HTTPError, OSError) as error:
+            raise SourceDown(f"a link does not answer: {type(error).__name__}") from None
+
+
+def _check(response: httpx.Response) -> None:
+    status = response.status_code
+    if status in (408, 425, 429) or status >= 500:
+        raise SourceDown(f"a link answered {status}")
+    if not 200 <= status < 300:
+        raise SourceError(f"a link answered {status}")

@@ -1,0 +1,86 @@
+"""The file server's own folder: files are written once, whole, and never over another."""
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from callslip.errors import NotFound, StoreReadOnly
+from compat.annotator import names
+
+SWEEP_SECONDS = 600.0
+
+_SWEPT, _DRAFT = ".swept", ".draft-"
+"""No name of a file begins with a dot, so these are never served."""
+
+
+class Folder:
+    """Threads and processes may share it. `keep_days` old files are removed when one is written."""
+
+    def __init__(self, path: Path, keep_days: float | None = None) -> None:
+        self._path, self._keep_days = path, keep_days
+
+    def write(self, content: IO[bytes], name: str) -> str:
+        """Keep a file; its name, which is another one where a file of other content has this."""
+        draft = self._path / f"{_DRAFT}{names.random(20)}"
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            with draft.open("xb") as file:
+                shutil.copyfileobj(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            return self._publish(draft, name)
+        except OSError as error:
+            raise StoreReadOnly(
+                f"the file server cannot keep a file ({type(error).__name__})"
+            ) from error
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+
+    def read(self, name: str) -> bytes:
+        """A file's content; NotFound."""
+        with self.open(name) as file:
+            return file.read()
+
+    def open(self, name: str) -> IO[bytes]:
+        """The file of a name; NotFound."""
+        try:
+            descriptor = os.open(self._path / names.checked(name), os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            raise NotFound("there is no file of this name") from None
+        return os.fdopen(descriptor, "rb")
+
+    def _publish(self, draft: Path, name: str) -> str:
+        tried = name
+        while True:
+            try:
+                os.link(draft, self._path / tried)  # fails where there is one, unlike a rename
+                return tried
+            except FileExistsError:
+                if _same(draft, self._path / tried):
+                    return tried
+                tried = names.numbered(name)
+
+    def _sweep(self) -> None:
+        if self._keep_days is None:
+            return
+        marker, now = self._path / _SWEPT, time.time()
+        with suppress(FileNotFoundError):
+            if now - marker.stat().st_mtime < SWEEP_SECONDS:
+                return
+        marker.touch()
+        for path in self._path.iterdir():
+            with suppress(OSError):
+                if path != marker and now - path.stat().st_mtime > self._keep_days * 86_400:
+                    path.unlink()
+
+
+def _same(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        if one.stat().st_size == other.stat().st_size:
+            return one.read_bytes() == other.read_bytes()
+    return False

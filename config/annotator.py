@@ -1,0 +1,82 @@
+"""Settings of the Document Retriever, and the variables that its users know."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from config.section import Section
+
+VARIABLES = {
+    "PARAGRAPHS_NUM": "annotator.paragraphs_num",
+    "FILE_SERVER_URL": "annotator.file_server_url",
+    "FILE_SERVER_TIMEOUT": "annotator.file_server_timeout",
+    "CONFIG_PATH": "annotator.config_path",
+    "DOC_PATHS_OR_LINKS": "annotator.documents",
+    "N_TURNS_TO_KEEP_DOC": "annotator.turns_to_keep",
+}
+"""Variables of the original by the settings that they are; those of Callslip win over them."""
+
+
+class AnnotatorSettings(Section):
+    """The Document Retriever of DeepPavlov Dream, its document processor and its file server.
+
+    The variables of the original hold too, under those of Callslip and over the file.
+    """
+
+    paragraphs_num: int = Field(
+        default=5, ge=1, le=1000, description="chunks that are returned; PARAGRAPHS_NUM"
+    )
+    file_server_url: str | None = Field(
+        default=None,
+        description="where files are kept and links lead, such as http://files:3000; unset: this"
+        " service keeps them; FILE_SERVER_URL",
+    )
+    file_server_timeout: float = Field(
+        default=30.0,
+        gt=0,
+        le=600,
+        description="seconds for all links of a dialog together; FILE_SERVER_TIMEOUT",
+    )
+    own_files: bool | None = Field(
+        default=None,
+        description="whether this service keeps the files of file_server_url itself; unset: where"
+        " it listens there",
+    )
+    links: Literal["file-server", "public"] = Field(
+        default="file-server",
+        description="where links of a dialog may lead: to the file server alone, or to any public"
+        " address too, and to sources.allow_networks",
+    )
+    config_path: Path | None = Field(
+        default=None,
+        description="the original's doc_retriever_config.json, of which the tokenizer counts;"
+        " CONFIG_PATH",
+    )
+    documents: str | None = Field(
+        default=None,
+        description="paths or links of documents for every dialog, separated by commas;"
+        " DOC_PATHS_OR_LINKS",
+    )
+    turns_to_keep: int | None = Field(
+        default=None,
+        ge=1,
+        description="turns after which documents that no skill used are left; unset: never;"
+        " N_TURNS_TO_KEEP_DOC",
+    )
+    max_text_mb: int = Field(
+        default=20, ge=1, le=100, description="text of one dialog's documents together"
+    )
+    folder: Path | None = Field(
+        default=None, description="where this service keeps files; unset: in data_dir"
+    )
+    keep_days: float | None = Field(
+        default=None, gt=0, description="days after which files are removed; unset: never"
+    )
+
+    @field_validator("file_server_url")
+    @classmethod
+    def _is_an_address(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return url
