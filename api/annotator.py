@@ -14,7 +14,7 @@ from compat import annotator
 from compat.annotator import names
 from config import get_settings
 
-TEXT, BYTES = "text/plain; charset=utf-8", "application/octet-stream"
+TEXT, BYTES = "text/plain", "application/octet-stream"
 
 MOST_DIALOGS = 1000
 

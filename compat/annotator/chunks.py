@@ -34,7 +34,7 @@ def cut(text: str) -> Iterator[str]:
     """The chunks of one text. None is empty, and every word is in one of them, in its order."""
     kept: list[str] = []
     counted = words = 0
-    for line in lines(text):
+    for line, closes in _units(text):
         more = len(line.split())
         if not more:  # counts only where something follows it
             if kept:
@@ -42,7 +42,7 @@ def cut(text: str) -> Iterator[str]:
                 counted += line.count(" ") + 1
             continue
         most = max(counted + line.rstrip().count(" ") + 1, words + more)
-        if kept and most > MOST_WORDS:
+        if kept and (closes or most > MOST_WORDS):
             yield "\n".join(kept).strip()
             kept, counted, words = [], 0, 0
         kept.append(line)
@@ -54,12 +54,20 @@ def cut(text: str) -> Iterator[str]:
 
 def lines(text: str) -> Iterator[str]:
     """The lines of a text; those too long for a chunk as the sentences that they are made of."""
+    return (line for line, _ in _units(text))
+
+
+def _units(text: str) -> Iterator[tuple[str, bool]]:
+    """Lines and sentences, and whether one begins a line that no chunk can take whole."""
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        if _is_long(line):
-            for sentence in _sentences(line):
-                yield from _parts(sentence) if _is_long(sentence) else (sentence,)
-        else:
-            yield line
+        if not _is_long(line):
+            yield line, False
+            continue
+        closes = True
+        for sentence in _sentences(line):
+            for part in _parts(sentence) if _is_long(sentence) else (sentence,):
+                yield part, closes
+                closes = False
 
 
 def _is_long(line: str) -> bool:

@@ -19,8 +19,11 @@ from stores.tfidf.grams import UNKNOWN, Integers, Model, Postings, count, fit
 
 FORMAT = 1
 
-MOST_BYTES = 1_000_000_000
-"""Of all arrays, unpacked; 20 MB of English text give a fifth of it."""
+MOST_BYTES = 400_000_000
+"""Of all arrays, unpacked; 20 MB of English prose give a fifth of it."""
+
+MOST_TEXTS = 2_000_000
+"""So that no number in a file decides how much memory a question takes."""
 
 
 class FitDamaged(ValueError):
@@ -97,6 +100,7 @@ def _read(data: bytes) -> Fit:
     words = told["words"]
     _check(told["format"] == FORMAT and isinstance(told["about"], dict), "format")
     _check(texts.shape == (1,) and texts.dtype == np.int64, "number of texts")
+    _check(0 <= int(texts[0]) <= MOST_TEXTS, "number of texts")
     _check(grams.ndim == 1 and grams.dtype == np.int64 and _ascend(grams), "n-grams")
     _check(idf.shape == grams.shape and idf.dtype == np.float64, "frequencies")
     _check(bool(np.isfinite(idf).all()), "frequencies")
