@@ -105,12 +105,10 @@ def _read(data: bytes) -> Fit:
     _check(idf.shape == grams.shape and idf.dtype == np.float64, "frequencies")
     _check(bool(np.isfinite(idf).all()), "frequencies")
     _check(all(isinstance(word, str) for word in words), "words")
-    _check(
-        arrays["data"].dtype == np.float32 and bool(np.isfinite(arrays["data"]).all()), "weights"
-    )
-    matrix = sparse.csc_array(
-        (arrays["data"], arrays["indices"], arrays["indptr"]), shape=(int(texts[0]), len(grams))
-    )
+    weights, places, starts = arrays["data"], arrays["indices"], arrays["indptr"]
+    _check(weights.dtype == np.float32 and bool(np.isfinite(weights).all()), "weights")
+    _check(places.dtype.kind == starts.dtype.kind == "i", "places")
+    matrix = sparse.csc_array((weights, places, starts), shape=(int(texts[0]), len(grams)))
     matrix.check_format(full_check=True)
     numbers = {word: number for number, word in enumerate(words)}
     model = Model(numbers, grams, idf, int(texts[0]))

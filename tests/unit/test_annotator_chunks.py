@@ -1,6 +1,7 @@
 """Cutting as the Document Retriever cuts: numbers, order, and nothing lost."""
 
 import string
+from itertools import pairwise
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -61,7 +62,7 @@ def test_every_word_is_in_one_chunk_in_its_order_and_numbers_go_on(texts: list[s
 def test_lines_stay_whole_and_a_chunk_takes_all_that_fit(text: str) -> None:
     found = [chunk.split("\n") for chunk in cut(text)]
     assert [line for chunk in found for line in chunk] == [x for x in text.split("\n") if x]
-    for chunk, after in zip(found, found[1:], strict=False):
+    for chunk, after in pairwise(found):
         assert len(" ".join([*chunk, after[0]]).split()) > MOST_WORDS
 
 

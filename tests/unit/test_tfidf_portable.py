@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from stores.tfidf import portable
 from stores.tfidf.portable import Fit, FitDamaged
 
-WORDS = st.sampled_from("rose lamb fox prince desert star well snake".split())
+WORDS = st.sampled_from(["rose", "lamb", "fox", "prince", "desert", "star", "well", "snake"])
 TEXTS = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=9)
 
 
