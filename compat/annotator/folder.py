@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -48,10 +49,14 @@ class Folder:
 
     def open(self, name: str) -> IO[bytes]:
         """The file of a name; NotFound."""
+        path = self._path / names.checked(name)
         try:
-            descriptor = os.open(self._path / names.checked(name), os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:
             raise NotFound("there is no file of this name") from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise NotFound("there is no file of this name")
         return os.fdopen(descriptor, "rb")
 
     def _publish(self, draft: Path, name: str) -> str:
