@@ -24,6 +24,9 @@ api:
 The variable of a setting is `CALLSLIP_` and its name in capitals, `__` for each dot:
 `CALLSLIP_DATA_DIR=/srv/callslip CALLSLIP_API__PORT=8080`. An empty value unsets what may be unset.
 
+Variables that users of other systems know, such as `PARAGRAPHS_NUM`, are named beside the settings
+that they are; they win over the file, and those of Callslip over them.
+
 A name that nothing knows is an error, in the file and among the variables that begin with
 `CALLSLIP_`. Kubernetes adds such variables for a service that is called `callslip`: set
 `enableServiceLinks: false` there. `callslip config` prints what is in force and where each value

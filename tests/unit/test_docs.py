@@ -8,13 +8,15 @@ import anyio
 import pytest
 
 from agent.budget import Outcome
+from api import annotator_wsgi, metrics
 from api import events as streams
-from api import metrics
-from cli import mcp_http, mcp_tools
+from cli import annotator_command, mcp_http, mcp_tools
 from cli.client import Client
 from cli.mcp_command import PORT, mcp_command
 from cli.mcp_server import make_server
 from cli.mcp_tools import Scope
+from compat.annotator.chunks import MOST_WORDS
+from config.annotator import VARIABLES, AnnotatorSettings
 from config.ranking import SearchSettings
 from models.language_model import MOST_BYTES
 from retrieval import hotset, memory
@@ -80,6 +82,21 @@ def test_the_page_of_mcp_names_every_tool_argument_option_and_bound() -> None:
     assert f"at most {mcp_tools.LONGEST_WAIT:.0f}" in page
     assert f"127.0.0.1:{PORT}{mcp_http.PATH}" in page
     assert mcp_http.LARGEST_BODY == 16 << 20
+
+
+def test_the_page_of_the_annotator_names_every_variable_and_operation() -> None:
+    page = (DOCS / "compat-annotator.md").read_text(encoding="utf-8")
+    for name, key in VARIABLES.items():
+        assert f"| `{name}` | `{key}` |" in page
+    settings = AnnotatorSettings()
+    assert f"candidates that are returned; {settings.paragraphs_num} |" in page
+    assert f"for keeping its files; {settings.file_server_timeout:g} |" in page
+    assert f"alone; {annotator_command.PORT} |" in page
+    operations = [key for key in annotator_wsgi.create_app().api_doc["paths"] if key != "/healthz"]
+    assert [
+        path for path in operations if f" {path}`" not in page and f" {path}?" not in page
+    ] == []
+    assert f"more than {MOST_WORDS} words" in page
 
 
 def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPatch) -> None:
