@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
@@ -77,6 +78,8 @@ class AnnotatorSettings(Section):
     @field_validator("file_server_url")
     @classmethod
     def _is_an_address(cls, url: str | None) -> str | None:
-        if url is not None and not url.startswith(("http://", "https://")):
-            raise ValueError("must begin with http:// or https://")
+        if url is not None:
+            split = urlsplit(url)
+            if split.scheme not in ("http", "https") or not split.hostname or split.port == 0:
+                raise ValueError("must be a web address")
         return url

@@ -19,6 +19,8 @@ from models.per_process import PerProcess
 
 PATH = "/file"
 
+_EVERY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
+_OF_THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")  # noqa: S104
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -90,22 +92,28 @@ def links(settings: Settings, called: str) -> Links:
     """As the settings say; `called` is the address by which this service was called."""
     own, called = settings.annotator, called.rstrip("/")
     here = settings.api_url
-    if settings.api.url is None and settings.api.host in ("0.0.0.0", "::"):  # noqa: S104
+    if settings.api.url is None and settings.api.host in _EVERY:
         here = called
     base = (own.file_server_url or here).rstrip("/")
     keeps = own.own_files
     if keeps is None:
-        keeps = _place(base) in (_place(here), _place(settings.api_url))
+        keeps = _place(base) in map(_place, (here, *_names(settings)))
     most = settings.api.max_upload_mb
     return Links(
         base,
         called,
-        (base, here, settings.api_url, called) if keeps else (),
+        (base, here, called, *_names(settings)) if keeps else (),
         Folder(settings.annotator_dir, own.keep_days),
         _plain(most).get(),
         _public(most, settings.sources.networks).get() if own.links == "public" else None,
         own.max_text_mb,
     )
+
+
+def _names(settings: Settings) -> list[str]:
+    """Addresses that lead to this service from its own machine, and the one that is configured."""
+    port = settings.api.port
+    return [settings.api_url, *(f"http://{name}:{port}" for name in _OF_THIS_MACHINE)]
 
 
 @cache
@@ -138,5 +146,8 @@ def _base(split: SplitResult) -> str:
 
 def _place(url: str) -> tuple[str, str | None, int | None, str]:
     """Scheme, host, port and path: whoever is named before the host does not matter."""
-    split = urlsplit(url)
-    return split.scheme, split.hostname, split.port or _PORTS.get(split.scheme), split.path
+    try:
+        split = urlsplit(url)
+        return split.scheme, split.hostname, split.port or _PORTS.get(split.scheme), split.path
+    except ValueError:
+        return "", None, None, url

@@ -4,6 +4,7 @@ import io
 import json
 import os
 from base64 import b64decode
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from flask.testing import FlaskClient
 
 from config import get_settings
 from config.annotator import VARIABLES
+
+LAMB = "The boy took a pencil and drew a lamb.\nThe prince wants to see it.\n"
+ROSE = "Roses have thorns because they fear tigers.\n" * 20
+DESERT = "What makes the desert beautiful is that it hides a well somewhere.\n" * 20
 
 
 def clean(monkeypatch: pytest.MonkeyPatch, folder: Path, **variables: str) -> None:
@@ -26,6 +31,16 @@ def clean(monkeypatch: pytest.MonkeyPatch, folder: Path, **variables: str) -> No
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     get_settings.cache_clear()
+
+
+def own_settings(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, caplog: pytest.LogCaptureFixture
+) -> Iterator[None]:
+    """Settings of each test's own; whatever is sent, no error but those with a name is met."""
+    clean(monkeypatch, folder)
+    yield
+    get_settings.cache_clear()
+    assert [record.exc_text for record in caplog.records if record.exc_info] == []
 
 
 def upload(client: FlaskClient, content: str | bytes, name: str = "a.txt") -> str:
@@ -53,6 +68,35 @@ def dialog(links: dict[str, str], asked: str = "", **more: Any) -> dict[str, Any
         "human_utterances": [{"text": asked}],
         "human": {"attributes": attributes(links, **more)},
     }
+
+
+def post(client: FlaskClient, path: str, dialogs: Any, **more: Any) -> Any:
+    """What is answered for a batch."""
+    response = client.post(
+        f"/{path}", data=json.dumps({"dialogs": dialogs, **more}), content_type="application/json"
+    )
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+def downloaded(client: FlaskClient, link: str) -> Any:
+    """The answer of the file server."""
+    response = client.get(link.removeprefix("http://127.0.0.1:8765"), buffered=True)
+    response.close()
+    return response
+
+
+def vectorized(client: FlaskClient, links: dict[str, str]) -> dict[str, Any]:
+    """The model of documents."""
+    (answer,) = post(client, "vectorize_documents", [dialog(links)])
+    model: dict[str, Any] = answer["human_attributes"]["model_info"]
+    return model
+
+
+def candidates(client: FlaskClient, links: dict[str, str], asked: str) -> Any:
+    """What is answered to a question about documents."""
+    model = vectorized(client, links)
+    return post(client, "return_candidates", [dialog(links, asked, model_info=model)])
 
 
 class Pages(BaseHTTPRequestHandler):

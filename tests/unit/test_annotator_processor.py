@@ -7,25 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotator_parts import Pages, clean, upload
+from annotator_parts import Pages, clean, downloaded, own_settings, post, upload, vectorized
 from flask.testing import FlaskClient
 from loopback import LoopbackServer
 from office_files import epub
-from test_annotator import downloaded, post, vectorized
 
 from api import annotator_wsgi
 from compat.annotator.chunks import MOST_WORDS
-from config import get_settings
 
 SKILL = "dff_document_qa_llm_skill"
 PROSE = "<p>" + "Roses have thorns because they fear tigers. " * 60 + "</p>"
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    clean(monkeypatch, tmp_path)
-    yield
-    get_settings.cache_clear()
+def fresh(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> Iterator[None]:
+    yield from own_settings(monkeypatch, tmp_path, caplog)
 
 
 @pytest.fixture
