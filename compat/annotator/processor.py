@@ -139,4 +139,6 @@ def _filename(answer: Answer) -> str:
 
 @cache
 def _extractor(limits: ExtractSettings) -> PerProcess[Extractor]:
-    return PerProcess(lambda: Extractor(limits))
+    """Its owner waits for the answer, so a scan may take no longer than any other file."""
+    soon = limits.model_copy(update={"ocr_timeout_seconds": limits.timeout_seconds})
+    return PerProcess(lambda: Extractor(soon))
