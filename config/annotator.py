@@ -66,7 +66,7 @@ class AnnotatorSettings(Section):
         " N_TURNS_TO_KEEP_DOC",
     )
     max_text_mb: int = Field(
-        default=20, ge=1, le=100, description="text of one dialog's documents together"
+        default=20, ge=1, le=40, description="text of one dialog's documents together"
     )
     folder: Path | None = Field(
         default=None, description="where this service keeps files; unset: in data_dir"
