@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 from flask import Response, request
 from flask_openapi3 import APIBlueprint, Tag
+from flask_openapi3.models import MediaType, Schema
+from pydantic import ConfigDict
 
 from agent.messages import Answer, AnswerRequest, Conversation, NodeMessage, ThreadId
 from api.answers import answer
@@ -24,14 +26,19 @@ EVENTS = "text/event-stream"
 Followed = Iterator[NodeMessage | Answer]
 """The nodes as they have run, then the answer."""
 
-_STREAM = {
-    "description": "with `Accept: text/event-stream`: `event: node` for each node that has run,"
-    " then `event: answer`, or `event: error` with a problem",
-    "content": {
-        "application/json": {"schema": {"$ref": "#/components/schemas/Answer"}},
-        EVENTS: {"schema": NodeMessage.model_json_schema()},
-    },
-}
+
+class _Answered(Answer):
+    __doc__ = Answer.__doc__
+
+    model_config = ConfigDict(
+        title=Answer.__name__,
+        openapi_extra={  # type: ignore[typeddict-unknown-key]  # flask-openapi3's
+            "description": "with `Accept: text/event-stream`: `event: node` for each node that has"
+            " run, then `event: answer`, or `event: error` with a problem",
+            "content": {EVENTS: MediaType(schema=Schema(**NodeMessage.model_json_schema()))},
+        },
+    )
+
 
 blueprint = APIBlueprint("answers", __name__, abp_tags=[Tag(name="answer")])
 
@@ -44,7 +51,7 @@ class ConversationPath(CollectionPath):
     thread_id: ThreadId
 
 
-@blueprint.post("/v1/answer", responses={200: Answer})
+@blueprint.post("/v1/answer", responses={200: _Answered})
 def answer_question(body: AnswerRequest) -> Response:
     """Answer a question from the documents, with citations, or say that they do not.
 

@@ -1,30 +1,20 @@
 """The desk over HTTP, as measuring needs it: JSON in and out, many requests at the same time."""
 
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
 from pydantic import SecretStr
 
-from callslip.errors import (
-    CallslipError,
-    DeskDown,
-    PermanentError,
-    SearchTimeout,
-    TransientError,
-)
-from callslip.problems import error_of
+from callslip.client import Client, Retries
+from callslip.client.wire import path_of
+from callslip.errors import SearchTimeout
 
-TRIES = 6
-"""Of one request while the desk is busy or breaks off; waits of 1, 2, 4 … s lie between them."""
+RETRIES = Retries(most=5, within=600.0, first_wait=2.0, where_refused=False, but=(SearchTimeout,))
+"""While the desk is busy or breaks off."""
 
 SEARCH_TRIES = 6
 """Of one search that comes too late: the first ones load models, and speed is not measured so."""
-
-KEEPALIVE_SECONDS = 1.0
-"""An idle connection is given up sooner than gunicorn closes it, after 2 s by default."""
 
 
 class Desk:
@@ -43,20 +33,13 @@ class Desk:
         key: SecretStr | None = None,
     ) -> None:
         """`timeout` is in seconds, for one request; `key` is the desk's api.key."""
-        limits = httpx.Limits(
-            max_connections=connections,
-            max_keepalive_connections=connections,
-            keepalive_expiry=KEEPALIVE_SECONDS,
-        )
-        self.url = url.rstrip("/")
         self.connections = connections
-        self._http = httpx.Client(
-            base_url=self.url,
-            limits=limits,
-            timeout=timeout,
-            trust_env=False,
-            headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
-        )
+        self._desk = Client(url, key=key, timeout=timeout, retries=RETRIES, connections=connections)
+
+    @property
+    def url(self) -> str:
+        """Where the desk is."""
+        return self._desk.url
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +50,7 @@ class Desk:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._http.close()
+        self._desk.close()
 
     def get(self, path: str, **params: str | int | float) -> dict[str, Any]:
         """Ask for what is there."""
@@ -92,44 +75,20 @@ class Desk:
 
     def upload(self, collection: str, path: Path, name: str, batch: str) -> dict[str, Any]:
         """Submit a file under a name, even where another name holds the same bytes."""
-        return self._asked(
-            "POST",
-            f"/v1/collections/{collection}/documents",
-            files={"file": (path.name, path.read_bytes())},
-            data={"name": name, "batch": batch, "allow_duplicate": "true"},
-        )
+        with path.open("rb") as file:
+            return self._asked(
+                "POST",
+                path_of("/v1/collections/{collection}/documents", collection=collection),
+                files={"file": (path.name, file)},
+                data={"name": name, "batch": batch, "allow_duplicate": "true"},
+            )
 
     def delete(self, path: str) -> dict[str, Any]:
         """Remove something."""
         return self._asked("DELETE", path)
 
     def _asked(self, method: str, path: str, **content: Any) -> dict[str, Any]:
-        for wait in (2.0**n for n in range(TRIES - 1)):
-            try:
-                return self._ask(method, path, **content)
-            except SearchTimeout:
-                raise
-            except TransientError as error:
-                if isinstance(error.__cause__, httpx.ConnectError):
-                    raise
-                time.sleep(max(wait, error.retry_after))
-        return self._ask(method, path, **content)
-
-    def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
-        try:
-            response = self._http.request(method, path, **content)
-        except httpx.TransportError as error:
-            raise DeskDown(f"no answer from {self.url}: {type(error).__name__}") from error
-        if response.is_error:
-            raise _error(response)
-        if not response.content:
-            return {}
-        answer: dict[str, Any] = response.json()
-        return answer
-
-
-def _error(response: httpx.Response) -> CallslipError:
-    try:
-        return error_of(response.json())
-    except (ValueError, KeyError, TypeError):
-        return PermanentError(f"{response.request.url.path} answered {response.status_code}")
+        answer: dict[str, Any] | None = self._desk.request_json(
+            method, path, repeatable=True, **content
+        )
+        return answer or {}

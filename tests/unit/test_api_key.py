@@ -162,12 +162,10 @@ def test_the_clients_send_the_key_and_another_one_where_it_is_given(
 
 
 def test_a_refusal_is_an_error_with_advice(locked: FlaskClient) -> None:
-    with Client("http://127.0.0.1") as client:
-        client._http = httpx.Client(
-            transport=httpx.WSGITransport(locked.application), base_url="http://127.0.0.1"
-        )
-        with pytest.raises(KeyRefused, match="carries no key") as refused:
-            client.get("/v1/collections")
+    served = httpx.Client(transport=httpx.WSGITransport(locked.application))
+    client = Client("http://127.0.0.1", http=served)
+    with client, pytest.raises(KeyRefused, match="carries no key") as refused:
+        client.get("/v1/collections")
     assert "api.key" in refused.value.advice
 
 

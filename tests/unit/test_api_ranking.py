@@ -53,9 +53,8 @@ def client(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
     app = create_app()
 
     def connect(_: str | None) -> Client:
-        made = Client("http://127.0.0.1")
-        made._http = httpx.Client(transport=httpx.WSGITransport(app), base_url="http://127.0.0.1")
-        return made
+        served = httpx.Client(transport=httpx.WSGITransport(app))
+        return Client("http://127.0.0.1", http=served)
 
     monkeypatch.setattr(tune_command, "connect", connect)
     return app.test_client()

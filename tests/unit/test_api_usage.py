@@ -131,9 +131,8 @@ def test_the_command_line_shows_a_table(ledger: Ledger, monkeypatch: pytest.Monk
     app = create_app()
 
     def connect(_: str | None) -> Client:
-        made = Client("http://127.0.0.1")
-        made._http = httpx.Client(transport=httpx.WSGITransport(app), base_url="http://127.0.0.1")
-        return made
+        served = httpx.Client(transport=httpx.WSGITransport(app))
+        return Client("http://127.0.0.1", http=served)
 
     def run(*arguments: str) -> str:
         shown = CliRunner().invoke(main, ["usage", *arguments])

@@ -1,0 +1,15 @@
+"""Every call together."""
+
+from callslip.client._async.collections import Collections
+from callslip.client._async.following import Following
+from callslip.client._async.memory import Memory
+from callslip.client._async.searching import Searching
+from callslip.client._async.service import Service
+
+
+class AsyncClient(Collections, Following, Searching, Memory, Service):
+    """A desk, for those who await.
+
+    async with AsyncClient() as desk:
+        found = await desk.search("main", "how long is parental leave?", top=3)
+    """

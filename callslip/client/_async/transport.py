@@ -1,0 +1,261 @@
+"""Sending requests and reading answers: retries, timeouts, streams."""
+
+import copy
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+import httpx
+from pydantic import BaseModel, SecretStr
+
+from callslip import __version__
+from callslip.client import wire
+from callslip.client.retries import Retries
+from callslip.errors import CallslipError, DeskDown
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class AsyncTransport:
+    """Connections to one desk, kept open.
+
+    Every call raises the error that the desk answered, by its class of `callslip.errors`, and
+    DeskDown where there is no answer. The `request_…` calls take paths and give what JSON says, for
+    whatever has no method here.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | SecretStr | None = None,
+        timeout: float = 120.0,
+        retries: Retries | None = None,
+        connections: int = 10,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        """`key` is the desk's api.key; without `url` both are those of the environment.
+
+        `timeout` is in seconds: for each part of a request, and for an answer as a whole. `http`
+        is used instead of a client of this one's own, and closed with it: for proxies or
+        certificates.
+        """
+        self._place = wire.Place.of(url, key)
+        self._timeout = timeout
+        self._retries = retries or Retries()
+        self._http = http or httpx.AsyncClient(
+            timeout=timeout,
+            trust_env=False,
+            limits=httpx.Limits(
+                max_connections=connections,
+                max_keepalive_connections=connections,
+                keepalive_expiry=wire.KEEPALIVE_SECONDS,
+            ),
+            headers={"User-Agent": f"callslip/{__version__}"},
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    @property
+    def url(self) -> str:
+        """Where the desk is."""
+        return self._place.url
+
+    def with_key(self, key: str | SecretStr | None) -> Self:
+        """The same connections, with another key or none."""
+        other = copy.copy(self)
+        other._place = wire.Place(self.url, wire.checked_key(key))
+        return other
+
+    async def request_json(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: Any = None,
+        files: Any = None,
+        data: Mapping[str, str] | None = None,
+        content_type: str | None = None,
+        repeatable: bool | None = None,
+        also: tuple[int, ...] = (),
+    ) -> Any:
+        """Send a request for its answer in JSON; `also` are statuses that are no errors.
+
+        It is `repeatable` where sending it twice is harmless: left out, as its method says.
+        """
+        reply = await self._replied(
+            method,
+            path,
+            repeatable=repeatable,
+            also=also,
+            params=params,
+            json=json,
+            content=content,
+            files=files,
+            data=data,
+            headers={"Content-Type": content_type} if content_type else None,
+        )
+        return reply.json()
+
+    async def request_text(self, path: str) -> str:
+        """GET a text."""
+        return (await self._replied("GET", path)).content.decode("utf-8", "replace")
+
+    async def request_lines(
+        self, path: str, *, params: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[str, None]:
+        """GET lines of text as they come."""
+        async with self._opened("GET", path, repeatable=True, params=params) as response:
+            async for line in response.aiter_lines():
+                yield line
+
+    async def request_events(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        repeatable: bool | None = None,
+    ) -> AsyncGenerator[wire.ServerEvent, None]:
+        """Server-sent events as they come; `error` among them is raised."""
+        headers = {"Accept": wire.EVENT_STREAM}
+        async with self._opened(
+            method, path, repeatable=repeatable, json=json, headers=headers
+        ) as response:
+            reader = wire.EventReader()
+            async for line in response.aiter_lines():
+                event = reader.read(line)
+                if event is None:
+                    continue
+                if event.kind == "error":
+                    raise wire.error_of_event(event)
+                yield event
+
+    async def resumed_events(
+        self, path: str, after: str | None
+    ) -> AsyncGenerator[wire.ServerEvent, None]:
+        """GET server-sent events and go on after the last one where the stream breaks off.
+
+        It ends with the event `end`, or where nothing is left to be told (204).
+        """
+        tries, wait = self._retries.begun(), wire.EventReader().retry_seconds
+        while True:
+            reader = wire.EventReader()
+            headers = {"Accept": wire.EVENT_STREAM}
+            if after is not None:
+                headers["Last-Event-ID"] = after
+            is_open = False
+            try:
+                async with self._opened("GET", path, headers=headers) as response:
+                    is_open = True
+                    if response.status_code == httpx.codes.NO_CONTENT:
+                        return
+                    async for line in response.aiter_lines():
+                        event = reader.read(line)
+                        if event is None:
+                            continue
+                        after = event.event_id or after
+                        tries = self._retries.begun()
+                        yield event
+                        if event.kind == "end":
+                            return
+                wait = reader.retry_seconds
+            except DeskDown as error:
+                if not is_open:
+                    raise
+                wait = tries.wait(error, repeatable=True)
+            await anyio.sleep(wait)
+
+    async def _asked(
+        self,
+        answer: type[T],
+        method: str,
+        path: str,
+        *,
+        repeatable: bool | None = None,
+        **sent: Any,
+    ) -> T:
+        """The answer to a request, as its model."""
+        told = await self.request_json(method, path, repeatable=repeatable, **sent)
+        return wire.understood(answer, told, f"{method} {path}")
+
+    async def _replied(
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool | None = None,
+        also: tuple[int, ...] = (),
+        **sent: Any,
+    ) -> wire.Reply:
+        """An answer, read whole; a try that breaks off in its middle is one that failed."""
+        tries = self._retries.begun()
+        while True:
+            try:
+                with wire.reaching(self.url):
+                    response = await self._sent(method, path, also, **sent)
+                    return wire.Reply.of(response, await self._whole(response))
+            except CallslipError as error:
+                wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
+            await anyio.sleep(wait)
+
+    @asynccontextmanager
+    async def _opened(
+        self, method: str, path: str, *, repeatable: bool | None = None, **sent: Any
+    ) -> AsyncIterator[httpx.Response]:
+        """An answer whose body is the caller's to read; it is not asked for again in its middle."""
+        tries = self._retries.begun()
+        while True:
+            try:
+                with wire.reaching(self.url):
+                    response = await self._sent(method, path, **sent)
+                break
+            except CallslipError as error:
+                wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
+            await anyio.sleep(wait)
+        try:
+            with wire.reaching(self.url):
+                yield response
+        finally:
+            await response.aclose()
+
+    async def _sent(
+        self, method: str, path: str, also: tuple[int, ...] = (), **sent: Any
+    ) -> httpx.Response:
+        """Send it once; raises what the desk answers, unless it is a success or one of `also`."""
+        request = wire.request_to(self._http, self._place, method, path, **sent)
+        response = await self._http.send(request, stream=True, auth=self._place.sign)
+        if not (response.is_success or response.status_code in also):
+            raise wire.error_in(wire.Reply.of(response, await self._whole(response)))
+        return response
+
+    async def _whole(self, response: httpx.Response) -> bytes:
+        """The body, within the time that there is for it: httpx counts each read alone."""
+        until = time.monotonic() + self._timeout
+        parts = []
+        try:
+            async for part in response.aiter_bytes():
+                if time.monotonic() > until:
+                    raise DeskDown(f"no whole answer from {self.url} in {self._timeout:g} s")
+                parts.append(part)
+        finally:
+            await response.aclose()
+        return b"".join(parts)
