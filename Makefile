@@ -55,8 +55,8 @@ bench-files: install
 	$(BIN)/python -m evals.ingest $(FOLDERS)
 
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra postgresql pyproject.toml -o requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra postgresql --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql --extra langchain --extra llama-index --extra haystack --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -1,5 +1,5 @@
 """`python -m cli`: the same as `callslip`."""
 
-from cli.main import main
+from cli.entry import main
 
 main()
