@@ -1,0 +1,1 @@
+"""Retrievers for frameworks, each in a module of its own that only the framework's extra needs."""

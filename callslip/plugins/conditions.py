@@ -1,0 +1,84 @@
+"""Conditions of frameworks as the desk's: `having_all` and `having_any` (docs/filters.md)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from callslip.errors import InvalidFilter
+
+
+class Condition(NamedTuple):
+    """A property, an operator of the desk, a value."""
+
+    name: str
+    operator: str
+    value: Any
+
+
+class Group(NamedTuple):
+    """Parts that must all hold, or of which any must."""
+
+    is_any: bool
+    parts: "tuple[Condition | Group, ...]"
+
+
+class Having(NamedTuple):
+    """What must all hold, and of what one must."""
+
+    having_all: dict[str, Any] | None = None
+    having_any: dict[str, Any] | None = None
+
+
+_TOGETHER = {False: ("!=", "not-in"), True: ("==", "in")}
+"""Operators of which two on one property are one with a list: in `having_all`, in `having_any`."""
+
+
+def having(tree: Condition | Group) -> Having:
+    """The same in the desk's two groups; InvalidFilter where they cannot say it."""
+    all_: list[Condition] = []
+    any_: list[Condition] = []
+    waiting: list[Condition | Group] = [tree]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, Condition):
+            all_.append(part)
+        elif not part.is_any or len(part.parts) == 1:
+            waiting.extend(part.parts)
+        elif any_:
+            raise refused("two groups of which any holds")
+        else:
+            any_.extend(_alternatives(part))
+    return Having(_said(all_, is_any=False) or None, _said(any_, is_any=True) or None)
+
+
+def _alternatives(group: Group) -> Iterator[Condition]:
+    for part in group.parts:
+        if isinstance(part, Condition):
+            yield part
+        elif part.is_any or len(part.parts) == 1:
+            yield from _alternatives(part)
+        else:
+            raise refused("a group of which all hold within one of which any holds")
+
+
+def _said(conditions: Iterable[Condition], *, is_any: bool) -> dict[str, Any]:
+    one, many = _TOGETHER[is_any]
+    found: dict[str, Any] = {}
+    listed: dict[str, list[Any]] = {}
+    for name, operator, value in conditions:
+        if operator == one or (operator == many and isinstance(value, list)):
+            listed.setdefault(name, []).extend(value if operator == many else [value])
+        elif found.setdefault(f"{name} {operator}", value) != value:
+            raise refused(f"two conditions '{name} {operator}' in one group")
+    for name, values in listed.items():
+        is_single = len(values) == 1
+        found[f"{name} {one if is_single else many}"] = values[0] if is_single else values
+    return found
+
+
+def refused(what: str) -> InvalidFilter:
+    """Of conditions that the desk has no words for."""
+    return InvalidFilter(
+        f"the desk has no words for {what}",
+        hint="It has one group of which all hold and one of which any holds; having_all and"
+        " having_any say them in its own words (docs/filters.md).",
+    )
