@@ -16,7 +16,7 @@ install: .venv/installed
 
 .venv/installed: requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Callslip needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@echo "Installing the locked dependencies into .venv (about 900 MB, once) ..."
+	@echo "Installing the locked dependencies into .venv (about 1 GB, once) ..."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -79,7 +79,7 @@ class CallslipRetriever:
     def to_dict(self) -> dict[str, Any]:
         """For a pipeline's YAML; a key that is no name of a variable is refused by Haystack."""
         options = self._wanted.arguments()
-        return default_to_dict(
+        told: dict[str, Any] = default_to_dict(
             self,
             url=self.url,
             key=self.key.to_dict() if self.key else None,
@@ -88,11 +88,13 @@ class CallslipRetriever:
             filters=self.filters,
             **options,
         )
+        return told
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "CallslipRetriever":
         """Out of a pipeline's YAML."""
-        return default_from_dict(cls, data)
+        made: CallslipRetriever = default_from_dict(cls, data)
+        return made
 
     @component.output_types(documents=list[Document])
     def run(

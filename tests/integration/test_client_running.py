@@ -15,7 +15,7 @@ TEXTS = {
     "leave.md": "# Parental leave\n\nParental leave lasts fourteen months for each parent.\n",
     "below/travel.md": "# Travel\n\nTrain tickets are paid back within ten days of a journey.\n",
     "출산.md": "# 출산 장려금\n\n출산 장려금은 첫째 아이에게 200만 원을 지급한다.\n",
-    "desk.md": "# The desk\n\nA parent reserves a desk for parental meetings on the second floor.\n",
+    "desk.md": "# The desk\n\nA reader reserves a desk on the second floor.\n",
 }
 
 

@@ -28,9 +28,7 @@ class TestLangChain(langchain_tests.RetrieversIntegrationTests):  # type: ignore
 
     @pytest.fixture(autouse=True)
     def at(self, place: dict[str, Any]) -> None:
-        type(self).params = place
-
-    params: dict[str, Any] = {}
+        self.params = place
 
     @property
     def retriever_constructor(self) -> type[CallslipRetriever]:

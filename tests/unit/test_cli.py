@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from callslip.errors import PermanentError
+from cli import entry
 from cli.conditions import condition, conditions
 from cli.ingesting import find_files
 from cli.main import main
@@ -32,6 +33,18 @@ def test_every_command_shows_an_example(name: str) -> None:
 )
 def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
     assert "--json" in CliRunner().invoke(main, [name, "--help"]).output
+
+
+def test_without_the_server_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(_: str) -> None:
+        raise ModuleNotFoundError("No module named 'click'", name="click")
+
+    monkeypatch.setattr(entry, "import_module", missing)
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert str(ended.value).endswith("need click, install them: pip install 'callslip[server]'")
 
 
 NESTED = [

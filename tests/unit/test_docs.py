@@ -1,15 +1,23 @@
 """Pages of documentation say what the code says."""
 
+import re
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
 import anyio
 import pytest
+from test_client import FOUND
 
 from agent.budget import Outcome
 from api import annotator_wsgi, metrics
 from api import events as streams
+from callslip.client import Client as OverHttp
+from callslip.client import Retries, models
+from callslip.client.wire import URL
+from callslip.plugins.wanted import Wanted, metadata_of
 from cli import annotator_command, mcp_http, mcp_tools
 from cli.client import Client
 from cli.mcp_command import PORT, mcp_command
@@ -97,6 +105,25 @@ def test_the_page_of_the_annotator_names_every_variable_and_operation() -> None:
         path for path in operations if f" {path}`" not in page and f" {path}?" not in page
     ] == []
     assert f"more than {MOST_WORDS} words" in page
+
+
+def test_the_page_of_the_client_has_the_numbers_that_it_goes_by() -> None:
+    page = (DOCS / "client.md").read_text(encoding="utf-8")
+    retries = Retries()
+    assert (retries.most, retries.within, retries.first_wait) == (4, 60, 0.5)
+    assert "up to 0.5, 1, 2, 4 s and never shorter" in page
+    assert f"`timeout=` ({signature(OverHttp).parameters['timeout'].default:.0f} s)" in page
+    assert URL in page
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        compile(block, "client.md", "exec")
+
+
+def test_the_page_of_retrievers_names_every_option_and_what_a_passage_carries() -> None:
+    page = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    options = [field.name for field in fields(Wanted) if field.name != "top"]
+    found = models.SearchResponse.model_validate(FOUND)
+    carried = metadata_of(found.hits[0], found)
+    assert [name for name in (*options, *carried) if f"`{name}`" not in page] == []
 
 
 def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPatch) -> None:
