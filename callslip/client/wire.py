@@ -96,6 +96,8 @@ def path_of(template: str, **names: str) -> str:
 
 def checked_path(path: str) -> str:
     """InvalidRequest where the path leads elsewhere: httpx takes `.` and `..` out of it."""
+    if not path.startswith("/"):
+        raise InvalidRequest(f"the path {path!r} does not begin with '/'")
     if {".", ".."} & set(path.partition("?")[0].split("/")):
         raise InvalidRequest(f"a name in {path!r} is '.' or '..'", hint="Send another name.")
     return path

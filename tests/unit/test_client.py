@@ -316,6 +316,16 @@ def test_names_that_lead_elsewhere_are_refused_before_anything_is_sent(name: Any
     assert asked == []
 
 
+def test_a_path_of_ones_own_stays_at_the_desk() -> None:
+    client, asked = desk(httpx.Response(200, json={"new": 1}), key="sesame")
+    assert client.request_json("POST", "/v1/new", json={}, params={"a": "b c"}) == {"new": 1}
+    assert str(asked[0].url) == "http://desk/v1/new?a=b+c"
+    for path in (".evil.example/v1", "@evil.example/v1", "", "/v1/../metrics", "/v1/\n"):
+        with pytest.raises(InvalidRequest):
+            client.request_json("GET", path)
+    assert len(asked) == 1
+
+
 def test_a_name_is_one_part_of_the_path() -> None:
     client, asked = desk(problem(CollectionNotFound))
     with pytest.raises(CollectionNotFound):
