@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -17,6 +18,9 @@ TEXTS = {
     "출산.md": "# 출산 장려금\n\n출산 장려금은 첫째 아이에게 200만 원을 지급한다.\n",
     "desk.md": "# The desk\n\nA reader reserves a desk on the second floor.\n",
 }
+
+SURE: dict[str, Any] = {"top": 1, "ranking": {"exploration_ratio": 0.0}}
+"""The best passage, and none that is tried out."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def test_what_is_sent_is_found_answered_followed_and_deleted(
 ) -> None:
     with Client(stack.url) as client:
         assert {each.name for each in client.documents(collection)} == set(TEXTS)
-        found = client.search(collection, "how long is parental leave?", top=1, explain=True)
+        found = client.search(collection, "how long is parental leave?", explain=True, **SURE)
         assert "fourteen months" in found.hits[0].text
         assert found.hits[0].reasons is not None
         *nodes, answer = client.answer_stream(collection, "출산 장려금은 얼마인가요?")
@@ -76,7 +80,7 @@ def test_the_client_that_awaits_asks_many_at_a_time(stack: Stack, collection: st
     found: list[str] = []
 
     async def ask(client: AsyncClient, query: str) -> None:
-        found.append((await client.search(collection, query, top=1)).hits[0].filename)
+        found.append((await client.search(collection, query, **SURE)).hits[0].filename)
 
     async def use() -> None:
         async with AsyncClient(stack.url) as client, anyio.create_task_group() as group:
