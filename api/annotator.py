@@ -21,7 +21,7 @@ MOST_DIALOGS = 1000
 blueprint = APIBlueprint("annotator", __name__, abp_tags=[Tag(name="annotator")])
 
 
-class Batch(BaseModel):
+class Dialogs(BaseModel):
     """Dialogs as the agent of Dream sends them; one that is malformed is answered with `{}`."""
 
     model_config = ConfigDict(extra="ignore")
@@ -29,7 +29,7 @@ class Batch(BaseModel):
     dialogs: list[Any] = Field(max_length=MOST_DIALOGS)
 
 
-class ProcessorBatch(Batch):
+class ProcessorDialogs(Dialogs):
     all_prev_active_skills: list[Any] = Field(
         [], description="for each dialog the skills of its turns, the last one last"
     )
@@ -62,7 +62,7 @@ _TAKES: dict[str, Any] = {
 
 
 @blueprint.post("/vectorize_documents", responses={200: None})
-def vectorize_documents(body: Batch) -> Response:
+def vectorize_documents(body: Dialogs) -> Response:
     """Vectorize the documents in use of each dialog, once: `human_attributes.model_info`."""
     settings, links = get_settings(), _links()
     return _json(
@@ -73,7 +73,7 @@ def vectorize_documents(body: Batch) -> Response:
 
 
 @blueprint.post("/return_candidates", responses={200: None})
-def return_candidates(body: Batch) -> Response:
+def return_candidates(body: Dialogs) -> Response:
     """The chunks nearest to what each human said last, best first: `candidate_files`."""
     settings, links = get_settings(), _links()
     return _json(
@@ -84,7 +84,7 @@ def return_candidates(body: Batch) -> Response:
 
 
 @blueprint.post("/process_and_upload_doc", responses={200: None})
-def process_and_upload_doc(body: ProcessorBatch) -> Response:
+def process_and_upload_doc(body: ProcessorDialogs) -> Response:
     """Turn the documents that were named into texts on the file server: `human_attributes`."""
     settings, links = get_settings(), _links()
     active = [_list(skills) for skills in body.all_prev_active_skills]

@@ -4,6 +4,7 @@ import re
 
 from flask_openapi3 import OpenAPI
 from openapi_spec_validator import validate
+from pydantic import BaseModel
 
 from api.app import create_app
 from api.description import described
@@ -44,6 +45,18 @@ def test_every_operation_says_what_it_does_and_how_it_fails() -> None:
             assert operation["summary"], (method, path)
             problem = operation["responses"]["default"]["content"]
             assert "application/problem+json" in problem, (method, path)
+
+
+def test_no_two_messages_share_a_name() -> None:
+    names = described(create_app())["components"]["schemas"].keys()
+    waiting, seen = list(BaseModel.__subclasses__()), dict[str, set[str]]()
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        house = model.__module__.partition(".")[0]
+        if model.__name__ in names and house in ("agent", "api", "retrieval", "stores"):
+            seen.setdefault(model.__name__, set()).add(model.__module__)
+    assert {name: modules for name, modules in seen.items() if len(modules) > 1} == {}
 
 
 def test_a_submission_is_described_as_a_file_and_as_text() -> None:
