@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -211,6 +212,12 @@ sys.meta_path.insert(0, Refuse())
 import callslip.client
 print(callslip.client.Client("http://127.0.0.1:9").url)
 """
+
+
+def test_what_is_installed_by_default_is_what_the_client_needs() -> None:
+    project = tomllib.loads((client_code.CLIENT.parents[1] / "pyproject.toml").read_text())
+    names = {re.split(r"[<>=~!\[ ]", each)[0] for each in project["project"]["dependencies"]}
+    assert names == {"anyio", "httpx", "pydantic"}
 
 
 def test_the_client_needs_httpx_and_pydantic_alone() -> None:
