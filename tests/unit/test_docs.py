@@ -9,7 +9,7 @@ from typing import get_args
 
 import anyio
 import pytest
-from test_client import FOUND
+from client_parts import FOUND
 
 from agent.budget import Outcome
 from api import annotator_wsgi, metrics

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from client_parts import FOUND, HIT, problem
 from loopback import LoopbackServer
-from test_client import FOUND, HIT, problem
 
 from callslip.errors import CollectionNotFound, InvalidFilter, InvalidRequest
 from callslip.plugins.conditions import Condition, Group, having
