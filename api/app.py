@@ -11,6 +11,7 @@ from api import (
     events,
     facets,
     failures,
+    faq,
     feedback,
     health,
     invokers,
@@ -35,6 +36,7 @@ def create_app() -> OpenAPI:
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
         *(searches, answering, invokers, annotator, feedback, memory, ranking, usage),
         *(health, metrics),
+        *(searches, answering, faq, invokers, feedback, memory, ranking, usage, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

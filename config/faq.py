@@ -1,8 +1,15 @@
 """Settings of searches in FAQ."""
 
+from typing import Literal, get_args
+
 from pydantic import Field
 
 from config.section import Section
+
+Strategy = Literal["question", "answer", "question_answer"]
+"""What is embedded of a row."""
+
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 class FaqSettings(Section):

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from callslip.errors import InvalidRequest
-from compat.faq.rows import Row, Strategy, entry_id
+from compat.faq.rows import Row, entry_id
 from compat.floor import Floor
 from compat.nearest import NO_EMBEDDER
+from config.faq import Strategy
 from ingestion import given
 from models.language import lang
 from stores.ledger import CollectionRecord

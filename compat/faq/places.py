@@ -4,9 +4,9 @@ import re
 from contextlib import suppress
 
 from callslip.errors import CollectionNotFound, InvalidRequest
-from compat.faq.rows import STRATEGIES, Strategy
 from compat.floor import Floor
 from config import get_settings
+from config.faq import STRATEGIES, Strategy
 from models.analyzer import VERSION as ANALYZER
 from stores.filters import is_unicode
 from stores.ledger import CollectionRecord

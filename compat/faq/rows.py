@@ -3,16 +3,14 @@
 import hashlib
 import unicodedata
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from config.faq import Strategy
 from retrieval.messages import Text
 from stores.checks import MAX_TEXT_BYTES
 from stores.records import Properties
-
-Strategy = Literal["question", "answer", "question_answer"]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 FIELDS = ("id", "question", "answer")
 

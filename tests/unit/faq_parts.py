@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from compat.faq import entries
 from compat.faq.entries import Counts
 from compat.faq.places import made, sibling
-from compat.faq.rows import STRATEGIES, Row, Strategy
+from compat.faq.rows import Row
 from compat.floor import Floor
+from config.faq import STRATEGIES, Strategy
 
 
 def row(row_id: int | str, question: str, answer: str) -> Row:
