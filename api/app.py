@@ -7,6 +7,7 @@ from api import (
     answering,
     batches,
     collections,
+    compare_page,
     documents,
     events,
     facets,
@@ -40,5 +41,6 @@ def create_app() -> OpenAPI:
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
+    app.register_blueprint(compare_page.blueprint)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
     return app

@@ -91,34 +91,37 @@ def write_rows(path: FaqPath, body: Rows) -> Response:
     for at, first in twice(body.rows).items():
         raise InvalidRequest(f"rows.{at}.id: is the id of rows.{first} too")
     names = {s: sibling(path.name, s) for s in dict.fromkeys(body.strategies)}
-    places = {s: made(_floor(), name, body.store) for s, name in names.items()}
-    told = {p.name: entries.put(_floor(), p, s, body.rows) for s, p in places.items()}
+    places = {s: made(deskdesk_floor(), name, body.store) for s, name in names.items()}
+    told = {p.name: entries.put(deskdesk_floor(), p, s, body.rows) for s, p in places.items()}
     return answer(Written(collections={n: Counts(**c.__dict__) for n, c in told.items()}))
 
 
 @blueprint.get("/v1/faq/<string:name>", responses={200: Listed})
 def list_rows(path: FaqPath) -> Response:
     """The ids of the rows in each of the FAQ's collections."""
-    places = siblings(_floor(), path.name).values()
+    places = siblings(deskdesk_floor(), path.name).values()
     return answer(
-        Listed.model_validate({"collections": {p.name: entries.ids(_floor(), p) for p in places}})
+        Listed.model_validate(
+            {"collections": {p.name: entries.ids(deskdesk_floor(), p) for p in places}}
+        )
     )
 
 
 @blueprint.post("/v1/faq/<string:name>/remove", responses={200: Removed})
 def remove_rows(path: FaqPath, body: Going) -> Response:
     """Remove rows by their ids: hidden at once; ids that are not there are nothing to do."""
-    places = siblings(_floor(), path.name)
+    places = siblings(deskdesk_floor(), path.name)
     chosen = {p.name: p for s, p in places.items() if s in (body.strategies or STRATEGIES)}
-    removed = {name: entries.remove(_floor(), p, body.ids) for name, p in chosen.items()}
+    removed = {name: entries.remove(deskdesk_floor(), p, body.ids) for name, p in chosen.items()}
     return answer(Removed(collections=removed))
 
 
 @blueprint.post("/v1/compare", responses={200: Comparison})
 def compare_collections(body: Compared) -> Response:
     """Ask several collections by similarity alone: the hits of each, and of all together."""
-    return answer(compare(_floor(), body, names_of(body.collections)))
+    return answer(compare(deskdesk_floor(), body, names_of(body.collections)))
 
 
-def _floor() -> Floor:
+def desk_floor() -> Floor:
+    """Searches by the queue, as every search of the desk."""
     return floor(ask, process.store)
