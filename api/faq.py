@@ -80,29 +80,32 @@ class Removed(BaseModel):
 class Compared(Question):
     """A question to several collections."""
 
-    collections: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_COLLECTIONS)] = (
-        Field(description="their names, or one")
+    collections: list[Text] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_COLLECTIONS,
+        description="their names; left out: faq.collection",
     )
 
 
 @blueprint.post("/v1/faq/<string:name>", responses={200: Written})
 def write_rows(path: FaqPath, body: Rows) -> Response:
     """Write rows into the FAQ's collections, made where they are missing; unchanged ones stay."""
-    for at, first in twice(body.rows).items():
+    for at, first in twice(dict(enumerate(body.rows))).items():
         raise InvalidRequest(f"rows.{at}.id: is the id of rows.{first} too")
     names = {s: sibling(path.name, s) for s in dict.fromkeys(body.strategies)}
-    places = {s: made(deskdesk_floor(), name, body.store) for s, name in names.items()}
-    told = {p.name: entries.put(deskdesk_floor(), p, s, body.rows) for s, p in places.items()}
+    places = {s: made(desk_floor(), name, body.store) for s, name in names.items()}
+    told = {p.name: entries.put(desk_floor(), p, s, body.rows) for s, p in places.items()}
     return answer(Written(collections={n: Counts(**c.__dict__) for n, c in told.items()}))
 
 
 @blueprint.get("/v1/faq/<string:name>", responses={200: Listed})
 def list_rows(path: FaqPath) -> Response:
     """The ids of the rows in each of the FAQ's collections."""
-    places = siblings(deskdesk_floor(), path.name).values()
+    places = siblings(desk_floor(), path.name).values()
     return answer(
         Listed.model_validate(
-            {"collections": {p.name: entries.ids(deskdesk_floor(), p) for p in places}}
+            {"collections": {p.name: entries.ids(desk_floor(), p) for p in places}}
         )
     )
 
@@ -110,16 +113,16 @@ def list_rows(path: FaqPath) -> Response:
 @blueprint.post("/v1/faq/<string:name>/remove", responses={200: Removed})
 def remove_rows(path: FaqPath, body: Going) -> Response:
     """Remove rows by their ids: hidden at once; ids that are not there are nothing to do."""
-    places = siblings(deskdesk_floor(), path.name)
+    places = siblings(desk_floor(), path.name)
     chosen = {p.name: p for s, p in places.items() if s in (body.strategies or STRATEGIES)}
-    removed = {name: entries.remove(deskdesk_floor(), p, body.ids) for name, p in chosen.items()}
+    removed = {name: entries.remove(desk_floor(), p, body.ids) for name, p in chosen.items()}
     return answer(Removed(collections=removed))
 
 
 @blueprint.post("/v1/compare", responses={200: Comparison})
 def compare_collections(body: Compared) -> Response:
     """Ask several collections by similarity alone: the hits of each, and of all together."""
-    return answer(compare(deskdesk_floor(), body, names_of(body.collections)))
+    return answer(compare(desk_floor(), body, names_of(body.collections)))
 
 
 def desk_floor() -> Floor:

@@ -22,7 +22,7 @@ def validated(model: type[M], value: Any) -> M:
 def faults(error: ValidationError) -> list[str]:
     """What is wrong, a field each."""
     return [
-        f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}"
+        f"{'.'.join(str(part) for part in e['loc'])}: {e['msg'].removeprefix('Value error, ')}"
         for e in error.errors(include_input=False, include_url=False)
     ]
 

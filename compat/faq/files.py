@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -154,21 +155,20 @@ def _header(name: str, cells: list[str]) -> list[str]:
 
 
 def _checked(name: str, placed: list[Placed]) -> FaqFile:
-    rows: list[Row] = []
-    wheres: list[str] = []
-    wrong: list[str] = []
+    rows: dict[int, Row] = {}
+    wrong: list[tuple[int, str]] = []
     others: dict[str, None] = {}
-    for where, given in placed:
+    for at, (_, given) in enumerate(placed):
         others |= dict.fromkeys(field for field in given if field not in FIELDS)
         try:
-            rows.append(Row.model_validate({f: given[f] for f in FIELDS if f in given}))
-            wheres.append(where)
+            rows[at] = Row.model_validate({f: given[f] for f in FIELDS if f in given})
         except ValidationError as error:
-            wrong += [f"{where}: {fault}" for fault in faults(error)]
+            wrong += [(at, fault) for fault in faults(error)]
     for at, first in twice(rows).items():
-        wrong.append(f"{wheres[at]}: id: {rows[at].id!r} is {wheres[first]}'s already")
+        wrong.append((at, f"id: {rows[at].id!r} is that of {placed[first][0]} too"))
     if wrong:
-        more = len(wrong) - MOST_FAULTS
-        told = [*wrong[:MOST_FAULTS], *([f"and {more} more"] if more > 0 else [])]
+        told = [f"{placed[at][0]}: {fault}" for at, fault in sorted(wrong, key=itemgetter(0))]
+        if len(told) > MOST_FAULTS:
+            told[MOST_FAULTS:] = [f"and {len(told) - MOST_FAULTS} more"]
         raise InvalidRequest(f"{name} was not sent:\n  " + "\n  ".join(told), hint=FORM)
-    return FaqFile(tuple(rows), tuple(others))
+    return FaqFile(tuple(rows.values()), tuple(others))

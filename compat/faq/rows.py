@@ -2,7 +2,7 @@
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from config.faq import Strategy
 from retrieval.messages import Text
 from stores.checks import MAX_TEXT_BYTES
+from stores.filters import is_unicode
 from stores.records import Properties
 
 FIELDS = ("id", "question", "answer")
@@ -30,15 +31,18 @@ def _row_id(value: Any) -> Any:
         raise ValueError("is neither a text nor a whole number")
     if isinstance(value, int) and abs(value) > LARGEST_ID:
         raise ValueError("is a number that cannot be kept exactly")
-    if isinstance(value, str) and len(value) > LONGEST_ID:
-        raise ValueError(f"has {len(value)} characters, at most {LONGEST_ID} are kept")
+    if isinstance(value, str):
+        if not is_unicode(value):
+            raise ValueError("is not valid Unicode")
+        if len(_told(value)) > LONGEST_ID:
+            raise ValueError(f"has {len(value)} characters, at most {LONGEST_ID} are kept")
     return value
 
 
 Told = Annotated[Text, AfterValidator(_told)]
 """A text that says something and that every store can keep."""
 
-RowId = Annotated[int | Told, BeforeValidator(_row_id)]
+RowId = Annotated[int | str, BeforeValidator(_row_id)]
 
 
 class Row(BaseModel):
@@ -89,11 +93,11 @@ def entry_id(row_id: object) -> str:
     return f"faq_{row_id}"
 
 
-def twice(rows: Iterable[Row]) -> dict[int, int]:
-    """Places of rows whose id stands before, to the place where it stands first; from 0."""
+def twice(rows: Mapping[int, Row]) -> dict[int, int]:
+    """Places of rows whose id stands before, to the place where it stands first."""
     first: dict[str, int] = {}
     again: dict[int, int] = {}
-    for at, row in enumerate(rows):
+    for at, row in rows.items():
         before = first.setdefault(entry_id(row.id), at)
         if before != at:
             again[at] = before
