@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import click
 
-from callslip.errors import CallslipError, DeskDown, TransientError
+from callslip.errors import CallslipError, TransientError
 from cli.client import Client
 from cli.desk import connect, url_option
 from cli.output import as_json, emit, many, named, reporting
@@ -91,6 +91,7 @@ def ingest_faq_command(
     if found.passed_over and not json_out:
         click.echo(f"Passed over: {', '.join(found.passed_over)}", err=True)
     with connect(url) as client:
+        client.readiness()  # a desk that is not there is not waited for
         faq = _Faq(client, name, strategies, store)
         counts = faq.send(found.rows, show_bar=not json_out)
         gone = faq.gone(found.rows)
@@ -163,13 +164,11 @@ class _Faq:
 
 
 def _post(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What the desk answers; it is asked again while it says that it may go well later."""
+    """What the desk answers; it is asked again while that may go well later, and does no harm."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return client.post(path, body)
-        except DeskDown:
-            raise
         except TransientError as error:
             if time.monotonic() + error.retry_after > until:
                 raise
