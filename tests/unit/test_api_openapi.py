@@ -36,6 +36,7 @@ def test_every_route_is_described_and_nothing_else() -> None:
     app = create_app()
     assert operations(app) == routes(app)
     assert len(operations(app)) == 54
+    assert len(operations(app)) == 53
 
 
 def test_every_operation_says_what_it_does_and_how_it_fails() -> None:
