@@ -2,13 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from config import get_settings
 from models.embedder import Embedder
+from models.per_process import PerProcess
+from models.registry import make_recognizer, make_reranker
+from retrieval.engine import Engine
 from retrieval.messages import SearchRequest, SearchResponse
 from stores.blobs import Blobs
 from stores.contract import Store
 from stores.ledger import Ledger
+from stores.registry import STORES, make_store
 from tasks import maintenance, process
+from workers.placement import placed_settings
 
 
 @dataclass(frozen=True)
@@ -29,11 +36,11 @@ class Floor:
 
 
 def here() -> Floor:
-    """Searches in this process, by Callslip's settings.
+    """Searches in this process, by Callslip's settings; beside `callslip up`, in what that runs.
 
     What is deleted is hidden at once; the sweep of the workers removes it.
     """
-    return floor(_search, process.store, later, later)
+    return floor(lambda request: _engine.get().search(request), _store, later, later)
 
 
 def floor(
@@ -59,5 +66,22 @@ def later(_: str) -> None:
     """Leave it to the sweep."""
 
 
-def _search(request: SearchRequest) -> SearchResponse:
-    return process.engine().search(request)
+def engine(store_of: Callable[[str], Store]) -> Engine:
+    """What searches in this process, in these stores."""
+    settings, ledger, embedder = get_settings(), process.ledger(), process.embedder()
+    reranker = make_reranker(settings, embedder, ledger.token_vectors)
+    return Engine(
+        settings, ledger, store_of, embedder, process.analyzer(), make_recognizer(), reranker
+    )
+
+
+def _store(kind: str) -> Store:
+    return _stores[kind].get() if kind in _stores else process.store(kind)
+
+
+def _placed(kind: str) -> Store:
+    return make_store(placed_settings(), kind)
+
+
+_stores = {kind: PerProcess(partial(_placed, kind)) for kind in STORES}
+_engine = PerProcess(lambda: engine(_store))

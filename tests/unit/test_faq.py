@@ -11,7 +11,6 @@ import pytest
 from faq_parts import ROWS, ingest, row
 from genie_parts import Angles, floor_of, make
 from memory_store import MemoryStore
-from search_parts import made_of
 
 from callslip.errors import CollectionExists, EmbedderDown, InvalidRequest
 from compat import floor as standing
@@ -20,8 +19,8 @@ from compat.faq.comparing import Found, merged
 from compat.faq.places import made, sibling, siblings
 from compat.floor import Floor
 from config import get_settings
-from config.ranking import SearchSettings
 from models.embedder import Vectors
+from models.per_process import PerProcess
 from stores.blobs import Blobs
 from stores.ledger import Ledger
 from stores.options import Options, Ranking
@@ -268,16 +267,11 @@ def test_a_name_that_no_sibling_could_have_is_refused(name: str) -> None:
 def test_in_a_process_of_its_own_the_settings_say_what_searches(
     floor: Floor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = made_of(floor.ledger, floor.store_of(""), SearchSettings())
-    engine.embedder = floor.embedder()
-    for name, value in {
-        "ledger": floor.ledger,
-        "blobs": floor.blobs,
-        "engine": engine,
-        "embedder": floor.embedder(),
-    }.items():
+    for name in ("ledger", "blobs", "embedder"):
+        value = floor.embedder() if name == "embedder" else getattr(floor, name)
         monkeypatch.setattr(standing.process, name, lambda value=value: value)
-    monkeypatch.setattr(standing.process, "store", floor.store_of)
+    stores = {floor.store_of("").kind: PerProcess(lambda: floor.store_of(""))}
+    monkeypatch.setattr(standing, "_stores", stores)
     ingest(floor, "faq")
     assert [h["id"] for h in VectorSearch("faq__answer").search_merged("0 what")] == [
         "faq_2",
