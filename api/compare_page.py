@@ -38,7 +38,7 @@ class Form:
 
     @classmethod
     def of(cls, args: MultiDict[str, str], there: list[str]) -> "Form":
-        """The form in a query string; without collections those of the first FAQ there is."""
+        """The form in a query string; without collections those of an FAQ."""
         return cls(
             query=args.get("q", ""),
             top_k=args.get("top_k", "").strip(),
@@ -121,10 +121,12 @@ def _hit(hit: Found, query: str) -> ShownHit:
 
 
 def _usual(there: list[str]) -> tuple[str, ...]:
-    """The collections of the first FAQ, else the first two."""
+    """The collections of the settings' FAQ, else of the first there is, else the first two."""
     names = [name.rpartition("__")[0] for name in there if name.rpartition("__")[2] in STRATEGIES]
-    of_first = [f"{names[0]}__{strategy}" for strategy in STRATEGIES] if names else []
-    return tuple(name for name in of_first if name in there) or tuple(there[:2])
+    usual = get_settings().faq.collection.rpartition("__")[0]
+    of_one = usual if usual in names else names[0] if names else ""
+    chosen = tuple(f"{of_one}__{s}" for s in STRATEGIES if f"{of_one}__{s}" in there)
+    return chosen or tuple(there[:2])
 
 
 def _number(field: str, kind: type[int] | type[float], typed: str) -> float | None:

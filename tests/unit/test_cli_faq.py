@@ -2,27 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from flask.testing import FlaskClient
-from genie_parts import floor_of
-from memory_store import MemoryStore
+from faq_desk import Desk, running
 
 import cli.comparing
 import cli.faq
-from api import faq
-from api.app import create_app
-from callslip.errors import CallslipError, DeskDown, Overloaded
-from callslip.problems import error_of
+from callslip.errors import DeskDown, Overloaded
 from cli.main import main
-from compat.faq import places
-from config import get_settings
-from stores.blobs import Blobs
-from stores.ledger import Ledger
 
 ROWS = [
     {"id": 1, "question": "0 same", "answer": "90 across"},
@@ -31,47 +21,9 @@ ROWS = [
 ]
 
 
-class Desk:
-    """A client of the desk that may be told to fail."""
-
-    def __init__(self, http: FlaskClient) -> None:
-        self.http = http
-        self.failures: list[CallslipError] = []
-        self.posts = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def readiness(self) -> dict[str, Any]:
-        return {}
-
-    def get(self, path: str) -> Any:
-        return self._answer(self.http.get(path))
-
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        self.posts += 1
-        if self.failures:
-            raise self.failures.pop(0)
-        return self._answer(self.http.post(path, json=body))
-
-    def _answer(self, response: Any) -> Any:
-        if response.status_code >= 400:
-            raise error_of(response.json)
-        return response.json
-
-
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
-        ledger.create()
-        floor, _ = floor_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))
-        settings = get_settings().model_copy(update={"store": floor.store_of("").kind})
-        monkeypatch.setattr(places, "get_settings", lambda: settings)
-        monkeypatch.setattr(faq, "desk_floor", lambda: floor)
-        made = Desk(create_app().test_client())
+    with running(tmp_path, monkeypatch) as made:
         for module in (cli.faq, cli.comparing):
             monkeypatch.setattr(module, "connect", lambda _: made)
         monkeypatch.setattr(cli.faq.time, "sleep", lambda _: None)
