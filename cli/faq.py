@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import quote
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_FAQ = "faq"
 """Where a person names none."""
 
-BATCH, MOST_IDS = 40, 5000
-"""Rows, and ids of rows to be removed, that are sent at once."""
+BATCH, MOST_CHARACTERS, MOST_IDS = 100, 30_000, 5000
+"""Rows, and ids of rows to be removed, that are sent at once: some seconds of embedding."""
 
 PATIENCE_SECONDS = 90.0
 """A desk that was killed in the middle of rows leaves a lease of 60 s on them."""
@@ -127,8 +127,7 @@ class _Faq:
             file=None if show_bar else io.StringIO(),
         ) as bar:
             try:
-                for at in range(0, len(rows), BATCH):
-                    some = rows[at : at + BATCH]
+                for some in _batches(rows):
                     body = {"rows": [row.model_dump() for row in some], **self._body}
                     told = _post(self._client, self._path, body)
                     for collection, count in told["collections"].items():
@@ -161,6 +160,21 @@ class _Faq:
             for at in range(0, len(ids), MOST_IDS):
                 body = {"ids": ids[at : at + MOST_IDS], "strategies": [strategy]}
                 _post(self._client, f"{self._path}/remove", body)
+
+
+def _batches(rows: Sequence["Row"]) -> Iterator[list["Row"]]:
+    """The rows in their order, few of long ones at once."""
+    some: list[Row] = []
+    characters = 0
+    for row in rows:
+        length = len(row.question) + len(row.answer)
+        if some and (len(some) == BATCH or characters + length > MOST_CHARACTERS):
+            yield some
+            some, characters = [], 0
+        some.append(row)
+        characters += length
+    if some:
+        yield some
 
 
 def _post(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:

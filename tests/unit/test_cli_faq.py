@@ -148,3 +148,10 @@ def test_what_is_not_there_is_an_error_with_what_to_do(desk: Desk) -> None:
     assert "callslip ingest-faq" in missing.output
     assert call("compare", "0 what", "-c", "none").exit_code == 1
     assert call("compare", "0 what", "-c", "a b").exit_code == 2
+
+
+def test_few_long_rows_are_sent_at_once(desk: Desk, file: Path) -> None:
+    rows = [row | {"answer": f"9 {'x' * 14_000}"} for row in ROWS]
+    file.write_text(json.dumps(rows))
+    assert call("ingest-faq", file, "--strategies", "answer").exit_code == 0
+    assert desk.posts == 2
