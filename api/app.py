@@ -35,9 +35,8 @@ def create_app() -> OpenAPI:
     app = bare_app("api")
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering, invokers, annotator, feedback, memory, ranking, usage),
+        *(searches, answering, faq, invokers, annotator, feedback, memory, ranking, usage),
         *(health, metrics),
-        *(searches, answering, faq, invokers, feedback, memory, ranking, usage, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

@@ -8,19 +8,17 @@ import anyio
 import pytest
 
 from agent.budget import Outcome
-from api import annotator_wsgi, metrics
+from api import annotator_wsgi, faq, metrics
 from api import events as streams
 from cli import annotator_command, mcp_http, mcp_tools
-from api import faq, metrics
-from cli import mcp_http, mcp_tools
 from cli.client import Client
 from cli.faq import PATIENCE_SECONDS
 from cli.mcp_command import PORT, mcp_command
 from cli.mcp_server import make_server
 from cli.mcp_tools import Scope
 from compat.annotator.chunks import MOST_WORDS
-from config.annotator import VARIABLES, AnnotatorSettings
 from compat.faq.places import MOST_COLLECTIONS
+from config.annotator import VARIABLES, AnnotatorSettings
 from config.faq import STRATEGIES, FaqSettings
 from config.ranking import SearchSettings
 from ingestion.given import LEASE_SECONDS
