@@ -278,3 +278,19 @@ def test_in_a_process_of_its_own_the_settings_say_what_searches(
         "faq_four",
         "faq_1",
     ]
+
+
+def test_whoever_finds_the_document_made_meanwhile_adds_to_it(
+    floor: Floor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = made(floor, sibling("faq", "answer"), floor.store_of("").kind)
+    entries.put(floor, record, "answer", ROWS[:1])
+    known = iter([None])
+    find = entries.given._known
+
+    def late(shelf: entries.given.Shelf, name: str) -> str | None:
+        return next(known, find(shelf, name))
+
+    monkeypatch.setattr(entries.given, "_known", late)
+    assert entries.put(floor, record, "answer", ROWS[1:2]).new == 1
+    assert entries.ids(floor, record) == [1, 2]
