@@ -7,10 +7,12 @@ from api import (
     answering,
     batches,
     collections,
+    compare_page,
     documents,
     events,
     facets,
     failures,
+    faq,
     feedback,
     health,
     invokers,
@@ -33,10 +35,11 @@ def create_app() -> OpenAPI:
     app = bare_app("api")
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering, invokers, annotator, feedback, memory, ranking, usage),
+        *(searches, answering, faq, invokers, annotator, feedback, memory, ranking, usage),
         *(health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
+    app.register_blueprint(compare_page.blueprint)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
     return app

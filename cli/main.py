@@ -19,10 +19,12 @@ from cli.auditing import audit
 from cli.batches import batch_documents, get_batch, tell_batch
 from cli.client import Client
 from cli.collection_options import show_or_set
+from cli.comparing import compare_command
 from cli.conditions import conditions
 from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.facets import facets_group
+from cli.faq import ingest_faq_command
 from cli.ingesting import Report, find_files, ingest
 from cli.jobs import jobs_group
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
@@ -519,7 +521,7 @@ def run(role: Any) -> None:
 
 main.add_command(IngestCommand(ingest_command, STEP_COMMANDS))
 for command in (
-    *(ask_command, conversation_command),
+    *(ask_command, conversation_command, compare_command, ingest_faq_command),
     *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
     *(retry_command, rollback_command, serve_annotator_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from config.agent import AgentSettings
 from config.annotator import AnnotatorSettings
+from config.faq import FaqSettings
 from config.genie import GenieSettings
 from config.ranking import (
     FacetsSettings,
@@ -410,6 +411,7 @@ class Settings(Section):
     telemetry: TelemetrySettings = TelemetrySettings()
     genie: GenieSettings = GenieSettings()
     annotator: AnnotatorSettings = AnnotatorSettings()
+    faq: FaqSettings = FaqSettings()
 
     @property
     def api_url(self) -> str:

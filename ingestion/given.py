@@ -66,10 +66,8 @@ def put(
     Whose the chunks are is set here. Conflict where the document was made from a file, or
     where a chunk's id is another document's; ObjectRefused where a chunk cannot be stored.
     """
-    document_id = shelf.ledger.documents.id_of(shelf.collection, name, tenant=shelf.tenant)
-    if document_id is None:
-        document_id = _made(shelf, name)
-    elif not is_given(shelf.ledger, document_id):
+    document_id = _known(shelf, name) or _made(shelf, name)
+    if not is_given(shelf.ledger, document_id):
         raise Conflict(
             f"document {name!r} was made from a file",
             hint="Chunks of its own can be added under another file name.",
@@ -120,8 +118,12 @@ def is_given(ledger: Ledger, document_id: str) -> bool:
     return version is not None and not ledger.documents.version(document_id, version).size
 
 
+def _known(shelf: Shelf, name: str) -> str | None:
+    return shelf.ledger.documents.id_of(shelf.collection, name, tenant=shelf.tenant)
+
+
 def _made(shelf: Shelf, name: str) -> str:
-    """A live document without chunks."""
+    """A live document without chunks, or the one that somebody else has made meanwhile."""
     document_id, now, moves = uuid.uuid4().hex, time.time(), shelf.ledger.moves
     version = VersionRow(
         version=1,
@@ -148,10 +150,12 @@ def _made(shelf: Shelf, name: str) -> str:
     with Hold(moves, take(moves, shelf.collection, shelf.store.kind)) as hold:
         if hold.move.store != shelf.store.kind or hold.move.switched:
             raise TransientError(f"collection {shelf.collection!r} is being moved")
-        shelf.blobs.write(document_id, original_name(EMPTY), b"")
-        shelf.ledger.transcripts.write(shelf.collection, transcript, hold.move)
+        known = _known(shelf, name)
+        if known is None:
+            shelf.blobs.write(document_id, original_name(EMPTY), b"")
+            shelf.ledger.transcripts.write(shelf.collection, transcript, hold.move)
         moves.end(hold.move)
-    return document_id
+    return known or document_id
 
 
 def _check_sound(shelf: Shelf, chunks: Sequence[ChunkRecord]) -> None:

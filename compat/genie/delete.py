@@ -15,9 +15,10 @@ from callslip.errors import (
 )
 from compat.genie.configured import told, usual
 from compat.genie.documents import filter_names
-from compat.genie.invoker import Invoker, read_object, validated
+from compat.genie.invoker import Invoker, read_object
 from compat.genie.persist import PLACE
 from compat.genie.places import collection_of, place
+from compat.raising import validated
 from ingestion import given
 from retrieval.messages import Text
 from retrieval.narrowing import check_properties_known

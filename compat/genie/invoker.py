@@ -4,15 +4,14 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from callslip.errors import InvalidRequest, NotFound, PermanentError
+from callslip.errors import InvalidRequest, PermanentError
 from compat.genie.configured import Configured, configured
 from compat.genie.floor import Floor, here
-
-M = TypeVar("M", bound=BaseModel)
+from compat.raising import as_builtin
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -47,14 +46,8 @@ class Invoker(ABC):
         KeyError where a collection or tenant does not exist; ValueError for what cannot be
         answered. What may go well at another time is raised as it is, a TransientError.
         """
-        try:
+        with as_builtin():
             return dumped(self.answer(content))
-        except NotFound as error:
-            raise KeyError(error.detail) from error
-        except PermanentError as error:
-            if error.status >= 500:
-                raise
-            raise ValueError(error.detail) from error
 
     @abstractmethod
     def answer(self, content: str) -> Any:
@@ -84,15 +77,3 @@ def read_json(content: str) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError):
         raise InvalidRequest("the content is not JSON") from None
-
-
-def validated(model: type[M], value: Any) -> M:
-    """The value as a message; InvalidRequest, naming the fields, never repeating the values."""
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        told = (
-            f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}"
-            for e in error.errors(include_input=False, include_url=False)
-        )
-        raise InvalidRequest("; ".join([*told][:3])) from None

@@ -11,8 +11,9 @@ from callslip.errors import InvalidRequest
 from compat.genie.configured import renamed, told, usual
 from compat.genie.documents import ChunkedDocument, DocumentChunk, properties_of
 from compat.genie.floor import Floor
-from compat.genie.invoker import Invoker, read_object, validated
+from compat.genie.invoker import Invoker, read_object
 from compat.genie.places import collection_of, place
+from compat.raising import validated
 from ingestion import given
 from stores.ledger import CollectionRecord
 from stores.naming import clean_name, clean_tenant

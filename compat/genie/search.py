@@ -4,11 +4,13 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from callslip.errors import EmbedderDown, InvalidRequest
+from callslip.errors import InvalidRequest
 from compat.genie.configured import CONFIGURABLE, told, usual
 from compat.genie.documents import ChunkedDocument, documents_of, filter_names
-from compat.genie.invoker import Invoker, as_object, read_json, read_object, validated
+from compat.genie.invoker import Invoker, as_object, read_json, read_object
 from compat.genie.places import place
+from compat.nearest import NEAREST_FIRST, nearest
+from compat.raising import validated
 from retrieval.messages import SearchRequest
 
 PARAMETERS = CONFIGURABLE[: CONFIGURABLE.index("batch_size")]
@@ -20,23 +22,6 @@ UNUSED = ("filename", "alpha", "auto_limit")
 DEFAULT_VECTOR = "default"
 """What the published package calls the vector that has no name."""
 
-NEAREST_FIRST: dict[str, Any] = {
-    "alpha": 1.0,
-    "fusion": "weighted",
-    "as_of": "any",
-    "ranking": {
-        "proximity": 0,
-        "facets_weight": 0,
-        "memory_weight": 0,
-        "exploration_ratio": 0,
-        "rerank": False,
-        "mmr_lambda": 1,
-        "narrow": False,
-        "hotset": False,
-    },
-}
-"""Nothing but the distance ranks."""
-
 
 class SearchInvoker(Invoker):
     """A similarity search; gives documents, each with the chunks of it that were found."""
@@ -44,14 +29,8 @@ class SearchInvoker(Invoker):
     def answer(self, content: str) -> list[ChunkedDocument]:
         """The documents, the one with the nearest chunk first."""
         request = self.request(self.asked(content))
-        response = self._floor.search(request)
-        if "vector" in response.left_out:
-            raise EmbedderDown(response.left_out["vector"])
-        if not response.alpha:
-            raise InvalidRequest(
-                "this installation has no embedder, so a text cannot be searched by its vector",
-                hint="Send query_embedding, or set embedder.kind in the settings.",
-            )
+        hint = "Send query_embedding, or set embedder.kind in the settings."
+        response = nearest(self._floor.search, request, hint)
         return documents_of(response.hits, request.method or "cosine")
 
     @abstractmethod

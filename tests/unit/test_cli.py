@@ -29,6 +29,7 @@ def test_every_command_shows_an_example(name: str) -> None:
     [
         *("up", "ingest", "status", "search", "audit", "doctor", "config", "eval"),
         *("export", "import", "migrate", "options", "retry", "versions", "rollback", "usage"),
+        *("compare", "ingest-faq"),
     ],
 )
 def test_every_command_that_answers_can_answer_in_json(name: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from client_parts import FOUND
 
 from agent.budget import Outcome
-from api import annotator_wsgi, metrics
+from api import annotator_wsgi, faq, metrics
 from api import events as streams
 from callslip.client import Client as OverHttp
 from callslip.client import Retries, models
@@ -20,15 +20,20 @@ from callslip.client.wire import URL
 from callslip.plugins.wanted import Wanted, metadata_of
 from cli import annotator_command, mcp_http, mcp_tools
 from cli.client import Client
+from cli.faq import PATIENCE_SECONDS
 from cli.mcp_command import PORT, mcp_command
 from cli.mcp_server import make_server
 from cli.mcp_tools import Scope
 from compat.annotator.chunks import MOST_WORDS
+from compat.faq.places import MOST_COLLECTIONS
 from config.annotator import VARIABLES, AnnotatorSettings
+from config.faq import STRATEGIES, FaqSettings
 from config.ranking import SearchSettings
+from ingestion.given import LEASE_SECONDS
 from models.language_model import MOST_BYTES
 from retrieval import hotset, memory
 from retrieval.messages import SearchRequest
+from stores.checks import MAX_TEXT_BYTES
 from stores.contract import EXACT_LIMIT
 from stores.filters import MAX_VALUES, OPERATORS
 from stores.ledger import batches, events
@@ -139,3 +144,15 @@ def test_the_page_of_operations_names_every_metric(monkeypatch: pytest.MonkeyPat
     assert [name for name in get_args(Outcome) if f"`{name}`" not in page] == []
     assert f"for {COSTS_DAYS} days" in page
     assert f"no more than {MOST_BYTES // 10**6} MB" in page
+
+
+def test_the_page_of_faq_names_its_collections_and_bounds() -> None:
+    page = (DOCS / "compat-faq.md").read_text(encoding="utf-8")
+    assert [s for s in STRATEGIES if f"`NAME__{s}`" not in page] == []
+    assert f"At most {MOST_COLLECTIONS} collections are asked, {faq.MOST_ROWS} rows" in page
+    assert f"{faq.MOST_IDS:,} ids" in page
+    assert f"more than {MAX_TEXT_BYTES:,} bytes" in page
+    assert f"up to {PATIENCE_SECONDS:.0f} s" in page
+    assert f"a lease of {LEASE_SECONDS:.0f} s" in page
+    usual = FaqSettings()
+    assert f"`faq.top_k` ({usual.top_k}) and\n`faq.threshold` ({usual.threshold:g})" in page
