@@ -21,11 +21,13 @@
     │   │   ├── DeliveryNotFound
     │   │   ├── TraceNotFound
     │   │   ├── FeedbackNotFound
-    │   │   └── ThreadNotFound
+    │   │   ├── ThreadNotFound
+    │   │   └── TableNotFound       a table of somebody else, named to be attached
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   ├── SourceExists
-    │   │   └── DuplicateContent
+    │   │   ├── DuplicateContent
+    │   │   └── AttachedReadOnly    the collection is a table of somebody else
     │   ├── DocumentError           422  this file cannot become chunks
     │   │   ├── EmptyFile
     │   │   ├── FileTooLarge        413
@@ -271,6 +273,13 @@ class ThreadNotFound(NotFound):
     hint = "Ask with a thread_id to begin one; conversations are forgotten after agent.keep_days."
 
 
+class TableNotFound(NotFound):
+    """A table that is, or is to be, attached is not there, or may not be read."""
+
+    slug = "table-not-found"
+    hint = "Name it as SCHEMA.TABLE, and let crate.user read it: GRANT DQL ON TABLE … TO …."
+
+
 class Conflict(PermanentError):
     """The request contradicts what is stored."""
 
@@ -297,6 +306,13 @@ class DuplicateContent(Conflict):
 
     slug = "duplicate-content"
     hint = "Nothing was stored. Send allow_duplicate=true to keep both."
+
+
+class AttachedReadOnly(Conflict):
+    """The collection is a table of somebody else, which Callslip only reads."""
+
+    slug = "attached-read-only"
+    hint = "Change the table itself; DELETE /v1/collections/NAME only detaches it."
 
 
 class DocumentError(PermanentError):

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from callslip.errors import CollectionNotFound, InternalError, NotFound
 from stores.crate.columns import TableColumns
@@ -31,6 +31,9 @@ class Place:
     """Of the table of chunks, in SQL."""
 
     columns: TableColumns
+
+    key: ClassVar[str] = "chunk_id"
+    """The column that names a row."""
 
     @property
     def missing(self) -> NotFound:
