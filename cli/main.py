@@ -15,6 +15,7 @@ from callslip import __version__
 from callslip.errors import NotFound
 from cli.annotator_command import serve_annotator_command
 from cli.asking import ask_command, conversation_command
+from cli.attaching import attach_group, detach_command
 from cli.auditing import audit
 from cli.batches import batch_documents, get_batch, tell_batch
 from cli.client import Client
@@ -525,5 +526,6 @@ for command in (
     *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
     *(retry_command, rollback_command, serve_annotator_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
+    *(attach_group, detach_command),
 ):
     main.add_command(command)

@@ -114,6 +114,12 @@ class Collections:
             raise read_only(name)
         return record
 
+    def is_attached(self, name: str) -> bool:
+        """Whether it is, or was until it was deleted just now, a table of somebody else."""
+        with self._database.reading() as connection:
+            found = select(_A.collection).where(_A.collection == name)
+            return connection.scalar(found) is not None
+
     def set_options(self, name: str, options: Options) -> None:
         """Change what steps that begin from now on do with the collection's documents."""
         with self._database.writing() as connection:

@@ -49,7 +49,7 @@ ATTACHED = "attached"
 """The kind of store of a collection that is a table of somebody else."""
 
 Vectors = Literal["ours", "none"]
-"""Of an attached table: made by the installation's own embedder, or by one that it does not know."""
+"""Of an attached table: made by this installation's embedder, or by one that it does not know."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from stores.crate.connection import Connection, Sql
 from stores.ledger import Attachment
-from stores.ledger.records import quoted
 from stores.levels import PASSAGE
 
 INTEGERS = frozenset({"byte", "smallint", "integer", "bigint"})

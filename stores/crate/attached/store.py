@@ -12,7 +12,7 @@ import numpy as np
 from callslip.errors import CollectionNotFound
 from stores.contract import Store
 from stores.crate import legs, queries
-from stores.crate.attached.fields import TIMES, Field, Fields, read_fields, shown
+from stores.crate.attached.fields import Field, Fields, read_fields, shown
 from stores.crate.attached.soundness import missing
 from stores.crate.attached.where import translate
 from stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
@@ -264,8 +264,8 @@ class AttachedStore(Store):
             rows = self._selected(at, field.sql, condition)
             values: Counter[Scalar] = Counter()
             for (value,) in rows:
-                held = shown({prop: value}, {prop: field}).get(prop)
-                values.update(held if isinstance(held, list) else [held] if held else [])
+                held: Any = shown({prop: value}, {prop: field}).get(prop)
+                values.update(held if isinstance(held, list) else [] if held is None else [held])
             return sorted(values.items(), key=lambda group: (-group[1], str(group[0])))
 
         return self._matching(collection, tenant, where, read) or []
