@@ -26,7 +26,8 @@ def export_collection(house: House, name: str, path: Path, progress: Progress) -
     """Write a collection into a file. Documents without a live version are left out, and counted.
 
     Conflict where the file is there already, MoveError where something of a document is missing,
-    AttachedReadOnly for a table of somebody else. The same call goes on where one that was killed stopped.
+    AttachedReadOnly for a table of somebody else. The same call goes on where one that was killed
+    stopped.
     """
     begun = time.monotonic()
     collection = house.ledger.collections.writable(name)

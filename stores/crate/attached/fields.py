@@ -1,4 +1,4 @@
-"""What filters see of a table of somebody else: its specified columns, and what is in `metadata`."""
+"""What filters see of a table of somebody else: specified columns, and what is in `metadata`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
