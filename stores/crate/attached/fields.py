@@ -17,14 +17,15 @@ FLAGS = frozenset({"boolean"})
 ARRAY = "_array"
 """Ends the name of the type of a list."""
 
-COLUMNS: Mapping[str, str] = {
-    "hierarchy": "hierarchy",
-    "section": "hierarchy",
-    "title": "title_fs",
-    "ref": "ref",
-    "document_id": "_id",
+SPECIFIED: Mapping[str, str] = {"hierarchy": '"hierarchy"', "ref": '"ref"'}
+"""Properties that are columns, in SQL; metadata of the same name hides them."""
+
+OF_A_CHUNK: Mapping[str, str] = {
+    "section": '"hierarchy"',
+    "title": "CONCAT(\"title_fs\", '')",  # by itself it is compared as its analyzer cut it
+    "document_id": '"_id"',
 }
-"""Names that filters may use for columns; metadata of the name `hierarchy` or `ref` comes first."""
+"""Fields of every chunk, which nothing hides, in SQL."""
 
 CONSTANT: Mapping[str, object] = {
     **{"level": PASSAGE, "ordinal": 0},
@@ -63,14 +64,12 @@ def read_fields(connection: Connection, at: Attachment) -> dict[str, Field]:
             (at.table_schema, at.table_name, "metadata"),
         )
     )
-    found = {name: Field(f'"{column}"', "text") for name, column in COLUMNS.items()}
+    found = {name: Field(sql, "text") for name, sql in SPECIFIED.items()}
     for path, type_ in rows:
         if path:
             inner = "".join("['{}']".format(part.replace("'", "''")) for part in path)
             found[".".join(path)] = Field(f'"metadata"{inner}', type_)
-    for name in ("section", "title", "document_id"):  # fields of every chunk, which nothing hides
-        found[name] = Field(f'"{COLUMNS[name]}"', "text")
-    return found
+    return found | {name: Field(sql, "text") for name, sql in OF_A_CHUNK.items()}
 
 
 def shown(metadata: object, fields: Fields, prefix: str = "") -> dict[str, object]:
