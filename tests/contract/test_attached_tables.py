@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from crate_page import statement
-from search_parts import Embedder, Lower, made_of
+from search_parts import Embedder, made_of
 from store_cases import chunk, ids
 
 from callslip.errors import (
@@ -198,7 +198,13 @@ FILTERS: list[dict[str, Any]] = [
     *({"year": 1999}, {"year >": 2000}, {"year >=": 1999.5}, {"year <": 2010.5}, {"year": 2010.5}),
     *({"year !=": 1999}, {"year in": [1999, 2024, 1.5]}, {"year not-in": [1999]}, {"year": "1999"}),
     *({"year !>": 2000}, {"rating": 7.5}, {"rating <=": 5}, {"seen": True}, {"seen !=": True}),
-    *({"seen": 1}, {"genre": "drama"}, {"genre ~": "dra*"}, {"genre ~": "dra_ma"}, {"year ~": "1*"}),
+    *(
+        {"seen": 1},
+        {"genre": "drama"},
+        {"genre ~": "dra*"},
+        {"genre ~": "dra_ma"},
+        {"year ~": "1*"},
+    ),
     *({"genre !=": "drama"}, {"genre in": ["drama", 3, True]}, {"tags @": "sea"}, {"tags": "sea"}),
     *({"tags contains": ["wind", "x"]}, {"tags !=": "sea"}, {"numbers @": 2}, {"numbers @": 1.5}),
     *({"released >": "2000-01-01"}, {"released": "2010-05-01"}, {"released <": "2000-01-01"}),
@@ -239,7 +245,9 @@ def test_times_of_a_typed_column_are_read_as_dates(
     raw.run(Sql(f"ALTER TABLE {table} ADD COLUMN \"metadata\"['at'] TIMESTAMP WITH TIME ZONE"))
     names = f'INSERT INTO {table} ("title_fs", "content_fs", "xs", "metadata") VALUES (?, ?, ?, ?)'
     for day in (1, 2):
-        raw.run(Sql(names, (f"day {day}", "x", [1, 0], {"at": 1_704_067_200_000 + day * 86_400_000})))
+        raw.run(
+            Sql(names, (f"day {day}", "x", [1, 0], {"at": 1_704_067_200_000 + day * 86_400_000}))
+        )
     raw.run(Sql(f"REFRESH TABLE {table}"))
     attached()
     found = ask(engine, query="day", having_all={"at >=": "2024-01-03"})
@@ -332,7 +340,7 @@ def test_a_name_that_is_none_is_refused(name: str, attached: Attach) -> None:
 
 def test_names_are_read_as_sql_reads_them() -> None:
     assert table_named("Search") == ("doc", "search")
-    assert table_named(' Callslip.films-0a1b ') == ("callslip", "films-0a1b")
+    assert table_named(" Callslip.films-0a1b ") == ("callslip", "films-0a1b")
     assert table_named('"My ""x"" s"."T.b"') == ('My "x" s', "T.b")
     assert Attachment('a"b', "c", "none").table == '"a""b"."c"'
 
