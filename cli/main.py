@@ -258,12 +258,17 @@ def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
 
 
 def _tell_collection(found: dict[str, Any], collection: str) -> None:
+    attached = set()
     for record in found["collections"]:
+        if at := record.get("attached"):
+            attached.add(record["name"])
+            click.echo(f"{record['name']}: table {at['table']}, attached, {record['embedder']}")
+            continue
         click.echo(
             f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"
             f" {record['embedder']}"
         )
-    if not found["documents"]:
+    if not found["documents"] and collection not in attached:
         aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"
         click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH{aim}`.")
     for document in found["documents"]:

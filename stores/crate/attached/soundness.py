@@ -57,7 +57,8 @@ def inspect(connection: Connection, at: Attachment) -> Sound:
         )
     columns = _columns(connection, at)
     problems = _problems(columns)
-    problems += _without_index(connection, at, [c for c in SEARCHED if c in columns])
+    texts = [c for c in SEARCHED if columns.get(c, ("", None))[0] == "text"]
+    problems += _without_index(connection, at, texts) if texts else []
     if problems:
         raise InvalidRequest(
             f"{_named(at)} does not follow the specification: {'; '.join(problems)}",
