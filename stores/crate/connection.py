@@ -167,6 +167,8 @@ def _named(name: str, message: str) -> Exception:
         return StoreDown(f"CrateDB cannot answer now ({name}).")
     if name in ("ClusterBlockException", "OperationOnInaccessibleRelationException"):
         return StoreReadOnly("CrateDB takes nothing: the table or the cluster is blocked.")
+    if name == "MissingPrivilegeException":
+        return StoreDown("CrateDB does not let us do that.", hint="Grant it to crate.user.")
     if name == "TooComplexToDeterminizeException":
         return InvalidFilter("A pattern is too long for CrateDB.", hint="Use fewer `*`.")
     if name == "TooManyClauses":

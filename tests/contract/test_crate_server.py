@@ -344,6 +344,7 @@ def _do_everything(made: Store) -> None:
         ("ClusterBlockException[blocked by: [SERVICE_UNAVAILABLE/1/not recovered];]", StoreDown),
         ("ClusterBlockException[blocked by: [FORBIDDEN/8/write (api)];]", StoreReadOnly),
         ("VersionConflictException[x]", StoreDown),
+        ("MissingPrivilegeException[Missing 'DQL' privilege for user 'bob']", StoreDown),
         ("<html>502</html>", StoreDown),
         ("SQLParseException[secret]", InternalError),
     ],
