@@ -61,6 +61,7 @@
         ├── BrokerDown
         ├── StoreDown
         │   ├── StoreReadOnly
+        │   ├── StoreNotAllowed     the store's user lacks a privilege
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
         ├── LanguageModelDown
@@ -572,6 +573,13 @@ class StoreReadOnly(StoreDown):
 
     slug = "store-read-only"
     hint = "Free space on the store's disk or lift its block; nothing is lost, writes are retried."
+
+
+class StoreNotAllowed(StoreDown):
+    """The store's user may not do this."""
+
+    slug = "store-not-allowed"
+    hint = "Grant the user of the store's settings what is named; nothing is lost meanwhile."
 
 
 class BatchInterrupted(StoreDown):

@@ -18,6 +18,7 @@ from callslip.errors import (
     InvalidRequest,
     SettingsError,
     StoreDown,
+    StoreNotAllowed,
     StoreReadOnly,
 )
 
@@ -168,7 +169,7 @@ def _named(name: str, message: str) -> Exception:
     if name in ("ClusterBlockException", "OperationOnInaccessibleRelationException"):
         return StoreReadOnly("CrateDB takes nothing: the table or the cluster is blocked.")
     if name == "MissingPrivilegeException":
-        return StoreDown("CrateDB does not let us do that.", hint="Grant it to crate.user.")
+        return StoreNotAllowed("crate.user lacks a privilege in CrateDB.")
     if name == "TooComplexToDeterminizeException":
         return InvalidFilter("A pattern is too long for CrateDB.", hint="Use fewer `*`.")
     if name == "TooManyClauses":

@@ -1,5 +1,6 @@
 """Tables that others made, attached as collections: on the fake and on a real server."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -9,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from crate_page import statement
+from cratedb_sqlparse import sqlparse
 from search_parts import Embedder, made_of
 from store_cases import chunk, ids
 
 from callslip.errors import (
     AttachedReadOnly,
     CollectionExists,
+    CollectionNotFound,
     InvalidFilter,
     InvalidRequest,
     StoreDown,
+    StoreNotAllowed,
     TableNotFound,
 )
 from compat.crate import attach, table_named
@@ -26,7 +30,7 @@ from config.settings import Settings
 from retrieval.engine import Engine
 from retrieval.messages import SearchRequest, SearchResponse
 from stores.crate.attached import AttachedStore
-from stores.crate.connection import Connection, Sql
+from stores.crate.connection import Connection, RelationMissing, Sql
 from stores.crate.store import CrateStore
 from stores.filters import matches, parse
 from stores.ledger import Attachment, CollectionRecord, Ledger, Submission
@@ -415,6 +419,58 @@ def test_a_table_of_callslips_own_is_searched_as_well(
     found = ask(engine, query="east", having_all={"text.genre": "drama"})
     assert [h.chunk_id for h in found.hits] == ["a"]
     assert set(crate.find_ids(box)) == {"a", "b"}
+
+
+def test_a_user_who_may_only_read_holds_nothing_up(
+    raw: Connection, server: Settings, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removals ask every store what it has: a store of whose tables none may be made has none."""
+    run = Connection.run
+
+    def allowed(self: Connection, sql: Sql) -> list[list[Any]]:
+        if sql.text.startswith("CREATE TABLE"):
+            raise RelationMissing  # as CrateDB 6.4 answers
+        return run(self, sql)
+
+    crate = server.crate.model_copy(update={"schema_name": f"nobody{time.monotonic_ns()}"})
+    monkeypatch.setattr(Connection, "run", allowed)
+    with closing(make_store(Settings(crate=crate), "crate")) as store:
+        assert store.collections() == []
+        with pytest.raises(CollectionNotFound):
+            store.schema("films")
+        with pytest.raises(StoreNotAllowed):
+            store.ensure_schema(CollectionSchema("films", VectorSpec(2)))
+
+
+def test_every_statement_is_sql_that_crate_parses(
+    raw: Connection,
+    table: str,
+    attached: Attach,
+    store: AttachedStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_table(raw, table)
+    said: set[str] = set()
+    run = Connection.run
+
+    def note(self: Connection, sql: Sql) -> list[list[Any]]:
+        said.add(sql.text)
+        return run(self, sql)
+
+    monkeypatch.setattr(Connection, "run", note)
+    attached()
+    east = np.array([1, 0], np.float32)
+    for filter_ in FILTERS:
+        store.count("films", parse(filter_, None))
+    store.hybrid_query("films", east, "storm", 5, fusion="native", horizon=1.0)
+    store.keyword_query("films", "storm", 5, parse({"seen": True}, None))
+    store.get_chunks("films", store.find_ids("films"), include_vector=True)
+    said |= {statement(f"{kind} search", table) for kind in ("Keyword", "Semantic", "Hybrid")}
+    assert len(said) > 40
+    for text in said:
+        (parsed,) = sqlparse(text, raise_exception=True)
+        assert parsed.type is not None
+        assert not {"'drama'", "'sea'", "'Storm'", "'Ann'"} & set(re.findall(r"'[^']*'", text))
 
 
 def test_a_server_that_is_away_is_down(
