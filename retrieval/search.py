@@ -14,7 +14,7 @@ from retrieval.facet_weights import Weights, weights
 from retrieval.hits import explained, make_hit
 from retrieval.lookup import NOTHING, Asked, Found, Lookup, pool_of
 from retrieval.memory import Explored
-from retrieval.messages import Hit, SearchRequest, SearchResponse, TimeClamp
+from retrieval.messages import STRANGERS, Hit, SearchRequest, SearchResponse, TimeClamp
 from retrieval.parents import place_parents
 from retrieval.plan import Plan, check_query, check_request, make_plan
 from retrieval.prior import prior
@@ -149,8 +149,7 @@ class Search:
             self.alpha = 0.0
             return
         if self._stranger():
-            reason = "the vectors of the attached table are not of this installation's embedder"
-            self.alpha, self.left_out = 0.0, {"vector": reason}
+            self.alpha, self.left_out = 0.0, {"vector": STRANGERS}
             return
         self._check_embedder()
         with self.timings.stage("embed"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from crate_page import statement
 from cratedb_sqlparse import sqlparse
+from genie_parts import DOCUMENTS, call, floor_of
 from search_parts import Embedder, made_of
 from store_cases import chunk, ids
 
@@ -29,6 +30,7 @@ from config.ranking import SearchSettings
 from config.settings import Settings
 from retrieval.engine import Engine
 from retrieval.messages import SearchRequest, SearchResponse
+from stores.blobs import Blobs
 from stores.crate.attached import AttachedStore
 from stores.crate.connection import Connection, RelationMissing, Sql
 from stores.crate.store import CrateStore
@@ -172,6 +174,43 @@ def test_a_vector_of_the_request_is_searched_whoever_made_the_table(
     assert desert.vector == [0, 1]
     with pytest.raises(InvalidRequest, match="3 numbers"):
         ask(engine, query_embedding=[1, 0, 0])
+
+
+def test_hits_explain_themselves_and_are_told_apart(
+    raw: Connection, table: str, attached: Attach, engine: Engine
+) -> None:
+    make_table(raw, table)
+    attached()
+    asked: dict[str, Any] = {"query": "storm", "query_embedding": [1, 0], "top": 3}
+    found = ask(engine, **asked, explain=True, ranking={"mmr_lambda": 0.5, "proximity": 1})
+    assert titles(found)[0] == "Storm"
+    for hit in found.hits:
+        assert hit.reasons is not None
+        assert sum(hit.reasons.parts.values()) == pytest.approx(hit.score, abs=1e-5)
+    assert set(engine.ledger.collections.property_names("films")) == set()
+
+
+def test_the_invokers_of_genie_flow_search_it_by_a_vector_and_write_nothing(
+    raw: Connection,
+    table: str,
+    attached: Attach,
+    ledger: Ledger,
+    store: AttachedStore,
+    tmp_path: Path,
+) -> None:
+    make_table(raw, table)
+    attached()
+    floor, _ = floor_of(ledger, store, Blobs(str(tmp_path / "blobs")))
+    where = {"collection": "films", "having_all": {"genre": "drama"}}
+    (found,) = call(floor, "VectorSimilaritySearch", {"query_embedding": [0, 1]}, **where)
+    assert [c["content"] for c in found["chunks"]] == ["A ship meets the wind."]
+    with pytest.raises(ValueError, match="embedder"):
+        call(floor, "SimilaritySearch", "90", collection="films")
+    with pytest.raises(ValueError, match="only read"):
+        call(floor, "Persist", {"collection_name": "films", "document": DOCUMENTS})
+    counts = call(floor, "DeleteByFilter", {"collection_name": "films", "having_all": {"level": 2}})
+    assert counts.get("matches", 0) == 0
+    assert len(store.find_ids("films")) == len(FILMS)
 
 
 def test_vectors_that_are_said_to_be_ours_are_searched_by_the_question(
