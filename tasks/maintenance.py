@@ -156,7 +156,8 @@ def _drop(name: str) -> None:
         before = _collection_counts(name, document_ids)
         before["documents"] = ledger().inventory.count(name)
         ledger().receipts.begin(name, "", before)
-        for held in {} if ledger().collections.is_attached(name) else stores().values():
+        holding = {} if ledger().collections.is_attached(name) else stores()
+        for held in holding.values():
             with contextlib.suppress(InvalidRequest):
                 held.drop_collection(name)
         for document_id in document_ids:

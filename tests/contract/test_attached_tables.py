@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from crate_page import statement
+from crate_server import table_of
 from cratedb_sqlparse import sqlparse
 from genie_parts import DOCUMENTS, call, floor_of
 from search_parts import Embedder, made_of
@@ -448,8 +449,6 @@ def test_a_table_of_callslips_own_is_searched_as_well(
     store: AttachedStore,
     engine: Engine,
 ) -> None:
-    from crate_server import table_of
-
     properties: dict[str, Value] = {"genre": "drama"}
     some = [chunk("a", title="Storm", body="wind", properties=properties), chunk("b", title="Calm")]
     crate.batch_upsert_chunks(box, some)

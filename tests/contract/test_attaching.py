@@ -24,6 +24,7 @@ from cli.main import main
 from config.settings import Settings
 from stores.crate.connection import Connection, Sql
 from stores.ledger import Ledger
+from stores.records import CollectionSchema, VectorSpec
 from tasks import maintenance
 
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
@@ -190,8 +191,6 @@ def test_the_command_line_attaches_and_detaches(run: Any, raw: Connection, table
 
 
 def test_a_collection_that_is_no_table_is_not_detached(run: Any, ledger: Ledger) -> None:
-    from stores.records import CollectionSchema, VectorSpec
-
     schema = CollectionSchema("shelf", VectorSpec(2))
     ledger.collections.create(schema, store="chroma", embedder="tiny", analyzer="1")
     said = run("detach", "shelf")
