@@ -160,10 +160,7 @@ def run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Any:
     app = create_app()
 
     def connect(_: str | None) -> Client:
-        found = Client("http://127.0.0.1:9")
-        found._http.close()
-        found._http = httpx.Client(transport=httpx.WSGITransport(app=app), base_url=found.url)
-        return found
+        return Client("http://127.0.0.1", http=httpx.Client(transport=httpx.WSGITransport(app)))
 
     monkeypatch.setattr(attaching, "connect", connect)
 
