@@ -15,6 +15,14 @@ class AnswerSentence(Message):
     citations: list[int]
 
 
+class AttachedTable(Message):
+    """The table of somebody else that a collection is."""
+
+    table: str
+    vectors: Literal["ours", "none"] | str
+    """`ours`: of this installation's embedder; `none`: of one that is not known"""
+
+
 class ChunkMemory(Message):
     """What is remembered of a chunk."""
 
@@ -35,6 +43,14 @@ class CollectionDeleted(Message):
     """A collection that is hidden already and removed soon."""
 
     collection: str
+
+
+class Counts(Message):
+    """What became of the rows in one collection."""
+
+    new: int
+    changed: int
+    unchanged: int
 
 
 class Deleted(Message):
@@ -161,6 +177,21 @@ class Forgotten(Message):
     """of so many nothing is remembered any more"""
 
 
+class Found(Message):
+    """A hit, in the shape of VectorSearch."""
+
+    id: str
+    """`faq_` and the row's id; of other documents the chunk's id"""
+    text: str
+    metadata: dict[str, Any]
+    """question, answer and id; else the properties"""
+    distance: float
+    """1 - similarity"""
+    similarity: float
+    """cosine, -1 to 1"""
+    collection_name: str
+
+
 class Health(Message):
     """The desk itself is alive."""
 
@@ -209,6 +240,12 @@ class Legs(Message):
 
     vector: Leg | None
     keyword: Leg | None
+
+
+class Listed(Message):
+    """The ids of all rows, by collection."""
+
+    collections: dict[str, list[int | str]]
 
 
 class MemoryLine(Message):
@@ -386,6 +423,12 @@ class Receipts(Message):
     """Of every deletion under a collection's name, newest first."""
 
     receipts: list[Receipt]
+
+
+class Removed(Message):
+    """How many rows there were, by collection."""
+
+    collections: dict[str, int]
 
 
 class Retried(Message):
@@ -674,6 +717,12 @@ class Webhooks(Message):
     webhooks: list[Webhook]
 
 
+class Written(Message):
+    """By collection."""
+
+    collections: dict[str, Counts]
+
+
 class Attempt(Message):
     """One way through the plan, from its search to its verdict."""
 
@@ -733,6 +782,16 @@ class Citation(Message):
     """in force until, not included; null: open"""
     url: str
     """path of the page that shows it with the sentence marked"""
+
+
+class Comparison(Message):
+    """The hits of each collection, best first, and those of all together, each entry once."""
+
+    query: str
+    top_k: int
+    threshold: float
+    collections: dict[str, list[Found]]
+    merged: list[Found]
 
 
 class Conversation(Message):
@@ -1014,7 +1073,9 @@ class Collection(Message):
     options: Options
     created_at: float
     documents: int
-    """how many are live"""
+    """how many are live; rows of an attached table are not counted"""
+    attached: AttachedTable | None = None
+    """where it is a table that is only read (docs/cratedb-hybrid-search.md)"""
 
 
 class Collections(Message):
