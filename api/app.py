@@ -5,6 +5,7 @@ from flask_openapi3 import OpenAPI
 from api import (
     annotator,
     answering,
+    attachments,
     batches,
     collections,
     compare_page,
@@ -36,7 +37,7 @@ def create_app() -> OpenAPI:
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
         *(searches, answering, faq, invokers, annotator, feedback, memory, ranking, usage),
-        *(health, metrics),
+        *(attachments, health, metrics),
     ):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)

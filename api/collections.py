@@ -48,7 +48,7 @@ def create_collection(body: messages.NewCollection) -> Response:
     kind: str = get_settings().store
     schema = CollectionSchema(body.name, _embedded(body.metric))
     with suppress(CollectionNotFound):  # what the request leaves out is as it was made
-        known = ledger().collections.get(body.name)
+        known = ledger().collections.writable(body.name)
         kind, schema = known.store, known.schema
     kind = given.get("store", kind)
     schema = replace(schema, tenants=given.get("tenants", schema.tenants))
@@ -60,7 +60,7 @@ def create_collection(body: messages.NewCollection) -> Response:
         schema, store=kind, embedder=embedder().model, analyzer=ANALYZER, options=body.options
     )
     store(kind).ensure_schema(schema)
-    return answer(_message(record, 0), 201 if new else 200)
+    return answer(message(record, 0), 201 if new else 200)
 
 
 @blueprint.put("/v1/collections/<string:name>/options", responses={200: Options})
@@ -74,7 +74,7 @@ def set_options(path: CollectionPath, body: Options) -> Response:
 @blueprint.get("/v1/collections", responses={200: messages.Collections})
 def list_collections() -> Response:
     """Every collection with the number of its live documents."""
-    found = [_message(record, live) for record, live in ledger().collections.all()]
+    found = [message(record, live) for record, live in ledger().collections.all()]
     return answer(messages.Collections(collections=found))
 
 
@@ -141,7 +141,9 @@ def _embedded(metric: Metric) -> VectorSpec:
     return VectorSpec(embedder().dimension, metric, normalized=True)
 
 
-def _message(record: CollectionRecord, live: int) -> messages.Collection:
+def message(record: CollectionRecord, live: int) -> messages.Collection:
+    """A collection as it is shown."""
+    at = record.attachment
     return messages.Collection(
         name=record.name,
         store=record.store,
@@ -154,4 +156,9 @@ def _message(record: CollectionRecord, live: int) -> messages.Collection:
         options=record.options,
         created_at=record.created_at,
         documents=live,
+        attached=messages.AttachedTable(
+            table=f"{at.table_schema}.{at.table_name}", vectors=at.vectors
+        )
+        if at
+        else None,
     )

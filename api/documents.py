@@ -68,7 +68,7 @@ def submit_document(path: CollectionPath) -> Response:
     The same name again is a new version; with the very same content nothing is done (200). While
     too many wait already it is 429 with Retry-After.
     """
-    collection = ledger().collections.get(path.name)
+    collection = ledger().collections.writable(path.name)
     ingest.check_backlog()
     upload = read_upload(request)
     check_tenant(collection.schema, upload.tenant)

@@ -25,6 +25,7 @@ blueprint = APIBlueprint("facets", __name__, abp_tags=[Tag(name="facets")])
 def rebuild_facets(path: CollectionPath, body: messages.RebuildFacets) -> Response:
     """Rebuild the vectors of facet values that changed; the maintenance worker does it."""
     record = place_of(path.name, body.tenant or "")
+    ledger().collections.writable(path.name)
     check_can_be_built(record, embedder())
     known = get_settings().facets.facets
     if body.facet not in ("all", *known):

@@ -37,6 +37,7 @@ def give_feedback(body: NewFeedback) -> Response:
     The same call again answers 200 with the feedback as it is.
     """
     event = _waited_for(body.trace_id)
+    ledger().collections.writable(event.collection)  # nothing is learned of others' rows
     outcome, new = learning().outcome(
         body.trace_id,
         [*body.chunk_ids, *_cited(event, body)],

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from config.settings import StoreKind
 from stores import naming
 from stores.ledger import PRIORITIES, DeliveryState, EventKind, Step
+from stores.ledger.records import Vectors
 from stores.metrics import Metric
 from stores.options import Options
 from stores.schemas import NAME
@@ -50,6 +51,31 @@ class NewCollection(Request):
     )
 
 
+class AttachedTable(BaseModel):
+    """The table of somebody else that a collection is."""
+
+    table: str
+    vectors: Vectors = Field(
+        description="`ours`: of this installation's embedder; `none`: of one that is not known"
+    )
+
+
+class NewAttachment(Request):
+    """A table to attach."""
+
+    name: str = Field(pattern=NAME, description="of the collection that the table is to be")
+    table: str = Field(
+        min_length=1,
+        max_length=600,
+        description='`TABLE` or `SCHEMA.TABLE`, as SQL writes it: `"My table"` keeps its letters',
+    )
+    vectors: Vectors = Field(
+        "none",
+        description="`ours`: column xs was made by this installation's embedder, so that questions"
+        " can be embedded; `none`: only words are searched, and vectors that a request gives",
+    )
+
+
 class Collection(BaseModel):
     """Documents that are searched together."""
 
@@ -63,7 +89,12 @@ class Collection(BaseModel):
     analyzer: str
     options: Options
     created_at: float
-    documents: int = Field(description="how many are live")
+    documents: int = Field(
+        description="how many are live; rows of an attached table are not counted"
+    )
+    attached: AttachedTable | None = Field(
+        None, description="where it is a table that is only read (docs/cratedb-hybrid-search.md)"
+    )
 
 
 class Collections(BaseModel):

@@ -21,11 +21,13 @@
     │   │   ├── DeliveryNotFound
     │   │   ├── TraceNotFound
     │   │   ├── FeedbackNotFound
-    │   │   └── ThreadNotFound
+    │   │   ├── ThreadNotFound
+    │   │   └── TableNotFound       a table of somebody else, named to be attached
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   ├── SourceExists
-    │   │   └── DuplicateContent
+    │   │   ├── DuplicateContent
+    │   │   └── AttachedReadOnly    the collection is a table of somebody else
     │   ├── DocumentError           422  this file cannot become chunks
     │   │   ├── EmptyFile
     │   │   ├── FileTooLarge        413
@@ -59,6 +61,7 @@
         ├── BrokerDown
         ├── StoreDown
         │   ├── StoreReadOnly
+        │   ├── StoreNotAllowed     the store's user lacks a privilege
         │   └── BatchInterrupted    some objects were written, and it says which
         ├── EmbedderDown
         ├── LanguageModelDown
@@ -271,6 +274,13 @@ class ThreadNotFound(NotFound):
     hint = "Ask with a thread_id to begin one; conversations are forgotten after agent.keep_days."
 
 
+class TableNotFound(NotFound):
+    """A table that is, or is to be, attached is not there, or may not be read."""
+
+    slug = "table-not-found"
+    hint = "Name it as SCHEMA.TABLE, and let crate.user read it: GRANT DQL ON TABLE … TO …."
+
+
 class Conflict(PermanentError):
     """The request contradicts what is stored."""
 
@@ -297,6 +307,13 @@ class DuplicateContent(Conflict):
 
     slug = "duplicate-content"
     hint = "Nothing was stored. Send allow_duplicate=true to keep both."
+
+
+class AttachedReadOnly(Conflict):
+    """The collection is a table of somebody else, which Callslip only reads."""
+
+    slug = "attached-read-only"
+    hint = "Change the table itself; DELETE /v1/collections/NAME only detaches it."
 
 
 class DocumentError(PermanentError):
@@ -556,6 +573,13 @@ class StoreReadOnly(StoreDown):
 
     slug = "store-read-only"
     hint = "Free space on the store's disk or lift its block; nothing is lost, writes are retried."
+
+
+class StoreNotAllowed(StoreDown):
+    """The store's user may not do this."""
+
+    slug = "store-not-allowed"
+    hint = "Grant the user of the store's settings what is named; nothing is lost meanwhile."
 
 
 class BatchInterrupted(StoreDown):

@@ -93,7 +93,8 @@ def _tell(answer: dict[str, Any]) -> None:
     click.echo()
     for citation in answer["citations"] or answer["nearest"]:
         click.secho(f"[{citation['number']}] {citation['title']}", bold=True, nl=False)
-        click.echo(f"  {citation['heading']}  (version {citation['version']})")
+        version = f"  (version {citation['version']})" if citation["version"] else ""
+        click.echo(f"  {citation['heading']}{version}")
         click.echo(f"    {' '.join(citation['quote'].split())[:300]}")
     told = answer["verdict"]
     tried = len(answer["attempts"]) - 1

@@ -15,6 +15,7 @@ from callslip import __version__
 from callslip.errors import NotFound
 from cli.annotator_command import serve_annotator_command
 from cli.asking import ask_command, conversation_command
+from cli.attaching import attach_group, detach_command
 from cli.auditing import audit
 from cli.batches import batch_documents, get_batch, tell_batch
 from cli.client import Client
@@ -257,12 +258,17 @@ def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
 
 
 def _tell_collection(found: dict[str, Any], collection: str) -> None:
+    attached = set()
     for record in found["collections"]:
+        if at := record.get("attached"):
+            attached.add(record["name"])
+            click.echo(f"{record['name']}: table {at['table']}, attached, {record['embedder']}")
+            continue
         click.echo(
             f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"
             f" {record['embedder']}"
         )
-    if not found["documents"]:
+    if not found["documents"] and collection not in attached:
         aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"
         click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH{aim}`.")
     for document in found["documents"]:
@@ -525,5 +531,6 @@ for command in (
     *(audit, export_command, import_command, mcp_command, migrate_command, tune_command),
     *(retry_command, rollback_command, serve_annotator_command, usage_command, versions_command),
     *(jobs_group, memory_group, source_group, verify_group, facets_group),
+    *(attach_group, detach_command),
 ):
     main.add_command(command)

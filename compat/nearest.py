@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from callslip.errors import EmbedderDown, InvalidRequest
-from retrieval.messages import SearchRequest, SearchResponse
+from retrieval.messages import STRANGERS, SearchRequest, SearchResponse
 
 NEAREST_FIRST: dict[str, Any] = {
     "alpha": 1.0,
@@ -32,7 +32,10 @@ def nearest(
     """Search by vectors; EmbedderDown, or InvalidRequest with the hint, where there are none."""
     response = search(request)
     if "vector" in response.left_out:
-        raise EmbedderDown(response.left_out["vector"])
+        reason = response.left_out["vector"]
+        if reason == STRANGERS:
+            raise InvalidRequest(reason, hint="Send a query_embedding of the table's own model.")
+        raise EmbedderDown(reason)
     if not response.alpha:
         raise InvalidRequest(NO_EMBEDDER, hint=hint)
     return response

@@ -83,11 +83,13 @@ class Background:
     def idf(self, terms: str) -> dict[str, float]:
         """Inverse document frequency as BM25 has it (Robertson and Zaragoza 2009), by the sample.
 
-        `ln(1 + (N - n + .5) / (n + .5))` with n passages of N that have the term.
+        `ln(1 + (N - n + .5) / (n + .5))` with n passages of N that have the term. Without a sample
+        all terms are alike.
         """
         found = {}
+        share = self.passages / max(self.sample, 1)
         for term in set(terms.split()):
-            n = self.frequencies.get(term, 0) * self.passages / self.sample
+            n = self.frequencies.get(term, 0) * share
             found[term] = math.log(1 + (self.passages - n + 0.5) / (n + 0.5))
         return found
 

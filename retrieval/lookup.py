@@ -131,11 +131,7 @@ class Lookup:
             return replace(NOTHING, stamp=self.stamp)
         for looked in range(1, LOOKS + 1):
             with self.timings.stage("visible"):
-                places = self.engine.ledger.chunks.seen(
-                    [c.chunk_id for c in self.candidates],
-                    collection=self.plan.collection,
-                    tenant=self.plan.tenant,
-                )
+                places = self._places([c.chunk_id for c in self.candidates])
                 live = [c for c in self.candidates if c.chunk_id in places]
                 stamp = self._read_stamp()
             if stamp == self.stamp or len(live) == len(self.candidates) or looked == LOOKS:
@@ -145,6 +141,15 @@ class Lookup:
             self.narrow(self.weights)
         about = self.background, self.scale, self.listed, self.branch
         return Found(self.candidates, live, places, self.stamp, *about)
+
+    def _places(self, chunk_ids: list[str]) -> dict[str, Seen]:
+        """Those that may be seen; of a table of somebody else every row, which is its document."""
+        if self.collection.attached:
+            return {chunk_id: Seen(chunk_id, None) for chunk_id in chunk_ids}
+        plan = self.plan
+        return self.engine.ledger.chunks.seen(
+            chunk_ids, collection=plan.collection, tenant=plan.tenant
+        )
 
     def _look(self) -> None:
         with self.timings.stage("legs"):

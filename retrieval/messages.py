@@ -33,6 +33,9 @@ Text = Annotated[str, AfterValidator(_unicode)]
 Moment = Annotated[str, AfterValidator(_as_of)]
 """An ISO 8601 date or datetime, `now`, or `any`."""
 
+STRANGERS = "the vectors of the attached table are not of this installation's embedder"
+"""Why `left_out` has the vector leg of a table of somebody else."""
+
 Level = Annotated[int, Field(ge=-1000, le=1000)]
 
 

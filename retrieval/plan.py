@@ -51,7 +51,9 @@ def make_plan(
         raise InvalidRequest(
             f"query_embedding has {len(given)} numbers, the collection's vectors {spec.dimension}"
         )
-    names = ledger.collections.property_names(collection.name)
+    names = store.property_names(collection.name)
+    if names is None:
+        names = ledger.collections.property_names(collection.name)
     where = parse(request.having_all, request.having_any)
     check_properties_known(where, names)
     as_of = choose(request.as_of, request.query, settings.search.as_of, datetime.now().astimezone())

@@ -14,7 +14,7 @@ from retrieval.facet_weights import Weights, weights
 from retrieval.hits import explained, make_hit
 from retrieval.lookup import NOTHING, Asked, Found, Lookup, pool_of
 from retrieval.memory import Explored
-from retrieval.messages import Hit, SearchRequest, SearchResponse, TimeClamp
+from retrieval.messages import STRANGERS, Hit, SearchRequest, SearchResponse, TimeClamp
 from retrieval.parents import place_parents
 from retrieval.plan import Plan, check_query, check_request, make_plan
 from retrieval.prior import prior
@@ -27,7 +27,7 @@ from retrieval.spacing import to_embed
 from retrieval.timings import Timings
 from retrieval.trace import new_id
 from retrieval.understand import Understood, understand
-from stores.records import Vector
+from stores.records import StoredChunk, Vector
 
 if TYPE_CHECKING:
     from retrieval.engine import Engine
@@ -76,8 +76,8 @@ class Search:
         """Candidates: what helped with nearly this question before, else what both legs find."""
         if self._hot():
             return
-        asked = Asked(self.request.query, self.terms, self.vector, self.alpha)
-        kept = self.request.query_embedding is None
+        asked = Asked(self.request.query, self._words, self.vector, self.alpha)
+        kept = self.request.query_embedding is None and not self.collection.attached
         self.lookup = Lookup(
             self.engine, self.collection, self.plan, asked, self.top, self.timings, kept
         )
@@ -122,7 +122,10 @@ class Search:
         """The terms of those of these chunks that the store has, by id; each is read once."""
         if missing := [i for i in chunk_ids if i not in self._held]:
             plan = self.plan
-            self._held |= self.store.terms(plan.collection, missing, tenant=plan.tenant)
+            if self.collection.attached:  # its store has no terms of ours
+                self._held |= {i: self._analyzed(c) for i, c in self.shelf.read(missing).items()}
+            else:
+                self._held |= self.store.terms(plan.collection, missing, tenant=plan.tenant)
         return {i: self._held[i] for i in chunk_ids if i in self._held}
 
     def read(self) -> None:
@@ -145,6 +148,9 @@ class Search:
         if embedder.lexical_only or self.alpha == 0:
             self.alpha = 0.0
             return
+        if self._stranger():
+            self.alpha, self.left_out = 0.0, {"vector": STRANGERS}
+            return
         self._check_embedder()
         with self.timings.stage("embed"):
             topic = self.understood.topic if self.understood else self.request.query
@@ -157,6 +163,20 @@ class Search:
                     self.alpha, self.left_out = 0.0, {"vector": error.detail}
                     return
                 known.put(key, self.vector)
+
+    @property
+    def _words(self) -> str:
+        """What the keyword leg looks for: a table of somebody else analyzes words by itself."""
+        if not self.collection.attached:
+            return self.terms
+        return self.understood.topic if self.understood else self.request.query
+
+    def _analyzed(self, chunk: StoredChunk) -> str:
+        return self.engine.analyzer.analyze(f"{chunk.title}\n{chunk.body}")
+
+    def _stranger(self) -> bool:
+        """Whether questions cannot be embedded as the collection was, which is a table's right."""
+        return self.collection.attached and self.collection.embedder != self.engine.embedder.model
 
     def _check_embedder(self) -> None:
         model = self.engine.embedder.model

@@ -96,7 +96,8 @@ Progress = Callable[[int], None]
 def places(ledger: Ledger, stores: Mapping[str, Store], only: str | None = None) -> list[Place]:
     """Where everything should be, and tenants that only a store knows.
 
-    Left out are collections that a move or an import is writing to. SettingsError where a
+    Left out are collections that a move or an import is writing to, and tables of somebody else,
+    of which the ledger knows nothing. SettingsError where a
     collection is kept in a store that is not set up; CollectionNotFound for an unknown `only`.
     """
     records = [record for record, _ in ledger.collections.all() if only in (None, record.name)]
@@ -104,7 +105,7 @@ def places(ledger: Ledger, stores: Mapping[str, Store], only: str | None = None)
         records = [ledger.collections.get(only)]
     found = []
     for record in records:
-        if ledger.inventory.moving(record.name):
+        if record.attached or ledger.inventory.moving(record.name):
             continue
         if record.store not in stores:
             raise SettingsError(

@@ -331,6 +331,18 @@ class Store(ABC):
         """Both legs as the store itself fuses them."""
         raise StoreCannot(f"The store {self.kind} has no fusion of its own.")
 
+    def _indexed(
+        self, collection: str, vector: Vector, vector_name: str, method: Metric | None
+    ) -> None:
+        """Raise StoreCannot where the store would have to fuse by a metric that it has not."""
+        spec, metric = self._fitting(collection, vector, vector_name, method)
+        if metric != spec.metric or metric not in self.indexed:
+            raise StoreCannot(f"{self.kind} fuses by the indexed metric alone, not by {metric}.")
+
+    def property_names(self, collection: str) -> set[str] | None:
+        """The names of properties, where the store alone knows them; None where the ledger does."""
+        return None
+
     def _fitting(
         self, collection: str, vector: Vector, vector_name: str, method: Metric | None
     ) -> tuple[VectorSpec, Metric]:

@@ -1,10 +1,14 @@
 """The stores there are; a new one is a folder beside this file and a line in it."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from callslip.errors import SettingsError
 from config.settings import Settings
 from stores.contract import Store
+
+if TYPE_CHECKING:
+    from stores.crate.connection import Connection
 
 
 def make_store(settings: Settings, kind: str) -> Store:
@@ -52,25 +56,37 @@ def _crate(settings: Settings) -> Store:
     from stores.crate.tables import Layout
 
     crate = settings.crate
+    layout = Layout(crate.schema_name, crate.shards, crate.replicas)
+    return CrateStore(crate_connection(settings), layout)
+
+
+def crate_connection(settings: Settings) -> "Connection":
+    """The connection to the CrateDB of the settings; SettingsError where they name none."""
+    from stores.crate.connection import Connection  # its client takes a while to import
+
+    crate = settings.crate
     if crate.url is None:
         raise SettingsError(
             "crate.url is not set.", hint="Set CALLSLIP_CRATE__URL for every process."
         )
-    return CrateStore(
-        crate.url,
-        user=crate.user,
-        password=crate.password.get_secret_value() if crate.password else None,
-        timeout=crate.timeout_seconds,
-        layout=Layout(crate.schema_name, crate.shards, crate.replicas),
-    )
+    password = crate.password.get_secret_value() if crate.password else None
+    return Connection(crate.url, crate.user, password, crate.timeout_seconds)
+
+
+def _attached(settings: Settings) -> Store:
+    from stores.crate.attached import AttachedStore
+    from stores.ledger import Ledger
+
+    return AttachedStore(crate_connection(settings), Ledger(settings.ledger_url))
 
 
 def kinds(settings: Settings) -> list[str]:
-    """The kinds of stores that are set up here, and may hold something."""
+    """The kinds of stores that are set up here, and may hold something of ours."""
     set_up = {
         "chroma": settings.chroma.url is not None,
         "weaviate": settings.weaviate.url is not None,
         "crate": settings.crate.url is not None,
+        "attached": False,
         "tfidf": settings.store == "tfidf" or settings.tfidf_dir.exists(),
     }
     return [kind for kind in STORES if set_up[kind]]
@@ -80,5 +96,6 @@ STORES: Mapping[str, Callable[[Settings], Store]] = {
     "chroma": _chroma,
     "weaviate": _weaviate,
     "crate": _crate,
+    "attached": _attached,
     "tfidf": _tfidf,
 }

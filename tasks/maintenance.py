@@ -156,7 +156,8 @@ def _drop(name: str) -> None:
         before = _collection_counts(name, document_ids)
         before["documents"] = ledger().inventory.count(name)
         ledger().receipts.begin(name, "", before)
-        for held in stores().values():
+        holding = {} if ledger().collections.is_attached(name) else stores()
+        for held in holding.values():
             with contextlib.suppress(InvalidRequest):
                 held.drop_collection(name)
         for document_id in document_ids:
@@ -212,7 +213,10 @@ def _holding(collection: str) -> list[Store]:
     """Every store that has the collection: a move may have left it in more than its own.
 
     One that is set up and does not answer is StoreDown: nobody could say what it still holds.
+    None has an attached one, whatever another installation keeps under its name.
     """
+    if ledger().collections.is_attached(collection):
+        return []
     return [held for held in stores().values() if collection in held.collections()]
 
 

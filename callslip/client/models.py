@@ -15,6 +15,14 @@ class AnswerSentence(Message):
     citations: list[int]
 
 
+class AttachedTable(Message):
+    """The table of somebody else that a collection is."""
+
+    table: str
+    vectors: Literal["ours", "none"] | str
+    """`ours`: of this installation's embedder; `none`: of one that is not known"""
+
+
 class ChunkMemory(Message):
     """What is remembered of a chunk."""
 
@@ -1065,7 +1073,9 @@ class Collection(Message):
     options: Options
     created_at: float
     documents: int
-    """how many are live"""
+    """how many are live; rows of an attached table are not counted"""
+    attached: AttachedTable | None = None
+    """where it is a table that is only read (docs/cratedb-hybrid-search.md)"""
 
 
 class Collections(Message):

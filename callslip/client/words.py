@@ -6,6 +6,8 @@ Store = Literal["chroma", "weaviate", "crate", "tfidf"]
 
 Metric = Literal["cosine", "dot", "l2-squared", "hamming", "manhattan"]
 
+Vectors = Literal["ours", "none"]
+
 Fusion = Literal["calibrated", "weighted", "rrf", "native"]
 
 ParentStrategy = Literal["include", "replace"]

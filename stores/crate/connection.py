@@ -18,6 +18,7 @@ from callslip.errors import (
     InvalidRequest,
     SettingsError,
     StoreDown,
+    StoreNotAllowed,
     StoreReadOnly,
 )
 
@@ -167,6 +168,8 @@ def _named(name: str, message: str) -> Exception:
         return StoreDown(f"CrateDB cannot answer now ({name}).")
     if name in ("ClusterBlockException", "OperationOnInaccessibleRelationException"):
         return StoreReadOnly("CrateDB takes nothing: the table or the cluster is blocked.")
+    if name == "MissingPrivilegeException":
+        return StoreNotAllowed("crate.user lacks a privilege in CrateDB.")
     if name == "TooComplexToDeterminizeException":
         return InvalidFilter("A pattern is too long for CrateDB.", hint="Use fewer `*`.")
     if name == "TooManyClauses":

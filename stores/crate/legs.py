@@ -1,16 +1,15 @@
 """Running the three queries, so that each page is as full as it can be and in the right order."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from stores.crate import queries
 from stores.crate.connection import Connection, Sql
-from stores.crate.places import Place
 from stores.crate.rows import indexed
 from stores.crate.tables import vector_column
 from stores.fusion import Candidate, LegScore
 from stores.metrics import Metric
-from stores.records import LegHit, Vector
+from stores.records import CollectionSchema, LegHit, Vector
 
 KNN_LIMIT = 1000
 """A longer page is compared row by row: the graph is not made for it."""
@@ -20,9 +19,26 @@ CANDIDATES_FILTERED = 1000
 """Rows that the index gives, at least: a filter takes some of them away again."""
 
 
+class Searched(Protocol):
+    """A table of chunks, in SQL, with the column that names a row."""
+
+    @property
+    def schema(self) -> CollectionSchema: ...
+
+    @property
+    def table(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
+
+
+Best = Callable[[int, Sql | None], Sql]
+"""The statement for the best rows of the keyword leg that match a condition."""
+
+
 def nearest(
     connection: Connection,
-    at: Place,
+    at: Searched,
     vector: Vector,
     limit: int,
     condition: Sql | None,
@@ -38,8 +54,11 @@ def nearest(
     metric = at.schema.vector(vector_name).metric
 
     def run(count: int, candidates: int) -> list[list[Any]]:
-        sql = queries.semantic(at.table, column, query, count, condition, candidates=candidates)
-        return connection.run(sql)
+        return connection.run(
+            queries.semantic(
+                at.table, column, query, count, condition, candidates=candidates, key=at.key
+            )
+        )
 
     if limit <= KNN_LIMIT:
         rows = run(limit + 1, _candidates(limit + 1, condition))
@@ -48,19 +67,17 @@ def nearest(
     return _hits(run(limit, 0), metric)
 
 
-def keyword(
-    connection: Connection, at: Place, terms: str, limit: int, condition: Sql | None
-) -> list[LegHit]:
-    """The best rows that match by BM25, best first, ties by id."""
-    rows = connection.run(queries.keyword(at.table, terms, limit, condition))
+def keyword(connection: Connection, best: Sql) -> list[LegHit]:
+    """The best rows by BM25, best first, ties by id."""
+    rows = connection.run(best)
     return [LegHit(id_, queries.bm25(score)) for id_, score in rows]
 
 
 def fused(
     connection: Connection,
-    at: Place,
+    at: Searched,
     vector: Vector,
-    terms: str,
+    best: Best,
     pool: int,
     condition: Sql | None,
     vector_name: str,
@@ -72,17 +89,19 @@ def fused(
     if horizon is not None:
         squared = 2 * horizon if metric == "cosine" else horizon
         condition = queries.both([condition, queries.within(column, query, squared)])
-    best = queries.keyword(at.table, terms, pool, condition)
+    words = best(pool, condition)
     rows: list[list[Any]] = []
     for candidates in (_candidates(pool, condition), 0):
-        near = queries.semantic(at.table, column, query, pool, condition, candidates=candidates)
-        rows = connection.run(queries.hybrid(best, near))
+        near = queries.semantic(
+            at.table, column, query, pool, condition, candidates=candidates, key=at.key
+        )
+        rows = connection.run(queries.hybrid(words, near))
         if sum(row[2] is not None for row in rows) >= pool:
             break
     return [_candidate(row, metric) for row in rows]
 
 
-def _compared(at: Place, vector: Vector, vector_name: str) -> tuple[str, Vector]:
+def _compared(at: Searched, vector: Vector, vector_name: str) -> tuple[str, Vector]:
     """The column that a query's vector is compared with, and the vector as it is compared."""
     return vector_column(at.schema, vector_name), indexed(vector, at.schema, vector_name)
 

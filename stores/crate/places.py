@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from callslip.errors import CollectionNotFound, InternalError, NotFound
+from callslip.errors import CollectionNotFound, InternalError, NotFound, StoreNotAllowed
 from stores.crate.columns import TableColumns
 from stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
 from stores.crate.tables import Layout, check_fits, check_name, table_name
@@ -31,6 +31,9 @@ class Place:
     """Of the table of chunks, in SQL."""
 
     columns: TableColumns
+
+    key: ClassVar[str] = "chunk_id"
+    """The column that names a row."""
 
     @property
     def missing(self) -> NotFound:
@@ -167,17 +170,30 @@ class Places:
         """Read the table of collections.
 
         A cluster that starts knows no table for a moment, and then must not look like one without
-        any collection. Making a table waits until it knows.
+        any collection. Making a table waits until it knows. A user who may make none, for whom
+        tables of others are attached alone, has no collection.
         """
         try:
             return self._connection.run(sql)
         except RelationMissing:
-            self._make_our_tables()
+            try:
+                self._make_our_tables()
+            except StoreNotAllowed:
+                return []
             return self._connection.run(sql)
 
     def _make_our_tables(self) -> None:
-        for statement in self._layout.our_tables():
-            self._connection.run(Sql(statement))
+        """Make them where they are missing; StoreNotAllowed where the user may make none.
+
+        CrateDB tells such a user that the schema is unknown.
+        """
+        try:
+            for statement in self._layout.our_tables():
+                self._connection.run(Sql(statement))
+        except RelationMissing:
+            raise StoreNotAllowed(
+                f"crate.user may make no table in the schema {self._layout.schema!r}."
+            ) from None
 
     def _register(self, schema: CollectionSchema, tenant: str) -> None:
         """Write the row of a collection or a tenant unless there is one."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stores.crate.connection import Sql
-from stores.crate.rows import words
+from stores.crate.rows import words as joined
 from stores.records import Vector
 
 RRF_K = 60
@@ -25,15 +25,20 @@ _K1 = 1.2
 """Of BM25; Lucene leaves its constant factor k1 + 1 out."""
 
 
+TITLE_BOOST = 2.0
+"""How much more a word of the title counts where a title and a content are searched at once."""
+
+
 def keyword(table: str, terms: str, limit: int, where: Sql | None) -> Sql:
     """The ids and raw scores of the best rows by BM25 over analyzed terms."""
     match = Sql(f'MATCH(("terms" {_BOOST!r}), ?)', (_searched(terms),))
-    condition = _all(match, where)
-    return Sql(
-        f'SELECT "chunk_id", _score AS "score" FROM {table} WHERE {condition.text}'
-        ' ORDER BY "score" DESC, "chunk_id" LIMIT ?',
-        (*condition.args, limit),
-    )
+    return _best(table, "chunk_id", match, limit, where)
+
+
+def words(table: str, key: str, text: str, limit: int, where: Sql | None) -> Sql:
+    """The same by the words of a text, as the specified columns' own analyzers read it."""
+    columns = f'"title_fs" {TITLE_BOOST * _BOOST!r}, "content_fs" {_BOOST!r}'
+    return _best(table, key, Sql(f"MATCH(({columns}), ?)", (text,)), limit, where)
 
 
 def bm25(score: float) -> float:
@@ -42,7 +47,14 @@ def bm25(score: float) -> float:
 
 
 def semantic(
-    table: str, column: str, vector: Vector, limit: int, where: Sql | None, *, candidates: int
+    table: str,
+    column: str,
+    vector: Vector,
+    limit: int,
+    where: Sql | None,
+    *,
+    candidates: int,
+    key: str = "chunk_id",
 ) -> Sql:
     """The ids and similarities, 1 / (1 + d²), of the nearest rows.
 
@@ -54,7 +66,7 @@ def semantic(
         near = Sql(f'KNN_MATCH("{column}", ?, ?)', (vector, candidates))
     condition = _all(near, where)
     return Sql(
-        f'SELECT "chunk_id", VECTOR_SIMILARITY("{column}", ?) AS "score" FROM {table}'
+        f'SELECT "{key}" AS "chunk_id", VECTOR_SIMILARITY("{column}", ?) AS "score" FROM {table}'
         f' WHERE {condition.text} ORDER BY "score" DESC, "chunk_id" LIMIT ?',
         (vector, *condition.args, limit),
     )
@@ -98,6 +110,15 @@ def squared_distance(similarity: float) -> float:
     return 1 / similarity - 1 if similarity > 0 else float(np.inf)
 
 
+def _best(table: str, key: str, match: Sql, limit: int, where: Sql | None) -> Sql:
+    condition = _all(match, where)
+    return Sql(
+        f'SELECT "{key}" AS "chunk_id", _score AS "score" FROM {table} WHERE {condition.text}'
+        ' ORDER BY "score" DESC, "chunk_id" LIMIT ?',
+        (*condition.args, limit),
+    )
+
+
 def _ranked(leg: Sql) -> str:
     order = 'RANK() OVER (ORDER BY "score" DESC, "chunk_id") AS "rank"'
     return f'SELECT "chunk_id", "score", {order} FROM ({leg.text}) AS leg'
@@ -114,4 +135,4 @@ def _all(first: Sql, *others: Sql | None) -> Sql:
 def _searched(terms: str) -> str:
     given = terms.split()
     first = set(list(dict.fromkeys(given))[:MAX_DISTINCT_TERMS])
-    return words([term for term in given if term in first][:MAX_TERMS])
+    return joined([term for term in given if term in first][:MAX_TERMS])

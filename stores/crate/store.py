@@ -3,9 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from callslip.errors import StoreCannot
 from stores.atoms import FLAG, NUMBER, TEXT
 from stores.batching import slices, write
 from stores.checks import sound_chunks, sound_documents
@@ -65,16 +65,8 @@ class CrateStore(Store):
     kind = "crate"
     indexed = frozenset[Metric]({"cosine", "l2-squared"})
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        user: str = "crate",
-        password: str | None = None,
-        timeout: float = 60.0,
-        layout: Layout,
-    ) -> None:
-        self._connection = Connection(url, user, password, timeout)
+    def __init__(self, connection: Connection, layout: Layout) -> None:
+        self._connection = connection
         self._layout = layout
         self._places = Places(self._connection, layout)
 
@@ -200,7 +192,9 @@ class CrateStore(Store):
         tenant: str = "",
     ) -> list[LegHit]:
         def search(at: Place, condition: Sql | None) -> list[LegHit]:
-            return legs.keyword(self._connection, at, terms, limit, condition)
+            return legs.keyword(
+                self._connection, queries.keyword(at.table, terms, limit, condition)
+            )
 
         if limit < 1:
             return []
@@ -222,13 +216,18 @@ class CrateStore(Store):
         alpha: float,
     ) -> list[Candidate]:
         """Reciprocal rank fusion with k = 60; both legs weigh the same, whatever `alpha` says."""
-        spec, metric = self._fitting(collection, vector, vector_name, method)
-        if metric != spec.metric or metric not in self.indexed:
-            raise StoreCannot(f"CrateDB fuses by the indexed metric alone, not by {metric}.")
+        self._indexed(collection, vector, vector_name, method)
 
         def search(at: Place, condition: Sql | None) -> list[Candidate]:
             found = legs.fused(
-                self._connection, at, vector, terms, pool, condition, vector_name, horizon
+                self._connection,
+                at,
+                vector,
+                partial(queries.keyword, at.table, terms),
+                pool,
+                condition,
+                vector_name,
+                horizon,
             )
             return found[: max(limit, 0)]
 

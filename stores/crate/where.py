@@ -25,8 +25,8 @@ def translate(where: Where, find: Find) -> Sql:
     """Write a filter as a condition; NOTHING or EVERYTHING where no column has a say in it."""
     parts = [_condition(condition, find) for condition in where.every]
     if where.some:
-        parts.append(_join("OR", [_condition(condition, find) for condition in where.some]))
-    return _join("AND", parts)
+        parts.append(join("OR", [_condition(condition, find) for condition in where.some]))
+    return join("AND", parts)
 
 
 def _atoms(condition: Condition) -> list[Atom]:
@@ -40,15 +40,15 @@ def _condition(condition: Condition, find: Find) -> Sql:
     items = _atoms(condition)
     match condition.operator:
         case "==" | "in":
-            return _join("OR", _by_type(items, find, "{0} = ANY(?)", NOTHING))
+            return join("OR", _by_type(items, find, "{0} = ANY(?)", NOTHING))
         case "!=" | "not-in":
             # Of a missing property SQL knows nothing, not even that it is not equal.
             unlike = "({0} IS NULL OR NOT ({0} = ANY(?)))"
-            return _join("AND", _by_type(items, find, unlike, EVERYTHING))
+            return join("AND", _by_type(items, find, unlike, EVERYTHING))
         case "@" | "contains":
-            return _join("OR", [_on(item, find, "? = ANY({0})", item.value) for item in items])
+            return join("OR", [_on(item, find, "? = ANY({0})", item.value) for item in items])
         case "~":
-            return _on(items[0], find, "{0} LIKE ?", _pattern(condition))
+            return _on(items[0], find, "{0} LIKE ?", pattern(condition))
         case "!>" | "!>=" | "!<" | "!<=":
             unlike = f"({{0}} IS NULL OR NOT ({{0}} {condition.operator[1:]} ?))"
             return _on(items[0], find, unlike, items[0].value, EVERYTHING)
@@ -71,7 +71,7 @@ def _by_type(items: Iterable[Atom], find: Find, form: str, missing: Sql) -> list
     return clauses
 
 
-def _pattern(condition: Condition) -> str:
+def pattern(condition: Condition) -> str:
     """Write `*` as LIKE's `%`, and what LIKE would take for a wild card as itself."""
     text = str(condition.value)
     for sign in "\\%_":
@@ -79,7 +79,8 @@ def _pattern(condition: Condition) -> str:
     return text.replace("*", "%")
 
 
-def _join(operator: str, parts: Sequence[Sql]) -> Sql:
+def join(operator: str, parts: Sequence[Sql]) -> Sql:
+    """One condition of several; NOTHING and EVERYTHING are worked out here."""
     decides, drops = (NOTHING, EVERYTHING) if operator == "AND" else (EVERYTHING, NOTHING)
     if decides in parts:
         return decides

@@ -20,8 +20,10 @@ from stores.ledger.moves import Move, Moves
 from stores.ledger.outcomes import OutcomeRecord, Outcomes
 from stores.ledger.receipts import Receipt, Receipts
 from stores.ledger.records import (
+    ATTACHED,
     STEPS,
     Accepted,
+    Attachment,
     BatchItem,
     BatchReport,
     Claim,
@@ -49,9 +51,11 @@ from stores.ledger.versions import PRIORITIES, PastVersion, Versions
 from stores.ledger.webhooks import Delivery, DeliveryState, Webhook, Webhooks
 
 __all__ = [
+    "ATTACHED",
     "PRIORITIES",
     "STEPS",
     "Accepted",
+    "Attachment",
     "BatchItem",
     "BatchReport",
     "ChunkRow",

@@ -11,9 +11,10 @@ from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionExists, CollectionNotFound
 from stores.ledger import events, schema
+from stores.ledger.attachments import read_only
 from stores.ledger.database import Database
 from stores.ledger.memory_tables import forget_place
-from stores.ledger.records import CollectionRecord
+from stores.ledger.records import Attachment, CollectionRecord
 from stores.ledger.sources import drop_sources
 from stores.ledger.turns import withdraw
 from stores.options import USUAL, Options
@@ -21,7 +22,10 @@ from stores.records import CollectionSchema
 from stores.schemas import check_made, dump_schema, load_schema
 
 _C, _D, _P = schema.collections.c, schema.documents.c, schema.property_names.c
+_A = schema.attachments.c
+_OF_TABLE = (_A.table_schema, _A.table_name, _A.vectors)
 _RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.options, _C.created_at)
+_WITH_TABLE = schema.collections.outerjoin(schema.attachments)
 
 
 class Collections:
@@ -38,6 +42,7 @@ class Collections:
         embedder: str,
         analyzer: str,
         options: Options | None = None,
+        attachment: Attachment | None = None,
     ) -> tuple[CollectionRecord, bool]:
         """Make a collection; the second value says whether it is new.
 
@@ -46,21 +51,32 @@ class Collections:
         """
         name = wanted.name
         chosen = options or USUAL
-        record = CollectionRecord(name, store, embedder, wanted, analyzer, time.time(), chosen)
+        record = CollectionRecord(
+            name, store, embedder, wanted, analyzer, time.time(), chosen, attachment
+        )
+        row = {**record.__dict__, "schema": json.loads(dump_schema(wanted))}
+        del row["attachment"]
         try:
             with self._database.writing() as connection:
                 connection.execute(
-                    insert(schema.collections).values(
-                        **record.__dict__
-                        | {"schema": json.loads(dump_schema(wanted)), "options": _dump(chosen)}
-                    )
+                    insert(schema.collections).values(**row | {"options": _dump(chosen)})
                 )
+                if attachment:
+                    connection.execute(
+                        insert(schema.attachments).values(collection=name, **attachment.__dict__)
+                    )
         except IntegrityError:
             try:
                 found = self.get(name)
             except CollectionNotFound:
                 raise CollectionExists(
                     f"collection {name!r} is being removed", hint="Try again in a moment."
+                ) from None
+            if found.attachment != attachment:
+                raise CollectionExists(
+                    f"collection {name!r} exists and is not attached to this table like this"
+                    if attachment
+                    else f"collection {name!r} is attached to a table"
                 ) from None
             if (found.store, found.embedder) != (store, embedder):
                 raise CollectionExists(
@@ -83,11 +99,26 @@ class Collections:
         """The collection of this name; CollectionNotFound where there is none."""
         with self._database.reading() as connection:
             row = connection.execute(
-                select(*_RECORD).where(_C.name == name, _C.deleted_at.is_(None))
+                select(*_RECORD, *_OF_TABLE)
+                .select_from(_WITH_TABLE)
+                .where(_C.name == name, _C.deleted_at.is_(None))
             ).one_or_none()
         if row is None:
             raise CollectionNotFound(f"collection {name!r} does not exist")
         return _record(row)
+
+    def writable(self, name: str) -> CollectionRecord:
+        """As `get`; AttachedReadOnly where it is a table that is only read."""
+        record = self.get(name)
+        if record.attached:
+            raise read_only(name)
+        return record
+
+    def is_attached(self, name: str) -> bool:
+        """Whether it is, or was until it was deleted just now, a table of somebody else."""
+        with self._database.reading() as connection:
+            found = select(_A.collection).where(_A.collection == name)
+            return connection.scalar(found) is not None
 
     def set_options(self, name: str, options: Options) -> None:
         """Change what steps that begin from now on do with the collection's documents."""
@@ -109,8 +140,8 @@ class Collections:
             .subquery()
         )
         query = (
-            select(*_RECORD, func.coalesce(live.c.live, 0).label("live"))
-            .outerjoin(live, live.c.collection == _C.name)
+            select(*_RECORD, *_OF_TABLE, func.coalesce(live.c.live, 0).label("live"))
+            .select_from(_WITH_TABLE.outerjoin(live, live.c.collection == _C.name))
             .where(_C.deleted_at.is_(None))
             .order_by(_C.name)
         )
@@ -170,7 +201,10 @@ class Collections:
                 connection.execute(delete(cache).where(cache.c.text_hash.in_(hashes)))
             for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
                 connection.execute(delete(table).where(table.c.document_id.in_(mine)))
-            for table in (schema.tenants, schema.property_names, schema.copies, schema.moves):
+            for table in (
+                *(schema.tenants, schema.property_names, schema.copies, schema.moves),
+                schema.attachments,
+            ):
                 connection.execute(delete(table).where(table.c.collection == name))
             forget_place(connection, name)
             connection.execute(
@@ -187,6 +221,7 @@ def _record(row: Any) -> CollectionRecord:
         analyzer=row.analyzer,
         created_at=row.created_at,
         options=Options.model_validate(row.options),
+        attachment=row.table_name and Attachment(row.table_schema, row.table_name, row.vectors),
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent
 from stores.ledger import batches, events, family, schema
+from stores.ledger.attachments import check_ours
 from stores.ledger.database import Database
 from stores.ledger.leases import held
 from stores.ledger.records import (
@@ -61,8 +62,9 @@ class Documents:
         Newest wins: a version still on its way is superseded. The same content, title and
         properties again are no new version, unless the version failed: then it is queued anew.
         The id is another one than `new_id` where somebody made the name, or deleted the document of
-        that id, meanwhile. CollectionNotFound where the collection is gone. A tenant's first
-        document makes the tenant; Conflict while one of that name is being removed.
+        that id, meanwhile. CollectionNotFound where the collection is gone, AttachedReadOnly where
+        it is a table of somebody else. A tenant's first document makes the tenant; Conflict while
+        one of that name is being removed.
 
         A child is submitted under its parent's claim: LeaseLost once that is no longer held, and
         Conflict where a document of another origin has the name.
@@ -94,6 +96,7 @@ class Documents:
                 held(connection, parent)
             if connection.scalar(_open_collection(collection)) is None:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
+            check_ours(connection, collection)
             if alone:
                 if not self._database.is_sqlite:  # whose writers take turns
                     lock = int(submission.sha256[:15], 16)

@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, Conflict, LeaseLost
 from stores.ledger import schema
+from stores.ledger.attachments import check_ours
 from stores.ledger.database import Database
 from stores.ledger.locks import lock_document
 
@@ -50,12 +51,13 @@ class Moves:
     def take(self, collection: str, store: str, *, lease_seconds: float) -> Move:
         """Begin a move, or go on with the one that was begun, which may be to another store.
 
-        Conflict while another mover is on it.
+        Conflict while another mover is on it; AttachedReadOnly.
         """
         now, token = time.time(), uuid.uuid4().hex
         lease = {"token": token, "lease_until": now + lease_seconds, "paused": False}
         try:
             with self._database.writing() as connection:
+                check_ours(connection, collection)
                 row = connection.execute(
                     select(schema.moves).where(_M.collection == collection).with_for_update()
                 ).one_or_none()

@@ -45,6 +45,32 @@ class Failure:
         return shown | ({"step": self.step} if self.step else {})
 
 
+ATTACHED = "attached"
+"""The kind of store of a collection that is a table of somebody else."""
+
+Vectors = Literal["ours", "none"]
+"""Of an attached table: made by this installation's embedder, or by one that it does not know."""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """The table, unquoted, whose rows are a collection's chunks."""
+
+    table_schema: str
+    table_name: str
+    vectors: Vectors
+
+    @property
+    def table(self) -> str:
+        """The table's name, in SQL."""
+        return ".".join(quoted(part) for part in (self.table_schema, self.table_name))
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever is in it."""
+    return '"{}"'.format(name.replace('"', '""'))
+
+
 @dataclass(frozen=True)
 class CollectionRecord:
     """Documents that are searched together, and what they are stored and embedded with."""
@@ -56,6 +82,12 @@ class CollectionRecord:
     analyzer: str
     created_at: float
     options: Options
+    attachment: Attachment | None = None
+
+    @property
+    def attached(self) -> bool:
+        """Whether its chunks are a table of somebody else, which is only read."""
+        return self.store == ATTACHED
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,16 @@ collections = Table(
     Column("deleted_at", Float),
 )
 
+attachments = Table(
+    "attachments",
+    metadata,
+    Column("collection", ForeignKey("collections.name"), primary_key=True),
+    Column("table_schema", String(256), nullable=False),
+    Column("table_name", String(256), nullable=False),
+    Column("vectors", String(8), nullable=False),  # ours, none
+)
+"""Collections whose chunks are the rows of a table that is not ours."""
+
 tenants = Table(
     "tenants",
     metadata,

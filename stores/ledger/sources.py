@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, SourceExists
 from stores.ledger import schema
+from stores.ledger.attachments import check_ours
 from stores.ledger.database import Database
 from stores.ledger.records import Failure
 from stores.records import Properties
@@ -68,7 +69,8 @@ class Sources:
     ) -> SourceRecord:
         """Record a source that is due at once. The same call again gives the same source.
 
-        SourceExists where the name is taken with other settings; CollectionNotFound.
+        SourceExists where the name is taken with other settings; CollectionNotFound,
+        AttachedReadOnly.
         """
         now = time.time()
         wanted = {
@@ -82,6 +84,7 @@ class Sources:
         with self._database.writing() as connection:
             if connection.scalar(there.with_for_update(read=True)) is None:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
+            check_ours(connection, collection)
             row = connection.execute(_named(collection, tenant, name)).one_or_none()
             if row is None:
                 source = {"source_id": uuid.uuid4().hex, "created_at": now, "due_at": now}

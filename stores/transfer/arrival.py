@@ -41,7 +41,7 @@ def import_archive(
         check_schema(schema)
         known: CollectionRecord | None = None
         with suppress(CollectionNotFound):
-            known = house.ledger.collections.get(schema.name)
+            known = house.ledger.collections.writable(schema.name)
         kind = to or (known.store if known else default)
         store = house.store_of(kind)
         store.ping()

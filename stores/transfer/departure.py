@@ -25,11 +25,12 @@ from stores.transfer.probes import ask, draw
 def export_collection(house: House, name: str, path: Path, progress: Progress) -> Report:
     """Write a collection into a file. Documents without a live version are left out, and counted.
 
-    Conflict where the file is there already, MoveError where something of a document is missing.
-    The same call goes on where one that was killed stopped.
+    Conflict where the file is there already, MoveError where something of a document is missing,
+    AttachedReadOnly for a table of somebody else. The same call goes on where one that was killed
+    stopped.
     """
     begun = time.monotonic()
-    collection = house.ledger.collections.get(name)
+    collection = house.ledger.collections.writable(name)
     store = house.store_of(collection.store)
     store.ping()
     if path.exists():

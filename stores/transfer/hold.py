@@ -3,7 +3,7 @@
 import time
 from types import TracebackType
 
-from callslip.errors import Conflict
+from callslip.errors import AttachedReadOnly, Conflict
 from stores.ledger import LeaseKeeper, Move, Moves
 
 LEASE_SECONDS = 15.0
@@ -16,6 +16,8 @@ def take(moves: Moves, collection: str, store: str) -> Move:
     while True:
         try:
             return moves.take(collection, store, lease_seconds=LEASE_SECONDS)
+        except AttachedReadOnly:  # waiting changes nothing
+            raise
         except Conflict:
             if time.monotonic() > deadline:
                 raise

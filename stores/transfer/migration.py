@@ -53,7 +53,7 @@ def migrate(
     this name is in its way; CopyDiffers where both sides are not alike: nothing was switched then.
     """
     begun = time.monotonic()
-    house.ledger.collections.get(name)
+    house.ledger.collections.writable(name)
     target = house.store_of(to)
     target.ping()
     with _Mover(house, name, to, phase) as mover:

@@ -31,7 +31,7 @@ class Server:
     def answer(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         with self._lock:
             status, answer = self._answer(request)
-            if status == 200 and not request["stmt"].startswith("SELECT"):
+            if status == 200 and not request["stmt"].startswith(("SELECT", "WITH", "SHOW")):
                 self._journal.write(json.dumps(request) + "\n")
                 self._journal.flush()
             return status, answer
@@ -42,7 +42,8 @@ class Server:
             if many is not None:
                 return 200, {"cols": [], "results": self._cluster.run_many(statement, many)}
             rows, count = self._cluster.run(statement, request.get("args") or [])
-            return 200, {"cols": [], "rows": rows, "rowcount": count}
+            columns = self._cluster.columns(statement)
+            return 200, {"cols": columns, "rows": rows, "rowcount": count}
         except Refused as error:
             return error.status, {"error": {"message": str(error), "code": error.code}}
 

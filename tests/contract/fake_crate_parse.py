@@ -9,7 +9,7 @@ from typing import Any
 _TOKEN = re.compile(
     r"""\s*(?:(?P<quoted>"(?:[^"]|"")+")|(?P<string>'(?:[^']|'')*')
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)
-    |(?P<sign><>|<=|>=|[=<>(),.?*+/\[\]]))""",
+    |(?P<numbered>\$\d+)|(?P<sign><>|<=|>=|[=<>(),.?*+/\[\]]))""",
     re.VERBOSE,
 )
 
@@ -67,6 +67,7 @@ class _Parser:
             self._tokens.append((found.lastgroup, found[found.lastgroup]))
             at = found.end()
         self._at = 0
+        self._queries: dict[str, dict[str, Any]] = {}
         self.parameters = 0
 
     def statement(self) -> tuple[str, dict[str, Any]]:
@@ -82,6 +83,10 @@ class _Parser:
     def _statements(self) -> dict[str, Callable[[], dict[str, Any]]]:
         return {
             "SELECT": self._select,
+            "WITH": self._with,
+            "SHOW CREATE TABLE": lambda: {"table": self._name()},
+            "CREATE VIEW": self._view,
+            "DROP VIEW": lambda: {"view": self._name()},
             "INSERT INTO": self._insert,
             "DELETE FROM": lambda: {"table": self._name(), "where": self._where()},
             "REFRESH TABLE": lambda: {"tables": self._list(self._name)},
@@ -162,13 +167,19 @@ class _Parser:
                 break
         self._need(")")
         keys += [path[0] for path, type_ in columns if type_.get("key")]
-        self._need("CLUSTERED", "INTO")
-        shards = self._literal()
-        self._need("SHARDS", "WITH")
+        if self._take("CLUSTERED", "INTO"):
+            self._literal()
+            self._need("SHARDS")
         return {
             **{"lenient": lenient, "table": table, "columns": columns, "keys": keys},
-            **{"shards": shards, "settings": self._settings()},
+            "settings": self._settings() if self._take("WITH") else {},
         }
+
+    def _view(self) -> dict[str, Any]:
+        view = self._name()
+        self._need("AS", "SELECT", "*", "FROM")
+        self._name()
+        return {"view": view}
 
     def _settings(self) -> dict[str, Any]:
         def setting() -> tuple[str, Any]:
@@ -271,6 +282,19 @@ class _Parser:
             **{"group": group, "order": order, "limit": limit},
         }
 
+    def _with(self) -> dict[str, Any]:
+        while True:
+            name = self._identifier()
+            self._need("AS", "(", "SELECT")
+            self._queries[name] = self._select()
+            self._need(")")
+            if not self._take(","):
+                break
+        self._need("SELECT")
+        if self.parameters and any(text == "?" for _, text in self._tokens):
+            raise syntax("the fake does not count the `?` of a query with WITH")
+        return self._select()
+
     def _item(self) -> tuple[str, Node]:
         expression = self._expression()
         if self._take("AS"):
@@ -278,16 +302,19 @@ class _Parser:
         return (expression.value[-1] if expression.kind == "column" else ""), expression
 
     def _source(self) -> Any:
-        if not self._take("("):
+        if self._peek()[1] != "(" and self._peek()[1] not in self._queries:
             return self._name()
         left = self._derived()
-        if not self._take("FULL", "OUTER", "JOIN", "("):
+        if not self._take("FULL", "OUTER", "JOIN"):
             return ("derived", *left)
         right = self._derived()
         self._need("ON")
         return ("join", left, right, self._expression())
 
     def _derived(self) -> tuple[str, dict[str, Any]]:
+        if not self._take("("):
+            name = self._identifier()
+            return name, self._queries[name]
         self._need("SELECT")
         query = self._select()
         self._need(")", "AS")
@@ -351,6 +378,11 @@ class _Parser:
         if self._take("?"):
             self.parameters += 1
             return Node("?", self.parameters - 1)
+        if self._peek()[0] == "numbered":
+            number = int(self._peek()[1][1:])
+            self._at += 1
+            self.parameters = max(self.parameters, number)
+            return Node("?", number - 1)
         if self._take("("):
             inner = self._expression()
             self._need(")")
@@ -370,15 +402,25 @@ class _Parser:
             return Node("column", (path[0], *self._path()), (Node("qualified"),))
         return Node("column", path)
 
+    def _boosted(self) -> tuple[tuple[str, ...], float]:
+        column = self._path()
+        return column, self._literal() if self._peek()[0] == "number" else 1.0
+
     def _call(self, name: str) -> Node:
         self._at += 2
         if name == "MATCH":
             self._need("(")
-            column, boost = self._path(), self._literal()
+            columns = tuple(self._list(self._boosted))
             self._need(")", ",")
             text = self._primary()
             self._need(")")
-            return Node("MATCH", (column, boost), (text,))
+            return Node("MATCH", columns, (text,))
+        if name in ("CAST", "TRY_CAST"):
+            inner = self._expression()
+            self._need("AS")
+            type_ = self._type()["type"]
+            self._need(")")
+            return Node("CAST", (name, type_), (inner,))
         if name == "COUNT":
             self._need("*", ")")
             return Node("COUNT")

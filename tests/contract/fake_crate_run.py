@@ -6,7 +6,16 @@ from typing import Any
 
 from fake_crate_parse import Node, Refused, Statement, parse
 from fake_crate_scope import Row, Rows, Scope, check_arguments, constant, ordering
-from fake_crate_tables import Table, sql_error
+from fake_crate_tables import Table, spelled, sql_error
+
+INFORMATION = {
+    "columns": {
+        *("table_schema", "table_name", "column_name", "column_details", "data_type"),
+        "character_maximum_length",
+    },
+    "tables": {"table_schema", "table_name", "table_type"},
+}
+"""What is known of the tables of information_schema."""
 
 
 class Cluster:
@@ -14,15 +23,28 @@ class Cluster:
 
     def __init__(self) -> None:
         self.tables: dict[tuple[str, str], Table] = {}
+        self.views: set[tuple[str, str]] = set()
+
+    def columns(self, text: str) -> list[str]:
+        """The names of the columns that a statement gives."""
+        return [name for name, _ in parse(text)["items"] or ()]
 
     def run(self, text: str, args: Sequence[Any]) -> tuple[Rows, int]:
         """Run a statement; its rows and how many it gave or changed."""
         statement = parse(text)
         check_arguments(statement, args)
         match statement.kind:
-            case "SELECT":
+            case "SELECT" | "WITH":
                 rows = self._select(statement.parts, args)
                 return rows, len(rows)
+            case "SHOW CREATE TABLE":
+                return [[self._table(statement["table"]).definition()]], 1
+            case "CREATE VIEW":
+                self.views.add(statement["view"])
+                return [], 1
+            case "DROP VIEW":
+                self.views.remove(statement["view"])
+                return [], 1
             case "INSERT INTO":
                 return [], self._insert(statement, args)
             case "DELETE FROM":
@@ -109,7 +131,7 @@ class Cluster:
         table.allow("DELETE")
         found = Scope(table, args).rows(statement["where"])
         for row in found:
-            table.live.pop(tuple(row[name] for name in table.keys), None)
+            table.live.pop(table.key_of(row), None)
         return len(found)
 
     # Queries
@@ -157,19 +179,28 @@ class Cluster:
             return Scope(None, args, _names(source[2])), rows
         if source[0] == "join":
             return self._joined(source, args)
-        if source == ("information_schema", "columns"):
-            rows = list(self._information())
-            scope = Scope(None, args, {"table_schema", "table_name", "column_details"})
+        if source[0] == "information_schema":
+            rows = list(self._columns() if source[1] == "columns" else self._relations())
+            scope = Scope(None, args, INFORMATION[source[1]])
             wanted = scope.compile(query["where"])
             return scope, [row for row in rows if wanted(row)]
         scope = Scope(self._table(source), args)
         return scope, scope.rows(query["where"])
 
-    def _information(self) -> Iterator[Row]:
+    def _columns(self) -> Iterator[Row]:
         for (schema, name), table in self.tables.items():
-            for path in table.columns:
-                details = {"name": path[0], "path": list(path[1:])}
-                yield {"table_schema": schema, "table_name": name, "column_details": details}
+            for path, type_ in table.columns.items():
+                yield {
+                    **{"table_schema": schema, "table_name": name, "column_name": spelled(path)},
+                    "column_details": {"name": path[0], "path": list(path[1:])},
+                    "data_type": f"{type_['of']}_array" if "of" in type_ else type_["type"],
+                    "character_maximum_length": type_.get("length"),
+                }
+
+    def _relations(self) -> Iterator[Row]:
+        for kind, names in (("BASE TABLE", self.tables), ("VIEW", self.views)):
+            for schema, name in names:
+                yield {"table_schema": schema, "table_name": name, "table_type": kind}
 
     def _joined(self, source: Any, args: Sequence[Any]) -> tuple["Scope", list[Row]]:
         _, (left_name, left), (right_name, right), on = source

@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -174,9 +175,19 @@ class Scope:
         inner = [self.compile(part) for part in node.inner]
         if node.value == "COALESCE":
             return lambda row: next((v for part in inner if (v := part(row)) is not None), None)
+        if node.value == "CONCAT":  # of nothing is nothing, not NULL
+            return lambda row: "".join(part(row) or "" for part in inner)
         if node.value == "TRUNC" and len(inner) == 2:
             return _strict(inner[0], inner[1], lambda v, d: math.trunc(v * 10**d) / 10**d)
         raise Refused(f"UnsupportedFunctionException[Unknown function: {node.value}]", 4004)
+
+    def _on_cast(self, node: Node) -> Value:
+        inner, (name, type_) = self.compile(node.inner[0]), node.value
+        if (name, type_) == ("CAST", "double precision"):
+            return lambda row: None if (v := inner(row)) is None else float(v)
+        if (name, type_) == ("TRY_CAST", "timestamp with time zone"):
+            return lambda row: None if (v := inner(row)) is None else _milliseconds(v)
+        raise Refused(f"UnsupportedFeatureException[{name} to {type_}]", 4004)
 
     def _type(self, node: Node) -> Any:
         if self._table is None or node.kind != "column" or node.value == ("_score",):
@@ -229,29 +240,44 @@ class Scope:
             raise sql_error(f"k must be at least 1, got: {k}")
         query, name = self._vector(column.value, constant(vector, self._args)), column.value[0]
         held = {
-            key: row[name] for key, row in self._table.seen.items() if row.get(name) is not None
+            key: _similarity(row[name], query)
+            for key, row in self._table.seen.items()
+            if row.get(name) is not None
         }
-        near = sorted(held, key=lambda key: -_similarity(held[key], query))[:k]
-        return {key: candidates[key] for key in near if key in candidates}
+        near = sorted(held, key=lambda key: -held[key])[:k]
+        return {
+            key: {**candidates[key], "_score": candidates[key]["_score"] + held[key]}
+            for key in near
+            if key in candidates
+        }
 
     def _match(self, part: Node, candidates: dict[Any, Row]) -> dict[Any, Row]:
         assert self._table is not None
-        path, boost = part.value
+        text = str(constant(part.inner[0], self._args))
+        best: dict[Any, float] = {}
+        for path, boost in part.value:
+            for key, score in self._scores(path, text).items():
+                best[key] = max(best.get(key, 0.0), float(np.float32(score * boost)))
+        return {
+            key: {**candidates[key], "_score": candidates[key]["_score"] + added}
+            for key, added in best.items()
+            if key in candidates
+        }
+
+    def _scores(self, path: Path, text: str) -> dict[Any, float]:
+        """BM25 of the rows in one column."""
+        assert self._table is not None
         type_ = self._table.type_of(path)
         if "analyzer" not in type_:
             what = f"Cannot use MATCH on column {spelled(path)} without a fulltext index"
             raise Refused(f"UnsupportedFeatureException[{what}]", 4004)
-        if type_["analyzer"] != "whitespace":
-            raise Refused("UnsupportedFeatureException[the fake knows one analyzer]", 4004)
-        query = tokens(str(constant(part.inner[0], self._args)))
+        if type_["analyzer"] not in ANALYZERS:
+            raise Refused("UnsupportedFeatureException[the fake knows two analyzers]", 4004)
+        analyze = ANALYZERS[type_["analyzer"]]
+        query = analyze(text)
         if len(query) > MAX_CLAUSES:
             raise Refused(f"TooManyClauses[maxClauseCount is set to {MAX_CLAUSES}]", 5000, 500)
-        found = {}
-        for key, score in bm25(_postings(self._table, path[0], self._table.version), query).items():
-            if key in candidates:
-                added = float(np.float32(score * boost))
-                found[key] = {**candidates[key], "_score": candidates[key]["_score"] + added}
-        return found
+        return bm25(_postings(self._table, path[0], analyze, self._table.version), query)
 
 
 _METHODS = {
@@ -263,6 +289,7 @@ _METHODS = {
     "NOT NULL": "not_null",
     "COMPARE": "compare",
     "ANY": "any",
+    "CAST": "cast",
     "LIKE": "like",
     "+": "sum",
     "/": "quotient",
@@ -287,16 +314,25 @@ def tokens(text: str) -> list[str]:
     return [word for word in cut if word]
 
 
+def standard(text: str) -> list[str]:
+    """What the `standard` analyzer makes of a text, as far as tests go: words in lower case."""
+    return re.findall(r"\w+", text.lower())
+
+
+ANALYZERS = {"whitespace": tokens, "standard": standard}
+
 Postings = tuple[dict[str, dict[Any, int]], dict[Any, int]]
 
 
 @functools.lru_cache(maxsize=64)
-def _postings(table: Table, column: str, version: int) -> Postings:
+def _postings(
+    table: Table, column: str, analyze: Callable[[str], list[str]], version: int
+) -> Postings:
     """Rows by word with its count, and the lengths of all rows, as of one refresh."""
     by_word: dict[str, dict[Any, int]] = {}
     lengths = {}
     for key, row in table.seen.items():
-        words = tokens(row.get(column) or "")
+        words = analyze(row.get(column) or "")
         if words:
             lengths[key] = len(words)
         for word, count in Counter(words).items():
@@ -358,6 +394,15 @@ def _strict(left: Value, right: Value, act: Callable[[Any, Any], Any]) -> Value:
 
 def _among(value: Any, members: Any) -> bool:
     return any(type(value) is type(m) and value == m for m in members)
+
+
+def _milliseconds(value: Any) -> int | None:
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
 
 
 def _similarity(held: Any, query: Any) -> float:

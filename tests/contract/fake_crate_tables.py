@@ -1,5 +1,6 @@
 """The fake CrateDB's tables: columns, types, what a row must be, and what a query sees of it."""
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -47,6 +48,32 @@ class Table:
         self.live: dict[tuple[str, ...], Row] = {}
         self.seen: dict[tuple[str, ...], Row] = {}
         self.version = 0
+        self.written = 0
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """What tells a row from the others: where there is no primary key, its `_id`."""
+        return tuple(row.get(name) for name in self.keys or ["_id"])
+
+    def definition(self) -> str:
+        """As SHOW CREATE TABLE writes it, without what is within objects."""
+        columns = []
+        for path, type_ in self.columns.items():
+            if len(path) > 1:
+                continue
+            column = f'   "{path[0]}" {type_["type"].upper()}'
+            column += " NOT NULL" if type_.get("required") else ""
+            if "analyzer" in type_:
+                analyzer = f"      analyzer = '{type_['analyzer']}'"
+                column += f" INDEX USING FULLTEXT WITH (\n{analyzer}\n   )"
+            columns.append(column)
+        return "CREATE TABLE IF NOT EXISTS … (\n" + ",\n".join(columns) + "\n)"
+
+    def _named(self, row: Row) -> str:
+        """A primary key of one text is the row's `_id`; any other `_id` is a hash."""
+        if len(self.keys) == 1 and isinstance(row.get(self.keys[0]), str):
+            return str(row[self.keys[0]])
+        seed = [row.get(name) for name in self.keys] or [self.written]
+        return hashlib.sha256(repr(seed).encode()).hexdigest()[:20]
 
     def allow(self, what: str) -> None:
         """Refuse what a block on the table forbids."""
@@ -73,6 +100,8 @@ class Table:
 
     def type_of(self, path: Path) -> Type:
         """The type of a column; of anything in an ignored object there is none."""
+        if path == ("_id",):
+            return {"type": "text"}
         if path in self.columns:
             return self.columns[path]
         for end in range(1, len(path)):
@@ -102,7 +131,9 @@ class Table:
     def write(self, columns: Sequence[str], values: Sequence[Any], conflict: str) -> int:
         """Write one row; how many were written. Raises Refused for that row alone."""
         row = dict(zip(columns, values, strict=True))
-        key = tuple(row.get(name) for name in self.keys)
+        self.written += 1
+        row["_id"] = self._named(row)
+        key = self.key_of(row)
         if None in key:
             raise sql_error("A primary key value must not be NULL")
         old = self.live.get(key)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from callslip.errors import (
     CallslipError,
     InternalError,
     StoreDown,
+    StoreNotAllowed,
     StoreReadOnly,
 )
 from config.settings import Settings
@@ -344,6 +345,7 @@ def _do_everything(made: Store) -> None:
         ("ClusterBlockException[blocked by: [SERVICE_UNAVAILABLE/1/not recovered];]", StoreDown),
         ("ClusterBlockException[blocked by: [FORBIDDEN/8/write (api)];]", StoreReadOnly),
         ("VersionConflictException[x]", StoreDown),
+        ("MissingPrivilegeException[Missing 'DQL' privilege for user 'bob']", StoreNotAllowed),
         ("<html>502</html>", StoreDown),
         ("SQLParseException[secret]", InternalError),
     ],

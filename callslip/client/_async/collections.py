@@ -6,7 +6,7 @@ from typing import Any
 from callslip.client import models
 from callslip.client._async.transport import AsyncTransport
 from callslip.client.wire import given, path_of, plain
-from callslip.client.words import Metric, Store
+from callslip.client.words import Metric, Store, Vectors
 
 
 class Collections(AsyncTransport):
@@ -29,6 +29,18 @@ class Collections(AsyncTransport):
         body = given(name=name, store=store, metric=metric, tenants=tenants, options=options)
         return await self._asked(
             models.Collection, "POST", "/v1/collections", json=body, repeatable=True
+        )
+
+    async def attach_table(
+        self, name: str, table: str, *, vectors: Vectors | None = None
+    ) -> models.Collection:
+        """Make a collection of a table in CrateDB that others made; it is only read.
+
+        `vectors` is `ours` where this installation's embedder made them.
+        """
+        body = given(name=name, table=table, vectors=vectors)
+        return await self._asked(
+            models.Collection, "POST", "/v1/attachments", json=body, repeatable=True
         )
 
     async def set_options(

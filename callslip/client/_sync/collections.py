@@ -6,7 +6,7 @@ from typing import Any
 from callslip.client import models
 from callslip.client._sync.transport import Transport
 from callslip.client.wire import given, path_of, plain
-from callslip.client.words import Metric, Store
+from callslip.client.words import Metric, Store, Vectors
 
 
 class Collections(Transport):
@@ -28,6 +28,16 @@ class Collections(Transport):
         """Make a collection, or find it as it is; CollectionExists where it is another one."""
         body = given(name=name, store=store, metric=metric, tenants=tenants, options=options)
         return self._asked(models.Collection, "POST", "/v1/collections", json=body, repeatable=True)
+
+    def attach_table(
+        self, name: str, table: str, *, vectors: Vectors | None = None
+    ) -> models.Collection:
+        """Make a collection of a table in CrateDB that others made; it is only read.
+
+        `vectors` is `ours` where this installation's embedder made them.
+        """
+        body = given(name=name, table=table, vectors=vectors)
+        return self._asked(models.Collection, "POST", "/v1/attachments", json=body, repeatable=True)
 
     def set_options(
         self, collection: str, options: models.Options | Mapping[str, Any]

@@ -1,0 +1,349 @@
+"""The store of attached tables: the searching and the reading half of the contract."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+import numpy as np
+
+from callslip.errors import CollectionNotFound
+from stores.contract import Store
+from stores.crate import legs, queries
+from stores.crate.attached.fields import Field, Fields, read_fields, shown
+from stores.crate.attached.soundness import missing
+from stores.crate.attached.where import translate
+from stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
+from stores.crate.where import EVERYTHING, NOTHING
+from stores.filters import Where
+from stores.fusion import Candidate
+from stores.ledger import ATTACHED, Attachment, Ledger
+from stores.ledger.attachments import read_only
+from stores.levels import PASSAGE
+from stores.metrics import Metric
+from stores.records import (
+    BatchOutcome,
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    LegHit,
+    Scalar,
+    StoredChunk,
+    Vector,
+)
+from stores.schemas import check_made, check_tenant
+
+T = TypeVar("T")
+
+IDS_PER_CALL = 1000
+
+_READ = '"_id", "hierarchy", "title_fs", "content_fs", "content_pretty", "ref", "metadata"'
+
+
+@dataclass(frozen=True)
+class _Place:
+    schema: CollectionSchema
+    attachment: Attachment
+    key: ClassVar[str] = "_id"
+
+    @property
+    def table(self) -> str:
+        return self.attachment.table
+
+
+class AttachedStore(Store):
+    """Every row is a chunk, a passage that stands alone, and its `_id` the chunk's id.
+
+    Which table a collection is, the ledger says, each time. The keyword leg takes the words as
+    they are, for the table's own analyzers. Whatever would write is AttachedReadOnly; dropping a
+    collection does nothing, for the table is not ours.
+    """
+
+    kind = ATTACHED
+    indexed = frozenset[Metric]({"cosine", "l2-squared"})
+
+    def __init__(self, connection: Connection, ledger: Ledger) -> None:
+        self._connection = connection
+        self._ledger = ledger
+        self._known: dict[Attachment, Fields] = {}
+
+    def ping(self) -> None:
+        self._connection.ping()
+
+    def close(self) -> None:
+        with closing(self._ledger):
+            self._connection.close()
+
+    # Collections
+
+    def ensure_schema(self, schema: CollectionSchema) -> None:
+        check_made(self.schema(schema.name), schema)
+
+    def schema(self, collection: str) -> CollectionSchema:
+        return self._at(collection).schema
+
+    def collections(self) -> list[str]:
+        """None: those of this store were made by others."""
+        return []
+
+    def drop_collection(self, collection: str) -> None:
+        """Leave the table as it is."""
+
+    def ensure_tenant(self, collection: str, tenant: str) -> None:
+        check_tenant(self.schema(collection), tenant)
+
+    def drop_tenant(self, collection: str, tenant: str) -> None:
+        check_tenant(self.schema(collection), tenant)
+
+    def tenants(self, collection: str) -> list[str]:
+        self._at(collection)
+        return []
+
+    # Writing
+
+    def batch_upsert_documents(
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        _refuse(collection)
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        _refuse(collection)
+
+    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        _refuse(collection)
+
+    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+        _refuse(collection)
+
+    # Searching
+
+    def build_where(self, where: Where) -> Sql:
+        return translate(where, {c.prop: Field(f'"{c.prop}"', "text") for c in where})
+
+    def nearest(
+        self,
+        collection: str,
+        vector: Vector,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
+    ) -> list[LegHit]:
+        def search(at: _Place, condition: Sql | None) -> list[LegHit]:
+            return legs.nearest(self._connection, at, vector, limit, condition, vector_name)
+
+        return self._matching(collection, tenant, where, search) or []
+
+    def keyword_query(
+        self,
+        collection: str,
+        terms: str,
+        limit: int,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+    ) -> list[LegHit]:
+        def search(at: _Place, condition: Sql | None) -> list[LegHit]:
+            return legs.keyword(
+                self._connection, queries.words(at.table, at.key, terms, limit, condition)
+            )
+
+        if limit < 1:
+            return []
+        return self._matching(collection, tenant, where, search) or []
+
+    def native_query(
+        self,
+        collection: str,
+        vector: Vector,
+        terms: str,
+        limit: int,
+        where: Where | None,
+        *,
+        tenant: str,
+        vector_name: str,
+        method: Metric | None,
+        horizon: float | None,
+        pool: int,
+        alpha: float,
+    ) -> list[Candidate]:
+        """Reciprocal rank fusion with k = 60, as the specification's hybrid query has it."""
+        self._indexed(collection, vector, vector_name, method)
+
+        def search(at: _Place, condition: Sql | None) -> list[Candidate]:
+            best = partial(queries.words, at.table, at.key, terms)
+            return legs.fused(
+                self._connection, at, vector, best, pool, condition, vector_name, horizon
+            )
+
+        found = self._matching(collection, tenant, where, search) or []
+        return found[: max(limit, 0)]
+
+    # Reading
+
+    def property_names(self, collection: str) -> set[str]:
+        return self._on(collection, "", lambda at: set(self._fields(at, None)))
+
+    def get_chunks(
+        self,
+        collection: str,
+        chunk_ids: Sequence[str],
+        *,
+        tenant: str = "",
+        include_vector: bool = False,
+        include_terms: bool = False,
+    ) -> list[StoredChunk]:
+        xs = '"xs"' if include_vector else "NULL"
+
+        def read(at: _Place) -> dict[str, StoredChunk]:
+            fields, found = self._fields(at, set()), {}
+            ids = list(dict.fromkeys(chunk_ids))
+            for start in range(0, len(ids), IDS_PER_CALL):
+                some = ids[start : start + IDS_PER_CALL]
+                wanted = f'SELECT {_READ}, {xs} FROM {at.table} WHERE "_id" = ANY(?)'
+                for row in self._connection.run(Sql(wanted, (some,))):
+                    found[row[0]] = _chunk(row, fields)
+            return found
+
+        held = self._on(collection, tenant, read)
+        return [held[id_] for id_ in chunk_ids if id_ in held]
+
+    def terms(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> dict[str, str]:
+        """None: the table's analyzers keep theirs to themselves."""
+        return {}
+
+    def get_documents(
+        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[DocumentRecord]:
+        return []
+
+    def find_ids(
+        self, collection: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[str]:
+        def read(at: _Place, condition: Sql | None) -> list[str]:
+            rows = self._selected(at, '"_id"', condition)
+            return sorted(id_ for (id_,) in rows)
+
+        return self._matching(collection, tenant, where, read) or []
+
+    def chunk_ids(
+        self, collection: str, document_id: str | None = None, *, tenant: str = ""
+    ) -> dict[str, set[str]]:
+        ids = set(self.find_ids(collection, tenant=tenant))
+        if document_id is not None:
+            ids &= {document_id}
+        return {"vector": ids, "keyword": set(ids)}
+
+    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
+        return set(self.find_ids(collection, tenant=tenant))
+
+    def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
+        def read(at: _Place, condition: Sql | None) -> int:
+            ((number,),) = self._selected(at, "COUNT(*)", condition)
+            return int(number)
+
+        return self._matching(collection, tenant, where, read) or 0
+
+    def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
+        return PASSAGE if self.count(collection, tenant=tenant) else None
+
+    def aggregate_group_by(
+        self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
+    ) -> list[tuple[Scalar, int]]:
+        def read(at: _Place, condition: Sql | None) -> list[tuple[Scalar, int]]:
+            field = self._fields(at, {prop}).get(prop)
+            if field is None:
+                return []
+            rows = self._selected(at, field.sql, condition)
+            values: Counter[Scalar] = Counter()
+            for (value,) in rows:
+                held: Any = shown({prop: value}, {prop: field}).get(prop)
+                values.update(held if isinstance(held, list) else [] if held is None else [held])
+            return sorted(values.items(), key=lambda group: (-group[1], str(group[0])))
+
+        return self._matching(collection, tenant, where, read) or []
+
+    # Statements
+
+    def _at(self, collection: str) -> _Place:
+        record = self._ledger.collections.get(collection)
+        if record.attachment is None:
+            raise CollectionNotFound(f"Collection {collection} is not attached to a table.")
+        return _Place(record.schema, record.attachment)
+
+    def _on(self, collection: str, tenant: str, act: Callable[[_Place], T]) -> T:
+        """Do something at a place; once more where columns have changed meanwhile."""
+        at = self._at(collection)
+        check_tenant(at.schema, tenant)
+        try:
+            try:
+                return act(at)
+            except ColumnMissing:
+                self._known.pop(at.attachment, None)
+                return act(at)
+        except (ColumnMissing, RelationMissing):
+            raise missing(at.attachment) from None
+
+    def _matching(
+        self,
+        collection: str,
+        tenant: str,
+        where: Where | None,
+        act: Callable[[_Place, Sql | None], T],
+    ) -> T | None:
+        """Do something with the rows that match; None where it is plain that none does."""
+
+        def run(at: _Place) -> T | None:
+            if where is None:
+                return act(at, None)
+            condition = translate(where, self._fields(at, {c.prop for c in where}))
+            if condition == NOTHING:
+                return None
+            return act(at, None if condition == EVERYTHING else condition)
+
+        return self._on(collection, tenant, run)
+
+    def _fields(self, at: _Place, names: set[str] | None) -> Fields:
+        """What filters may use, read anew unless each of these names is known."""
+        known = self._known.get(at.attachment)
+        if known is None or names is None or not names <= known.keys():
+            known = self._known[at.attachment] = read_fields(self._connection, at.attachment)
+        return known
+
+    def _selected(self, at: _Place, what: str, condition: Sql | None) -> list[list[Any]]:
+        clause, args = (f" WHERE {condition.text}", condition.args) if condition else ("", ())
+        return self._connection.run(Sql(f"SELECT {what} FROM {at.table}{clause}", args))
+
+
+def _refuse(collection: str) -> NoReturn:
+    raise read_only(collection)
+
+
+def _chunk(row: Sequence[Any], fields: Fields) -> StoredChunk:
+    id_, hierarchy, title, content, pretty, ref, metadata, xs = row
+    specified = {"hierarchy": hierarchy, "content_pretty": pretty, "ref": ref}
+    properties: dict[str, Any] = {k: v for k, v in specified.items() if v is not None}
+    return StoredChunk(
+        chunk_id=id_,
+        document_id=id_,
+        body=content or "",
+        parent_id="",
+        section=hierarchy or "",
+        heading="",
+        title=title or "",
+        filename="",
+        lang="",
+        level=PASSAGE,
+        ordinal=0,
+        start=0,
+        end=len(content or ""),
+        properties=properties | shown(metadata, fields),
+        vector=None if xs is None else np.asarray(xs, np.float32),
+    )
