@@ -20,7 +20,7 @@ from api.description import described
 
 CLIENT = Path(__file__).resolve().parent.parent / "callslip" / "client"
 
-LEFT_OUT = frozenset({"annotator", "invokers"})
+LEFT_OUT = frozenset({"annotator", "faq", "invokers"})
 """Tags of the doors of other systems, whose clients are theirs."""
 
 HEADER = '"""What the desk answers, from its OpenAPI document by `python -m api.client_code`."""'

@@ -45,14 +45,6 @@ class CollectionDeleted(Message):
     collection: str
 
 
-class Counts(Message):
-    """What became of the rows in one collection."""
-
-    new: int
-    changed: int
-    unchanged: int
-
-
 class Deleted(Message):
     """A deletion on its way: hidden already, removed soon."""
 
@@ -177,21 +169,6 @@ class Forgotten(Message):
     """of so many nothing is remembered any more"""
 
 
-class Found(Message):
-    """A hit, in the shape of VectorSearch."""
-
-    id: str
-    """`faq_` and the row's id; of other documents the chunk's id"""
-    text: str
-    metadata: dict[str, Any]
-    """question, answer and id; else the properties"""
-    distance: float
-    """1 - similarity"""
-    similarity: float
-    """cosine, -1 to 1"""
-    collection_name: str
-
-
 class Health(Message):
     """The desk itself is alive."""
 
@@ -240,12 +217,6 @@ class Legs(Message):
 
     vector: Leg | None
     keyword: Leg | None
-
-
-class Listed(Message):
-    """The ids of all rows, by collection."""
-
-    collections: dict[str, list[int | str]]
 
 
 class MemoryLine(Message):
@@ -423,12 +394,6 @@ class Receipts(Message):
     """Of every deletion under a collection's name, newest first."""
 
     receipts: list[Receipt]
-
-
-class Removed(Message):
-    """How many rows there were, by collection."""
-
-    collections: dict[str, int]
 
 
 class Retried(Message):
@@ -717,12 +682,6 @@ class Webhooks(Message):
     webhooks: list[Webhook]
 
 
-class Written(Message):
-    """By collection."""
-
-    collections: dict[str, Counts]
-
-
 class Attempt(Message):
     """One way through the plan, from its search to its verdict."""
 
@@ -782,16 +741,6 @@ class Citation(Message):
     """in force until, not included; null: open"""
     url: str
     """path of the page that shows it with the sentence marked"""
-
-
-class Comparison(Message):
-    """The hits of each collection, best first, and those of all together, each entry once."""
-
-    query: str
-    top_k: int
-    threshold: float
-    collections: dict[str, list[Found]]
-    merged: list[Found]
 
 
 class Conversation(Message):
