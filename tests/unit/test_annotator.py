@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +17,6 @@ from annotator_parts import (
     candidates,
     clean,
     dialog,
-    own_settings,
     post,
     upload,
     vectorized,
@@ -27,23 +25,14 @@ from flask.testing import FlaskClient
 
 from api import annotator_wsgi
 
+pytest_plugins = ["annotator_fixtures"]
+pytestmark = pytest.mark.usefixtures("fresh")
+
 MALFORMED: tuple[Any, ...] = (
     *(None, True, 7, -1.5, "x", "\ud800", [], [None], [[]], {}, {"a": [{}]}, [7], ["\ud800"]),
     *({"": None}, "x" * 100_000, ["x"] * 1000, {"a": "../../etc/passwd"}, 10**400),
 )
 """What may stand where something else should."""
-
-
-@pytest.fixture(autouse=True)
-def fresh(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> Iterator[None]:
-    yield from own_settings(monkeypatch, tmp_path, caplog)
-
-
-@pytest.fixture
-def client() -> FlaskClient:
-    return annotator_wsgi.create_app().test_client()
 
 
 def test_documents_are_vectorized_once_and_the_nearest_chunks_are_named(

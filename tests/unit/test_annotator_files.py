@@ -4,7 +4,6 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
@@ -18,7 +17,6 @@ from annotator_parts import (
     clean,
     dialog,
     downloaded,
-    own_settings,
     post,
     upload,
 )
@@ -29,23 +27,14 @@ from api.app import create_app
 from callslip.errors import SettingsError
 from config import get_settings
 
+pytest_plugins = ["annotator_fixtures"]
+pytestmark = pytest.mark.usefixtures("fresh")
+
 LARGE = (
     b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
     + bytes(3_000_000)
     + b"\r\n--x--\r\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def fresh(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> Iterator[None]:
-    yield from own_settings(monkeypatch, tmp_path, caplog)
-
-
-@pytest.fixture
-def client() -> FlaskClient:
-    return annotator_wsgi.create_app().test_client()
 
 
 def test_the_file_server_gives_back_what_it_got_and_writes_over_nothing(

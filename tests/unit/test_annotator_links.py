@@ -1,7 +1,6 @@
 """Where links of a dialog lead, and where they do not."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,26 +11,15 @@ from annotator_parts import (
     candidates,
     clean,
     dialog,
-    own_settings,
     post,
     vectorized,
 )
-from flask.testing import FlaskClient
 from loopback import LoopbackServer
 
 from api import annotator_wsgi
 
-
-@pytest.fixture(autouse=True)
-def fresh(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> Iterator[None]:
-    yield from own_settings(monkeypatch, tmp_path, caplog)
-
-
-@pytest.fixture
-def client() -> FlaskClient:
-    return annotator_wsgi.create_app().test_client()
+pytest_plugins = ["annotator_fixtures"]
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from annotator_parts import Pages, clean, downloaded, own_settings, post, upload, vectorized
+from annotator_parts import Pages, clean, downloaded, post, upload, vectorized
 from flask.testing import FlaskClient
 from loopback import LoopbackServer
 from office_files import epub
@@ -15,20 +14,11 @@ from office_files import epub
 from api import annotator_wsgi
 from compat.annotator.chunks import MOST_WORDS
 
+pytest_plugins = ["annotator_fixtures"]
+pytestmark = pytest.mark.usefixtures("fresh")
+
 SKILL = "dff_document_qa_llm_skill"
 PROSE = "<p>" + "Roses have thorns because they fear tigers. " * 60 + "</p>"
-
-
-@pytest.fixture(autouse=True)
-def fresh(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> Iterator[None]:
-    yield from own_settings(monkeypatch, tmp_path, caplog)
-
-
-@pytest.fixture
-def client() -> FlaskClient:
-    return annotator_wsgi.create_app().test_client()
 
 
 def said(*documents: str, before: dict[str, Any] | None = None, turns: int = 2) -> dict[str, Any]:
