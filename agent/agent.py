@@ -113,8 +113,7 @@ def composed(state: State, run: Run, usage: Usage) -> Answer:
 def _nearest(state: State, run: Run) -> list[Citation]:
     """The first passages of the last attempt, whole."""
     hits = state.response.hits[:NEAREST] if state.response else []
-    versions = run.engine.ledger.versions.live([hit.document_id for hit in hits])
-    citations = Citations(versions)
+    citations = Citations.of(hits, run.engine.ledger)
     for hit in hits:
         citations.cite(hit, hit.span)
     return list(citations.all())

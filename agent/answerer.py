@@ -93,8 +93,7 @@ def _written(state: State, run: Run, hits: Sequence[Hit]) -> Draft | None:
 
 
 def _citations(run: Run, hits: Sequence[Hit]) -> Citations:
-    documents = list(dict.fromkeys(hit.document_id for hit in hits))
-    return Citations(run.engine.ledger.versions.live(documents))
+    return Citations.of(hits, run.engine.ledger)
 
 
 def _line(text: str) -> str:

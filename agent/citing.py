@@ -1,6 +1,7 @@
 """Citations: passages with the sentence that says so, numbered as they are first used."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlencode
@@ -9,22 +10,33 @@ from agent.messages import Citation
 from retrieval.clamp import FROM, TO
 from retrieval.messages import Hit, Span
 from stores.filters import instant
+from stores.ledger import Ledger
 
 
 @dataclass
 class Citations:
-    """Makes them; the same sentence of the same passage is one. `versions` are by document."""
+    """Makes them; the same sentence of the same passage is one.
+
+    `versions` are by document, `readable` the documents that have a text to be shown.
+    """
 
     versions: Mapping[str, int]
+    readable: AbstractSet[str]
     made: dict[tuple[str, int, int], Citation] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit], ledger: Ledger) -> "Citations":
+        """For citing these hits."""
+        documents = list(dict.fromkeys(hit.document_id for hit in hits))
+        return cls(ledger.versions.live(documents), ledger.versions.readable(documents))
 
     def cite(self, hit: Hit, span: Span) -> int:
         """The number of the citation of a sentence of a hit."""
         key = hit.chunk_id, span.start, span.end
         if key not in self.made:
-            self.made[key] = _citation(
-                len(self.made) + 1, hit, span, self.versions.get(hit.document_id, 0)
-            )
+            version = self.versions.get(hit.document_id, 0)
+            url = _place(hit, span, version) if hit.document_id in self.readable else None
+            self.made[key] = _citation(len(self.made) + 1, hit, span, version, url)
         return self.made[key].number
 
     def all(self) -> tuple[Citation, ...]:
@@ -40,8 +52,7 @@ def in_force(citation: Citation, moment: datetime | None) -> bool:
     return begun and (citation.valid_to is None or moment < citation.valid_to)
 
 
-def _citation(number: int, hit: Hit, span: Span, version: int) -> Citation:
-    start = span.start - hit.span.start
+def _place(hit: Hit, span: Span, version: int) -> str:
     place = {
         "document": hit.document_id,
         "start": hit.span.start,
@@ -51,6 +62,11 @@ def _citation(number: int, hit: Hit, span: Span, version: int) -> Citation:
     }
     if version:
         place["version"] = version
+    return f"/page/passage?{urlencode(place)}#cited"
+
+
+def _citation(number: int, hit: Hit, span: Span, version: int, url: str | None) -> Citation:
+    start = span.start - hit.span.start
     return Citation(
         number=number,
         chunk_id=hit.chunk_id,
@@ -65,7 +81,7 @@ def _citation(number: int, hit: Hit, span: Span, version: int) -> Citation:
         passage=hit.span,
         valid_from=_day(hit, FROM),
         valid_to=_day(hit, TO),
-        url=f"/page/passage?{urlencode(place)}#cited",
+        url=url,
     )
 
 

@@ -102,7 +102,10 @@ class Citation(BaseModel):
     passage: Span = Field(description="of the whole passage")
     valid_from: datetime | None = Field(description="in force from; null: ever since")
     valid_to: datetime | None = Field(description="in force until, not included; null: open")
-    url: str = Field(description="path of the page that shows it with the sentence marked")
+    url: str | None = Field(
+        description="path of the page that shows it with the sentence marked; null where there is"
+        " no text around the passage"
+    )
 
 
 class AnswerSentence(BaseModel):

@@ -42,7 +42,7 @@ class ShownCitation:
     heading: Passage
     quote: Passage
     in_force: str
-    url: str
+    url: str | None
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,13 @@ def _turns(request: AnswerRequest) -> Sequence[TurnMessage]:
 
 
 def _citation(citation: Citation, query: str, language: str, longest: int) -> ShownCitation:
-    page, _, anchor = citation.url.partition("#")
+    page, _, anchor = (citation.url or "").partition("#")
     return ShownCitation(
         citation=citation,
         heading=whole(citation.heading or citation.title, query),
         quote=excerpt(body(citation.quote, citation.heading), query, longest),
         in_force=in_words(citation, language),
-        url=f"{page}&{urlencode({'q': query})}#{anchor}",
+        url=f"{page}&{urlencode({'q': query})}#{anchor}" if page else None,
     )
 
 

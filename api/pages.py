@@ -60,6 +60,8 @@ class ShownHit:
     hit: Hit
     heading: Passage
     passage: Passage
+    readable: bool
+    """Whether there is a text around it."""
 
 
 @dataclass(frozen=True)
@@ -318,11 +320,13 @@ def _ended_at(batch: messages.Batch) -> float:
 
 def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
     query = response.query
+    readable = ledger().versions.readable([hit.document_id for hit in response.hits])
     return tuple(
         ShownHit(
             hit,
             heading=whole(hit.heading or hit.title, query),
             passage=excerpt(body(hit.text, hit.heading), query),
+            readable=hit.document_id in readable,
         )
         for hit in response.hits
     )

@@ -739,8 +739,9 @@ class Citation(Message):
     """in force from; null: ever since"""
     valid_to: datetime | None
     """in force until, not included; null: open"""
-    url: str
-    """path of the page that shows it with the sentence marked"""
+    url: str | None
+    """path of the page that shows it with the sentence marked; null where there is no text around
+    the passage"""
 
 
 class Conversation(Message):

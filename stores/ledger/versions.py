@@ -73,6 +73,17 @@ class Versions:
         with self._database.reading() as connection:
             return {row.document_id: row.live_version for row in connection.execute(query)}
 
+    def readable(self, document_ids: Sequence[str]) -> set[str]:
+        """Those of these documents that are live and have a text: some were given as chunks."""
+        made = (_V.document_id == _D.document_id) & (_V.version == _D.live_version)
+        query = (
+            select(_D.document_id)
+            .join(schema.versions, made)
+            .where(_D.document_id.in_(document_ids), _D.deleted_at.is_(None), _V.size > 0)
+        )
+        with self._database.reading() as connection:
+            return set(connection.scalars(query))
+
     def restore(self, document_id: str, version: int) -> Accepted:
         """Queue a new version with the content, title and properties of an older one.
 

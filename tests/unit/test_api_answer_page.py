@@ -107,7 +107,7 @@ def cited(text: str = f"{LEAVE} {HOSTILE}", title: str = f"Title {HOSTILE}") -> 
         parent_of=None,
         vector=None,
     )
-    citations = Citations({"d1": 2})
+    citations = Citations({"d1": 2}, {"d1", "d2"})
     citations.cite(hit, hit.span)
     return citations.all()[0]
 

@@ -19,6 +19,7 @@ from page_parts import (
     answers,
     assert_harmless,
     extracted,
+    hit,
     make_shelf,
     shelved,
 )
@@ -27,7 +28,7 @@ from api import pages
 from api.app import create_app
 from api.passages import SURROUNDINGS
 from callslip.errors import NeedsPassword, Overloaded
-from retrieval.messages import SearchRequest, SearchResponse
+from retrieval.messages import Hit, SearchRequest, SearchResponse
 from stores.ledger import Ledger
 
 
@@ -237,6 +238,21 @@ def test_an_unknown_collection_is_told_beside_the_known_ones(
     assert page.status_code == 404
     assert "Collection &#39;none&#39; does not exist." in page.text
     assert "/?collection=shelf" in page.text
+
+
+def test_a_hit_is_shown_in_its_document_where_that_has_a_text(
+    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = publish(shelf, "content", ["c1"])
+    assert shelf.versions.readable([item.document_id, "none"]) == {item.document_id}
+    here, elsewhere = hit_of(item.document_id), hit_of("attached")
+    for found, links in ((here, 1), (elsewhere, 0)):
+        monkeypatch.setattr(pages, "ask", lambda request, f=found: answer(request.query, f))
+        assert client.get("/?q=leave").text.count("In context") == links
+
+
+def hit_of(document_id: str) -> Hit:
+    return hit("Leave lasts long.").model_copy(update={"document_id": document_id})
 
 
 def test_a_passage_is_shown_in_its_document(

@@ -79,6 +79,7 @@ def test_an_audit_finds_nothing_after_each_change(shop: Workshop) -> None:
     assert given.put(shelf, "a", chunks("3", "4"), 2) == Written(1, 1)
     assert sound(shop)
     document_id = shop.ledger.documents.id_of("shelf", "a") or ""
+    assert shop.ledger.versions.readable([document_id]) == set()
     given.take_out(shelf, document_id, {"1", "4"})
     assert sound(shop)
     assert shop.ledger.chunks.live_ids(document_id) == {"2", "3"}
