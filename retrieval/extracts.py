@@ -56,9 +56,11 @@ _ASKS_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|hundred"
-    r"|thousand|million|once|twice|half)\b"
-    r"|(?:하루|이틀|사흘|나흘|닷새|무료)|(?:한|두|세|네|다섯|여섯)\s?(?:시간|번|달|해|명|점|주)",
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six"
+    r"|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million"
+    r"|once|twice|half)\b"
+    r"|(?:하루|이틀|사흘|나흘|닷새|무료)|(?:한|두|세|네|다섯|여섯)\s?(?:시간|번|달|해|명|점|주)"
+    r"|[일이삼사오육칠팔구십백천만]{2,}\s?(?:일|개월|년|원|명|시간|분|주|퍼센트|세|회)",
     re.IGNORECASE,
 )
 

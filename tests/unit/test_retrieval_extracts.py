@@ -176,6 +176,16 @@ def test_a_property_that_is_no_header_is_left_alone(odd: Any) -> None:
             "위원의 과반수는 민간 전문가로 한다. 위원의 임기는 2년으로 한다.",
             "위원의 임기는 2년으로 한다.",
         ),
+        (
+            "How long does leave last?",
+            "Leave lasts as the office says. Leave lasts fourteen months.",
+            "Leave lasts fourteen months.",
+        ),
+        (
+            "장려금은 얼마인가요?",
+            "장려금은 시장이 지급한다. 장려금은 이백만 원을 지급한다.",
+            "장려금은 이백만 원을 지급한다.",
+        ),
     ],
 )
 def test_what_stands_before_is_known_and_a_number_is_given_where_one_is_asked(
