@@ -58,7 +58,8 @@ def _extracted(state: State, run: Run) -> Draft:
     asked = Asked(known(state.question).text, idf, search.vector if search.alpha > 0 else None)
     engine, most = run.engine, run.settings.agent.sentences
     found = extracts(hits, asked, engine.analyzer, engine.embedder, most)
-    found.sort(key=lambda e: (e.hit.rank, e.span.start))
+    best_of = found[0].hit if found else None
+    found.sort(key=lambda e: (e.hit is not best_of, e.hit.rank, e.span.start))
     citations = _citations(run, hits)
     said = tuple(
         Said(_line(e.text), tuple(citations.cite(e.hit, s) for s in (e.header, e.span) if s))

@@ -11,8 +11,8 @@ if TYPE_CHECKING:  # its channels are LangGraph's, which a desk that words citat
     from agent.state import Draft, State
 
 NOT_HERE = {
-    "en": "Not in these documents. The passages that came nearest are listed.",
-    "ko": "이 문서들에는 답이 없습니다. 가장 가까운 구절을 함께 보여 드립니다.",
+    "en": "No sure answer in these documents. The passages that came nearest are listed.",
+    "ko": "이 문서들에서 확실한 답을 찾지 못했습니다. 가장 가까운 구절을 함께 보여 드립니다.",
 }
 
 

@@ -52,7 +52,7 @@ class Counts(BaseModel):
     unchanged: int
 
 
-class Written(BaseModel):
+class FaqWritten(BaseModel):
     """By collection."""
 
     collections: dict[str, Counts]
@@ -88,7 +88,7 @@ class Compared(Question):
     )
 
 
-@blueprint.post("/v1/faq/<string:name>", responses={200: Written})
+@blueprint.post("/v1/faq/<string:name>", responses={200: FaqWritten})
 def write_rows(path: FaqPath, body: Rows) -> Response:
     """Write rows into the FAQ's collections, made where they are missing; unchanged ones stay."""
     for at, first in twice(dict(enumerate(body.rows))).items():
@@ -96,7 +96,7 @@ def write_rows(path: FaqPath, body: Rows) -> Response:
     names = {s: sibling(path.name, s) for s in dict.fromkeys(body.strategies)}
     places = {s: made(desk_floor(), name, body.store) for s, name in names.items()}
     told = {p.name: entries.put(desk_floor(), p, s, body.rows) for s, p in places.items()}
-    return answer(Written(collections={n: Counts(**c.__dict__) for n, c in told.items()}))
+    return answer(FaqWritten(collections={n: Counts(**c.__dict__) for n, c in told.items()}))
 
 
 @blueprint.get("/v1/faq/<string:name>", responses={200: Listed})

@@ -154,9 +154,11 @@ class NewDocument(Request):
         max_length=naming.LONGEST_TENANT,
         description="whose document; of a collection with tenants",
     )
-    title: str = Field("", max_length=1024)
-    properties: dict[str, Any] = Field(
-        {}, description="what filters see: strings, numbers, booleans, lists"
+    title: str | None = Field(None, max_length=1024)
+    properties: dict[str, Any] | None = Field(
+        None,
+        description="what filters see: strings, numbers, booleans, lists; left out, the same"
+        " content again keeps those it has",
     )
     allow_duplicate: bool = Field(
         False, description="store it even where another name holds the same text"
@@ -175,8 +177,10 @@ class UploadForm(BaseModel):
         None, description="identity in the collection; default the file's name"
     )
     tenant: str = Field("", description="whose document; of a collection with tenants")
-    title: str = ""
-    properties: str = Field("{}", description="a JSON object")
+    title: str | None = None
+    properties: str | None = Field(
+        None, description="a JSON object; left out, the same content again keeps those it has"
+    )
     allow_duplicate: bool = False
     priority: int = PRIORITY
     batch: str = Field("", description="what it is sent together with; made where it is not")

@@ -37,8 +37,8 @@ class Upload:
     name: str
     filename: str
     tenant: str
-    title: str
-    properties: dict[str, Any]
+    title: str | None
+    properties: dict[str, Any] | None
     allow_duplicate: bool
     priority: int
     batch: str
@@ -77,7 +77,7 @@ def _from_form(request: Request) -> Upload:
     if unknown := set(form) - UploadForm.model_fields.keys():
         raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
     try:
-        properties = json.loads(form.get("properties", "{}"))
+        properties = json.loads(form.get("properties") or "null")
     except ValueError as error:
         raise InvalidRequest(f"properties is not JSON: {error}") from None
     filename = clean_filename(sent)
@@ -86,7 +86,7 @@ def _from_form(request: Request) -> Upload:
         name=clean_name(form.get("name") or filename),
         filename=filename,
         tenant=form.get("tenant", ""),
-        title=form.get("title", ""),
+        title=form.get("title"),
         properties=properties,
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
         priority=_priority(form.get("priority", "0")),
@@ -120,7 +120,7 @@ def _upload(
     name: str,
     filename: str,
     tenant: str,
-    title: str,
+    title: str | None,
     properties: object,
     allow_duplicate: bool,
     priority: int,
@@ -143,8 +143,10 @@ def _upload(
         name=name,
         filename=filename,
         tenant=clean_tenant(tenant),
-        title=clean_line(title) if title else "",
-        properties=check_properties(properties, reserved=FILTERABLE),
+        title=clean_line(title) if title else title,
+        properties=None
+        if properties is None
+        else check_properties(properties, reserved=FILTERABLE),
         allow_duplicate=allow_duplicate,
         priority=priority,
         batch=batch,

@@ -96,6 +96,8 @@ class CallslipError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.advice = self.hint if hint is None else hint
+        if self.advice:
+            self.add_note(self.advice)  # a traceback shows it
 
     @property
     def title(self) -> str:
@@ -306,7 +308,7 @@ class DuplicateContent(Conflict):
     """The same bytes are stored already under another name."""
 
     slug = "duplicate-content"
-    hint = "Nothing was stored. Send allow_duplicate=true to keep both."
+    hint = "Nothing was stored. To keep both: --allow-duplicate, or allow_duplicate=true over HTTP."
 
 
 class AttachedReadOnly(Conflict):

@@ -2,6 +2,7 @@
 
 import glob
 import io
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,18 @@ class Source:
     name: str
     fields: Mapping[str, str] = field(default_factory=dict)
     """Further fields of the form: `title`, `properties` (JSON), `allow_duplicate`."""
+
+
+def said(
+    *, title: str = "", properties: Mapping[str, Any], allow_duplicate: bool = False
+) -> dict[str, str]:
+    """What was given, as fields of the form; what was not stays as the desk knows it."""
+    fields = {"title": title} if title else {}
+    if properties:
+        fields["properties"] = json.dumps(properties)
+    if allow_duplicate:
+        fields["allow_duplicate"] = "true"
+    return fields
 
 
 @dataclass

@@ -101,6 +101,11 @@ def _send(
     return reports
 
 
+def manifest_sources(manifest: Path, collection: str) -> list[Source]:
+    """The files that a manifest names, with what it says of them."""
+    return [_source(placed) for placed in read_manifest(manifest, collection)]
+
+
 def _source(placed: Placed) -> Source:
     """The line as a file to send."""
     entry = placed.entry

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -26,12 +27,12 @@ from cli.desk import connect, running_url, url_option
 from cli.doctor import examine
 from cli.facets import facets_group
 from cli.faq import ingest_faq_command
-from cli.ingesting import Report, find_files, ingest
-from cli.jobs import jobs_group
+from cli.ingesting import Report, find_files, ingest, said
+from cli.jobs import jobs_group, manifest_sources
 from cli.looking_back import retry_command, rollback_command, show_failed, versions_command
 from cli.mcp_command import mcp_command
 from cli.memory import memory_group
-from cli.options import collection_option
+from cli.options import allow_duplicate_option, collection_option, properties_option
 from cli.output import as_json, emit, many, reporting
 from cli.sources import source_group
 from cli.steps import STEP_COMMANDS, IngestCommand
@@ -46,7 +47,7 @@ from stores.ledger import PRIORITIES
 from stores.schemas import DEFAULT_COLLECTION
 from workers.commands import ROLES
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "documents"
+EXAMPLES = Path(__file__).resolve().parent.parent / "jobs" / "examples.jsonl"
 
 SIGNS = {
     (True, False): ("ok  ", "green"),
@@ -109,14 +110,10 @@ class _Welcome:
 
     def __call__(self, url: str, first_time: bool) -> None:
         report = None
-        if self._examples and first_time and EXAMPLES.is_dir():
+        if self._examples and first_time and EXAMPLES.is_file():
             with Client(url, key=self._key) as client:
-                report = ingest(
-                    client,
-                    DEFAULT_COLLECTION,
-                    find_files([str(EXAMPLES)]),
-                    show_bar=not self._json_out,
-                )
+                sources = manifest_sources(EXAMPLES, DEFAULT_COLLECTION)
+                report = ingest(client, DEFAULT_COLLECTION, sources, show_bar=not self._json_out)
         if self._json_out:
             emit({"url": url, "pid": os.getpid(), "examples": report and report.as_json()})
             return
@@ -148,6 +145,8 @@ def _program() -> str:
     default=0,
     help="Of the tenant's files that wait, a higher one goes first.",
 )
+@properties_option
+@allow_duplicate_option
 @url_option
 @as_json
 @reporting
@@ -157,20 +156,25 @@ def ingest_command(
     store: str | None,
     tenant: str,
     priority: int,
+    properties: dict[str, Any],
+    allow_duplicate: bool,
     url: str | None,
     json_out: bool,
 ) -> None:
     """Send files, folders or globs and wait until they can be found.
 
     A file is known by its name (below the folder that was named): the same name again replaces it,
-    the same content again does nothing. While too many documents wait already it sends no more, and
-    goes on by itself. All files are one batch; stopped with Ctrl-C, what was sent goes on, and
-    `callslip status --batch` follows it. Exit code 1 when a file failed.
+    the same content again does nothing, and without -p leaves its properties as they are. While too
+    many documents wait already it sends no more, and goes on by itself. All files are one batch;
+    stopped with Ctrl-C, what was sent goes on, and `callslip status --batch` follows it. Exit code
+    1 when a file failed.
 
     \b
     Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
+              callslip ingest rates.pdf -p doc_type=policy -p valid_from=2026-07-01
     """
-    sources = find_files(paths)
+    fields = said(properties=properties, allow_duplicate=allow_duplicate)
+    sources = [replace(source, fields=fields) for source in find_files(paths)]
     with connect(url) as client:
         report = ingest(
             client,

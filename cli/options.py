@@ -48,6 +48,11 @@ properties_option = click.option(
 )
 
 
+allow_duplicate_option = click.option(
+    "--allow-duplicate", is_flag=True, help="Take it even where another name has the same content."
+)
+
+
 def seconds(_: click.Context, __: click.Parameter, given: str | None) -> float | None:
     """`30s`, `10m`, `2h` or `1d` in seconds."""
     if given is None:

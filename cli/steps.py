@@ -5,7 +5,6 @@ is registered. So each command sees to it that its step is done for the newest v
 what it put out: done already it says so at once, on its way it waits, failed it says why.
 """
 
-import json
 import sys
 import time
 from datetime import datetime
@@ -19,8 +18,9 @@ from pydantic import ValidationError
 from callslip.errors import BY_SLUG, DocumentNotFound, InvalidRequest, PermanentError, SettingsError
 from cli.client import Client
 from cli.desk import connect, url_option
+from cli.ingesting import said
 from cli.manifest import Entry
-from cli.options import collection_option, properties_option
+from cli.options import allow_duplicate_option, collection_option, properties_option
 from cli.output import as_json, emit, reporting
 from config import load
 from stores.ledger import STEPS, Step
@@ -75,6 +75,7 @@ class IngestCommand(click.Group):
 @collection_option
 @click.option("--tenant", default="", help="Whose document.")
 @properties_option
+@allow_duplicate_option
 @url_option
 @as_json
 @reporting
@@ -90,6 +91,7 @@ def register_source(
     collection: str,
     tenant: str,
     properties: dict[str, Any],
+    allow_duplicate: bool,
     url: str | None,
     json_out: bool,
 ) -> None:
@@ -127,8 +129,11 @@ def register_source(
             path,
             entry.known_as(),
             entry.tenant,
-            title=title,
-            properties=json.dumps(entry.all_properties()),
+            **said(
+                title=title,
+                properties=entry.all_properties(),
+                allow_duplicate=allow_duplicate,
+            ),
         )
         document = wait_for(client, submitted["document_id"], "extract")
     _tell(document, "extract", json_out, outcome=submitted["outcome"])

@@ -1,7 +1,8 @@
 """Does an answer say what it must? `python -m evals.quotes examples/questions.jsonl > table.md`.
 
 Each line of the file has a `question` and in `says` what the answer may say, one of which it must;
-an empty list where nothing answers. They are asked without a language model.
+an empty list where nothing answers; `as_of` may name the day as of which it is asked. They are
+asked without a language model.
 """
 
 import argparse
@@ -34,6 +35,8 @@ class Question(BaseModel):
 
     question: str
     says: list[str]
+    as_of: str | None = None
+    """The day as of which it is asked; null: as the question says, else today."""
 
     def outcome(self, answered: bool, text: str) -> Outcome:
         """What an answer is worth."""
@@ -70,6 +73,7 @@ def ask(desk: Desk, collection: str, questions: Sequence[Question]) -> list[Outc
 
     def asked(question: Question) -> Outcome:
         body = {"collection": collection, "question": question.question, "model": False}
+        body |= {"as_of": question.as_of} if question.as_of else {}
         answer = desk.post("/v1/answer", body)
         return question.outcome(answer["answered"], answer["text"])
 

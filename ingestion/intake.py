@@ -33,7 +33,7 @@ def take_in(
             collection, submission.sha256, but=submission.name, tenant=tenant
         )
         if twins:
-            raise DuplicateContent(f"document {twins[0]} holds the same content")
+            raise documents.duplicate(twins[0])
     known = documents.id_of(collection, submission.name, tenant=tenant)
     document_id = known or uuid.uuid4().hex
     original = original_name(submission.sha256)

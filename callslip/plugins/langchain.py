@@ -9,7 +9,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import SecretStr
+from pydantic import ConfigDict, SecretStr
 
 from callslip.client import models
 from callslip.client.words import Fusion, Metric, ParentStrategy
@@ -22,6 +22,8 @@ class CallslipRetriever(BaseRetriever):
     retriever = CallslipRetriever(collection="main", k=3)
     retriever.invoke("how long is parental leave?", as_of="2020-03-31")
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     collection: str
     url: str | None = None

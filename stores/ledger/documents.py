@@ -4,9 +4,10 @@ import json
 import time
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, Select, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent
@@ -103,7 +104,7 @@ class Documents:
                     connection.execute(select(func.pg_advisory_xact_lock(lock)))
                 held_by = _holders(collection, tenant, submission.sha256, but=submission.name)
                 if twin := connection.scalar(held_by.limit(1)):
-                    raise DuplicateContent(f"document {twin} holds the same content")
+                    raise _duplicate(connection, twin)
             if tenant:
                 make_tenant(connection, collection, tenant, now)
             found = connection.execute(
@@ -125,6 +126,7 @@ class Documents:
                 document_id = found.document_id
                 family.adopt(connection, document_id, parent)
                 newest = newest_of(connection, document_id)
+                submission = _completed(submission, newest)
                 if _same_content(newest, submission):
                     again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
                     batches.add(connection, submission.batch, collection, again, now)
@@ -142,8 +144,8 @@ class Documents:
                     sha256=submission.sha256,
                     size=submission.size,
                     filename=submission.filename,
-                    title=submission.title,
-                    properties=submission.properties,
+                    title=submission.title or "",
+                    properties=submission.properties or {},
                     created_at=now,
                     nudged_at=now,
                     turn=WAITING,
@@ -166,6 +168,11 @@ class Documents:
         with self._database.reading() as connection:
             rows = connection.execute(_holders(collection, tenant, sha256, but=but))
             return [row.document_id for row in rows]
+
+    def duplicate(self, document_id: str) -> DuplicateContent:
+        """The error for content that this document holds."""
+        with self._database.reading() as connection:
+            return _duplicate(connection, document_id)
 
     def version(self, document_id: str, version: int) -> VersionRecord:
         """One version; DocumentNotFound where there is none."""
@@ -334,6 +341,12 @@ def _open_collection(name: str) -> Select[str]:
     )
 
 
+def _duplicate(connection: Connection, document_id: str) -> DuplicateContent:
+    """The error for content that another document holds."""
+    name = connection.scalar(select(_D.name).where(_D.document_id == document_id))
+    return DuplicateContent(f"document {name!r} ({document_id}) holds the same content")
+
+
 def _holders(collection: str, tenant: str, sha256: str, *, but: str) -> Select[Any]:
     return (
         select(_D.document_id)
@@ -341,6 +354,17 @@ def _holders(collection: str, tenant: str, sha256: str, *, but: str) -> Select[A
         .where(_D.collection == collection, _D.tenant == tenant)
         .where(_D.deleted_at.is_(None), _D.name != but)
         .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
+    )
+
+
+def _completed(submission: Submission, newest: Row[Any]) -> Submission:
+    """With what is not said of the same content as it was."""
+    if submission.sha256 != newest.sha256:
+        return submission
+    return replace(
+        submission,
+        title=newest.title if submission.title is None else submission.title,
+        properties=newest.properties if submission.properties is None else submission.properties,
     )
 
 
@@ -353,7 +377,7 @@ def _same_content(newest: Row[Any], submission: Submission) -> bool:
     )
 
 
-def _told(properties: dict[str, Any]) -> str:
+def _told(properties: dict[str, Any] | None) -> str:
     """As JSON: Python takes 1, 1.0 and True for the same."""
     return json.dumps(properties, sort_keys=True)
 

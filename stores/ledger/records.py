@@ -92,14 +92,17 @@ class CollectionRecord:
 
 @dataclass(frozen=True)
 class Submission:
-    """A new content of a document, on its way in; of one tenant's the highest priority first."""
+    """A new content of a document, on its way in; of one tenant's the highest priority first.
+
+    What is None is not said: the same content again leaves it as it was, another one has none.
+    """
 
     name: str
     filename: str
-    title: str
+    title: str | None
     sha256: str
     size: int
-    properties: dict[str, Any]
+    properties: dict[str, Any] | None
     priority: int = 0
     batch: str = ""  # what it was submitted together with
 

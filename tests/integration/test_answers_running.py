@@ -67,7 +67,7 @@ def test_an_answer_cites_what_the_document_says_word_for_word(filled: Desk) -> N
 def test_what_the_documents_do_not_say_is_not_answered(filled: Desk) -> None:
     answer = answered(filled, "What is the speed of light in glass?")
     assert not answer["answered"]
-    assert answer["text"].startswith("Not in these documents.")
+    assert answer["text"].startswith("No sure answer in these documents.")
     assert (answer["citations"], answer["sentences"]) == ([], [])
     assert answer["nearest"]
     assert 1 <= len(answer["attempts"]) <= 3

@@ -276,7 +276,7 @@ def test_a_conversation_stays_as_it_is_when_it_is_opened_again(page: Page, libra
 def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Desk) -> None:
     page.goto(f"/?collection={library.collection}")
     ask(page, "몽골의 수도는 어디인가요?")
-    expect(page.locator(".answer .said")).to_contain_text("이 문서들에는 답이 없습니다.")
+    expect(page.locator(".answer .said")).to_contain_text("확실한 답을 찾지 못했습니다.")
     expect(page.locator(".citation").first).to_be_visible()
     expect(page.locator(".feedback")).to_have_count(0)
 

@@ -34,7 +34,7 @@ from stores.ledger import Accepted, Ledger
 
 LEAVE = "Leave lasts fourteen months."
 TEXT = f"It is asked for early. {LEAVE} It is paid."
-NOT_HERE = "Not in these documents. The passages that came nearest are listed."
+NOT_HERE = "No sure answer in these documents. The passages that came nearest are listed."
 
 
 @pytest.fixture

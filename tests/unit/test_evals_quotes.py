@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
 
 def test_the_questions_of_the_examples_are_questions_with_their_answers() -> None:
     questions = read(EXAMPLES)
-    assert len({q.question for q in questions}) == len(questions)
+    assert len({(q.question, q.as_of) for q in questions}) == len(questions)
     assert 0 < sum(not q.says for q in questions) < len(questions)
 
 

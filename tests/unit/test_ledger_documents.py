@@ -6,6 +6,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,26 @@ def test_a_worker_whose_document_was_forgotten_has_lost_its_lease(ledger: Ledger
     with pytest.raises(DocumentNotFound):
         ledger.documents.get(held.document_id)
     ledger.leases.drop(held)
+
+
+def test_what_is_not_said_of_the_same_content_stays(ledger: Ledger) -> None:
+    told = replace(submission("one", valid_to="2026-07-01"), title="A title")
+    first = ledger.documents.submit("shelf", told, "d")
+    bare = replace(told, title=None, properties=None)
+    assert ledger.documents.submit("shelf", bare, "x") == replace(first, fresh=False)
+    renamed = ledger.documents.submit("shelf", replace(bare, title="Another"), "x")
+    newest = ledger.documents.version("d", renamed.version)
+    assert (newest.title, newest.properties) == ("Another", {"valid_to": "2026-07-01"})
+    cleared = ledger.documents.submit("shelf", replace(bare, properties={}), "x")
+    newest = ledger.documents.version("d", cleared.version)
+    assert (newest.title, newest.properties) == ("Another", {})
+
+
+def test_another_content_has_what_is_said_with_it_and_nothing_else(ledger: Ledger) -> None:
+    ledger.documents.submit("shelf", submission("one", valid_to="2026-07-01"), "d")
+    bare = replace(submission("two"), title=None, properties=None)
+    newest = ledger.documents.version("d", ledger.documents.submit("shelf", bare, "x").version)
+    assert (newest.version, newest.title, newest.properties) == (2, "", {})
 
 
 def test_documents_are_listed_newest_first_in_pages(ledger: Ledger) -> None:
