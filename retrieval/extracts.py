@@ -135,18 +135,23 @@ def _of(hit: Hit, asked: Asked, analyzer: Analyzer) -> list[Extract]:
     texts = [text[start:end] for start, end in spans]
     terms = [_terms(sentence, analyzer) for sentence in texts]
     about = (hit.title, hit.heading, *hit.section.split("/"))
-    context, titles = _terms(" ".join(about), analyzer), {_bare(part) for part in about}
+    titles, title = {_bare(part) for part in about}, _terms(hit.title, analyzer)
+    under = _terms(" ".join(about[1:]), analyzer)
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
     wants_number = _ASKS_NUMBER.search(asked.text) is not None
     found: list[Extract] = []
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     for at, ((start, end), sentence) in enumerate(zip(spans, texts, strict=True)):
-        if _bare(sentence) in titles or _QUESTION.search(sentence) or _heads(at, depths):
+        if _bare(sentence) in titles or _heads(at, depths):
+            under = terms[at]  # of the section that begins here
+        elif _QUESTION.search(sentence):
             led |= terms[at]
         elif start >= len(above) and at not in header_of.values():
             header = header_of.get(at)
-            said = context | led | terms[at] | (terms[header] if header is not None else set())
+            said = (
+                title | under | led | terms[at] | (terms[header] if header is not None else set())
+            )
             worth = asked.worth(said, before)
             has_number = _NUMBER.search(sentence) is not None
             if len(sentence) < SHORTEST and header is None and not has_number:
