@@ -18,6 +18,7 @@ import Stemmer
 
 from models.language import HANGUL
 from models.morphemes import MORPHEMES
+from models.normal import normalized
 from models.tokens import well_formed
 
 VERSION = "2"
@@ -124,12 +125,12 @@ _stemmers = _Stemmers()
 
 
 def _normalize(text: str) -> str:
-    return _IGNORED.sub("", unicodedata.normalize("NFKC", well_formed(text)).lower())
+    return _IGNORED.sub("", normalized("NFKC", well_formed(text)).lower())
 
 
 def _stem(word: str) -> str:
     if not word.isascii():  # café is also written cafe
-        letters = unicodedata.normalize("NFD", word)
+        letters = normalized("NFD", word)
         word = "".join(c for c in letters if not unicodedata.combining(c))
     stem: str = _stemmers.english.stemWord(word) or word  # Porter leaves nothing of `s`
     return stem

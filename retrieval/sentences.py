@@ -13,13 +13,20 @@ _END = re.compile(
     |\n)\s*""",
     re.VERBOSE,
 )
-_NO_END = re.compile(
+_ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|[Mm](?:rs?|s)|[Dd]r|[Pp]rof|[Ss]t|Nos?|nos|[Aa]rts?|[Ss]ecs?|[Ff]igs?|[Vv]ol|vs|cf"
     r"|e\.g|i\.e|al|approx|[Ii]nc|[Ll]td|[Cc]o|[Cc]orp|U\.S|U\.K|a\.m|p\.m"
     r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
-    r"|^[\s#>*•·|–-]*(?:[A-Z][a-z]+\s)?\(?\d{1,3}|\b\d{4}\.\s?\d{1,2}\.\s?\d{1,2})\.$"
+    r"|\b\d{4}\.\s?\d{1,2}\.\s?\d{1,2})\.$"
 )
-"""Abbreviations, the number of a list's entry or of a heading, a Korean date."""
+"""Abbreviations, and a Korean date."""
+
+_LONGEST_ABBREVIATION = 24
+
+_ENTRY = re.compile(r"[\s#>*•·|–-]*(?:[A-Z][a-z]+\s)?\(?\d{1,3}\.")
+"""The number of a list's entry or of a heading, as a sentence begins."""
+
+_LONGEST_ENTRY = 40
 
 _NUMBERS_GO_ON = re.compile(r"\d\.\s*\d")
 _MARKS = re.compile(r"^(?:[\s#>*•·|]|[–-]+(?=[\s–-]))+")
@@ -60,7 +67,11 @@ def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
         return False
     if end.start() and _NUMBERS_GO_ON.match(text, end.start() - 1):
         return True
-    return _NO_END.search(text[start : end.start() + 1]) is not None
+    stop = end.start() + 1
+    before = text[max(start, stop - _LONGEST_ABBREVIATION) : stop]
+    if _ABBREVIATION.search(before):
+        return True
+    return stop - start <= _LONGEST_ENTRY and _ENTRY.fullmatch(text, start, stop) is not None
 
 
 def _closed(end: re.Match[str], text: str) -> int:

@@ -1,11 +1,11 @@
 """The words of a text, as the TF-IDF of the Document Retriever counts them."""
 
 import re
-import unicodedata
 from functools import lru_cache
 
 from models.analyzer import MAX_TERM, Analyzer
 from models.language import FUNCTION_WORDS
+from models.normal import normalized
 from models.tokens import well_formed
 
 STOP_WORDS = FUNCTION_WORDS | frozenset(
@@ -32,7 +32,7 @@ def words(text: str, *, stop_words: bool, stems: bool) -> str:
     Words in Hangul, Han, kana and Thai are the analyzer's terms, for particles are written on to
     them or no space between them. With `stems` those of other scripts are, too.
     """
-    normal = unicodedata.normalize("NFKC", well_formed(text)).lower()
+    normal = normalized("NFKC", well_formed(text)).lower()
     found = _WORD.findall(_APOSTROPHES.sub("", normal))
     if stop_words:
         found = [word for word in found if word not in STOP_WORDS]

@@ -1,12 +1,12 @@
 """Raw text of a reader to the text that everything after relies on."""
 
 import re
-import unicodedata
 from dataclasses import replace
 from itertools import pairwise
 
 from callslip.errors import ExtractionLimit, GarbageText, NoText
 from ingestion.parts import Block, ExtractedText, Heading, Page
+from models.normal import normalized
 
 MAX_GARBAGE = 0.3
 """Share of meaningless characters from which a text is none: real text has under .01, fonts without
@@ -26,7 +26,7 @@ _ANY = re.compile(
 def clean(text: str) -> str:
     """NFC, `\\n` line ends, tabs, and no other control character, surrogate or soft hyphen."""
     text = _DROPPED.sub("", _LINE_ENDS.sub("\n", text))
-    return unicodedata.normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
@@ -42,7 +42,7 @@ def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
     if _ANY.search(raw.text):
         _refuse_garbage(raw.text)
         raw = _clean_with_spans(raw)
-    elif not unicodedata.is_normalized("NFC", raw.text):
+    elif normalized("NFC", raw.text) != raw.text:
         raw = _clean_with_spans(raw)
     if not raw.text or raw.text.isspace():
         raise NoText("the file holds no text")

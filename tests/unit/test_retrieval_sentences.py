@@ -104,3 +104,8 @@ def test_every_character_keeps_its_place_when_lines_are_joined(text: str) -> Non
 def test_a_text_of_full_stops_and_numbers_takes_no_time() -> None:
     assert sentences("1. " * 20_000)
     assert sentences("a." * 20_000)
+
+
+@pytest.mark.parametrize("piece", ["J. R. R. Tolkien ", "Dr. Kim et al. and ", "a. ", "2026. 1. "])
+def test_a_text_of_nothing_but_abbreviations_ends(piece: str) -> None:
+    assert len(sentences(piece * 60_000)) >= 1
