@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from callslip.errors import SettingsError
 from config import get_settings
 from models.embedder import Embedder
 from models.per_process import PerProcess
@@ -15,7 +16,7 @@ from stores.contract import Store
 from stores.ledger import Ledger
 from stores.registry import STORES, make_store
 from tasks import maintenance, process
-from workers.placement import placed_settings
+from workers.placement import open_ledger, placed_settings
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,10 @@ class Floor:
 def here() -> Floor:
     """Searches in this process, by Callslip's settings; beside `callslip up`, in what that runs.
 
-    What is deleted is hidden at once; the sweep of the workers removes it.
+    What is deleted is hidden at once; the sweep of the workers removes it. SettingsError, and
+    nothing is made, where there is neither a ledger nor the store of the settings.
     """
+    _check_placed()
     return floor(lambda request: _engine.get().search(request), _store, later, later)
 
 
@@ -73,6 +76,14 @@ def engine(store_of: Callable[[str], Store]) -> Engine:
     return Engine(
         settings, ledger, store_of, embedder, process.analyzer(), make_recognizer(), reranker
     )
+
+
+def _check_placed() -> None:
+    settings = placed_settings()
+    try:
+        make_store(settings, settings.store)
+    except SettingsError:
+        open_ledger(settings).close()
 
 
 def _store(kind: str) -> Store:
