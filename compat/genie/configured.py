@@ -22,7 +22,11 @@ CONFIGURABLE = (
 )
 """What a file may say. The last three are of collections, which no invoker makes."""
 
-RENAMED = {"collection_name": "collection", "tenant_name": "tenant"}
+RENAMED = {
+    "collection_name": "collection",
+    "tenant_name": "tenant",
+    "named_vector": "vector_name",
+}
 
 VARIABLE = "WEAVIATE_"
 """An environment variable is this and the name of the setting in capitals; it wins."""

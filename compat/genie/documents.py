@@ -19,6 +19,9 @@ from stores.records import FILTERABLE, TABLE_HEADER
 
 OF_DOCUMENT, OF_CHUNK = "document_metadata.", "custom_properties."
 
+PUBLISHED_OF_CHUNK = "custom_property."
+"""What the published package's description writes in a filter."""
+
 CHUNKS_OWN = ("entities", TABLE_HEADER)
 """Properties that ingestion finds in a single passage."""
 
@@ -100,7 +103,10 @@ def filter_name(name: str, known: Collection[str]) -> str:
     """The property that a filter of the invokers means, by whichever of its names."""
     if name == LEVEL_FIELD:
         return "level"
-    tried = (OF_DOCUMENT + name, name, OF_CHUNK + name, name.removeprefix(OF_DOCUMENT))
+    own = name.removeprefix(OF_CHUNK).removeprefix(PUBLISHED_OF_CHUNK)
+    tried = [OF_DOCUMENT + name, name, OF_CHUNK + own, name.removeprefix(OF_DOCUMENT)]
+    if own in CHUNKS_OWN:
+        tried.append(own)
     return next((each for each in tried if each in known), name)
 
 

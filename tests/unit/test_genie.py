@@ -14,6 +14,7 @@ from search_parts import ingest, made_of
 from compat import genie
 from compat.genie import WeaviateVectorSimilaritySearchInvoker
 from compat.genie.configured import configured
+from compat.genie.documents import filter_name
 from compat.genie.floor import Floor
 from config.ranking import SearchSettings
 from config.settings import WeaviateSettings
@@ -97,6 +98,7 @@ def test_what_a_request_says_wins_over_the_file_and_null_says_nothing(floor: Flo
         ({"operation_level": 7}, []),
         ({"horizon": 0.02}, [["loose"], ["atlas 1"]]),
         ({"vector_name": "default", "top": 1}, [["loose"]]),
+        ({"named_vector": "default", "top": 1}, [["loose"]]),
         ({"method": "l2-squared", "top": 1}, [["loose"]]),
         (
             {"operation_level": -1, "parent_strategy": "replace"},
@@ -121,6 +123,7 @@ def test_the_parameters_of_a_search(
         ({"author.born >": 1975}, {"bible", "bible 1", "bible 2"}),
         ({"custom_properties.page  <=": 1}, {"atlas 1", "bible 1"}),
         ({"page >=": 2}, {"atlas 2", "bible 2"}),
+        ({"custom_property.page >=": 2}, {"atlas 2", "bible 2"}),
         ({"page <": 2}, {"atlas 1", "bible 1"}),
         ({"tags @": "sea"}, {"atlas 1", "bible 1"}),
         ({"tags contains": ["map", "word"]}, {"atlas 1", "bible 2"}),
@@ -138,6 +141,10 @@ def test_every_operator_and_every_name_of_a_property(
 ) -> None:
     for group in ("having_all", "having_any"):
         assert {n for d in search(floor, **{group: condition}) for n in d} == expected
+
+
+def test_entities_are_filtered_by_the_name_under_which_they_are_given_back() -> None:
+    assert filter_name("custom_properties.entities", {"entities"}) == "entities"
 
 
 def test_persisting_again_replaces_and_keeps_the_other_chunks(floor: Floor) -> None:
