@@ -10,7 +10,7 @@ from api.answers import answer
 from api.collections import message
 from compat.crate import attach
 from config import get_settings
-from stores.registry import crate_connection
+from stores.registry import check_set_up, crate_connection
 from tasks.process import embedder, ledger
 
 blueprint = APIBlueprint("attachments", __name__, abp_tags=[Tag(name="collections")])
@@ -23,6 +23,7 @@ def attach_table(body: messages.NewAttachment) -> Response:
     The same call again answers 200 with the collection as it is. Deleting the collection detaches
     the table, which stays as it is.
     """
+    check_set_up(get_settings(), "crate")
     with closing(crate_connection(get_settings())) as connection:
         record, new = attach(
             body.name,

@@ -17,6 +17,7 @@ from stores.ledger import CollectionRecord
 from stores.metrics import Metric
 from stores.options import Options
 from stores.records import CollectionSchema, VectorSpec
+from stores.registry import check_set_up
 from stores.schemas import check_tenant
 from tasks import maintenance
 from tasks.process import embedder, ledger, store
@@ -50,6 +51,8 @@ def create_collection(body: messages.NewCollection) -> Response:
     with suppress(CollectionNotFound):  # what the request leaves out is as it was made
         known = ledger().collections.writable(body.name)
         kind, schema = known.store, known.schema
+    if "store" in given:
+        check_set_up(get_settings(), given["store"])
     kind = given.get("store", kind)
     schema = replace(schema, tenants=given.get("tenants", schema.tenants))
     if "metric" in given:

@@ -14,9 +14,11 @@ from compat.faq.comparing import Comparison, Question, compare
 from compat.faq.places import MOST_COLLECTIONS, made, names_of, sibling, siblings
 from compat.faq.rows import Row, RowId, twice
 from compat.floor import Floor, floor
+from config import get_settings
 from config.faq import STRATEGIES, Strategy
 from config.settings import StoreKind
 from retrieval.messages import Text
+from stores.registry import check_set_up
 from tasks import process
 from tasks.search import ask
 
@@ -91,8 +93,10 @@ class Compared(Question):
 @blueprint.post("/v1/faq/<string:name>", responses={200: FaqWritten})
 def write_rows(path: FaqPath, body: Rows) -> Response:
     """Write rows into the FAQ's collections, made where they are missing; unchanged ones stay."""
-    for at, first in twice(dict(enumerate(body.rows))).items():
+    for at, first in twice({at: row.id for at, row in enumerate(body.rows)}).items():
         raise InvalidRequest(f"rows.{at}.id: is the id of rows.{first} too")
+    if body.store:
+        check_set_up(get_settings(), body.store)
     names = {s: sibling(path.name, s) for s in dict.fromkeys(body.strategies)}
     places = {s: made(desk_floor(), name, body.store) for s, name in names.items()}
     told = {p.name: entries.put(desk_floor(), p, s, body.rows) for s, p in places.items()}

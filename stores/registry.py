@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from callslip.errors import SettingsError
+from callslip.errors import InvalidRequest, SettingsError
 from config.settings import Settings
 from stores.contract import Store
 
@@ -91,6 +91,18 @@ def kinds(settings: Settings) -> list[str]:
     }
     return [kind for kind in STORES if set_up[kind]]
 
+
+def check_set_up(settings: Settings, kind: str) -> None:
+    """InvalidRequest where a request asks for a kind of store that is not set up here."""
+    if kind in ADDRESSED and kind not in kinds(settings):
+        raise InvalidRequest(
+            f"this desk has no {ADDRESSED[kind]}: {kind}.url is not set",
+            hint=f"Set CALLSLIP_{kind.upper()}__URL to the server's address and start it again.",
+        )
+
+
+ADDRESSED = {"chroma": "Chroma", "weaviate": "Weaviate", "crate": "CrateDB"}
+"""Stores that are servers, as people call them."""
 
 STORES: Mapping[str, Callable[[Settings], Store]] = {
     "chroma": _chroma,

@@ -150,8 +150,9 @@ def test_a_crate_that_is_away_or_not_set_up_is_said(
     assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
     monkeypatch.setattr(attachments, "get_settings", Settings)
     answer = post(client, {"name": "films", "table": table})
-    assert answer.status_code == 500
-    assert "crate.url is not set" in answer.json["detail"]
+    assert answer.status_code == 400
+    assert "no CrateDB: crate.url is not set" in answer.json["detail"]
+    assert "CALLSLIP_CRATE__URL" in answer.json["advice"]
 
 
 @pytest.fixture
