@@ -157,15 +157,20 @@ def _header(name: str, cells: list[str]) -> list[str]:
 def _checked(name: str, placed: list[Placed]) -> FaqFile:
     rows: dict[int, Row] = {}
     wrong: list[tuple[int, str]] = []
+    ids: dict[int, int | str] = {}
     others: dict[str, None] = {}
     for at, (_, given) in enumerate(placed):
         others |= dict.fromkeys(field for field in given if field not in FIELDS)
         try:
             rows[at] = Row.model_validate({f: given[f] for f in FIELDS if f in given})
+            ids[at] = rows[at].id
         except ValidationError as error:
             wrong += [(at, fault) for fault in faults(error)]
-    for at, first in twice(rows).items():
-        wrong.append((at, f"id: {rows[at].id!r} is that of {placed[first][0]} too"))
+            row_id = given.get("id")
+            if isinstance(row_id, int | str) and not isinstance(row_id, bool):
+                ids[at] = row_id  # what else is wrong does not hide that it stands twice
+    for at, first in twice(ids).items():
+        wrong.append((at, f"id: {ids[at]!r} is that of {placed[first][0]} too"))
     if wrong:
         told = [f"{placed[at][0]}: {fault}" for at, fault in sorted(wrong, key=itemgetter(0))]
         if len(told) > MOST_FAULTS:

@@ -93,12 +93,12 @@ def entry_id(row_id: object) -> str:
     return f"faq_{row_id}"
 
 
-def twice(rows: Mapping[int, Row]) -> dict[int, int]:
+def twice(ids: Mapping[int, int | str]) -> dict[int, int]:
     """Places of rows whose id stands before, to the place where it stands first."""
     first: dict[str, int] = {}
     again: dict[int, int] = {}
-    for at, row in rows.items():
-        before = first.setdefault(entry_id(row.id), at)
+    for at, row_id in ids.items():
+        before = first.setdefault(entry_id(row_id), at)
         if before != at:
             again[at] = before
     return again

@@ -69,6 +69,13 @@ def test_a_row_without_an_id_has_the_same_one_each_time(tmp_path: Path) -> None:
     assert ids[0] == ids[1]
 
 
+def test_what_else_is_wrong_does_not_hide_an_id_that_stands_twice(tmp_path: Path) -> None:
+    rows = [{"id": 1, "question": "q", "answer": a} for a in ("a", "")]
+    told = refused(tmp_path, "faq.json", json.dumps(rows))
+    assert "row 2: answer: is empty" in told
+    assert "row 2: id: 1 is that of row 1 too" in told
+
+
 def test_every_wrong_row_is_named_with_its_field(tmp_path: Path) -> None:
     rows = [
         {"id": 1, "question": "q", "answer": "a"},
