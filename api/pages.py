@@ -280,6 +280,7 @@ def _values(form: SearchForm, collection: str, found: Found) -> dict[str, object
     return {
         "form": form,
         "chosen": collection,
+        "attached": ledger().collections.get(collection).attachment,
         "shown": found.answer,
         "response": found.response,
         "hits": found.hits,

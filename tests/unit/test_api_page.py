@@ -28,8 +28,9 @@ from api import pages
 from api.app import create_app
 from api.passages import SURROUNDINGS
 from callslip.errors import NeedsPassword, Overloaded
-from retrieval.messages import Hit, SearchRequest, SearchResponse
-from stores.ledger import Ledger
+from retrieval.messages import STRANGERS, Hit, SearchRequest, SearchResponse
+from stores.ledger import ATTACHED, Attachment, Ledger
+from stores.records import CollectionSchema, VectorSpec
 
 
 @pytest.fixture
@@ -157,6 +158,33 @@ def test_hits_are_rendered_without_javascript(
     assert "score 0.750 words rank 4 (7.500) meaning not found" in text
     assert "year 2026" in text
     assert "of 12 candidates, 12 ms, 60 % words, 40 % meaning" in text
+
+
+def test_an_attached_table_is_shown_as_what_is_only_read(
+    client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.collections.create(
+        CollectionSchema("films", VectorSpec(2)),
+        store=ATTACHED,
+        embedder="unknown",
+        analyzer="unknown",
+        attachment=Attachment("doc", "films", "none"),
+    )
+    row = hit("A shark.").model_copy(
+        update={"title": "Jaws", "filename": "", "properties": {"content_pretty": "A shark."}}
+    )
+    left_out = {"left_out": {"vector": STRANGERS}}
+    monkeypatch.setattr(pages, "ask", lambda request: answer(request.query, row, **left_out))
+    for path in ("/?collection=films", "/?collection=films&q=shark"):
+        page = client.get(path).text
+        assert "doc.films</code> is a table in CrateDB that is only read" in page
+        for misled in ("Drop files", "No documents yet", "This collection is empty"):
+            assert misled not in page, misled
+    assert "Searched by words alone" in page
+    assert "Not all of the search could run" not in page
+    assert "content_pretty" not in page
+    assert 'class="file"' not in page
+    assert '<span class="first">score' in page
 
 
 def test_every_field_of_the_form_reaches_the_search(
