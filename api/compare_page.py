@@ -77,7 +77,7 @@ class Column:
 @blueprint.get("/page/compare")
 def page() -> Response:
     """The form; with `q` in its address also the hits of each collection and of all together."""
-    there = [record.name for record, _ in ledger().collections.all()]
+    there = sorted((record.name for record, _ in ledger().collections.all()), key=_beside)
     form = Form.of(request.args, there)
     columns: list[Column] = []
     error: CallslipError | None = None
@@ -118,6 +118,14 @@ def _hit(hit: Found, query: str) -> ShownHit:
     heading = " ".join(str(question).split())[:LONGEST_HEADING] if row else hit.id
     text = str(answer) if row else hit.text
     return ShownHit(hit, whole(heading, query), excerpt(text, query, SHOWN), lang(text))
+
+
+def _beside(name: str) -> tuple[str, int]:
+    """By name, but those of one FAQ in the order that the command line has too."""
+    of, _, strategy = name.rpartition("__")
+    if of and strategy in STRATEGIES:
+        return of, STRATEGIES.index(strategy)
+    return name, -1
 
 
 def _usual(there: list[str]) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def test_the_page_shows_the_collections_side_by_side(floor: Floor, client: Flask
     assert places == sorted(places)
     assert page.text.count("similarity 1.0000") == 4
     checked = [a["value"] for tag, a in tags.tags if tag == "input" and "checked" in a]
-    assert checked == ["help__answer", "help__question"]
+    assert checked == ["help__question", "help__answer"]
 
 
 def test_the_page_begins_with_the_collections_of_an_faq_and_offers_all(
