@@ -27,14 +27,23 @@ NO_EMBEDDER = "this installation has no embedder, so a text cannot be searched b
 
 
 def nearest(
-    search: Callable[[SearchRequest], SearchResponse], request: SearchRequest, hint: str
+    search: Callable[[SearchRequest], SearchResponse],
+    request: SearchRequest,
+    hint: str,
+    strangers: str,
 ) -> SearchResponse:
-    """Search by vectors; EmbedderDown, or InvalidRequest with the hint, where there are none."""
+    """Search by vectors; EmbedderDown, or InvalidRequest with a hint, where there are none.
+
+    `strangers` is the hint where they are those of an attached table's own model.
+    """
     response = search(request)
     if "vector" in response.left_out:
         reason = response.left_out["vector"]
         if reason == STRANGERS:
-            raise InvalidRequest(reason, hint="Send a query_embedding of the table's own model.")
+            raise InvalidRequest(
+                f"collection {request.collection!r} cannot be searched by meaning: {reason}",
+                hint=strangers,
+            )
         raise EmbedderDown(reason)
     if not response.alpha:
         raise InvalidRequest(NO_EMBEDDER, hint=hint)

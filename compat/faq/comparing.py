@@ -19,6 +19,11 @@ DIGITS = 6
 
 HINT = "Set embedder.kind in the settings."
 
+STRANGERS_HINT = (
+    "Leave it out; or, where its vectors are of the embedder that runs here, detach it and attach"
+    " it again with `--vectors ours`."
+)
+
 
 class Question(BaseModel):
     """What is asked; what is null is as the settings say."""
@@ -114,7 +119,7 @@ def _found(floor: Floor, query: str, name: str, top_k: int, threshold: float) ->
     request = SearchRequest.model_validate(
         {"collection": name, "query": query, "top": top_k, "method": "cosine", **NEAREST_FIRST}
     )
-    hits = [_hit(hit, name) for hit in nearest(floor.search, request, HINT).hits]
+    hits = [_hit(hit, name) for hit in nearest(floor.search, request, HINT, STRANGERS_HINT).hits]
     near = [hit for hit in hits if hit.similarity >= round(threshold, DIGITS)]
     return sorted(near, key=lambda hit: -hit.similarity)
 

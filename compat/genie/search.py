@@ -23,6 +23,9 @@ DEFAULT_VECTOR = "default"
 """What the published package calls the vector that has no name."""
 
 
+STRANGERS_HINT = "Send a query_embedding of the table's own model."
+
+
 class SearchInvoker(Invoker):
     """A similarity search; gives documents, each with the chunks of it that were found."""
 
@@ -30,7 +33,7 @@ class SearchInvoker(Invoker):
         """The documents, the one with the nearest chunk first."""
         request = self.request(self.asked(content))
         hint = "Send query_embedding, or set embedder.kind in the settings."
-        response = nearest(self._floor.search, request, hint)
+        response = nearest(self._floor.search, request, hint, STRANGERS_HINT)
         return documents_of(response.hits, request.method or "cosine")
 
     @abstractmethod

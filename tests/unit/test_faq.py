@@ -11,8 +11,9 @@ import pytest
 from faq_parts import ROWS, ingest, row
 from genie_parts import Angles, floor_of, make
 from memory_store import MemoryStore
+from page_parts import answer
 
-from callslip.errors import CollectionExists, EmbedderDown, InvalidRequest
+from callslip.errors import CollectionExists, EmbedderDown, InvalidRequest, SettingsError
 from compat import floor as standing
 from compat.faq import VectorSearch, entries, vector_search
 from compat.faq.comparing import Found, merged
@@ -21,6 +22,7 @@ from compat.floor import Floor
 from config import get_settings
 from models.embedder import Vectors
 from models.per_process import PerProcess
+from retrieval.messages import STRANGERS, SearchRequest, SearchResponse
 from stores.blobs import Blobs
 from stores.ledger import Ledger
 from stores.options import Options, Ranking
@@ -272,12 +274,33 @@ def test_in_a_process_of_its_own_the_settings_say_what_searches(
         monkeypatch.setattr(standing.process, name, lambda value=value: value)
     stores = {floor.store_of("").kind: PerProcess(lambda: floor.store_of(""))}
     monkeypatch.setattr(standing, "_stores", stores)
+    monkeypatch.setattr(standing, "_check_placed", lambda: None)
     ingest(floor, "faq")
     assert [h["id"] for h in VectorSearch("faq__answer").search_merged("0 what")] == [
         "faq_2",
         "faq_four",
         "faq_1",
     ]
+
+
+def test_an_attached_table_without_vectors_is_named_with_what_to_do(floor: Floor) -> None:
+    make(floor, "films")
+
+    def strangers(request: SearchRequest) -> SearchResponse:
+        return answer(request.query or "", left_out={"vector": STRANGERS})
+
+    with pytest.raises(ValueError, match="'films' cannot be searched by meaning") as raised:
+        VectorSearch("films", floor=replace(floor, search=strangers)).search("0 what")
+    assert "--vectors ours" in raised.value.__cause__.advice
+
+
+def test_a_folder_without_data_is_named_and_stays_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSLIP_DATA_DIR", str(tmp_path))
+    with pytest.raises(SettingsError, match=str(tmp_path)):
+        VectorSearch("faq__answer")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_whoever_finds_the_document_made_meanwhile_adds_to_it(
