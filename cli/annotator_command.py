@@ -4,6 +4,7 @@ import os
 
 import click
 
+from callslip.errors import StartError
 from cli.output import reporting
 from config import environment, load
 from config.settings import LOOPBACK
@@ -39,7 +40,15 @@ def serve_annotator_command(host: str, port: int) -> None:
     os.environ |= environment({"api.host": host, "api.port": port, "api.url": None})
     settings = load().settings
     tokenizer(settings.annotator.config_path)  # says what is wrong before the first request does
-    check_port(settings.api)
+    try:
+        check_port(settings.api)
+    except StartError as error:
+        cause = error.__cause__
+        why = os.strerror(cause.errno) if isinstance(cause, OSError) and cause.errno else "refused"
+        raise StartError(
+            f"The annotator cannot listen on port {port} of {host}: {why}.",
+            hint="Set --port or SERVICE_PORT to another port.",
+        ) from error
     if host not in LOOPBACK and settings.api.key is None:
         click.echo(f"Whoever reaches {host} needs no key: set api.key.", err=True)
     click.echo(f"The annotator listens on {settings.api_url}", err=True)

@@ -16,6 +16,9 @@ from config.settings import LOOPBACK
 
 LEAST_FREE_BYTES = 1_000_000_000
 
+NOT_OURS = ("store weaviate", "store crate")
+"""Servers that `callslip up` does not run."""
+
 LOADING_SECONDS = 60.0
 """For a reranker to load and read a first passage."""
 
@@ -122,12 +125,21 @@ def _parts(url: str) -> list[Finding]:
             name,
             part["ready"],
             part["reason"] or "ready",
-            "Start the missing worker (`callslip run ROLE`), or everything with `callslip up`."
-            if name.startswith("queue ")
-            else "See the log of that part (`logs` in data_dir) and start it again.",
+            _advice(name),
         )
         for name, part in parts.items()
     ]
+
+
+def _advice(part: str) -> str:
+    if part.startswith("queue "):
+        return "Start the missing worker (`callslip run ROLE`), or everything with `callslip up`."
+    if part in NOT_OURS:
+        kind = part.removeprefix("store ")
+        return (
+            f"Callslip does not run this server: start it, or correct CALLSLIP_{kind.upper()}__URL."
+        )
+    return "See the log of that part (`logs` in data_dir) and start it again."
 
 
 def _broker(url: str) -> str:

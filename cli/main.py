@@ -266,7 +266,8 @@ def _tell_collection(found: dict[str, Any], collection: str) -> None:
     for record in found["collections"]:
         if at := record.get("attached"):
             attached.add(record["name"])
-            click.echo(f"{record['name']}: table {at['table']}, attached, {record['embedder']}")
+            embedder = "ours" if at["vectors"] == "ours" else "unknown"
+            click.echo(f"{record['name']}: table {at['table']}, attached, embedder {embedder}")
             continue
         click.echo(
             f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"

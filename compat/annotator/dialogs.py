@@ -80,7 +80,7 @@ def answers(
         try:
             return answer(Dialog(number, _object(dialog, "the dialog")))
         except CallslipError as error:
-            log.warning("dialog %d of the batch: %s: %s", number, error.slug, error.detail)
+            log.warning("dialog %d of the batch: %s: %s", number, error.slug, _told(error))
         except Exception:
             log.exception("dialog %d of the batch", number)
         return {}
@@ -90,6 +90,13 @@ def answers(
         return [one(dialog) for dialog in batch]
     with ThreadPoolExecutor(min(AT_A_TIME, len(batch)), "dialog") as pool:
         return list(pool.map(one, batch))
+
+
+def _told(error: CallslipError) -> str:
+    """What is wrong, and what was said to do in this very case; a general advice is of the desk."""
+    if error.advice == type(error).hint:
+        return error.detail
+    return f"{error.detail.rstrip('.')}. {error.advice}"
 
 
 def section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -169,6 +169,11 @@ def test_a_refusal_is_an_error_with_advice(locked: FlaskClient) -> None:
     assert "api.key" in refused.value.advice
 
 
+def test_doctor_does_not_send_to_the_log_of_a_server_that_is_not_ours() -> None:
+    assert "CALLSLIP_CRATE__URL" in doctor._advice("store crate")
+    assert "logs" in doctor._advice("store chroma")
+
+
 def test_doctor_warns_of_a_desk_that_others_reach_without_a_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
