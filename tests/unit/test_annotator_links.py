@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from annotator_parts import (
@@ -17,6 +18,8 @@ from annotator_parts import (
 from loopback import LoopbackServer
 
 from api import annotator_wsgi
+from callslip.errors import SourceError
+from compat.annotator.dialogs import Dialog, answers
 
 pytest_plugins = ["annotator_fixtures"]
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -118,3 +121,17 @@ def test_another_file_server_keeps_the_files_and_is_asked_with_its_password(
         assert set(server.users) == {"me:secret"}  # type: ignore[attr-defined]
         assert len(server.files) == 5  # type: ignore[attr-defined]
     assert not (tmp_path / "annotator").exists()
+
+
+def test_the_log_ends_with_the_advice_of_this_case_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(dialog: Dialog) -> dict[str, Any]:
+        if dialog.number:
+            raise SourceError("a link answered 404")
+        raise SourceError("a link leads elsewhere", hint="Upload the file there.")
+
+    assert answers([{}, {}], refuse) == [{}, {}]
+    said = sorted(record.getMessage() for record in caplog.records)
+    assert said == [
+        "dialog 0 of the batch: source-error: a link leads elsewhere. Upload the file there.",
+        "dialog 1 of the batch: source-error: a link answered 404",
+    ]
