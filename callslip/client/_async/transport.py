@@ -13,6 +13,7 @@ from pydantic import BaseModel, SecretStr
 
 from callslip import __version__
 from callslip.client import wire
+from callslip.client.lines import LineReader
 from callslip.client.retries import Retries
 from callslip.errors import CallslipError, DeskDown
 
@@ -125,7 +126,7 @@ class AsyncTransport:
     ) -> AsyncGenerator[str, None]:
         """GET lines of text as they come."""
         async with self._opened("GET", path, repeatable=True, params=params) as response:
-            async for line in response.aiter_lines():
+            async for line in self._lines(response):
                 yield line
 
     async def request_events(
@@ -142,7 +143,7 @@ class AsyncTransport:
             method, path, repeatable=repeatable, json=json, headers=headers
         ) as response:
             reader = wire.EventReader()
-            async for line in response.aiter_lines():
+            async for line in self._lines(response):
                 event = reader.read(line)
                 if event is None:
                     continue
@@ -169,7 +170,7 @@ class AsyncTransport:
                     is_open = True
                     if response.status_code == httpx.codes.NO_CONTENT:
                         return
-                    async for line in response.aiter_lines():
+                    async for line in self._lines(response):
                         event = reader.read(line)
                         if event is None:
                             continue
@@ -247,6 +248,15 @@ class AsyncTransport:
         if not (response.is_success or response.status_code in also):
             raise wire.error_in(wire.Reply.of(response, await self._whole(response)))
         return response
+
+    async def _lines(self, response: httpx.Response) -> AsyncGenerator[str, None]:
+        """The lines of a body as they come."""
+        reader = LineReader()
+        async for part in response.aiter_bytes():
+            for line in reader.read(part):
+                yield line
+        for line in reader.rest():
+            yield line
 
     async def _whole(self, response: httpx.Response) -> bytes:
         """The body, within the time that there is for it: httpx counts each read alone."""

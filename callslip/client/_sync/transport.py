@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr
 
 from callslip import __version__
 from callslip.client import wire
+from callslip.client.lines import LineReader
 from callslip.client.retries import Retries
 from callslip.errors import CallslipError, DeskDown
 
@@ -124,7 +125,7 @@ class Transport:
     ) -> Generator[str, None]:
         """GET lines of text as they come."""
         with self._opened("GET", path, repeatable=True, params=params) as response:
-            yield from response.iter_lines()
+            yield from self._lines(response)
 
     def request_events(
         self,
@@ -140,7 +141,7 @@ class Transport:
             method, path, repeatable=repeatable, json=json, headers=headers
         ) as response:
             reader = wire.EventReader()
-            for line in response.iter_lines():
+            for line in self._lines(response):
                 event = reader.read(line)
                 if event is None:
                     continue
@@ -165,7 +166,7 @@ class Transport:
                     is_open = True
                     if response.status_code == httpx.codes.NO_CONTENT:
                         return
-                    for line in response.iter_lines():
+                    for line in self._lines(response):
                         event = reader.read(line)
                         if event is None:
                             continue
@@ -243,6 +244,15 @@ class Transport:
         if not (response.is_success or response.status_code in also):
             raise wire.error_in(wire.Reply.of(response, self._whole(response)))
         return response
+
+    def _lines(self, response: httpx.Response) -> Generator[str, None]:
+        """The lines of a body as they come."""
+        reader = LineReader()
+        for part in response.iter_bytes():
+            for line in reader.read(part):
+                yield line
+        for line in reader.rest():
+            yield line
 
     def _whole(self, response: httpx.Response) -> bytes:
         """The body, within the time that there is for it: httpx counts each read alone."""
