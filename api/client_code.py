@@ -50,6 +50,7 @@ _KEPT = frozenset(
 
 _IN_TURN = {
     "AsyncClient": "Client",
+    "AsyncDeadline": "Deadline",
     "AsyncTransport": "Transport",
     "AsyncIterator": "Iterator",
     "AsyncGenerator": "Generator",

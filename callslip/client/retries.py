@@ -8,6 +8,18 @@ import httpx
 
 from callslip.errors import CallslipError, DeskDown, Overloaded, TransientError
 
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds between streams, whatever the desk says."""
+
+SHORTEST_BACKLOG, LONGEST_BACKLOG = 0.5, 60.0
+"""Seconds that a file waits while too many documents do, whatever the desk says."""
+
+AT_ONCE = 5.0
+"""A stream that ends sooner and told nothing is empty; the desk ends those that wait after 600."""
+
+MOST_EMPTY = 10
+"""Streams in a row."""
+
 _NEVER_ARRIVED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -69,3 +81,26 @@ class Tries:
         if time.monotonic() + wait > self._began + retries.within:
             raise error
         return wait
+
+
+@dataclass
+class Pauses:
+    """The waits between streams that are taken up again and again."""
+
+    _empty: int = 0
+
+    def after(self, asked: float, *, has_told: bool, lasted: float) -> float:
+        """Seconds until the next one, as the desk asked within bounds, doubled for each empty one.
+
+        Raises DeskDown where too many in a row were empty.
+        """
+        self._empty = 0 if has_told or lasted >= AT_ONCE else self._empty + 1
+        if self._empty >= MOST_EMPTY:
+            raise DeskDown(f"{self._empty} streams in a row ended at once and told nothing")
+        longer = max(SHORTEST_PAUSE, asked) * 2.0 ** max(0, self._empty - 1)
+        return min(LONGEST_PAUSE, longer)
+
+
+def backlog_wait(asked: float) -> float:
+    """Seconds until a file is sent again that the desk had no place for."""
+    return min(LONGEST_BACKLOG, max(SHORTEST_BACKLOG, asked))

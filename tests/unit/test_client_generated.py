@@ -33,7 +33,7 @@ NAMES = {"collection": "name"}
 OTHERWISE = {"file", "filename", "lines"}
 """Arguments that are not sent under their name."""
 
-NOT_SENT = {("upload", "on_progress"), ("follow", "after")}
+NOT_SENT = {("upload", "on_progress"), ("follow", "after"), ("answer_stream", "timeout")}
 """Arguments that are not sent, or as a header."""
 
 Operation = tuple[str, str]

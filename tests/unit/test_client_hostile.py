@@ -1,15 +1,22 @@
 """The Python client beside a desk that is broken or means harm: it ends, by an error of its own."""
 
+import io
 import json
+import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
+import anyio
 import httpx
 import pytest
-from client_parts import NODE, desk, stream
+from client_parts import BATCH, NODE, SUBMITTED, desk, problem, stream
+from loopback import LoopbackServer
 
-from callslip.client import lines
+from callslip.client import NO_RETRIES, AsyncClient, Client, FolderProgress, lines, retries
 from callslip.client.lines import LineReader
-from callslip.errors import PermanentError
+from callslip.client.retries import Pauses
+from callslip.errors import BacklogFull, DeskDown, PermanentError
 
 ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg"
 """Where str.splitlines ends lines, and nothing else does."""
@@ -61,3 +68,125 @@ def test_a_line_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(PermanentError, match="longer than 1000 bytes"):
         list(client.request_events("GET", "/v1/events"))
     assert len(asked) == 2
+
+
+class Large(io.BytesIO):
+    """Takes its time."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        time.sleep(0.1)
+        return super().read(size)
+
+
+class Dripping(BaseHTTPRequestHandler):
+    """Begins an answer, or says that it goes on, for ever; takes what it is sent."""
+
+    def do_GET(self) -> None:
+        goes_on = self.path == "/healthz"
+        self.wfile.write(b"" if goes_on else b"HTTP/1.1 200 OK\r\n")
+        while not self.server.ending.wait(0.05):  # type: ignore[attr-defined]
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" if goes_on else b"X-More: 1\r\n")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        answer = json.dumps(SUBMITTED).encode()
+        self.send_response(202)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("backend", ["asyncio"])
+def test_what_is_awaited_has_a_time_as_a_whole_and_what_is_sent_takes_its_own(backend: str) -> None:
+    async def use(url: str) -> None:
+        async with AsyncClient(url, timeout=0.4, retries=NO_RETRIES) as client:
+            for call in (client.healthz, client.list_webhooks):
+                with anyio.fail_after(2), pytest.raises(DeskDown, match=r"whole answer .* 0\.4 s"):
+                    await call()
+            with anyio.fail_after(2), pytest.raises(DeskDown):
+                [each async for each in client.request_lines("/v1/lines")]
+            started = time.monotonic()
+            assert await client.upload("main", Large(b"x" * 400_000), filename="a.txt")
+            assert time.monotonic() - started > 0.5
+
+    with LoopbackServer(Dripping) as server:
+        anyio.run(use, f"http://127.0.0.1:{server.server_port}", backend=backend)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What would be waited."""
+    found: list[float] = []
+    monkeypatch.setattr(time, "sleep", found.append)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("retry", "expected"),
+    [
+        ("retry: 0", [0.5, 1, 2, 4, 8, 16, 30, 30, 30]),
+        ("retry: 999999999999", [30.0] * 9),
+    ],
+)
+def test_streams_that_end_at_once_are_not_followed_for_ever(
+    retry: str, expected: list[float], waits: list[float]
+) -> None:
+    client, asked = desk(stream(f"{retry}\n\n"))
+    with pytest.raises(DeskDown, match="10 streams in a row ended at once"):
+        list(client.follow("d"))
+    assert (len(asked), waits) == (10, expected)
+
+
+def test_a_stream_that_told_something_or_lasted_is_not_empty() -> None:
+    pauses = Pauses()
+    for _ in range(20):
+        assert pauses.after(2, has_told=True, lasted=0) == 2
+        assert pauses.after(2, has_told=False, lasted=600) == 2
+        assert pauses.after(2, has_told=False, lasted=0) == 2
+        assert pauses.after(2, has_told=False, lasted=0) == 4
+
+
+def test_a_file_waits_for_its_place_within_bounds(waits: list[float], tmp_path: Path) -> None:
+    answers = [problem(BacklogFull, **{"Retry-After": said}) for said in ("1e9", "0", "-3", "7")]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/batches":
+            return httpx.Response(200, json=BATCH)
+        return answers.pop(0) if answers else httpx.Response(202, json=SUBMITTED)
+
+    (tmp_path / "a.txt").write_text("a")
+    client, _ = desk(answer, retries=NO_RETRIES)
+    told: list[FolderProgress] = []
+    client.upload_folder("main", tmp_path, on_progress=told.append)
+    assert waits == [each.waiting_seconds for each in told if each.waiting_seconds]
+    assert waits == [retries.LONGEST_BACKLOG, 0.5, 0.5, 7]
+
+
+class Pinging(BaseHTTPRequestHandler):
+    """Says for ever that it is still there."""
+
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"event: node\ndata: {NODE}\n\n".encode())
+        while not self.server.ending.wait(0.05):  # type: ignore[attr-defined]
+            self.wfile.write(b": still there\n\n")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_an_answer_that_never_comes_ends_and_what_is_done_between_is_not_counted() -> None:
+    with LoopbackServer(Pinging) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        with Client(url, retries=NO_RETRIES) as client:
+            events = client.answer_stream("main", "leave?", timeout=0.3)
+            next(events)
+            time.sleep(0.5)
+            started = time.monotonic()
+            with pytest.raises(DeskDown, match=r"no whole answer from .* in 0\.3 s"):
+                next(events)
+            assert 0.2 < time.monotonic() - started < 2

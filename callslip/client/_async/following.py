@@ -10,6 +10,7 @@ import anyio
 from callslip.client import models
 from callslip.client._async.documents import Documents
 from callslip.client.files import FolderProgress, Refused, SentFolder, files_of
+from callslip.client.retries import backlog_wait
 from callslip.client.wire import given, path_of, understood
 from callslip.client.words import UNDERWAY, State
 from callslip.errors import BacklogFull, DeskDown, PermanentError
@@ -30,7 +31,8 @@ class Following(Documents):
         """What happens to a document, until it is live, failed or removed.
 
         From the submission of its newest version on, or after the event of this id. A stream that
-        breaks off is taken up again where it was.
+        breaks off is taken up again where it was; DeskDown after ten that end at once and tell
+        nothing.
         """
         path = path_of("/v1/documents/{document_id}/events", document_id=document_id)
         last = None if after is None else str(after)
@@ -164,8 +166,9 @@ class Following(Documents):
                     found.submitted.append(submitted)
                     break
                 except BacklogFull as error:
-                    tell(number, name, error.retry_after)
-                    await anyio.sleep(error.retry_after)
+                    wait = backlog_wait(error.retry_after)
+                    tell(number, name, wait)
+                    await anyio.sleep(wait)
                 except PermanentError as error:
                     if not found.submitted and error.status in (401, 404):
                         raise

@@ -1,9 +1,10 @@
 """Sending requests and reading answers: retries, timeouts, streams."""
 
 import copy
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -13,8 +14,9 @@ from pydantic import BaseModel, SecretStr
 
 from callslip import __version__
 from callslip.client import wire
+from callslip.client.deadlines import AsyncDeadline
 from callslip.client.lines import LineReader
-from callslip.client.retries import Retries
+from callslip.client.retries import Pauses, Retries
 from callslip.errors import CallslipError, DeskDown
 
 T = TypeVar("T", bound=BaseModel)
@@ -40,9 +42,9 @@ class AsyncTransport:
     ) -> None:
         """`key` is the desk's api.key; without `url` both are those of the environment.
 
-        `timeout` is in seconds: for each part of a request, and for an answer as a whole. `http`
-        is used instead of a client of this one's own, and closed with it: for proxies or
-        certificates.
+        `timeout` is in seconds: for each part of a request, and for an answer as a whole from the
+        end of the request on. `http` is used instead of a client of this one's own, and closed with
+        it: for proxies or certificates.
         """
         self._place = wire.Place.of(url, key)
         self._timeout = timeout
@@ -136,14 +138,18 @@ class AsyncTransport:
         *,
         json: Any = None,
         repeatable: bool | None = None,
+        timeout: float | None = None,
     ) -> AsyncGenerator[wire.ServerEvent, None]:
-        """Server-sent events as they come; `error` among them is raised."""
+        """Server-sent events as they come; `error` among them is raised.
+
+        DeskDown where they are waited for longer than `timeout` seconds in all.
+        """
         headers = {"Accept": wire.EVENT_STREAM}
         async with self._opened(
             method, path, repeatable=repeatable, json=json, headers=headers
         ) as response:
             reader = wire.EventReader()
-            async for line in self._lines(response):
+            async for line in self._lines(response, math.inf if timeout is None else timeout):
                 event = reader.read(line)
                 if event is None:
                     continue
@@ -156,15 +162,16 @@ class AsyncTransport:
     ) -> AsyncGenerator[wire.ServerEvent, None]:
         """GET server-sent events and go on after the last one where the stream breaks off.
 
-        It ends with the event `end`, or where nothing is left to be told (204).
+        It ends with the event `end`, or where nothing is left to be told (204). DeskDown after so
+        many streams that end at once and tell nothing.
         """
-        tries, wait = self._retries.begun(), wire.EventReader().retry_seconds
+        tries, pauses = self._retries.begun(), Pauses()
         while True:
             reader = wire.EventReader()
             headers = {"Accept": wire.EVENT_STREAM}
             if after is not None:
                 headers["Last-Event-ID"] = after
-            is_open = False
+            is_open, has_told, opened = False, False, time.monotonic()
             try:
                 async with self._opened("GET", path, headers=headers) as response:
                     is_open = True
@@ -175,15 +182,17 @@ class AsyncTransport:
                         if event is None:
                             continue
                         after = event.event_id or after
-                        tries = self._retries.begun()
+                        tries, has_told = self._retries.begun(), True
                         yield event
                         if event.kind == "end":
                             return
-                wait = reader.retry_seconds
             except DeskDown as error:
                 if not is_open:
                     raise
                 wait = tries.wait(error, repeatable=True)
+            else:
+                lasted = time.monotonic() - opened
+                wait = pauses.after(reader.retry_seconds, has_told=has_told, lasted=lasted)
             await anyio.sleep(wait)
 
     async def _asked(
@@ -212,9 +221,9 @@ class AsyncTransport:
         tries = self._retries.begun()
         while True:
             try:
-                with wire.reaching(self.url):
-                    response = await self._sent(method, path, also, **sent)
-                    return wire.Reply.of(response, await self._whole(response))
+                with wire.reaching(self.url), self._deadline() as deadline:
+                    response = await self._sent(deadline, method, path, also, **sent)
+                    return wire.Reply.of(response, await self._whole(deadline, response))
             except CallslipError as error:
                 wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
             await anyio.sleep(wait)
@@ -227,8 +236,8 @@ class AsyncTransport:
         tries = self._retries.begun()
         while True:
             try:
-                with wire.reaching(self.url):
-                    response = await self._sent(method, path, **sent)
+                with wire.reaching(self.url), self._deadline() as deadline:
+                    response = await self._sent(deadline, method, path, **sent)
                 break
             except CallslipError as error:
                 wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
@@ -239,33 +248,46 @@ class AsyncTransport:
         finally:
             await response.aclose()
 
+    def _deadline(self) -> AbstractContextManager[AsyncDeadline]:
+        return AsyncDeadline.begun(self._timeout, self.url)
+
     async def _sent(
-        self, method: str, path: str, also: tuple[int, ...] = (), **sent: Any
+        self,
+        deadline: AsyncDeadline,
+        method: str,
+        path: str,
+        also: tuple[int, ...] = (),
+        **sent: Any,
     ) -> httpx.Response:
         """Send it once; raises what the desk answers, unless it is a success or one of `also`."""
         request = wire.request_to(self._http, self._place, method, path, **sent)
+        request.extensions = {**request.extensions, "trace": deadline.told}
         response = await self._http.send(request, stream=True, auth=self._place.sign)
         if not (response.is_success or response.status_code in also):
-            raise wire.error_in(wire.Reply.of(response, await self._whole(response)))
+            raise wire.error_in(wire.Reply.of(response, await self._whole(deadline, response)))
         return response
 
-    async def _lines(self, response: httpx.Response) -> AsyncGenerator[str, None]:
-        """The lines of a body as they come."""
-        reader = LineReader()
+    async def _lines(
+        self, response: httpx.Response, seconds: float = math.inf
+    ) -> AsyncGenerator[str, None]:
+        """The lines of a body as they come; DeskDown after so many `seconds` of waiting for it."""
+        reader, left, began = LineReader(), seconds, time.monotonic()
         async for part in response.aiter_bytes():
+            left -= time.monotonic() - began
+            if left < 0:
+                raise DeskDown(f"no whole answer from {self.url} in {seconds:g} s")
             for line in reader.read(part):
                 yield line
+            began = time.monotonic()
         for line in reader.rest():
             yield line
 
-    async def _whole(self, response: httpx.Response) -> bytes:
-        """The body, within the time that there is for it: httpx counts each read alone."""
-        until = time.monotonic() + self._timeout
+    async def _whole(self, deadline: AsyncDeadline, response: httpx.Response) -> bytes:
+        """The body, within the time that there is for it."""
         parts = []
         try:
             async for part in response.aiter_bytes():
-                if time.monotonic() > until:
-                    raise DeskDown(f"no whole answer from {self.url} in {self._timeout:g} s")
+                deadline.look()
                 parts.append(part)
         finally:
             await response.aclose()

@@ -99,8 +99,14 @@ class Searching(Transport):
         having_all: Mapping[str, Any] | None = None,
         having_any: Mapping[str, Any] | None = None,
         model: bool | None = None,
+        timeout: float | None = None,
     ) -> Generator[models.NodeMessage | models.Answer, None]:
-        """Each node of the graph when it has run, then the answer."""
+        """Each node of the graph when it has run, then the answer.
+
+        DeskDown where it is waited for longer than `timeout` seconds in all; left out, as long as
+        any answer of this client.
+        """
+        seconds = self._timeout if timeout is None else timeout
         body = given(
             collection=collection,
             question=question,
@@ -111,7 +117,7 @@ class Searching(Transport):
             having_any=having_any,
             model=model,
         )
-        for event in self.request_events("POST", "/v1/answer", json=body):
+        for event in self.request_events("POST", "/v1/answer", json=body, timeout=seconds):
             if event.kind == "node":
                 yield understood(models.NodeMessage, event.json(), "POST /v1/answer")
             elif event.kind == "answer":

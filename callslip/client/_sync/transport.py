@@ -1,9 +1,10 @@
 """Sending requests and reading answers: retries, timeouts, streams."""
 
 import copy
+import math
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -12,8 +13,9 @@ from pydantic import BaseModel, SecretStr
 
 from callslip import __version__
 from callslip.client import wire
+from callslip.client.deadlines import Deadline
 from callslip.client.lines import LineReader
-from callslip.client.retries import Retries
+from callslip.client.retries import Pauses, Retries
 from callslip.errors import CallslipError, DeskDown
 
 T = TypeVar("T", bound=BaseModel)
@@ -39,9 +41,9 @@ class Transport:
     ) -> None:
         """`key` is the desk's api.key; without `url` both are those of the environment.
 
-        `timeout` is in seconds: for each part of a request, and for an answer as a whole. `http`
-        is used instead of a client of this one's own, and closed with it: for proxies or
-        certificates.
+        `timeout` is in seconds: for each part of a request, and for an answer as a whole from the
+        end of the request on. `http` is used instead of a client of this one's own, and closed with
+        it: for proxies or certificates.
         """
         self._place = wire.Place.of(url, key)
         self._timeout = timeout
@@ -134,14 +136,18 @@ class Transport:
         *,
         json: Any = None,
         repeatable: bool | None = None,
+        timeout: float | None = None,
     ) -> Generator[wire.ServerEvent, None]:
-        """Server-sent events as they come; `error` among them is raised."""
+        """Server-sent events as they come; `error` among them is raised.
+
+        DeskDown where they are waited for longer than `timeout` seconds in all.
+        """
         headers = {"Accept": wire.EVENT_STREAM}
         with self._opened(
             method, path, repeatable=repeatable, json=json, headers=headers
         ) as response:
             reader = wire.EventReader()
-            for line in self._lines(response):
+            for line in self._lines(response, math.inf if timeout is None else timeout):
                 event = reader.read(line)
                 if event is None:
                     continue
@@ -152,15 +158,16 @@ class Transport:
     def resumed_events(self, path: str, after: str | None) -> Generator[wire.ServerEvent, None]:
         """GET server-sent events and go on after the last one where the stream breaks off.
 
-        It ends with the event `end`, or where nothing is left to be told (204).
+        It ends with the event `end`, or where nothing is left to be told (204). DeskDown after so
+        many streams that end at once and tell nothing.
         """
-        tries, wait = self._retries.begun(), wire.EventReader().retry_seconds
+        tries, pauses = self._retries.begun(), Pauses()
         while True:
             reader = wire.EventReader()
             headers = {"Accept": wire.EVENT_STREAM}
             if after is not None:
                 headers["Last-Event-ID"] = after
-            is_open = False
+            is_open, has_told, opened = False, False, time.monotonic()
             try:
                 with self._opened("GET", path, headers=headers) as response:
                     is_open = True
@@ -171,15 +178,17 @@ class Transport:
                         if event is None:
                             continue
                         after = event.event_id or after
-                        tries = self._retries.begun()
+                        tries, has_told = self._retries.begun(), True
                         yield event
                         if event.kind == "end":
                             return
-                wait = reader.retry_seconds
             except DeskDown as error:
                 if not is_open:
                     raise
                 wait = tries.wait(error, repeatable=True)
+            else:
+                lasted = time.monotonic() - opened
+                wait = pauses.after(reader.retry_seconds, has_told=has_told, lasted=lasted)
             time.sleep(wait)
 
     def _asked(
@@ -208,9 +217,9 @@ class Transport:
         tries = self._retries.begun()
         while True:
             try:
-                with wire.reaching(self.url):
-                    response = self._sent(method, path, also, **sent)
-                    return wire.Reply.of(response, self._whole(response))
+                with wire.reaching(self.url), self._deadline() as deadline:
+                    response = self._sent(deadline, method, path, also, **sent)
+                    return wire.Reply.of(response, self._whole(deadline, response))
             except CallslipError as error:
                 wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
             time.sleep(wait)
@@ -223,8 +232,8 @@ class Transport:
         tries = self._retries.begun()
         while True:
             try:
-                with wire.reaching(self.url):
-                    response = self._sent(method, path, **sent)
+                with wire.reaching(self.url), self._deadline() as deadline:
+                    response = self._sent(deadline, method, path, **sent)
                 break
             except CallslipError as error:
                 wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
@@ -235,33 +244,44 @@ class Transport:
         finally:
             response.close()
 
+    def _deadline(self) -> AbstractContextManager[Deadline]:
+        return Deadline.begun(self._timeout, self.url)
+
     def _sent(
-        self, method: str, path: str, also: tuple[int, ...] = (), **sent: Any
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        also: tuple[int, ...] = (),
+        **sent: Any,
     ) -> httpx.Response:
         """Send it once; raises what the desk answers, unless it is a success or one of `also`."""
         request = wire.request_to(self._http, self._place, method, path, **sent)
+        request.extensions = {**request.extensions, "trace": deadline.told}
         response = self._http.send(request, stream=True, auth=self._place.sign)
         if not (response.is_success or response.status_code in also):
-            raise wire.error_in(wire.Reply.of(response, self._whole(response)))
+            raise wire.error_in(wire.Reply.of(response, self._whole(deadline, response)))
         return response
 
-    def _lines(self, response: httpx.Response) -> Generator[str, None]:
-        """The lines of a body as they come."""
-        reader = LineReader()
+    def _lines(self, response: httpx.Response, seconds: float = math.inf) -> Generator[str, None]:
+        """The lines of a body as they come; DeskDown after so many `seconds` of waiting for it."""
+        reader, left, began = LineReader(), seconds, time.monotonic()
         for part in response.iter_bytes():
+            left -= time.monotonic() - began
+            if left < 0:
+                raise DeskDown(f"no whole answer from {self.url} in {seconds:g} s")
             for line in reader.read(part):
                 yield line
+            began = time.monotonic()
         for line in reader.rest():
             yield line
 
-    def _whole(self, response: httpx.Response) -> bytes:
-        """The body, within the time that there is for it: httpx counts each read alone."""
-        until = time.monotonic() + self._timeout
+    def _whole(self, deadline: Deadline, response: httpx.Response) -> bytes:
+        """The body, within the time that there is for it."""
         parts = []
         try:
             for part in response.iter_bytes():
-                if time.monotonic() > until:
-                    raise DeskDown(f"no whole answer from {self.url} in {self._timeout:g} s")
+                deadline.look()
                 parts.append(part)
         finally:
             response.close()
