@@ -32,6 +32,12 @@ KEEPALIVE_SECONDS = 1.0
 EVENT_STREAM = "text/event-stream"
 LINES = "application/x-ndjson"
 
+LARGEST_BODY = 256 * 1024 * 1024
+"""In bytes, as it is once it is unpacked: of an answer that is read whole."""
+
+LARGEST_EVENT = 64 * 1024 * 1024
+"""In characters."""
+
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 _BUSY, _AWAY = 429, frozenset({502, 503, 504})
@@ -170,6 +176,13 @@ class Reply:
             ) from None
 
 
+def checked_size(size: int) -> int:
+    """The bytes of an answer so far; PermanentError where they are too many."""
+    if size > LARGEST_BODY:
+        raise PermanentError(f"the answer is larger than {LARGEST_BODY} bytes")
+    return size
+
+
 def error_in(reply: Reply) -> CallslipError:
     """The error that an answer describes (RFC 9457), else what its status says of it."""
     try:
@@ -269,6 +282,7 @@ class EventReader:
     retry_seconds: float = 2.0
     _kind: str = ""
     _data: list[str] = field(default_factory=list)
+    _size: int = 0
     _id: str | None = None
 
     def read(self, line: str) -> ServerEvent | None:
@@ -280,6 +294,9 @@ class EventReader:
         if name == "event":
             self._kind = value
         elif name == "data":
+            self._size += len(value) + 1
+            if self._size > LARGEST_EVENT:
+                raise PermanentError(f"an event is longer than {LARGEST_EVENT} characters")
             self._data.append(value)
         elif name == "id" and "\0" not in value:
             self._id = value
@@ -289,7 +306,7 @@ class EventReader:
 
     def _ended(self) -> ServerEvent | None:
         kind, data = self._kind or "message", self._data
-        self._kind, self._data = "", []
+        self._kind, self._data, self._size = "", [], 0
         return ServerEvent(kind, "\n".join(data), self._id) if data else None
 
 

@@ -1,5 +1,6 @@
 """The Python client beside a desk that is broken or means harm: it ends, by an error of its own."""
 
+import gzip
 import io
 import json
 import time
@@ -13,7 +14,7 @@ import pytest
 from client_parts import BATCH, NODE, SUBMITTED, desk, problem, stream
 from loopback import LoopbackServer
 
-from callslip.client import NO_RETRIES, AsyncClient, Client, FolderProgress, lines, retries
+from callslip.client import NO_RETRIES, AsyncClient, Client, FolderProgress, lines, retries, wire
 from callslip.client.lines import LineReader
 from callslip.client.retries import Pauses
 from callslip.errors import BacklogFull, DeskDown, PermanentError
@@ -190,3 +191,37 @@ def test_an_answer_that_never_comes_ends_and_what_is_done_between_is_not_counted
             with pytest.raises(DeskDown, match=r"no whole answer from .* in 0\.3 s"):
                 next(events)
             assert 0.2 < time.monotonic() - started < 2
+
+
+def test_an_answer_that_is_too_large_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "LARGEST_BODY", 1_000_000)
+    read: list[int] = []
+
+    def endless(data: bytes, **headers: str) -> httpx.Response:
+        def parts() -> Iterator[bytes]:
+            for at in range(0, len(data), 1000):
+                read.append(at)
+                yield data[at : at + 1000]
+
+        return httpx.Response(200, content=parts(), headers=headers)
+
+    bomb = gzip.compress(b" " * 100_000_000)
+    for data, headers in ((b" " * 2_000_000, {}), (bomb, {"Content-Encoding": "gzip"})):
+        read.clear()
+        client, asked = desk(lambda _, d=data, h=headers: endless(d, **h))  # type: ignore[misc]
+        with pytest.raises(PermanentError, match="larger than 1000000 bytes"):
+            client.healthz()
+        assert len(asked) == 1
+        assert read[-1] < 0.6 * len(data)
+
+
+def test_an_event_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LARGEST_EVENT", 1000)
+    for line in ("data: more\n", "data\n"):
+        client, _ = desk(stream(line * 1001))
+        with pytest.raises(PermanentError, match="event is longer than 1000"):
+            list(client.request_events("GET", "/v1/events"))
+    client, _ = desk(stream(f"data: {'x' * 900}\n\n" * 3))
+    assert len(list(client.request_events("GET", "/v1/events"))) == 3

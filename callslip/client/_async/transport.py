@@ -283,11 +283,12 @@ class AsyncTransport:
             yield line
 
     async def _whole(self, deadline: AsyncDeadline, response: httpx.Response) -> bytes:
-        """The body, within the time that there is for it."""
-        parts = []
+        """The body, within the time that there is for it, and the size."""
+        parts, size = [], 0
         try:
             async for part in response.aiter_bytes():
                 deadline.look()
+                size = wire.checked_size(size + len(part))
                 parts.append(part)
         finally:
             await response.aclose()

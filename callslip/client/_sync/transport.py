@@ -277,11 +277,12 @@ class Transport:
             yield line
 
     def _whole(self, deadline: Deadline, response: httpx.Response) -> bytes:
-        """The body, within the time that there is for it."""
-        parts = []
+        """The body, within the time that there is for it, and the size."""
+        parts, size = [], 0
         try:
             for part in response.iter_bytes():
                 deadline.look()
+                size = wire.checked_size(size + len(part))
                 parts.append(part)
         finally:
             response.close()
