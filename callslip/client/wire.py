@@ -38,6 +38,9 @@ LARGEST_BODY = 256 * 1024 * 1024
 LARGEST_EVENT = 64 * 1024 * 1024
 """In characters."""
 
+LONGEST_ID = 1024
+"""Characters of an event's id; servers refuse long headers."""
+
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 _BUSY, _AWAY = 429, frozenset({502, 503, 504})
@@ -129,6 +132,14 @@ def written(value: Any) -> str:
         raise InvalidRequest(f"the request cannot be written: {error}") from None
 
 
+def read_json(text: str | bytes) -> Any:
+    """What JSON says; ValueError where it is none, or nested deeper than Python reads."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
 def request_to(
     http: httpx.Client | httpx.AsyncClient, place: Place, method: str, path: str, **sent: Any
 ) -> httpx.Request:
@@ -168,7 +179,7 @@ class Reply:
         if not self.content:
             return None
         try:
-            return json.loads(self.content)
+            return read_json(self.content)
         except ValueError:
             raise PermanentError(
                 f"{self.url} answered {self.status} with something that is no JSON",
@@ -186,7 +197,7 @@ def checked_size(size: int) -> int:
 def error_in(reply: Reply) -> CallslipError:
     """The error that an answer describes (RFC 9457), else what its status says of it."""
     try:
-        error = error_of(json.loads(reply.content))
+        error = error_of(read_json(reply.content))
     except (ValueError, KeyError, TypeError, AttributeError):
         error = _without_problem(reply)
     wait = _retry_after(reply.headers.get("Retry-After"))
@@ -217,9 +228,9 @@ def _retry_after(header: str | None) -> float | None:
         pass
     try:
         at = parsedate_to_datetime(header)
-    except ValueError:
+        return max(0.0, (at - datetime.now(UTC)).total_seconds()) if at.tzinfo else None
+    except (ValueError, TypeError, OverflowError):
         return None
-    return max(0.0, (at - datetime.now(UTC)).total_seconds()) if at.tzinfo else None
 
 
 @contextmanager
@@ -229,6 +240,19 @@ def reaching(url: str) -> Iterator[None]:
         yield
     except httpx.RequestError as error:
         raise DeskDown(f"no answer from {url}: {type(error).__name__}") from error
+
+
+@contextmanager
+def while_open(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
+    """PermanentError where the client was closed."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not http.is_closed:
+            raise
+        raise PermanentError(
+            "the client is closed", hint="Make a new one, or call it within its `with`."
+        ) from error
 
 
 def understood(kind: type[T], told: Any, what: str) -> T:
@@ -247,7 +271,7 @@ def understood(kind: type[T], told: Any, what: str) -> T:
 def understood_line(kind: type[T], line: str, what: str) -> T:
     """A line of JSON as its model; an error that ends the lines is raised."""
     try:
-        told = json.loads(line)
+        told = read_json(line)
     except ValueError:
         raise PermanentError(f"a line of {what} is no JSON") from None
     return understood(kind, told, what)
@@ -270,7 +294,7 @@ class ServerEvent:
     def json(self) -> Any:
         """Its data; PermanentError where that is no JSON."""
         try:
-            return json.loads(self.data)
+            return read_json(self.data)
         except ValueError:
             raise PermanentError(f"the event {self.kind!r} holds no JSON") from None
 
@@ -298,16 +322,22 @@ class EventReader:
             if self._size > LARGEST_EVENT:
                 raise PermanentError(f"an event is longer than {LARGEST_EVENT} characters")
             self._data.append(value)
-        elif name == "id" and "\0" not in value:
+        elif name == "id" and _can_be_sent_back(value):
             self._id = value
         elif name == "retry" and value.isascii() and value.isdigit():
-            self.retry_seconds = int(value) / 1000
+            self.retry_seconds = float(value) / 1000
         return None
 
     def _ended(self) -> ServerEvent | None:
         kind, data = self._kind or "message", self._data
         self._kind, self._data, self._size = "", [], 0
         return ServerEvent(kind, "\n".join(data), self._id) if data else None
+
+
+def _can_be_sent_back(event_id: str) -> bool:
+    """Whether a header can carry it, as Last-Event-ID; others are no ids."""
+    fits = event_id.isascii() and event_id.isprintable() and event_id == event_id.strip()
+    return fits and len(event_id) <= LONGEST_ID
 
 
 def error_of_event(event: ServerEvent) -> CallslipError:

@@ -17,7 +17,7 @@ from loopback import LoopbackServer
 from callslip.client import NO_RETRIES, AsyncClient, Client, FolderProgress, lines, retries, wire
 from callslip.client.lines import LineReader
 from callslip.client.retries import Pauses
-from callslip.errors import BacklogFull, DeskDown, PermanentError
+from callslip.errors import BacklogFull, DeskDown, Overloaded, PermanentError
 
 ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg"
 """Where str.splitlines ends lines, and nothing else does."""
@@ -225,3 +225,65 @@ def test_an_event_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
             list(client.request_events("GET", "/v1/events"))
     client, _ = desk(stream(f"data: {'x' * 900}\n\n" * 3))
     assert len(list(client.request_events("GET", "/v1/events"))) == 3
+
+
+DEEP = "[" * 100_000
+
+
+def test_json_that_is_nested_too_deep_is_no_json() -> None:
+    client, _ = desk(httpx.Response(200, text=DEEP))
+    for call in (client.healthz, lambda: list(client.export_memory("main"))):
+        with pytest.raises(PermanentError, match="no JSON"):
+            call()
+    client, _ = desk(httpx.Response(500, text=DEEP))
+    with pytest.raises(PermanentError, match="answered 500"):
+        client.healthz()
+    for kind, told in (("node", "holds no JSON"), ("error", "holds no JSON")):
+        client, _ = desk(stream(f"event: {kind}\ndata: {DEEP}\n\n"))
+        with pytest.raises(PermanentError, match=told):
+            list(client.answer_stream("main", "leave?"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Fri, 31 Dec 99999 23:59:59 GMT",
+        "Fri, 31 Dec 9999 23:59:59 -9999",
+        "Fri, 31 Dec 9999 23:59:59 +99999999999999999999",
+        "Mon, 01 Jan 0001 00:00:00 +2359",
+        "Fri, 99999999999999999999 Dec 2020 00:00:00 GMT",
+        "1e999",
+        "9" * 5000,
+        ",",
+    ],
+)
+def test_a_wait_that_cannot_be_read_is_none(said: str) -> None:
+    client, _ = desk(problem(Overloaded, **{"Retry-After": said}), retries=NO_RETRIES)
+    with pytest.raises(Overloaded) as raised:
+        client.healthz()
+    assert 0 <= raised.value.retry_after < 1e12
+
+
+@pytest.mark.parametrize("said", ["9" * 400, "9" * 5000])
+def test_a_pause_that_no_number_holds_is_the_longest(said: str, waits: list[float]) -> None:
+    client, _ = desk(stream(f"retry: {said}\n\n"), httpx.Response(204))
+    assert list(client.follow("d")) == []
+    assert waits == [30]
+
+
+@pytest.mark.parametrize("said", ["\x07", "한", "a\x00b", "7 ", "\t7", "7" * 2000])
+def test_an_id_that_no_header_can_carry_is_none(said: str, waits: list[float]) -> None:
+    ended = "event: end\ndata: {}\n\n"
+    client, asked = desk(stream(f"id: 6\ndata: a\n\nid: {said}\ndata: b\n\n"), stream(ended))
+    assert [event.data for event in client.resumed_events("/v1/e", None)] == ["a", "b", "{}"]
+    assert asked[1].headers["Last-Event-ID"] == "6"
+    assert waits
+
+
+def test_a_closed_client_says_so() -> None:
+    client, asked = desk(httpx.Response(200, json={}))
+    client.close()
+    for call in (client.healthz, lambda: list(client.follow("d"))):
+        with pytest.raises(PermanentError, match="client is closed"):
+            call()
+    assert asked == []

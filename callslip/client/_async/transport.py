@@ -262,7 +262,8 @@ class AsyncTransport:
         """Send it once; raises what the desk answers, unless it is a success or one of `also`."""
         request = wire.request_to(self._http, self._place, method, path, **sent)
         request.extensions = {**request.extensions, "trace": deadline.told}
-        response = await self._http.send(request, stream=True, auth=self._place.sign)
+        with wire.while_open(self._http):
+            response = await self._http.send(request, stream=True, auth=self._place.sign)
         if not (response.is_success or response.status_code in also):
             raise wire.error_in(wire.Reply.of(response, await self._whole(deadline, response)))
         return response

@@ -258,7 +258,8 @@ class Transport:
         """Send it once; raises what the desk answers, unless it is a success or one of `also`."""
         request = wire.request_to(self._http, self._place, method, path, **sent)
         request.extensions = {**request.extensions, "trace": deadline.told}
-        response = self._http.send(request, stream=True, auth=self._place.sign)
+        with wire.while_open(self._http):
+            response = self._http.send(request, stream=True, auth=self._place.sign)
         if not (response.is_success or response.status_code in also):
             raise wire.error_in(wire.Reply.of(response, self._whole(deadline, response)))
         return response
