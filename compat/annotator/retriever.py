@@ -17,6 +17,9 @@ from config.annotator import AnnotatorSettings
 from config.settings import MEGABYTE
 from models.tokens import well_formed
 
+WORDS_OF_A_MB = 200_000
+"""Different ones, at most, in a model that is read back."""
+
 
 def vectorize(dialog: Dialog, links: Links, settings: AnnotatorSettings) -> dict[str, Any]:
     """The `human_attributes` to be added; none where the model fits the documents in use."""
@@ -50,7 +53,7 @@ def candidates(dialog: Dialog, links: Links, settings: AnnotatorSettings) -> dic
     asked = text(dialog.last, "text")
     read = links.read(matrix_link, Deadline(settings.file_server_timeout))
     try:
-        fit = Fit.read(read.content)
+        fit = Fit.read(read.content, WORDS_OF_A_MB * settings.max_text_mb)
         counted = Tokenizer.of(fit.about)
     except ValueError as error:
         raise InvalidRequest(f"matrix_link leads to {error}") from None

@@ -9,6 +9,8 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
@@ -17,13 +19,31 @@ from scipy import sparse
 
 from stores.tfidf.grams import UNKNOWN, Integers, Model, Postings, count, fit
 
-FORMAT = 1
+FORMAT = 2
 
 MOST_BYTES = 400_000_000
 """Of all arrays, unpacked; 20 MB of English prose give a fifth of it."""
 
 MOST_TEXTS = 2_000_000
 """So that no number in a file decides how much memory a question takes."""
+
+MOST_WORDS = 4_000_000
+"""Of 20 MB of text, where its caller names no other number."""
+
+MOST_BYTES_OF_A_WORD = 20
+"""On average, its newline included."""
+
+MOST_ABOUT = 65_536
+"""Bytes of JSON."""
+
+_HEADER = 1024
+"""Bytes before an array, at most."""
+
+_PAIRS = 1 << 32
+"""The n-grams from here on are pairs."""
+
+_reading = Lock()
+"""Of all that are read in a process at once, one is unpacked."""
 
 
 class FitDamaged(ValueError):
@@ -44,13 +64,15 @@ class Fit:
         return cls(*fit(texts), about)
 
     @classmethod
-    def read(cls, data: bytes) -> "Fit":
-        """What `packed` wrote; FitDamaged."""
+    def read(cls, data: bytes, most_words: int = MOST_WORDS) -> "Fit":
+        """What `packed` wrote; FitDamaged, also for one of more words."""
         try:
-            return _read(data)
+            with _reading:
+                return _read(data, most_words)
         except (
             *(ValueError, LookupError, TypeError, EOFError, OSError, OverflowError),
             *(BadZipFile, zlib.error, MemoryError, NotImplementedError, RuntimeError),
+            *(AttributeError, SyntaxError, TokenError),
         ) as error:
             raise FitDamaged(f"no matrix of chunks: {type(error).__name__}") from error
 
@@ -60,9 +82,9 @@ class Fit:
         return self.model.texts
 
     def packed(self) -> bytes:
-        """Arrays and JSON, compressed."""
+        """Arrays, words a line each, and JSON, compressed."""
         matrix = self.postings.matrix
-        words = {"format": FORMAT, "about": dict(self.about), "words": list(self.model.words)}
+        about = json.dumps({"format": FORMAT, "about": dict(self.about)})
         file = io.BytesIO()
         np.savez_compressed(
             file,
@@ -73,7 +95,8 @@ class Fit:
             indices=matrix.indices,
             data=matrix.data.astype(np.float32),
             texts=np.array([self.texts], np.int64),
-            words=np.frombuffer(json.dumps(words).encode(), np.uint8),
+            words=np.frombuffer("\n".join(self.model.words).encode(), np.uint8),
+            about=np.frombuffer(about.encode(), np.uint8),
         )
         return file.getvalue()
 
@@ -88,31 +111,48 @@ class Fit:
         return [int(at) for at in np.argsort(-scores, kind="stable")[:most]]
 
 
-def _read(data: bytes) -> Fit:
+def _read(data: bytes, most_words: int) -> Fit:
     with ZipFile(io.BytesIO(data)) as archive:
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
         if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
             raise ValueError("unpacks to too much")
+    _check(sizes["words.npy"] <= _HEADER + most_words * MOST_BYTES_OF_A_WORD, "words")
+    _check(sizes["about.npy"] <= _HEADER + MOST_ABOUT, "format")
     with np.load(io.BytesIO(data), allow_pickle=False) as held:
         arrays = {name: held[name] for name in held.files}
     grams: Integers = arrays["grams"]
     idf, texts = arrays["idf"], arrays["texts"]
-    told = json.loads(arrays["words"].astype(np.uint8, casting="no").tobytes())
-    words = told["words"]
+    told = json.loads(_bytes(arrays["about"]))
     _check(told["format"] == FORMAT and isinstance(told["about"], dict), "format")
     _check(texts.shape == (1,) and texts.dtype == np.int64, "number of texts")
     _check(0 <= int(texts[0]) <= MOST_TEXTS, "number of texts")
     _check(grams.ndim == 1 and grams.dtype == np.int64 and _ascend(grams), "n-grams")
     _check(idf.shape == grams.shape and idf.dtype == np.float64, "frequencies")
     _check(bool(np.isfinite(idf).all()), "frequencies")
-    _check(all(isinstance(word, str) for word in words), "words")
+    single = int(np.searchsorted(grams, _PAIRS))
+    _check(single <= most_words, "words")
+    numbers = _words(_bytes(arrays["words"]), single)
     weights, places, starts = arrays["data"], arrays["indices"], arrays["indptr"]
     _check(weights.dtype == np.float32 and bool(np.isfinite(weights).all()), "weights")
     _check(places.dtype.kind == starts.dtype.kind == "i", "places")
     matrix = sparse.csc_array((weights, places, starts), shape=(int(texts[0]), len(grams)))
     matrix.check_format(full_check=True)
-    numbers = {word: number for number, word in enumerate(words)}
     model = Model(numbers, grams, idf, int(texts[0]))
     return Fit(model, Postings(grams, matrix), told["about"])
+
+
+def _words(lines: bytes, count: int) -> dict[str, int]:
+    """The number of each word. They are counted before they are split."""
+    _check(count == (lines.count(b"\n") + 1 if lines else 0), "words")
+    words = lines.decode().split("\n") if lines else []
+    numbers = {word: number for number, word in enumerate(words)}
+    _check(len(numbers) == count and "" not in numbers, "words")
+    return numbers
+
+
+def _bytes(array: Any) -> bytes:
+    told: bytes = array.astype(np.uint8, casting="no", copy=False).tobytes()
+    return told
 
 
 def _ascend(grams: Integers) -> bool:

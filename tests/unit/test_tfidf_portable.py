@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import tracemalloc
 import zipfile
 from typing import Any
 
@@ -52,8 +53,22 @@ def rewritten(**changed: Any) -> bytes:
     return file.getvalue()
 
 
-def words(text: bytes) -> Any:
-    return lambda _: np.frombuffer(text, np.uint8)
+def text(of: bytes) -> Any:
+    return lambda _: np.frombuffer(of, np.uint8)
+
+
+def with_header(header: bytes) -> bytes:
+    """A fit whose first array is described so."""
+    file = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(rewritten())) as whole,
+        zipfile.ZipFile(file, "w") as changed,
+    ):
+        for name in whole.namelist():
+            length = len(header).to_bytes(2, "little")
+            bad = b"\x93NUMPY\x01\x00" + length + header
+            changed.writestr(name, bad if name == "grams.npy" else whole.read(name))
+    return file.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -69,11 +84,20 @@ def words(text: bytes) -> Any:
         *(rewritten(data=lambda a: a * np.inf), rewritten(data=lambda a: a.astype(str))),
         *(rewritten(texts=lambda a: a + 10**12), rewritten(texts=lambda a: -a)),
         *(rewritten(texts=lambda _: None), rewritten(texts=lambda a: a.astype(float))),
-        *(rewritten(words=words(b"[]")), rewritten(words=words(b"{")), rewritten(words=words(b""))),
-        rewritten(words=words(b'{"format": 1, "about": {}, "words": [1]}')),
-        rewritten(words=words(b'{"format": 1, "about": [], "words": []}')),
-        rewritten(words=words(b'{"format": 2, "about": {}, "words": []}')),
-        rewritten(words=words(b"[" * 100_000)),
+        *(rewritten(words=text(b"a\nb")), rewritten(words=text(b"a\nb\nc\nd"))),
+        *(rewritten(words=text(b"")), rewritten(words=text(b"a\nb\nb"))),
+        *(rewritten(words=text(b"a\n\nb")), rewritten(words=text(b"a\nb\n\xff"))),
+        *(rewritten(words=lambda _: None), rewritten(about=lambda _: None)),
+        *(rewritten(about=text(b"[]")), rewritten(about=text(b"{")), rewritten(about=text(b""))),
+        rewritten(about=text(b'{"format": 2, "about": []}')),
+        rewritten(about=text(b'{"format": 1, "about": {}}')),
+        rewritten(about=text(b'{"format": 2, "about": {"a": "' + b" " * 70_000 + b'"}}')),
+        *(
+            rewritten(about=text(b"[" * 60_000)),
+            with_header(b"(" * 40),
+            with_header(b" {\n  1\n 2"),
+        ),
+        *(with_header(b"[1].append"), with_header(b"{'descr': 1, 'fortran_order': 1, 'shape': 1}")),
     ],
 )
 def test_what_is_no_fit_is_refused_by_one_error(data: bytes) -> None:
@@ -99,6 +123,24 @@ def test_what_would_unpack_to_too_much_is_not_unpacked(monkeypatch: pytest.Monke
         archive.writestr("grams.npy", bytes(100_000))
     with pytest.raises(FitDamaged):
         Fit.read(file.getvalue())
+
+
+@pytest.mark.parametrize("line", [b"\n", b"[{},", b"a" * 60 + b"\n"])
+def test_words_that_are_not_there_take_no_memory(line: bytes) -> None:
+    data = rewritten(words=text(line * (60_000_000 // len(line))))
+    tracemalloc.start()
+    with pytest.raises(FitDamaged):
+        Fit.read(data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 200_000_000
+
+
+def test_more_words_than_a_text_may_have_are_refused() -> None:
+    data = Fit.of(["rose lamb", "fox"], {}).packed()
+    assert Fit.read(data, 3).texts == 2
+    with pytest.raises(FitDamaged):
+        Fit.read(data, 2)
 
 
 @given(st.binary(max_size=200), st.integers(0, 2000))
