@@ -13,7 +13,7 @@ from models.batches import by_length
 from models.embedder import Vectors
 from models.per_process import PerProcess
 from models.prepare import prepare
-from models.tokens import Tokenizer
+from models.tokens import Tokenizer, is_blank
 from models.weights import SHA256, Weights, unpack
 
 WINDOW = 510
@@ -71,10 +71,9 @@ class E5Embedder:
         return self._tokens(_PASSAGE, text)
 
     def _embed(self, prefix: str, texts: Sequence[str]) -> Vectors:
-        blank = self._tokenizer.ids(prefix)
-        rows = [self._tokenizer.ids(prefix + text)[:WINDOW] for text in texts]
-        if blank in rows:
+        if any(map(is_blank, texts)):
             raise InvalidRequest("a text to embed is blank")
+        rows = [self._tokenizer.ids(prefix + text)[:WINDOW] for text in texts]
         vectors = np.empty((len(rows), self.dimension), np.float32)
         for batch in by_length([len(row) + 2 for row in rows], BATCH_TOKENS):
             vectors[batch] = self._network.get().run([rows[i] for i in batch])

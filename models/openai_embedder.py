@@ -11,7 +11,7 @@ from config.settings import EmbedderSettings
 from models.embedder import Vectors
 from models.openai_wire import client, translated
 from models.per_process import PerProcess
-from models.tokens import Tokenizer, well_formed
+from models.tokens import Tokenizer, is_blank, well_formed
 
 BATCH_TEXTS = 32
 """Of one request: the most that text-embeddings-inference takes unless it is told otherwise."""
@@ -78,7 +78,7 @@ class OpenAIEmbedder:
     def _fit(self, text: str) -> tuple[str, int]:
         """As much of the text as the model reads, and how many tokens that is."""
         offsets = self._tokenizer.offsets(text)
-        if not offsets:  # some servers refuse blank text, others answer a vector that means nothing
+        if is_blank(text):  # some servers refuse it, others answer a vector that means nothing
             raise InvalidRequest("a text to embed is blank")
         if len(offsets) <= self.max_tokens:
             return well_formed(text), len(offsets)

@@ -5,6 +5,7 @@ those of its words, one after the other.
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ class _Loaded:
     def __init__(self, models_dir: Path) -> None:
         self.pieces = SentencePieceProcessor()
         self.pieces.LoadFromSerializedProto(prepare(models_dir).pieces.read_bytes())
-        self._table = Weights.of_wheel().normalization
+        self._table = _normalization()
         self._lengths = np.ones(_CODE_POINTS, np.uint8)
         for code_point, replacement in self._table.items():
             self._lengths[code_point] = len(replacement)
@@ -81,9 +82,19 @@ class _Loaded:
         return normalized, origin[keep]
 
 
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text is left to embed: spaces, and characters that nobody sees."""
+    return not text.translate(_normalization()).strip(" ")
+
+
 def well_formed(text: str) -> str:
     """The text with lone surrogates, which have no UTF-8, as question marks; the same length."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _normalization() -> dict[int, str]:
+    return Weights.of_wheel().normalization
 
 
 def _code_points(text: str) -> npt.NDArray[np.uint32]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from config.faq import Strategy
+from models.tokens import is_blank
 from retrieval.messages import Text
 from stores.checks import MAX_TEXT_BYTES
 from stores.filters import is_unicode
@@ -19,7 +20,7 @@ LONGEST_ID, LARGEST_ID = 256, 2**53
 
 
 def _told(text: str) -> str:
-    if not text.strip():
+    if not text.strip() or is_blank(text):
         raise ValueError("is empty")
     if len(text.encode()) > MAX_TEXT_BYTES:
         raise ValueError(f"is longer than {MAX_TEXT_BYTES} bytes")

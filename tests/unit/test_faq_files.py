@@ -98,6 +98,16 @@ def test_every_wrong_row_is_named_with_its_field(tmp_path: Path) -> None:
         assert expected in told
 
 
+@pytest.mark.parametrize(
+    "unseen", ["\u200b", "\u0001", "\ufeff", " \u200b\u3000", "\x85", "\u2581"]
+)
+def test_a_text_that_nobody_sees_is_empty(tmp_path: Path, unseen: str) -> None:
+    rows = [{"question": "q", "answer": "a"}, {"question": unseen, "answer": unseen}]
+    told = refused(tmp_path, "faq.json", json.dumps(rows))
+    assert "row 2: question: is empty" in told
+    assert "row 2: answer: is empty" in told
+
+
 def test_an_endless_list_of_faults_is_cut(tmp_path: Path) -> None:
     told = refused(tmp_path, "faq.jsonl", "{}\n" * 500)
     assert told.count("\n") == 11

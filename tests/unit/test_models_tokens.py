@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.tokens import Tokenizer, well_formed
+from models.tokens import Tokenizer, is_blank, well_formed
 
 MEGABYTE = 1_000_000
 WORDS = [
@@ -99,3 +99,12 @@ def test_a_slice_between_offsets_has_the_tokens_between_them(
 @given(text=prose)
 def test_words_have_the_tokens_of_their_text(tokenizer: Tokenizer, text: str) -> None:
     assert sum(map(tokenizer.count, text.split())) >= tokenizer.count(text.strip())
+
+
+@fast
+@given(
+    any_text
+    | st.text(st.sampled_from(" \t\u200b\u0001\ufeff\u2581\u3000\x85\u2060\ud800"), max_size=4)
+)
+def test_a_text_is_blank_exactly_where_it_has_no_token(tokenizer: Tokenizer, text: str) -> None:
+    assert is_blank(text) == (not tokenizer.ids(text))
