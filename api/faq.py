@@ -97,9 +97,12 @@ def write_rows(path: FaqPath, body: Rows) -> Response:
         raise InvalidRequest(f"rows.{at}.id: is the id of rows.{first} too")
     if body.store:
         check_set_up(get_settings(), body.store)
-    names = {s: sibling(path.name, s) for s in dict.fromkeys(body.strategies)}
-    places = {s: made(desk_floor(), name, body.store) for s, name in names.items()}
-    told = {p.name: entries.put(desk_floor(), p, s, body.rows) for s, p in places.items()}
+    strategies = list(dict.fromkeys(body.strategies))
+    places = made(desk_floor(), [sibling(path.name, s) for s in strategies], body.store)
+    told = {
+        place.name: entries.put(desk_floor(), place, strategy, body.rows)
+        for strategy, place in zip(strategies, places, strict=True)
+    }
     return answer(FaqWritten(collections={n: Counts(**c.__dict__) for n, c in told.items()}))
 
 

@@ -1,10 +1,12 @@
 """The collections of an FAQ: one for each strategy, beside each other."""
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 
-from callslip.errors import CollectionNotFound, InvalidRequest
+from callslip.errors import CollectionExists, CollectionNotFound, InvalidRequest
 from compat.floor import Floor
+from compat.nearest import NO_EMBEDDER
 from config import get_settings
 from config.faq import STRATEGIES, Strategy
 from models.analyzer import VERSION as ANALYZER
@@ -16,18 +18,19 @@ from stores.schemas import NAME, check_tenant
 MOST_COLLECTIONS = 16
 """That one question is asked of."""
 
+LONGEST = 64 - len("__question_answer")
+"""Name of an FAQ, so that it fits every strategy."""
+
 
 def sibling(name: str, strategy: Strategy) -> str:
     """The collection in which the FAQ of this name is embedded so; InvalidRequest for no name."""
-    collection = f"{name}__{strategy}"
-    if not re.fullmatch(NAME, name) or not re.fullmatch(NAME, collection):
-        longest = 64 - len("__question_answer")
+    if not re.fullmatch(NAME, name) or len(name) > LONGEST:
         raise InvalidRequest(
             f"{name!r} is no name of an FAQ",
-            hint=f"Letters, digits, `.`, `_`, `-`, at most {longest} of them, and a letter or"
+            hint=f"Letters, digits, `.`, `_`, `-`, at most {LONGEST} of them, and a letter or"
             " digit at both ends.",
         )
-    return collection
+    return f"{name}__{strategy}"
 
 
 def siblings(floor: Floor, name: str) -> dict[Strategy, CollectionRecord]:
@@ -43,27 +46,54 @@ def siblings(floor: Floor, name: str) -> dict[Strategy, CollectionRecord]:
     return found
 
 
-def made(floor: Floor, name: str, store: str | None = None) -> CollectionRecord:
-    """The collection of this name, made for vectors of cosine distance where it is missing.
+def made(floor: Floor, names: Iterable[str], store: str | None = None) -> list[CollectionRecord]:
+    """The collections of these names, made for vectors of cosine distance where they are missing.
 
-    CollectionExists where it is in another store than the one named, InvalidRequest where it has
-    tenants.
+    None is made unless all can be. CollectionExists where one is in another store than the one
+    named, InvalidRequest where it has tenants, StoreDown where the store does not answer.
     """
-    ledger = floor.ledger
+    held = {name: _held(floor, name, store) for name in names}
+    missing = [name for name, record in held.items() if record is None]
+    if missing:
+        _check(floor, missing, store or get_settings().store)
+    return [record or _make(floor, name, store) for name, record in held.items()]
+
+
+def _held(floor: Floor, name: str, store: str | None) -> CollectionRecord | None:
     with suppress(CollectionNotFound):
-        found = ledger.collections.get(name)
+        found = floor.ledger.collections.get(name)
         check_tenant(found.schema, "")
-        if store in (None, found.store):
-            return found
-    if not re.fullmatch(NAME, name):
-        raise InvalidRequest(
-            f"{name!r} is no name of a collection",
-            hint="Letters, digits, `.`, `_`, `-`; at most 64, a letter or digit at both ends.",
-        )
+        if store not in (None, found.store):
+            raise CollectionExists(
+                f"collection {name!r} exists with store {found.store!r}",
+                hint=f"`callslip migrate {name} --to {store}` moves it to another store.",
+            )
+        return found
+    return None
+
+
+def _check(floor: Floor, names: Iterable[str], kind: str) -> None:
+    if floor.embedder().lexical_only:
+        raise InvalidRequest(NO_EMBEDDER, hint="Set embedder.kind in the settings.")
+    place, going = floor.store_of(kind), set(floor.ledger.collections.deleted())
+    for name in names:
+        if not re.fullmatch(NAME, name):
+            raise InvalidRequest(
+                f"{name!r} is no name of a collection",
+                hint="Letters, digits, `.`, `_`, `-`; at most 64, a letter or digit at both ends.",
+            )
+        if name in going:
+            raise CollectionExists(
+                f"collection {name!r} is being removed", hint="Try again in a moment."
+            )
+        place.check_names(name)
+    place.ping()
+
+
+def _make(floor: Floor, name: str, store: str | None) -> CollectionRecord:
     kind, embedder = store or get_settings().store, floor.embedder()
     schema = CollectionSchema(name, VectorSpec(embedder.dimension, "cosine", normalized=True))
-    floor.store_of(kind).check_names(name)
-    record, _ = ledger.collections.create(
+    record, _ = floor.ledger.collections.create(
         schema, store=kind, embedder=embedder.model, analyzer=ANALYZER
     )
     floor.store_of(kind).ensure_schema(schema)

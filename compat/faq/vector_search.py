@@ -32,8 +32,7 @@ class VectorSearch:
         with as_builtin():
             self.collection_names = names_of(collection_name)
             self._floor = floor or here()
-            for name in self.collection_names:
-                made(self._floor, name)
+            made(self._floor, self.collection_names)
 
     def search(
         self, query: str, top_k: int | None = None, threshold: float | None = None

@@ -32,5 +32,8 @@ def ingest(
 ) -> dict[str, Counts]:
     """Write the rows into the collections of the FAQ, which are made where they are missing."""
     kind = floor.store_of("").kind
-    records = {s: made(floor, sibling(name, s), kind) for s in strategies}
-    return {s: entries.put(floor, record, s, rows) for s, record in records.items()}
+    records = made(floor, [sibling(name, s) for s in strategies], kind)
+    return {
+        s: entries.put(floor, record, s, rows)
+        for s, record in zip(strategies, records, strict=True)
+    }

@@ -10,13 +10,13 @@ from urllib.parse import quote
 import pytest
 from faq_parts import ROWS, ingest, row
 from flask.testing import FlaskClient
-from genie_parts import floor_of
+from genie_parts import floor_of, make
 from memory_store import MemoryStore
 from page_parts import HOSTILE, assert_harmless
 
 from api import compare_page, faq
 from api.app import create_app
-from callslip.errors import SearchTimeout
+from callslip.errors import SearchTimeout, StoreDown
 from compat.faq import entries, places
 from compat.floor import Floor
 from config import get_settings
@@ -101,6 +101,46 @@ def test_collections_are_compared_with_the_hits_of_all(floor: Floor, client: Fla
     assert get_settings().faq.collection in missing.json["detail"]
 
 
+@pytest.mark.parametrize("length", [48, 54, 55])
+def test_a_name_that_is_too_long_for_one_strategy_is_so_for_all(
+    client: FlaskClient, length: int
+) -> None:
+    sound, path = "a" * 47, f"/v1/faq/{'a' * length}"
+    only = {"strategies": ["answer"]}
+    assert post(client, f"/v1/faq/{sound}", {"rows": [ROW]} | only).status_code == 200
+    for told in (
+        post(client, path, {"rows": [ROW]} | only),
+        post(client, f"{path}/remove", {"ids": [1]} | only),
+        client.get(path),
+    ):
+        assert told.status_code == 400
+        assert "at most 47" in told.json["advice"]
+
+
+def test_what_is_refused_leaves_no_collection(
+    floor: Floor, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(floor, "help__question_answer", tenants=("ann",))
+    assert post(client, "/v1/faq/help", {"rows": [ROW]}).status_code == 400
+    make(floor, "desk__answer")
+    assert post(client, "/v1/faq/desk", {"rows": [ROW], "store": "tfidf"}).status_code == 409
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStore, "ping", _down)
+        assert post(client, "/v1/faq/new", {"rows": [ROW]}).status_code == 503
+    with monkeypatch.context() as patch:
+        patch.setattr(type(floor.embedder()), "lexical_only", True)
+        assert post(client, "/v1/faq/new", {"rows": [ROW]}).status_code == 400
+    make(floor, "gone__answer")
+    floor.ledger.collections.delete("gone__answer")
+    assert post(client, "/v1/faq/gone", {"rows": [ROW]}).status_code == 409
+    names = {record.name for record, _ in floor.ledger.collections.all()}
+    assert names == {"help__question_answer", "desk__answer"}
+
+
+def _down(_: MemoryStore) -> None:
+    raise StoreDown("the store does not answer")
+
+
 @pytest.mark.parametrize(
     ("path", "sound", "field"),
     [
@@ -138,6 +178,18 @@ def test_a_wrong_type_is_a_problem_that_names_the_field(
     assert response.json["detail"]
     if response.status_code == 400:
         assert field in response.json["detail"]
+
+
+@pytest.mark.parametrize("field", ["question", "answer"])
+@pytest.mark.parametrize("unseen", ["\u200b", "\u0001", "\ufeff"])
+def test_rows_are_checked_for_texts_that_nobody_sees_before_any_is_written(
+    client: FlaskClient, field: str, unseen: str
+) -> None:
+    rows = [ROW, ROW | {"id": 2, field: unseen}]
+    response = post(client, "/v1/faq/help", {"rows": rows})
+    assert response.status_code == 400
+    assert f"rows.1.{field}: " in response.json["detail"]
+    assert client.get("/v1/faq/help").status_code == 404
 
 
 @pytest.mark.parametrize("field", ["id", "question", "answer", "other"])
@@ -213,7 +265,7 @@ def test_the_page_begins_with_the_collections_of_an_faq_and_offers_all(
 ) -> None:
     assert "There is none yet" in client.get("/page/compare").text
     for name in ("aaa", "bbb"):
-        places.made(floor, name, floor.store_of("").kind)
+        places.made(floor, [name], floor.store_of("").kind)
     ingest(floor, "help", ROWS[:1])
     tags = assert_harmless(client.get("/page/compare").text)
     boxes = [a for tag, a in tags.tags if tag == "input" and a.get("type") == "checkbox"]

@@ -169,7 +169,7 @@ def test_tenants_and_another_store_are_refused(floor: Floor) -> None:
     with pytest.raises(ValueError, match="tenants"):
         VectorSearch("desk", floor=floor)
     with pytest.raises(CollectionExists):
-        made(floor, "shelf", "weaviate")
+        made(floor, ["shelf"], "weaviate")
 
 
 def test_other_collections_are_searched_too_by_cosine_and_nothing_else(floor: Floor) -> None:
@@ -306,7 +306,7 @@ def test_a_folder_without_data_is_named_and_stays_empty(
 def test_whoever_finds_the_document_made_meanwhile_adds_to_it(
     floor: Floor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = made(floor, sibling("faq", "answer"), floor.store_of("").kind)
+    (record,) = made(floor, [sibling("faq", "answer")], floor.store_of("").kind)
     entries.put(floor, record, "answer", ROWS[:1])
     known = iter([None])
     find = entries.given._known
