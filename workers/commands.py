@@ -7,6 +7,9 @@ from tasks.queues import BY_ROLE, Role
 
 ROLES: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance", "api")
 
+LONGEST_REQUEST_LINE = 65_534
+"""Bytes. A question of 4,000 Korean characters takes 36,000 in an address."""
+
 
 def argv(role: Role, settings: Settings) -> list[str]:
     """How to start a process of this role, for exec or a supervisor."""
@@ -35,7 +38,8 @@ def serving(app: str, api: ApiSettings, threads: int) -> list[str]:
         *("--worker-class", "gthread", "--workers", str(api.processes)),
         *("--threads", str(threads), "--timeout", "120"),
         *("--graceful-timeout", "5", "--log-level", "warning"),
-        "--no-control-socket",
+        *("--no-control-socket", "--config", "python:workers.request_lines"),
+        *("--limit-request-line", str(LONGEST_REQUEST_LINE)),
     ]
 
 
