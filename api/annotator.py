@@ -67,7 +67,9 @@ def vectorize_documents(body: Dialogs) -> Response:
     settings, links = get_settings(), _links()
     return _json(
         annotator.answers(
-            body.dialogs, lambda dialog: annotator.vectorize(dialog, links, settings.annotator)
+            body.dialogs,
+            lambda dialog: annotator.vectorize(dialog, links, settings.annotator),
+            settings.annotator.seconds_of_a_batch,
         )
     )
 
@@ -78,7 +80,9 @@ def return_candidates(body: Dialogs) -> Response:
     settings, links = get_settings(), _links()
     return _json(
         annotator.answers(
-            body.dialogs, lambda dialog: annotator.candidates(dialog, links, settings.annotator)
+            body.dialogs,
+            lambda dialog: annotator.candidates(dialog, links, settings.annotator),
+            settings.annotator.seconds_of_a_batch,
         )
     )
 
@@ -95,6 +99,7 @@ def process_and_upload_doc(body: ProcessorDialogs) -> Response:
             lambda dialog: annotator.process(
                 dialog, active[dialog.number], links, settings.annotator, settings.extract
             ),
+            settings.annotator.seconds_of_a_batch,
         )
     )
 

@@ -75,6 +75,11 @@ class AnnotatorSettings(Section):
         default=None, gt=0, description="days after which files are removed; unset: never"
     )
 
+    @property
+    def seconds_of_a_batch(self) -> float:
+        """After which no dialog of it is begun."""
+        return 4 * self.file_server_timeout
+
     @field_validator("file_server_url")
     @classmethod
     def _is_an_address(cls, url: str | None) -> str | None:

@@ -1,5 +1,7 @@
 """Reading dialogs as the agent of Dream sends them: whatever is not as it should be is named."""
 
+import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -68,17 +70,21 @@ class Dialog:
 
 
 def answers(
-    dialogs: Iterable[object], answer: Callable[[Dialog], dict[str, Any]]
+    dialogs: Iterable[object], answer: Callable[[Dialog], dict[str, Any]], seconds: float
 ) -> list[dict[str, Any]]:
     """The answer to each dialog, in order; an empty one where there is none, its reason logged.
 
-    One dialog never takes another with it.
+    One dialog never takes another with it. None is begun after so many seconds.
     """
+    until = time.monotonic() + seconds
 
     def one(numbered: tuple[int, object]) -> dict[str, Any]:
         number, dialog = numbered
+        if time.monotonic() > until:
+            log.warning("dialog %d of the batch: the others took %g s", number, seconds)
+            return {}
         try:
-            return answer(Dialog(number, _object(dialog, "the dialog")))
+            return _sound(answer(Dialog(number, _object(dialog, "the dialog"))))
         except CallslipError as error:
             log.warning("dialog %d of the batch: %s: %s", number, error.slug, _told(error))
         except Exception:
@@ -123,6 +129,17 @@ def text(fields: Mapping[str, Any], name: str) -> str:
     if not isinstance(found, str | None):
         raise InvalidRequest(f"{name} is no text")
     return found or ""
+
+
+def _sound(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, parts of which are as they were sent; InvalidRequest where it is no JSON."""
+    try:
+        json.dumps(answer, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise InvalidRequest(
+            "the attributes hold NaN or Infinity, or are nested too deeply"
+        ) from None
+    return answer
 
 
 def _object(value: object, what: str) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from compat.annotator.folder import Folder
 from config.settings import MEGABYTE, Settings
 from ingestion.extract.decode import decode, looks_like_text
 from models.per_process import PerProcess
+from stores.filters import is_unicode
 
 PATH = "/file"
 
@@ -47,7 +48,7 @@ class Links:
         response = self.plain.post_file(f"{self.base}/", name, content, deadline)
         try:
             kept = _named(response.json()["downloadLink"], None)
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             kept = None
         if kept is None:
             raise SourceDown("the file server gives no downloadLink for a file")
@@ -126,8 +127,10 @@ def _public(most_mb: int, networks: tuple[Network, ...]) -> PerProcess[Http]:
     return PerProcess(lambda: Http(most_mb, networks))
 
 
-def _named(link: str, places: tuple[str, ...] | None) -> str | None:
+def _named(link: object, places: tuple[str, ...] | None) -> str | None:
     """The file that a link of the file server names; None for any other link."""
+    if not isinstance(link, str) or not is_unicode(link):
+        return None
     try:
         split = urlsplit(link)
         if places is not None and _place(_base(split)) not in map(_place, places):

@@ -123,13 +123,45 @@ def test_another_file_server_keeps_the_files_and_is_asked_with_its_password(
     assert not (tmp_path / "annotator").exists()
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(b'{"downloadLink": 7}', b'{"downloadLink": ["x"]}', b'{"downloadLink": null}'),
+        *(b'{"downloadLink": "http://a/file?file=\\ud800"}', b"[" * 100_000, b"[]", b"7"),
+        b'{"downloadLink": ' + b"[" * 100_000,
+    ],
+)
+def test_a_file_server_that_gives_no_link_is_a_named_error(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    told: bytes,
+) -> None:
+    class Odd(FileServer):
+        def do_POST(self) -> None:  # noqa: N802 - the base class's name
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(told)
+
+    with LoopbackServer(Odd) as server:
+        server.files, server.users = {"a.txt": LAMB.encode()}, []  # type: ignore[attr-defined]
+        base = f"http://me:x@127.0.0.1:{server.server_port}"
+        clean(monkeypatch, tmp_path, FILE_SERVER_URL=base)
+        client = annotator_wsgi.create_app().test_client()
+        links = {"a": f"{base}/file?file=a.txt"}
+        assert post(client, "vectorize_documents", [dialog(links)]) == [{}]
+        assert "source-down: the file server gives no downloadLink" in caplog.text
+        broken = {"a": f"{base}/file?file=\ud800.txt"}
+        assert post(client, "vectorize_documents", [dialog(broken)]) == [{}]
+    assert "ERROR" not in {record.levelname for record in caplog.records}
+
+
 def test_the_log_ends_with_the_advice_of_this_case_alone(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(dialog: Dialog) -> dict[str, Any]:
         if dialog.number:
             raise SourceError("a link answered 404")
         raise SourceError("a link leads elsewhere", hint="Upload the file there.")
 
-    assert answers([{}, {}], refuse) == [{}, {}]
+    assert answers([{}, {}], refuse, 30.0) == [{}, {}]
     said = sorted(record.getMessage() for record in caplog.records)
     assert said == [
         "dialog 0 of the batch: source-error: a link leads elsewhere. Upload the file there.",

@@ -134,6 +134,35 @@ def test_skills_of_another_shape(
     assert response.status_code == (200 if isinstance(skills, list) else 400)
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_what_has_no_json_is_not_handed_back(client: FlaskClient, number: str) -> None:
+    good = upload(client, "good", "good.txt")
+    bad = said(good, before={"processed_documents": {"a": {"size": "HERE"}}})
+    response = client.post(
+        "/process_and_upload_doc",
+        data=json.dumps({"dialogs": [bad, said(good)]}).replace('"HERE"', number),
+        content_type="application/json",
+    )
+    first, second = json.loads(response.data, parse_constant=pytest.fail)
+    assert first == {}
+    assert second["human_attributes"]["documents_in_use"]
+
+
+def test_dialogs_that_a_slow_batch_does_not_come_to_are_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with LoopbackServer(Pages) as server:
+        base = f"http://127.0.0.1:{server.server_port}"
+        clean(monkeypatch, tmp_path, FILE_SERVER_URL=base, FILE_SERVER_TIMEOUT=".3")
+        client = annotator_wsgi.create_app().test_client()
+        began = time.monotonic()
+        slow = said(f"{base}/file?file=mute.1")
+        assert post(client, "process_and_upload_doc", [slow] * 60) == [{}] * 60
+        assert time.monotonic() - began < 3
+    assert "dialog 59 of the batch: the others took 1.2 s" in caplog.text
+    assert "dialog 0 of the batch: source-down" in caplog.text
+
+
 def test_one_slow_dialog_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
