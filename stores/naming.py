@@ -10,6 +10,10 @@ from callslip.errors import InvalidRequest
 
 LONGEST_NAME, LONGEST_TENANT = 1024, 64
 
+MOST_COMPOSED = 4
+"""Code points that NFC makes one of: what is longer by more is too long, and need not be composed,
+which takes n² steps for n marks on one letter."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _PARTS = re.compile(r"[/\\]")
 
@@ -28,10 +32,9 @@ def clean_name(name: str) -> str:
 
 def clean_line(name: str) -> str:
     """A name or title of any form: NFC, without control characters; InvalidRequest where empty."""
-    cleaned = _CONTROL.sub(
-        " ", unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
-    )
-    cleaned = cleaned.strip()
+    cleaned = _CONTROL.sub(" ", name.encode("utf-8", "replace").decode()).strip()
+    if len(cleaned) <= MOST_COMPOSED * LONGEST_NAME:
+        cleaned = unicodedata.normalize("NFC", cleaned).strip()
     if not cleaned:
         raise InvalidRequest("the name is empty")
     if len(cleaned) > LONGEST_NAME:

@@ -1,13 +1,13 @@
 """Rows of an FAQ, and what is embedded of a row by each strategy."""
 
 import hashlib
-import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from config.faq import Strategy
+from models.normal import normalized
 from models.tokens import is_blank
 from retrieval.messages import Text
 from stores.checks import MAX_TEXT_BYTES
@@ -85,7 +85,7 @@ class Row(BaseModel):
 
 def made_id(question: str) -> str:
     """The id of a row that has none."""
-    text = unicodedata.normalize("NFC", question.encode("utf-8", "replace").decode()).strip()
+    text = normalized("NFC", question.encode("utf-8", "replace").decode()).strip()
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -3,13 +3,13 @@
 import hashlib
 import io
 import re
-import unicodedata
 import zipfile
 from pathlib import PurePosixPath
 
 from callslip.errors import ExtractionLimit
 from config.settings import MEGABYTE, ExtractSettings
 from ingestion.parts import Attachment
+from models.normal import normalized
 
 LONGEST_NAME = 512
 """Characters of a member's name with its folders."""
@@ -74,7 +74,7 @@ class Members:
 
 def safe_name(name: str) -> str:
     """A relative path of clean parts, without drives and `..`; empty where nothing is left."""
-    name = _CONTROL.sub(" ", unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode()))
+    name = _CONTROL.sub(" ", normalized("NFC", name.encode("utf-8", "replace").decode()))
     parts = (part.strip() for part in _DRIVE.sub("", name.strip()).replace("\\", "/").split("/"))
     path = "/".join(part for part in parts if part.strip("."))
     return path if len(path) <= LONGEST_NAME else _shortened(path)

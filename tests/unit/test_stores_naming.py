@@ -1,11 +1,13 @@
 """Names from outside, as they are kept."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callslip.errors import InvalidRequest
-from stores.naming import clean_filename, clean_line, clean_name, clean_tenant
+from stores.naming import MOST_COMPOSED, clean_filename, clean_line, clean_name, clean_tenant
 
 
 def test_a_name_may_look_like_a_path_below_a_folder() -> None:
@@ -21,10 +23,18 @@ def test_a_name_that_leads_out_of_a_folder_is_refused(name: str) -> None:
         clean_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "  ", "\x00\x1f", "x" * 1025])
+@pytest.mark.parametrize("name", ["", "  ", "\x00\x1f", "x" * 1025, "a" + "\u0300\u0316" * 250_000])
 def test_a_name_that_says_nothing_or_too_much_is_refused(name: str) -> None:
     with pytest.raises(InvalidRequest):
         clean_name(name)
+
+
+@given(st.text(st.sampled_from("a가각\u1100\u1161\u11a8\u0300\u0316\u1f82\u03b1\u0313\u0345")))
+def test_a_name_is_measured_as_it_is_kept(name: str) -> None:
+    whole = unicodedata.normalize("NFC", name)
+    if whole:
+        assert clean_line(name) == whole
+        assert len(name) <= MOST_COMPOSED * len(whole)
 
 
 def test_of_a_filename_the_last_part_is_kept() -> None:
