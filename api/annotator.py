@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flask import Response, request, send_file
@@ -64,27 +64,15 @@ _TAKES: dict[str, Any] = {
 @blueprint.post("/vectorize_documents", responses={200: None})
 def vectorize_documents(body: Dialogs) -> Response:
     """Vectorize the documents in use of each dialog, once: `human_attributes.model_info`."""
-    settings, links = get_settings(), _links()
-    return _json(
-        annotator.answers(
-            body.dialogs,
-            lambda dialog: annotator.vectorize(dialog, links, settings.annotator),
-            settings.annotator.seconds_of_a_batch,
-        )
-    )
+    settings, links = get_settings().annotator, _links()
+    return _answers(body, lambda dialog: annotator.vectorize(dialog, links, settings))
 
 
 @blueprint.post("/return_candidates", responses={200: None})
 def return_candidates(body: Dialogs) -> Response:
     """The chunks nearest to what each human said last, best first: `candidate_files`."""
-    settings, links = get_settings(), _links()
-    return _json(
-        annotator.answers(
-            body.dialogs,
-            lambda dialog: annotator.candidates(dialog, links, settings.annotator),
-            settings.annotator.seconds_of_a_batch,
-        )
-    )
+    settings, links = get_settings().annotator, _links()
+    return _answers(body, lambda dialog: annotator.candidates(dialog, links, settings))
 
 
 @blueprint.post("/process_and_upload_doc", responses={200: None})
@@ -93,14 +81,11 @@ def process_and_upload_doc(body: ProcessorDialogs) -> Response:
     settings, links = get_settings(), _links()
     active = [_list(skills) for skills in body.all_prev_active_skills]
     active += [()] * (len(body.dialogs) - len(active))
-    return _json(
-        annotator.answers(
-            body.dialogs,
-            lambda dialog: annotator.process(
-                dialog, active[dialog.number], links, settings.annotator, settings.extract
-            ),
-            settings.annotator.seconds_of_a_batch,
-        )
+    return _answers(
+        body,
+        lambda dialog: annotator.process(
+            dialog, active[dialog.number], links, settings.annotator, settings.extract
+        ),
     )
 
 
@@ -123,6 +108,11 @@ def download_file(query: FileQuery) -> Response:
     response.content_length = os.fstat(file.fileno()).st_size
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
+
+
+def _answers(body: Dialogs, answer: Callable[[annotator.Dialog], dict[str, Any]]) -> Response:
+    seconds = get_settings().annotator.seconds_of_a_batch
+    return _json(annotator.answers(body.dialogs, answer, seconds))
 
 
 def _links() -> annotator.Links:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from callslip.errors import SettingsError
 from config import get_settings
 from models.embedder import Embedder
 from models.per_process import PerProcess
@@ -14,7 +13,7 @@ from retrieval.messages import SearchRequest, SearchResponse
 from stores.blobs import Blobs
 from stores.contract import Store
 from stores.ledger import Ledger
-from stores.registry import STORES, make_store
+from stores.registry import STORES, kinds, make_store
 from tasks import maintenance, process
 from workers.placement import open_ledger, placed_settings
 
@@ -80,9 +79,7 @@ def engine(store_of: Callable[[str], Store]) -> Engine:
 
 def _check_placed() -> None:
     settings = placed_settings()
-    try:
-        make_store(settings, settings.store)
-    except SettingsError:
+    if settings.store not in kinds(settings):
         open_ledger(settings).close()
 
 

@@ -3,10 +3,10 @@
 docs/compat-annotator.md says what differs from the original.
 """
 
-from compat.annotator.dialogs import answers
+from compat.annotator.dialogs import Dialog, answers
 from compat.annotator.folder import Folder
 from compat.annotator.links import Links, links
 from compat.annotator.processor import process
 from compat.annotator.retriever import candidates, vectorize
 
-__all__ = ["Folder", "Links", "answers", "candidates", "links", "process", "vectorize"]
+__all__ = ["Dialog", "Folder", "Links", "answers", "candidates", "links", "process", "vectorize"]
