@@ -1,16 +1,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help install lint format test test-code test-running bench bench-files up lock clean
+.PHONY: help install lint format test test-all bench bench-files up lock clean
 
 help:
-	@echo "make up       install, start everything on this machine, print the address of the page"
-	@echo "make test     the whole test suite"
+	@echo "make up       install, start all processes on this machine, print the address of the web page"
+	@echo "make test     the test suite; TESTS=tests/unit/api runs a part of it"
+	@echo "make test-all the suite with every kill point and every judged set (docs/testing.md)"
 	@echo "make lint     ruff, mypy --strict, import-linter"
-	@echo "make bench-files FOLDERS=…  a folder of real files: pages per second of each step, memory"
-	@echo "make bench    throughput, latency and memory, printed as docs/performance.md has them"
+	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
+	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md"
 	@echo "make install  .venv with the locked dependencies"
-	@echo "make lock     resolve pyproject.toml into requirements*.lock again"
+	@echo "make lock     resolve the dependencies of pyproject.toml into requirements*.lock"
 
 install: .venv/installed
 
@@ -35,24 +36,21 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Half of the suite waits for processes that were killed or started, half computes: at once they take
-# two thirds of the time. The first shows how far it is, the second its output at its end.
+# Many tests wait for processes to start or stop, so the suite runs on more processes than cores.
+WORKERS ?= 4
+
+# The suite, with seeded parts of the long tests; docs/testing.md describes them.
 test: install
-	@$(MAKE) --no-print-directory --jobs=2 test-code test-running
+	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
-test-code:
-	$(BIN)/python -m pytest tests/unit tests/contract tests/acceptance
-
-test-running:
-	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
-	$(BIN)/python -m pytest tests/integration tests/chaos > "$$log" 2>&1; code=$$?; \
-	cat "$$log"; exit $$code
+test-all: install
+	CALLSLIP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
 bench: install
-	$(BIN)/python -m evals.bench
+	$(BIN)/python -m benchmarks.bench
 
 bench-files: install
-	$(BIN)/python -m evals.ingest $(FOLDERS)
+	$(BIN)/python -m benchmarks.ingest $(FOLDERS)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql pyproject.toml -o requirements.lock

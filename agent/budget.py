@@ -1,10 +1,11 @@
-"""A language model whose calls for one answer are bounded, paid from a budget and summed up."""
+"""A language model with limits: its calls are bounded, counted and charged to a budget."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from agent.messages import Usage
-from agent.spans import chat
+from callslip.agent.messages import Usage
+from callslip.agent.spans import chat
+from callslip.config.settings import LlmSettings
 from callslip.errors import (
     BadReply,
     InvalidRequest,
@@ -12,26 +13,25 @@ from callslip.errors import (
     ModelBudgetSpent,
     SettingsError,
 )
-from config.settings import LlmSettings
-from models import completion
-from models.completion import Completion, M, prompt_tokens
-from stores.ledger import ModelUsage, Reservation
+from callslip.models.language_models import completion
+from callslip.models.language_models.completion import Completion, M, prompt_tokens
+from callslip.stores.ledger import ModelUsage, Reservation
 
 if TYPE_CHECKING:
-    from models.language_model import LanguageModel
-    from models.telemetry import Spans
+    from callslip.models.language_models.client import LanguageModel
+    from callslip.models.telemetry import Spans
 
 Outcome = Literal["answered", "bad-reply", "down", "refused", "budget"]
-"""How a call ended. refused: the server takes the key, the model, the address or the text not."""
+"""The outcome of a call. `refused`: the server rejects the key, model, address or text."""
 
-Told = Callable[[Outcome, completion.Usage], None]
-"""Is told of each call and what it cost, to count it."""
+OnCall = Callable[[Outcome, completion.Usage], None]
+"""Called after each call with its outcome and its cost, to count it."""
 
 _NOTHING = completion.Usage(0, 0)
 
 
 class Budgeted:
-    """The model for one answer, of a collection or of a tenant of it."""
+    """The language model for one answer in a collection or tenant."""
 
     def __init__(
         self,
@@ -41,23 +41,23 @@ class Budgeted:
         collection: str,
         tenant: str = "",
         *,
-        told: Told = lambda _outcome, _usage: None,
+        on_call: OnCall = lambda _outcome, _usage: None,
         spans: "Spans | None" = None,
     ) -> None:
         self._model, self._budget, self._settings = model, budget, settings
-        self._collection, self._tenant, self._told = collection, tenant, told
+        self._collection, self._tenant, self._on_call = collection, tenant, on_call
         self._spans = spans
         self.usage = Usage()
 
     def complete(
         self, instruction: str, content: str, reply: type[M], *, timeout: float | None = None
     ) -> Completion[M]:
-        """Ask for JSON of the shape `reply`, within `timeout` or `llm.timeout_seconds`.
+        """Ask for a JSON reply of type `reply`, within `timeout` or `llm.timeout_seconds`.
 
-        Raises InvalidRequest, before anything is sent, for a prompt of more than
-        `llm.max_input_tokens` by an estimate; ModelBudgetSpent where the
-        place has not enough tokens left today; else what `LanguageModel.complete` raises. Only an
-        answer, and a reply that is of no use, are paid for.
+        Raises InvalidRequest, before anything is sent, if the prompt has more than
+        `llm.max_input_tokens` estimated tokens; ModelBudgetSpent if the collection or tenant has
+        not enough tokens left today; and the errors of `LanguageModel.complete`. Only a reply,
+        usable or not, is charged to the budget.
         """
         prompt = prompt_tokens(instruction, content)
         most, longest = self._settings.max_output_tokens, self._settings.max_input_tokens
@@ -70,22 +70,22 @@ class Budgeted:
         seconds = self._settings.timeout_seconds if timeout is None else timeout
         try:
             with chat(self._spans, self._model.model, instruction, content, most) as answered:
-                found = self._model.complete(
+                completed = self._model.complete(
                     instruction, content, reply, max_tokens=most, timeout=seconds
                 )
-                answered(found)
+                answered(completed)
         except BadReply as error:
             self._paid(reservation, completion.Usage(error.input_tokens, error.output_tokens))
-            self._told("bad-reply", completion.Usage(error.input_tokens, error.output_tokens))
+            self._on_call("bad-reply", completion.Usage(error.input_tokens, error.output_tokens))
             raise
         except (LanguageModelDown, SettingsError, InvalidRequest) as error:
             self._budget.release(reservation)
             down = isinstance(error, LanguageModelDown)
-            self._told("down" if down else "refused", _NOTHING)
+            self._on_call("down" if down else "refused", _NOTHING)
             raise
-        self._paid(reservation, found.usage)
-        self._told("answered", found.usage)
-        return found
+        self._paid(reservation, completed.usage)
+        self._on_call("answered", completed.usage)
+        return completed
 
     def _reserve(self, tokens: int) -> Reservation:
         try:
@@ -97,7 +97,7 @@ class Budgeted:
                 ceiling=self._settings.tokens_per_day,
             )
         except ModelBudgetSpent:
-            self._told("budget", _NOTHING)
+            self._on_call("budget", _NOTHING)
             raise
 
     def _paid(self, reservation: Reservation, cost: completion.Usage) -> None:

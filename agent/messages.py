@@ -1,48 +1,26 @@
-"""What is asked of the agent and what it answers, as it travels over HTTP and the queue."""
+"""The agent's request and response, in HTTP and in the queue."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from retrieval.messages import Moment, Span, Text, TimeClamp
-from stores.filters import is_unicode
-from stores.naming import Tenant
+from callslip.messages.answers import Action as Action
+from callslip.messages.answers import Answer as Answer
+from callslip.messages.answers import AnswerSentence as AnswerSentence
+from callslip.messages.answers import Attempt as Attempt
+from callslip.messages.answers import Citation as Citation
+from callslip.messages.answers import Conversation as Conversation
+from callslip.messages.answers import NodeMessage as NodeMessage
+from callslip.messages.answers import Reason as Reason
+from callslip.messages.answers import TurnMessage as TurnMessage
+from callslip.messages.answers import Usage as Usage
+from callslip.messages.answers import Verdict as Verdict
+from callslip.retrieval.messages import Moment, Text
+from callslip.stores.naming import Tenant
+from callslip.stores.properties.filters import is_unicode
 
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$")]
-"""Stands in paths, where `.` and `..` lead elsewhere."""
-
-Action = Literal["DRILLDOWN", "RELAX", "PIVOT"]
-"""What is done otherwise when an answer is not approved (specification 003, §7).
-
-DRILLDOWN: only within the documents that came nearest. RELAX: wider, without what the ranking
-leans on. PIVOT: other words, or the other leg.
-"""
-
-Reason = Literal[
-    "supported",
-    "no-passages",
-    "not-in-force",
-    "not-covered",
-    "not-apart",
-    "not-grounded",
-    "model-declined",
-]
-"""Why a verdict is what it is.
-
-supported: it is an answer. no-passages: nothing was found. not-in-force: a cited passage was not
-in force at `as_of`. not-covered: the passages do not say what the question is about. not-apart:
-other documents are as near. not-grounded: a sentence says what its passages do not. model-declined:
-the language model found no answer in the passages.
-"""
-
-
-STAGES = {
-    "planner": "searching",
-    "rerank_diversify": "reading",
-    "answerer": "checking",
-}
-"""What comes after a node has run, as a person is told while it takes its time."""
+"""Part of URL paths, so it cannot be `.` or `..`, which would change the path."""
 
 
 def _asks(question: str) -> str:
@@ -54,7 +32,7 @@ def _asks(question: str) -> str:
 
 
 class AnswerRequest(BaseModel):
-    """A question that is to be answered from the documents of a collection."""
+    """A question to answer from the documents of a collection."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,120 +62,3 @@ class AnswerRequest(BaseModel):
         description="whether the language model writes, where one is set up; false: sentences of"
         " the documents",
     )
-
-
-class Citation(BaseModel):
-    """A passage that an answer rests on, and the sentence of it that says so."""
-
-    number: int = Field(description="from 1; sentences name it")
-    chunk_id: str
-    document_id: str
-    version: int = Field(description="of the document, live when this was answered")
-    title: str
-    filename: str
-    section: str
-    heading: str
-    quote: str = Field(description="the sentence, word for word")
-    span: Span = Field(description="of the quote in the document's extracted text")
-    passage: Span = Field(description="of the whole passage")
-    valid_from: datetime | None = Field(description="in force from; null: ever since")
-    valid_to: datetime | None = Field(description="in force until, not included; null: open")
-    url: str | None = Field(
-        description="path of the page that shows it with the sentence marked; null where there is"
-        " no text around the passage"
-    )
-
-
-class AnswerSentence(BaseModel):
-    """A sentence of an answer with the numbers of what supports it."""
-
-    text: str
-    citations: list[int]
-
-
-class Verdict(BaseModel):
-    """What the validator said."""
-
-    approved: bool
-    reason: Reason
-    action: Action | None = Field(
-        description="what was to be done otherwise; null where approved, or nothing was left to try"
-    )
-    confidence: float = Field(
-        description="that the passages answer the question, in [0, 1]; approved from"
-        " agent.confidence_threshold of the settings on"
-    )
-
-
-class Attempt(BaseModel):
-    """One way through the plan, from its search to its verdict."""
-
-    trace_id: str = Field(description="of its search")
-    action: Action | None = Field(description="what was done otherwise than before")
-    query: str = Field(description="what was searched")
-    hits: int
-    verdict: Verdict
-
-
-class Usage(BaseModel):
-    """Tokens of the language model, for this answer."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
-class Answer(BaseModel):
-    """An answer with what supports it, or why there is none."""
-
-    trace_id: str = Field(description="names it in feedback and in `/debug/trace`")
-    collection: str
-    thread_id: str | None
-    question: str
-    understood: str = Field(description="the question as it was searched, by itself")
-    answered: bool = Field(description="false: not in these documents, see `nearest`")
-    text: str
-    sentences: list[AnswerSentence]
-    citations: list[Citation]
-    nearest: list[Citation] = Field(description="passages that came near, where nothing answered")
-    written_by: Literal["extracts", "model"] = Field(
-        description="extracts: sentences of the documents; model: the language model"
-    )
-    model_left_out: str | None = Field(
-        description="why the language model did not write, where one is set up"
-    )
-    verdict: Verdict
-    attempts: list[Attempt] = Field(description="in their order; the last one is what was answered")
-    as_of: TimeClamp
-    partial: bool = Field(description="true where a leg of the search did not answer")
-    usage: Usage
-    timings: dict[str, float] = Field(description="milliseconds by node, all attempts together")
-
-
-class NodeMessage(BaseModel):
-    """A node of the graph that has run, as a stream tells it."""
-
-    node: str
-    attempt: int = Field(description="from 0; each action of the validator begins another")
-    milliseconds: float
-    facts: dict[str, Any] = Field(description="what it chose and counted; never text")
-
-
-class TurnMessage(BaseModel):
-    """A question of a conversation and its answer."""
-
-    question: str
-    understood: str = Field(description="the question as it was searched, by itself")
-    text: str
-    answered: bool
-    trace_id: str
-    at: float = Field(description="seconds since 1970")
-
-
-class Conversation(BaseModel):
-    """What was asked under one `thread_id`."""
-
-    thread_id: str
-    created_at: float
-    asked_at: float
-    turns: list[TurnMessage] = Field(description="oldest first, the newest 20")

@@ -1,7 +1,7 @@
-"""Prompts for the language model: short files, versioned; what it must reply; what it is shown.
+"""Prompts for the language model: versioned files, reply types, and the passages' rendering.
 
-Passages are data. They stand between marks that are drawn anew for each call, so that no text can
-close them, and whatever a reply says, it has no field for a plan, a filter or a tenant.
+Passages are data, not instructions. They are enclosed in marks that are random for each call, so
+no passage can contain the closing mark. A reply has no field for a plan, a filter or a tenant.
 """
 
 import secrets
@@ -13,15 +13,15 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.run import Run
+from callslip.agent.context import RunContext
 from callslip.errors import BadReply, CallslipError
-from models.completion import estimated, prompt_tokens
-from retrieval.messages import Hit
+from callslip.models.language_models.completion import estimated, prompt_tokens
+from callslip.retrieval.messages import Hit
 
 LONGEST_QUERY = 400
 
 OVERHEAD = 60
-"""Tokens of the marks around a passage, rather too many."""
+"""The number of tokens of the marks around a passage (an upper estimate)."""
 
 
 class _Reply(BaseModel):
@@ -29,33 +29,33 @@ class _Reply(BaseModel):
 
 
 class Resolved(_Reply):
-    """Of `resolve`: the question, standing by itself."""
+    """The reply to `resolve`: the question, complete without earlier questions."""
 
     question: str = Field(min_length=1, max_length=LONGEST_QUERY)
 
 
 class Rephrased(_Reply):
-    """Of `rephrase`: other words for the question."""
+    """The reply to `rephrase`: the question in other words."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY)
 
 
 class WrittenSentence(_Reply):
-    """A sentence and the numbers of the passages that say it."""
+    """A sentence and the numbers of the passages that support it."""
 
     text: str = Field(min_length=1, max_length=1000)
     citations: list[Annotated[int, Field(ge=1)]] = Field(min_length=1, max_length=8)
 
 
 class Written(_Reply):
-    """Of `answer`: whether the passages answer the question, and the answer."""
+    """The reply to `answer`: whether the passages answer the question, and the answer."""
 
     answerable: bool
     sentences: list[WrittenSentence] = Field(max_length=8)
 
 
 class Judged(_Reply):
-    """Of `judge`: numbers of the sentences that their passages say."""
+    """The reply to `judge`: the numbers of the sentences that their passages support."""
 
     supported: list[Annotated[int, Field(ge=1)]]
 
@@ -65,7 +65,7 @@ M = TypeVar("M", bound=_Reply)
 
 @dataclass(frozen=True)
 class Prompt:
-    """An instruction. `version` is in the trace of what was asked with it."""
+    """An instruction to the language model; the trace of a call contains its `version`."""
 
     name: str
     version: str
@@ -74,34 +74,42 @@ class Prompt:
 
 @cache
 def prompt(name: str) -> Prompt:
-    """The newest version of a prompt: `prompts/NAME.vN.md`."""
-    folder = resources.files("agent") / "prompts"
-    found = [f for f in folder.iterdir() if f.name.startswith(f"{name}.v")]
-    newest = max(found, key=lambda f: int(f.name.split(".v")[1].removesuffix(".md")))
+    """Return the newest version of a prompt, from `prompts/NAME.vN.md`."""
+    folder = resources.files("callslip.agent") / "prompts"
+    versions = [f for f in folder.iterdir() if f.name.startswith(f"{name}.v")]
+    newest = max(versions, key=lambda f: int(f.name.split(".v")[1].removesuffix(".md")))
     version = newest.name.removesuffix(".md").rpartition(".")[2]
     return Prompt(name, version, newest.read_text(encoding="utf-8").strip())
 
 
-def ask_model(run: Run, name: str, content: str, reply: type[M]) -> M | None:
-    """What the model replies to a prompt; None where it failed, and the run says why.
+def has_model(context: RunContext, left_out: str | None) -> bool:
+    """Whether there is a language model and it is not left out in this run."""
+    return context.model is not None and left_out is None
 
-    After a failure of the server or the budget the rest of the run does without the model; a reply
-    that cannot be used only costs what it was for, but for `answer`.
+
+def ask_model(
+    context: RunContext, left_out: str | None, name: str, content: str, reply: type[M]
+) -> tuple[M | None, str | None]:
+    """Return the model's reply, or None, and the reason if the model is left out from now on.
+
+    If `left_out` already has a reason, the model is not called. If the server fails or the budget
+    is spent, the model is left out for the rest of the run. An unusable reply affects only the
+    current step, except for the prompt `answer`.
     """
-    if run.model is None:
-        return None
+    if context.model is None or left_out is not None:
+        return None, left_out
     try:
-        return run.model.complete(prompt(name).text, content, reply, timeout=run.left()).value
+        timeout = context.seconds_for_model()
+        completion = context.model.complete(prompt(name).text, content, reply, timeout=timeout)
     except BadReply as error:
-        if name == "answer":
-            run.leave_model_out(f"{error.slug}: {error.detail}")
+        return None, f"{error.slug}: {error.detail}" if name == "answer" else None
     except CallslipError as error:
-        run.leave_model_out(f"{error.slug}: {error.detail}")
-    return None
+        return None, f"{error.slug}: {error.detail}"
+    return completion.value, None
 
 
 def fitting(hits: Sequence[Hit], most_tokens: int, name: str = "answer") -> Sequence[Hit]:
-    """The first of the hits, as many as the model may be shown together; at least one."""
+    """Return as many of the first hits as fit `most_tokens` tokens; at least one."""
     left = most_tokens - prompt_tokens(prompt(name).text, "") - OVERHEAD
     for number, hit in enumerate(hits):
         left -= estimated(hit.text) + estimated(f"{hit.title}{hit.heading}") + OVERHEAD
@@ -111,19 +119,19 @@ def fitting(hits: Sequence[Hit], most_tokens: int, name: str = "answer") -> Sequ
 
 
 def lines(*parts: str) -> str:
-    """Parts of a prompt's content, one below the other."""
+    """Join parts of a prompt's content with line breaks."""
     return "\n".join(parts)
 
 
 def shown(
-    asked: str, hits: Sequence[Hit], as_of: str | None = None, sentences: Sequence[str] = ()
+    task: str, hits: Sequence[Hit], as_of: str | None = None, sentences: Sequence[str] = ()
 ) -> str:
-    """What is asked, with the passages, numbered from 1, as the model is shown them.
+    """Return the prompt content: the task, and the passages numbered from 1 between marks.
 
-    Sentences of a draft, which may be those of passages, stand between the same marks.
+    Sentences of a draft may be copied from passages, so they are put between the same marks.
     """
     mark = secrets.token_hex(8)
-    parts = [asked]
+    parts = [task]
     if as_of:
         parts.append(f"As of: {as_of}")
     parts.append(

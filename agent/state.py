@@ -1,27 +1,35 @@
-"""What the nodes of the graph know: one object, of which only the conversation is kept.
+"""The state of the graph, which consists of frozen values that the nodes return.
 
-Everything but `turns` is of one question, and is never written down by a checkpointer.
+The checkpointer stores only `turns` with the conversation. All other fields belong to one question
+and are never stored.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, TypedDict, TypeVar
 
 from langgraph.channels import UntrackedValue
 
-from agent.messages import Action, AnswerRequest, Attempt, Citation, Verdict
-from retrieval.messages import SearchResponse
-from retrieval.search import Search
-from retrieval.sufficiency import NONE, Evidence
-from retrieval.trace import Trace
+from callslip.agent.drafts import Draft
+from callslip.agent.messages import Action, AnswerRequest, Attempt, Verdict
+from callslip.agent.reports import NodeReport
+from callslip.retrieval.candidates.retrieved import Candidates, Retrieved
+from callslip.retrieval.evidence.sufficiency import NONE, Evidence, Searched
+from callslip.retrieval.facets.weights import Weights
+from callslip.retrieval.messages import SearchResponse
+from callslip.retrieval.query.plan import Plan
+from callslip.retrieval.query.question import Query
+from callslip.retrieval.tracing.trace import Trace
 
 MOST_TURNS = 20
-"""Of a conversation, the newest."""
+"""The newest turns of a conversation that are stored."""
 
 
 class Turn(TypedDict):
-    """One question of a conversation and its answer, as the checkpointer keeps it.
+    """One question of a conversation and its answer, as the checkpointer stores it.
 
-    `base` and `tails` are the question standing by itself, see `retrieval.followups.Standing`.
+    `base` and `tails` are the parts of the complete question
+    (`retrieval.query.followups.Standing`); `at` is in seconds since 1970.
     """
 
     question: str
@@ -34,43 +42,26 @@ class Turn(TypedDict):
 
 
 def added(before: list[Turn], new: list[Turn]) -> list[Turn]:
-    """The turns of a conversation with a new one, as far as they are kept."""
+    """Append new turns to a conversation; only the newest MOST_TURNS remain."""
     return [*before, *new][-MOST_TURNS:]
 
 
 @dataclass(frozen=True)
 class Question:
-    """The question as it was asked, and standing by itself."""
+    """The question of the request, and its complete form `text`."""
 
-    asked: str
+    original: str
     base: str
     tails: tuple[str, ...]
     text: str
 
 
 @dataclass(frozen=True)
-class Said:
-    """A sentence of a draft, and what it cites: numbers of the draft's citations."""
-
-    text: str
-    citations: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Draft:
-    """An answer that nobody checked. `declined`: the model found none in the passages."""
-
-    sentences: tuple[Said, ...] = ()
-    citations: tuple[Citation, ...] = ()
-    by_model: bool = False
-    declined: bool = False
-
-
-@dataclass(frozen=True)
-class Way:
+class Variant:
     """How an attempt differs from the first one.
 
-    `documents` are those that it looks within, `query` what is searched in the question's place.
+    `documents` are the ids of the documents that it is limited to. `query` is the text that it
+    searches for instead of the question.
     """
 
     action: Action | None = None
@@ -81,25 +72,41 @@ class Way:
 T = TypeVar("T")
 
 
-def known(value: T | None) -> T:
-    """What an earlier node has put into the state."""
+def required(value: T | None) -> T:
+    """Return the value of a field that an earlier node has set.
+
+    Raises RuntimeError if the value is None.
+    """
     if value is None:
         raise RuntimeError("a node ran before those that it builds on")
     return value
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
-    """See above. A node returns those fields that it changes."""
+    """The state of one question; a node returns the fields that it changes.
+
+    The fields from `plan` to `timings` are the search stages of the current attempt
+    (`retrieval.run`); `timings` has milliseconds by stage. `model_left_out` is the reason why the
+    language model is not called any more. `reports` has every run of a node so far.
+    """
 
     turns: Annotated[list[Turn], added] = field(default_factory=list)
     request: Annotated[AnswerRequest | None, UntrackedValue] = None
     question: Annotated[Question | None, UntrackedValue] = None
-    way: Annotated[Way, UntrackedValue] = field(default_factory=Way)
-    search: Annotated[Search | None, UntrackedValue] = None
+    variant: Annotated[Variant, UntrackedValue] = field(default_factory=Variant)
+    plan: Annotated[Plan | None, UntrackedValue] = None
+    query: Annotated[Query | None, UntrackedValue] = None
+    candidates: Annotated[Candidates | None, UntrackedValue] = None
+    facet_weights: Annotated[Weights, UntrackedValue] = field(default_factory=dict)
+    retrieved: Annotated[Retrieved | None, UntrackedValue] = None
+    searched: Annotated[Searched | None, UntrackedValue] = None
     response: Annotated[SearchResponse | None, UntrackedValue] = None
+    timings: Annotated[Mapping[str, float], UntrackedValue] = field(default_factory=dict)
     evidence: Annotated[Evidence, UntrackedValue] = NONE
     draft: Annotated[Draft, UntrackedValue] = field(default_factory=Draft)
     verdict: Annotated[Verdict | None, UntrackedValue] = None
     attempts: Annotated[tuple[Attempt, ...], UntrackedValue] = ()
     trace: Annotated[Trace | None, UntrackedValue] = None
+    model_left_out: Annotated[str | None, UntrackedValue] = None
+    reports: Annotated[tuple[NodeReport, ...], UntrackedValue] = ()

@@ -1,27 +1,31 @@
-"""The Document Retriever alone, as gunicorn finds it: neither queue nor ledger stand behind it."""
+"""The Document Retriever alone as a WSGI application: it uses neither the queue nor the ledger."""
 
 from flask import Response
 from flask_openapi3 import APIBlueprint, OpenAPI, Tag
 
-from api import annotator, messages
-from api.answers import answer
-from api.bare import bare_app
-from api.description import described
 from callslip import __version__
+from callslip.api.http.base_app import base_app
+from callslip.api.http.description import described
+from callslip.api.http.json_response import answer
+from callslip.api.messages import documents
+from callslip.config import get_settings
+from callslip.tasks.adapters import blueprints
+from callslip.tasks.composition import Context
 
 health = APIBlueprint("health", __name__, abp_tags=[Tag(name="health")])
 
 
-@health.get("/healthz", responses={200: messages.Health})
+@health.get("/healthz", responses={200: documents.Health})
 def healthz() -> Response:
     """The annotator is alive."""
-    return answer(messages.Health(status="ok", version=__version__))
+    return answer(documents.Health(status="ok", version=__version__))
 
 
 def create_app() -> OpenAPI:
-    """The WSGI app; settings are the process's."""
-    app = bare_app("annotator")
-    app.register_api(annotator.blueprint)
+    """Make the WSGI app from this process's settings; the process vectorizes without a broker."""
+    app = base_app("callslip.api.annotator_wsgi", Context(get_settings(), local=True))
+    for blueprint in blueprints("annotator"):
+        app.register_api(blueprint)
     app.register_api(health)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
     return app

@@ -1,25 +1,22 @@
-"""The desk: a thin Flask app that checks, stores the original, enqueues, and waits for a search."""
+"""The HTTP server: a thin Flask app that checks requests, stores originals, enqueues and waits."""
 
-from flask_openapi3 import OpenAPI
+from flask_openapi3 import APIBlueprint, OpenAPI
 
-from api import (
-    annotator,
+from callslip.api.http.base_app import base_app
+from callslip.api.http.description import described
+from callslip.api.page import pages
+from callslip.api.v1 import (
     answering,
-    attachments,
     batches,
     collections,
-    compare_page,
     documents,
     events,
     facets,
     failures,
-    faq,
     feedback,
     health,
-    invokers,
     memory,
     metrics,
-    pages,
     ranking,
     searches,
     tasks,
@@ -27,20 +24,25 @@ from api import (
     versions,
     webhooks,
 )
-from api.bare import bare_app
-from api.description import described
+from callslip.tasks.adapters import blueprints
+from callslip.tasks.composition import Context
 
 
-def create_app() -> OpenAPI:
-    """The WSGI app; settings are the process's."""
-    app = bare_app("api")
+def create_app(context: Context) -> OpenAPI:
+    """Make the WSGI app for a context, with the endpoints of every installed adapter."""
+    app = base_app("callslip.api", context)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering, faq, invokers, annotator, feedback, memory, ranking, usage),
-        *(attachments, health, metrics),
+        *(searches, answering),
     ):
         app.register_api(module.blueprint)
+    for blueprint in blueprints():
+        if isinstance(blueprint, APIBlueprint):
+            app.register_api(blueprint)
+        else:
+            app.register_blueprint(blueprint)
+    for module in (feedback, memory, ranking, usage, health, metrics):
+        app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
-    app.register_blueprint(compare_page.blueprint)
     app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
     return app

@@ -1,20 +1,23 @@
-"""The desk as gunicorn finds it."""
+"""The API as a WSGI application, which gunicorn imports."""
 
 import signal
 from types import FrameType
 
-from api import events
-from api.app import create_app
-from workers.app import make_app
+from callslip.api.app import create_app
+from callslip.api.v1 import events
+from callslip.config import get_settings
+from callslip.tasks.composition import Context
+from callslip.workers.app import make_app
 
-celery = make_app("api")
-app = create_app()
+_context = Context(get_settings())
+celery = make_app("api", _context)
+app = create_app(_context)
 
 _stop = signal.getsignal(signal.SIGTERM)
 
 
 def _end_streams_and_stop(number: int, frame: FrameType | None) -> None:
-    """Gunicorn waits for requests that are being answered; a stream would never end by itself."""
+    """Gunicorn waits for running requests; a stream would not end by itself."""
     events.stopping.set()
     if callable(_stop):
         _stop(number, frame)

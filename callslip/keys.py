@@ -1,4 +1,4 @@
-"""The one key of the desk as requests carry it, compared in constant time."""
+"""Reads the API key from request headers, and compares it in constant time."""
 
 import binascii
 import hmac
@@ -20,12 +20,12 @@ def basic_password(header: str | None) -> bytes | None:
     return password if colon else None
 
 
-def fits(given: bytes | None, key: str) -> bool:
-    """Whether this is the key; how long it takes tells nothing of where they differ."""
-    return given is not None and hmac.compare_digest(given, key.encode())
+def fits(token: bytes | None, key: str) -> bool:
+    """Whether the token is the key; the time of the comparison depends on no character."""
+    return token is not None and hmac.compare_digest(token, key.encode())
 
 
 def _after(scheme: str, header: str | None) -> bytes | None:
-    """Servers hand a header on as Latin-1, whatever its bytes were."""
+    """The credentials of a scheme as bytes; a WSGI server decodes headers as Latin-1."""
     named, _, rest = (header or "").partition(" ")
     return rest.strip(" \t").encode("latin-1", "replace") if named.lower() == scheme else None

@@ -1,17 +1,17 @@
-"""Problems over HTTP (RFC 9457), from and to the errors that they stand for."""
+"""Converts errors to problems over HTTP (RFC 9457), and problems to errors."""
 
 from typing import Any
 
 from callslip.errors import BY_SLUG, CallslipError, PermanentError
 
 PREFIX = "urn:callslip:problem:"
-"""Of the `type`; the slug of the error follows."""
+"""The start of the `type`; the slug of the error follows."""
 
 
 def error_of(problem: dict[str, Any]) -> CallslipError:
-    """The error that a problem describes, by its class; a PermanentError where none has its slug.
+    """The error that a problem describes: the class of its slug, or PermanentError if unknown.
 
-    Raises KeyError and AttributeError for what is no problem.
+    Raises KeyError or AttributeError if the object is no problem.
     """
     kind = BY_SLUG.get(problem["type"].removeprefix(PREFIX), PermanentError)
     return kind(problem["detail"], hint=problem["advice"])

@@ -1,0 +1,4 @@
+"""The command line."""
+
+INSTALL = "pip install 'callslip[server]'"
+"""Installs the packages that the commands need."""

@@ -1,5 +1,5 @@
-"""`python -m cli`: the same as `callslip`."""
+"""`python -m callslip.cli`: the same as `callslip`."""
 
-from cli.entry import main
+from callslip.cli.entry import main
 
 main()

@@ -1,15 +1,17 @@
-"""The command `callslip`, which says so where only the client is installed."""
+"""The command `callslip`, which prints an advice if only the client is installed."""
 
 import sys
 from importlib import import_module
 
-HOW = "pip install 'callslip[server]'"
+from callslip.cli import INSTALL
 
 
 def main() -> None:
     """Run the command line."""
     try:
-        run = import_module("cli.main").main
+        run = import_module("callslip.cli.main").main
     except ModuleNotFoundError as error:
-        sys.exit(f"callslip: the desk and its commands need {error.name}, install them: {HOW}")
+        sys.exit(
+            f"callslip: the server and its commands need {error.name}, install them: {INSTALL}"
+        )
     run()

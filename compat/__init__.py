@@ -1,0 +1,1 @@
+"""Adapters: the interfaces of other systems (Genie Flow, FAQ, DeepPavlov Dream, CrateDB tables)."""

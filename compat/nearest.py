@@ -1,10 +1,10 @@
-"""Searches in which nothing but the distance of vectors ranks, as vector stores are asked."""
+"""Searches that rank by vector distance alone, as vector stores do."""
 
 from collections.abc import Callable
 from typing import Any
 
 from callslip.errors import EmbedderDown, InvalidRequest
-from retrieval.messages import STRANGERS, SearchRequest, SearchResponse
+from callslip.retrieval.messages import STRANGERS, SearchRequest, SearchResponse
 
 NEAREST_FIRST: dict[str, Any] = {
     "alpha": 1.0,
@@ -21,7 +21,7 @@ NEAREST_FIRST: dict[str, Any] = {
         "hotset": False,
     },
 }
-"""Nothing but the distance ranks."""
+"""The fields of a search request that switch off every other ranking signal."""
 
 NO_EMBEDDER = "this installation has no embedder, so a text cannot be searched by its vector"
 
@@ -32,9 +32,10 @@ def nearest(
     hint: str,
     strangers: str,
 ) -> SearchResponse:
-    """Search by vectors; EmbedderDown, or InvalidRequest with a hint, where there are none.
+    """Search by vector distance; raise an error if the search ran without vectors.
 
-    `strangers` is the hint where they are those of an attached table's own model.
+    Raises EmbedderDown if the embedder does not answer, InvalidRequest with `hint` if there is no
+    embedder, and InvalidRequest with `strangers` if another model made an attached table's vectors.
     """
     response = search(request)
     if "vector" in response.left_out:

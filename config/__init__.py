@@ -1,9 +1,9 @@
-"""Every setting: its model, and the values in force in this process."""
+"""All settings: their models, and the current values in this process."""
 
-from config.describe import Described, describe
-from config.load import Loaded, environment, get_settings, load
-from config.masking import masked
-from config.settings import Settings
+from callslip.config.describe import Described, describe
+from callslip.config.load import Loaded, environment, get_settings, load
+from callslip.config.masking import masked
+from callslip.config.settings import Settings
 
 __all__ = [
     "Described",

@@ -1,4 +1,4 @@
-"""Settings of the Document Retriever, and the variables that its users know."""
+"""Settings of the Document Retriever, and the environment variables that its users know."""
 
 from pathlib import Path
 from typing import Literal
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from config.section import Section
+from callslip.config.section import Section
 
 VARIABLES = {
     "PARAGRAPHS_NUM": "annotator.paragraphs_num",
@@ -16,22 +16,23 @@ VARIABLES = {
     "DOC_PATHS_OR_LINKS": "annotator.documents",
     "N_TURNS_TO_KEEP_DOC": "annotator.turns_to_keep",
 }
-"""Variables of the original by the settings that they are; those of Callslip win over them."""
+"""Variables of the original, each with its setting; Callslip's own variables override them."""
 
 
 class AnnotatorSettings(Section):
     """The Document Retriever of DeepPavlov Dream, its document processor and its file server.
 
-    The variables of the original hold too, under those of Callslip and over the file.
+    The variables of the original apply too: they override the file, and Callslip's variables
+    override them.
     """
 
     paragraphs_num: int = Field(
-        default=5, ge=1, le=1000, description="chunks that are returned; PARAGRAPHS_NUM"
+        default=5, ge=1, le=1000, description="the number of chunks in a response; PARAGRAPHS_NUM"
     )
     file_server_url: str | None = Field(
         default=None,
-        description="where files are kept and links lead, such as http://files:3000; unset: this"
-        " service keeps them; FILE_SERVER_URL",
+        description="the URL of the file server, such as http://files:3000; unset: this"
+        " service stores the files; FILE_SERVER_URL",
     )
     file_server_timeout: float = Field(
         default=30.0,
@@ -41,17 +42,17 @@ class AnnotatorSettings(Section):
     )
     own_files: bool | None = Field(
         default=None,
-        description="whether this service keeps the files of file_server_url itself; unset: where"
+        description="whether this service stores the files of file_server_url itself; unset: if"
         " it listens there",
     )
     links: Literal["file-server", "public"] = Field(
         default="file-server",
-        description="where links of a dialog may lead: to the file server alone, or to any public"
-        " address too, and to sources.allow_networks",
+        description="allowed links in a dialog: only to the file server, or also to any public"
+        " address and to sources.allow_networks",
     )
     config_path: Path | None = Field(
         default=None,
-        description="the original's doc_retriever_config.json, of which the tokenizer counts;"
+        description="the original's doc_retriever_config.json; only its tokenizer is used;"
         " CONFIG_PATH",
     )
     documents: str | None = Field(
@@ -62,14 +63,14 @@ class AnnotatorSettings(Section):
     turns_to_keep: int | None = Field(
         default=None,
         ge=1,
-        description="turns after which documents that no skill used are left; unset: never;"
+        description="turns after which documents that no skill used are dropped; unset: never;"
         " N_TURNS_TO_KEEP_DOC",
     )
     max_text_mb: int = Field(
-        default=20, ge=1, le=40, description="text of one dialog's documents together"
+        default=20, ge=1, le=40, description="the most text of all documents of a dialog, in MB"
     )
     folder: Path | None = Field(
-        default=None, description="where this service keeps files; unset: in data_dir"
+        default=None, description="the folder of the service's files; unset: in data_dir"
     )
     keep_days: float | None = Field(
         default=None, gt=0, description="days after which files are removed; unset: never"
@@ -77,7 +78,7 @@ class AnnotatorSettings(Section):
 
     @property
     def seconds_of_a_batch(self) -> float:
-        """After which no dialog of it is begun."""
+        """The time in seconds after which no further dialog of a batch is begun."""
         return 4 * self.file_server_timeout
 
     @field_validator("file_server_url")

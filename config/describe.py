@@ -1,15 +1,15 @@
-"""Telling a person which settings are in force and where each came from."""
+"""Lists the current settings, each with its origin."""
 
 from functools import reduce
 from typing import NamedTuple
 
-from config.keys import KEYS
-from config.load import Loaded
-from config.masking import shown
+from callslip.config.keys import KEYS
+from callslip.config.load import Loaded
+from callslip.config.masking import shown
 
 
 class Described(NamedTuple):
-    """One setting, ready to print; its value has secrets masked."""
+    """One setting for display; secrets in its value are masked."""
 
     key: str
     value: str
@@ -18,7 +18,7 @@ class Described(NamedTuple):
 
 
 def describe(loaded: Loaded) -> list[Described]:
-    """Every setting in force, in the order of the model."""
+    """List every current setting, in the order of the model."""
     return [
         Described(
             key,

@@ -4,24 +4,24 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from config.section import Section
+from callslip.config.section import Section
 
 Strategy = Literal["question", "answer", "question_answer"]
-"""What is embedded of a row."""
+"""The part of a row that is embedded."""
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 class FaqSettings(Section):
-    """Where, and how much, `VectorSearch` and `POST /v1/compare` search when they are not told."""
+    """Defaults of `VectorSearch` and `POST /v1/compare`: the collection, and the number of rows."""
 
     collection: str = Field(
         default="faq__question_answer", min_length=1, description="the collection"
     )
-    top_k: int = Field(default=5, ge=1, description="most hits of each collection")
+    top_k: int = Field(default=5, ge=1, description="the most hits of each collection")
     threshold: float = Field(
         default=0.0,
         ge=-1,
         le=1,
-        description="least cosine similarity of a hit; the local embedder's lie between .7 and .95",
+        description="least cosine similarity of a hit; with the local embedder between .7 and .95",
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from config.section import Section
+from callslip.config.section import Section
 
 
 class GenieSettings(Section):
@@ -12,5 +12,5 @@ class GenieSettings(Section):
 
     meta: Path | None = Field(
         default=None,
-        description="a meta.yaml whose `parameters` hold where a request gives none; unset: none",
+        description="a meta.yaml with defaults for `parameters` of requests; unset: no defaults",
     )

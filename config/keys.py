@@ -1,4 +1,4 @@
-"""The settings model as flat keys: `api.port` with its field, its variable and what it accepts."""
+"""The settings as flat keys: `api.port` with its field, its variable and the values it accepts."""
 
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -11,15 +11,15 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from config.section import Section
-from config.settings import Settings
+from callslip.config.section import Section
+from callslip.config.settings import Settings
 
 PREFIX = "CALLSLIP_"
 
 
 @dataclass(frozen=True)
-class Given:
-    """A value as a source has it, None for an empty one, and where it stands."""
+class Stated:
+    """A value from a source, None for an empty one, and its location in the source."""
 
     text: str | None
     origin: str
@@ -36,7 +36,7 @@ def key_of(name: str) -> str:
 
 
 def did_you_mean(key: str, known: Iterable[str], spelled: Callable[[str], str] = str) -> str:
-    """`; did you mean api.port?`, or nothing where no known key looks like this one."""
+    """Return `; did you mean api.port?`, or an empty string if no known key is similar."""
     near = get_close_matches(key, list(known), n=1)
     return f"; did you mean {spelled(near[0])}?" if near else ""
 
@@ -47,7 +47,7 @@ def is_secret(field: FieldInfo) -> bool:
 
 
 def accepts(field: FieldInfo) -> str:
-    """What a field takes, in words: `a whole number from 0 to 65535`."""
+    """Describe the accepted values in words: `a whole number from 0 to 65535`."""
     options = [t for t in _alternatives(field.annotation) if t is not type(None)]
     words = " or ".join(_word(option) for option in options) + _bounds(field.metadata)
     return words + ", or nothing" if type(None) in _alternatives(field.annotation) else words
@@ -103,4 +103,4 @@ KEYS: dict[str, FieldInfo] = _walk(Settings)
 """Every setting by its dotted key, in the order of the model."""
 
 SECTIONS = frozenset(key.rpartition(".")[0] for key in KEYS if "." in key)
-"""The keys that hold others: `api`, `search` …"""
+"""The keys of sections: `api`, `search` …"""

@@ -1,4 +1,4 @@
-"""Loading the settings in force: defaults, then a YAML file, then the environment."""
+"""Loads the settings from the defaults, then a YAML file, then the environment."""
 
 import os
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from callslip.config import annotator, yaml_file
+from callslip.config.keys import KEYS, PREFIX, Stated, accepts, did_you_mean, key_of, variable
+from callslip.config.masking import shown
+from callslip.config.settings import Settings
 from callslip.errors import SettingsError
-from config import annotator, yaml_file
-from config.keys import KEYS, PREFIX, Given, accepts, did_you_mean, key_of, variable
-from config.masking import shown
-from config.settings import Settings
 
 FILE = "callslip.yaml"
 FILE_VARIABLE = "CALLSLIP_CONFIG"
@@ -23,7 +23,7 @@ TEST_PREFIX = "CALLSLIP_TEST_"
 
 
 class _InForce(Settings, BaseSettings):
-    """The settings with their sources: the variables of this process win over what is passed."""
+    """The settings from their sources: environment variables override the constructor's values."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="__", env_parse_none_str=""
@@ -43,7 +43,7 @@ class _InForce(Settings, BaseSettings):
 
 @dataclass(frozen=True)
 class Loaded:
-    """The settings in force, and for each dotted key where its value came from.
+    """The current settings, and the origin of each dotted key's value.
 
     An origin is `default`, the file with its line (`callslip.yaml:3`) or the variable's name.
     """
@@ -53,24 +53,24 @@ class Loaded:
 
 
 def load(folder: Path = Path()) -> Loaded:
-    """Read the file that CALLSLIP_CONFIG names, else callslip.yaml in `folder`, and the variables.
+    """Read the file CALLSLIP_CONFIG, or else callslip.yaml in `folder`, and the variables.
 
-    Raises SettingsError that says of every wrong setting where it stands and what was expected.
+    Raises SettingsError with the location and the expected value of every wrong setting.
     """
     in_file = _from_file(folder) | _known_elsewhere()
-    given = in_file | _from_environment()
-    origins = {key: given[key].origin if key in given else "default" for key in KEYS}
-    return Loaded(_validated(in_file, given), origins)
+    stated = in_file | _from_environment()
+    origins = {key: stated[key].origin if key in stated else "default" for key in KEYS}
+    return Loaded(_validated(in_file, stated), origins)
 
 
 @cache
 def get_settings() -> Settings:
-    """The settings in force in this process, read once."""
+    """Return the current settings of this process, which are read once."""
     return load().settings
 
 
 def environment(overrides: Mapping[str, object]) -> dict[str, str]:
-    """Dotted keys as the variables that set them, for a child process; None unsets.
+    """Convert dotted keys to environment variables for a child process; None unsets a key.
 
     Raises SettingsError for an unknown key.
     """
@@ -80,7 +80,7 @@ def environment(overrides: Mapping[str, object]) -> dict[str, str]:
     return {variable(key): _rendered(value) for key, value in overrides.items()}
 
 
-def _from_file(folder: Path) -> dict[str, Given]:
+def _from_file(folder: Path) -> dict[str, Stated]:
     if named := os.environ.get(FILE_VARIABLE):
         if not Path(named).is_file():
             raise SettingsError(f"{FILE_VARIABLE} names {named}, and there is no such file")
@@ -89,18 +89,18 @@ def _from_file(folder: Path) -> dict[str, Given]:
     return yaml_file.read(path) if path.is_file() else {}
 
 
-def _known_elsewhere() -> dict[str, Given]:
-    """What variables of another system's name say; an empty one says nothing."""
+def _known_elsewhere() -> dict[str, Stated]:
+    """The non-empty variables with the names of other systems, by key."""
     return {
-        key: Given(os.environ[name], name)
+        key: Stated(os.environ[name], name)
         for name, key in annotator.VARIABLES.items()
         if os.environ.get(name)
     }
 
 
-def _from_environment() -> dict[str, Given]:
-    """What the variables say, to tell of it; an unknown one would pass pydantic-settings."""
-    given: dict[str, Given] = {}
+def _from_environment() -> dict[str, Stated]:
+    """Read the variables for error messages; raise SettingsError for an unknown variable."""
+    stated: dict[str, Stated] = {}
     problems = []
     for name, text in os.environ.items():
         if not name.upper().startswith(PREFIX):
@@ -109,15 +109,15 @@ def _from_environment() -> dict[str, Given]:
             continue
         key = key_of(name)
         if key in KEYS and name == variable(key):
-            given[key] = Given(text or None, name)
+            stated[key] = Stated(text or None, name)
         else:
             problems.append(f"unknown variable {name}{did_you_mean(key, KEYS, variable)}")
     if problems:
         raise SettingsError("\n".join(problems))
-    return given
+    return stated
 
 
-def _validated(in_file: Mapping[str, Given], given: Mapping[str, Given]) -> Settings:
+def _validated(in_file: Mapping[str, Stated], stated: Mapping[str, Stated]) -> Settings:
     values: dict[str, Any] = {}
     for key, value in in_file.items():
         section, _, name = key.rpartition(".")
@@ -126,18 +126,18 @@ def _validated(in_file: Mapping[str, Given], given: Mapping[str, Given]) -> Sett
         return _InForce(**values)
     except ValidationError as error:
         problems = [
-            _problem(".".join(map(str, e["loc"])), e["msg"], given)
+            _problem(".".join(map(str, e["loc"])), e["msg"], stated)
             for e in error.errors(include_url=False, include_input=False)
         ]
     # Raised out here because pydantic's own error quotes the values, secrets too.
     raise SettingsError("\n".join(problems))
 
 
-def _problem(key: str, message: str, given: Mapping[str, Given]) -> str:
+def _problem(key: str, message: str, stated: Mapping[str, Stated]) -> str:
     if key not in KEYS:
-        origins = ", ".join(v.origin for k, v in given.items() if k.startswith(f"{key}."))
+        origins = ", ".join(v.origin for k, v in stated.items() if k.startswith(f"{key}."))
         return f"{key} in {origins}: {message.removeprefix('Value error, ')}"
-    value, field = given[key], KEYS[key]
+    value, field = stated[key], KEYS[key]
     got = "nothing" if value.text is None else shown(key, value.text)
     return f"{key} in {value.origin}: expected {accepts(field)}, got {got}"
 

@@ -1,24 +1,24 @@
-"""Hiding passwords in what is printed."""
+"""Hides passwords in output."""
 
 import re
 
-from config.keys import KEYS, is_secret
+from callslip.config.keys import KEYS, is_secret
 
 MASK = "********"
 
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@")
-"""Up to the last `@`: a password that was not percent-encoded may hold `/` and `@` itself."""
+"""Up to the last `@`: a password without percent-encoding may contain `/` and `@`."""
 
 _PARAMETER = re.compile(r"(?i)([?&][^=&#]*(?:password|passwd|pwd|secret|token|key)=)[^&#]*")
 
 
 def masked(text: str) -> str:
-    """A text with the passwords of the URLs in it hidden: `redis://user:********@host/0`."""
+    """Hide the passwords of all URLs in a text: `redis://user:********@host/0`."""
     return _PARAMETER.sub(rf"\1{MASK}", _PASSWORD.sub(rf"\1:{MASK}@", text))
 
 
 def shown(key: str, value: object) -> str:
-    """The value of a setting as it may be printed."""
+    """The value of a setting for display."""
     if value is None:
         return "(unset)"
     return MASK if is_secret(KEYS[key]) else masked(str(value))

@@ -1,92 +1,92 @@
-"""Settings of a search and of what moves its hits: facets, memory, a reranker, diversity."""
+"""Settings of searches and their ranking: facets, memory, reranker, diversity, traces."""
 
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from config.section import Section
+from callslip.config.section import Section
 
 
 class SearchSettings(Section):
     """The search worker and its ranking."""
 
     threads: int = Field(
-        default=2, ge=1, description="searches answered at the same time by one worker"
+        default=2, ge=1, description="searches that one worker runs at the same time"
     )
     timeout_seconds: float = Field(
-        default=10.0, gt=0, description="the desk waits this long for an answer"
+        default=10.0, gt=0, description="how long the server waits for an answer"
     )
     max_backlog: int = Field(
-        default=64, ge=1, description="searches waiting before the desk answers 503"
+        default=64, ge=1, description="waiting searches; beyond this number the server responds 503"
     )
-    max_query_chars: int = Field(default=4000, ge=1, description="longest query")
+    max_query_chars: int = Field(default=4000, ge=1, description="the longest query")
     top: int | None = Field(
         default=None,
         ge=1,
-        description="hits when the request does not say; unset: all, up to max_top",
+        description="hits of a request without `top`; unset: all, up to max_top",
     )
-    max_top: int = Field(default=200, ge=1, description="most hits that a request may ask for")
-    pool: int = Field(default=150, ge=1, le=500, description="candidates taken from each leg")
+    max_top: int = Field(default=200, ge=1, description="the most hits of a request")
+    pool: int = Field(default=150, ge=1, le=500, description="candidates from each retriever")
     fusion: Literal["calibrated", "weighted", "rrf", "native"] = Field(
         default="calibrated",
-        description="how the legs are merged: by scores held against the collection, by scores"
-        " alone, by reciprocal rank, or as the store does",
+        description="how retrievers are merged: by scores calibrated per collection, by scores"
+        " alone, by reciprocal rank, or by the store",
     )
     alpha: float = Field(
-        default=0.4, ge=0, le=1, description="weight of the vector leg; 0 keyword, 1 vector"
+        default=0.4, ge=0, le=1, description="weight of the vector retriever; 0 keyword, 1 vector"
     )
     rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
     proximity: float = Field(
         default=0.25,
         ge=0,
         le=1,
-        description="weight of words that follow each other as in the question, beside the keyword"
-        " leg; of calibrated fusion",
+        description="weight of words that follow each other as in the question, added to the"
+        " keyword retriever in calibrated fusion",
     )
     read: int = Field(
-        default=40, ge=0, le=200, description="candidates whose words are looked at for that"
+        default=40, ge=0, le=200, description="candidates whose text is read for proximity"
     )
     narrow: bool = Field(
         default=True,
-        description="search again among the documents of the facets that a question names, where"
-        " more chunks match than candidates are taken",
+        description="search again in the documents with the facet values that a question names, if"
+        " more chunks match than there are candidates",
     )
     query_cache: int = Field(
-        default=2000, ge=0, description="vectors of questions kept by each search worker; 0: none"
+        default=2000, ge=0, description="question vectors that each search worker caches; 0: none"
     )
     result_cache: int = Field(
         default=500,
         ge=0,
-        description="questions whose candidates each search worker keeps; 0: none",
+        description="questions whose candidates each search worker caches; 0: none",
     )
     result_cache_seconds: float = Field(
-        default=60.0, gt=0, description="how long they are kept while nothing changes"
+        default=60.0, gt=0, description="how long they are cached if nothing changes"
     )
     hotset: int = Field(
         default=0,
         ge=0,
         le=1000,
-        description="passages that helped most of late, of each collection and tenant, that each"
-        " search worker keeps: where a question is nearly one that they have answered, they alone"
+        description="recently most helpful passages per collection and tenant that each"
+        " search worker caches: if a question is nearly one that they have answered, only they"
         " are the hits and the stores are not searched, so there may be fewer than `top`; 0: none",
     )
     hotset_similarity: float = Field(
         default=0.97,
         ge=0,
         le=1,
-        description="cosine of a question to those that a passage has answered, from which it is"
-        " nearly one of them; measured with the local embedder",
+        description="least cosine of a question to a question that a passage has answered, if it is"
+        " to count as nearly the same; measured with the local embedder",
     )
     level: Literal["passages", "every"] = Field(
         default="passages",
-        description="what is searched where `operation_level` is left out: passages, or sections"
+        description="what a search without `operation_level` covers: passages, or sections"
         " and documents too",
     )
 
     as_of: Literal["now", "any"] = Field(
         default="now",
-        description="where neither the request nor the question names a time: only what is in"
+        description="if neither the request nor the question names a time: only passages in"
         " force now, or all versions",
     )
 
@@ -98,89 +98,93 @@ class SearchSettings(Section):
 
 
 class FacetsSettings(Section):
-    """Facet-value vectors, and the soft prior that they give."""
+    """Vectors of facet values, and the soft prior that is computed with them."""
 
     names: str = Field(
         default="doc_type,section,jurisdiction,lang",
         description="properties whose values have vectors",
     )
-    weight: float = Field(
-        default=0.2, ge=0, le=1, description="of the prior, at most; 0: no prior at all"
-    )
+    weight: float = Field(default=0.2, ge=0, le=1, description="the largest prior; 0: no prior")
     top_per_facet: int = Field(
-        default=2, ge=1, le=20, description="values of a facet that a question may favour"
+        default=2, ge=1, le=20, description="the most values of a facet that a question can favour"
     )
     max_values: int = Field(
-        default=500, ge=1, description="values of a facet that have vectors, the most frequent"
+        default=500,
+        ge=1,
+        description="the most values of a facet with vectors: the most frequent ones",
     )
     rebuild_hours: float = Field(
-        default=1.0, ge=0, description="how often vectors of changed values are made anew; 0: never"
+        default=1.0,
+        ge=0,
+        description="how often vectors of changed values are recomputed; 0: never",
     )
 
     @property
     def facets(self) -> tuple[str, ...]:
-        """The names, apart."""
+        """The names as a tuple."""
         return tuple(name for part in self.names.split(",") if (name := part.strip()))
 
 
 class MemorySettings(Section):
-    """What is remembered of chunks that helped."""
+    """The statistics of chunks that helped."""
 
-    weight: float = Field(
-        default=0.15, ge=0, le=1, description="of the bonus, at most; 0: no bonus at all"
-    )
+    weight: float = Field(default=0.15, ge=0, le=1, description="the largest bonus; 0: no bonus")
     half_life_weeks: float = Field(
-        default=6.0, ge=1, le=52, description="after which a win counts half"
+        default=6.0, ge=1, le=52, description="time after which a win counts half"
     )
     exploration: Literal["epsilon", "thompson", "off"] = Field(
-        default="epsilon", description="how chunks that were never tried are given a chance"
+        default="epsilon", description="how chunks that were never tried are explored"
     )
     exploration_ratio: float = Field(
-        default=0.15, ge=0, le=1, description="of searches in which one is"
+        default=0.15, ge=0, le=1, description="share of searches that explore such a chunk"
     )
     record: bool = Field(
         default=True,
-        description="searches are recorded, as ids and numbers, so that feedback can name them",
+        description="record searches, as ids and numbers, so that feedback can refer to them",
     )
     max_searches: int = Field(
-        default=50_000, ge=1, description="recorded searches that are kept, the newest"
+        default=50_000, ge=1, description="the most recorded searches; the newest are stored"
     )
     feedback_per_hour: int = Field(
         default=300,
         ge=1,
-        description="most feedback that is taken of one user in a collection; all without a name"
-        " are one user",
+        description="the most feedback of one user in a collection; all users without a name"
+        " count as one",
     )
 
 
 class TracesSettings(Section):
-    """What is kept of each search so that it can be explained afterwards."""
+    """The stored traces of searches, which explain a search afterwards."""
 
     share: float = Field(
-        default=1.0, ge=0, le=1, description="of searches whose trace is kept; 0: none"
+        default=1.0, ge=0, le=1, description="share of searches whose trace is stored; 0: none"
     )
-    keep_hours: float = Field(default=72.0, gt=0, description="after which a trace is forgotten")
-    max_rows: int = Field(default=20_000, ge=1, description="traces that are kept, the newest")
+    keep_hours: float = Field(default=72.0, gt=0, description="time after which a trace is deleted")
+    max_rows: int = Field(
+        default=20_000, ge=1, description="the most stored traces; the newest are stored"
+    )
 
 
 class RerankSettings(Section):
-    """What reads the best candidates again."""
+    """The reranker, which reads the best candidates."""
 
     provider: Literal["none", "maxsim", "onnx", "api"] = Field(
         default="none",
         description="none; maxsim: the local embedder's token vectors; onnx: a cross-encoder in a"
         " file; api: a `/rerank` server",
     )
-    top: int = Field(default=40, ge=1, le=200, description="candidates that are read")
+    top: int = Field(default=40, ge=1, le=200, description="candidates that the reranker reads")
     weight: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="of what the reranker says, against the fused score; 1: its order alone;"
+        description="weight of the reranker's score against the fused score; 1: its order alone;"
         " unset: 0.2 for maxsim, 0.5 for the others",
     )
     timeout_seconds: float = Field(
-        default=2.0, gt=0, description="after this the fused order stands, and the answer says so"
+        default=2.0,
+        gt=0,
+        description="time after which the fused order is used and the response says so",
     )
     mmr_lambda: float = Field(
         default=1.0,
@@ -191,24 +195,26 @@ class RerankSettings(Section):
     onnx_file: Path | None = Field(default=None, description="the cross-encoder's model")
     tokenizer_file: Path | None = Field(default=None, description="its `tokenizer.json`")
     max_tokens: int = Field(
-        default=512, ge=32, description="of question and passage together, read by onnx_file"
+        default=512, ge=32, description="longest input of onnx_file, question and passage together"
     )
     cache_rows: int = Field(
         default=5000,
         ge=0,
-        description="passages whose token vectors are kept for maxsim, 60 to 200 KB each",
+        description="passages whose token vectors are cached for maxsim, 60 to 200 KB each",
     )
-    url: str | None = Field(default=None, description="of the server, with its path")
+    url: str | None = Field(default=None, description="URL of the server, with its path")
     protocol: Literal["cohere", "tei"] = Field(
         default="cohere",
-        description="of the server; cohere: also Jina's and vLLM's; tei: text-embeddings-inference",
+        description="protocol; cohere: also Jina's and vLLM's; tei: text-embeddings-inference",
     )
-    api_key: SecretStr | None = Field(default=None, description="where the server asks for one")
+    api_key: SecretStr | None = Field(
+        default=None, description="API key, if the server requires one"
+    )
     model: str | None = Field(default=None, description="model name at the server")
 
     @property
     def blend_weight(self) -> float:
-        """`weight`; where that is unset, the one that was measured for maxsim, or the middle."""
+        """`weight`, or if it is unset the measured one for maxsim, or the middle for the others."""
         if self.weight is not None:
             return self.weight
         return 0.2 if self.provider == "maxsim" else 0.5

@@ -1,4 +1,4 @@
-"""What every group of settings is."""
+"""The base class of all sections of settings."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -1,10 +1,10 @@
-"""Settings of what is told to a collector of traces."""
+"""Settings of the spans that are sent to a collector."""
 
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from config.section import Section
+from callslip.config.section import Section
 
 
 class TelemetrySettings(Section):
@@ -12,15 +12,15 @@ class TelemetrySettings(Section):
 
     otlp_endpoint: str | None = Field(
         default=None,
-        description="of the collector, such as http://127.0.0.1:4318, mostly without /v1/traces;"
+        description="collector URL, such as http://127.0.0.1:4318, mostly without /v1/traces;"
         " unset: nothing is sent",
     )
     service_name: str = Field(
-        default="callslip", min_length=1, description="whose spans they are, for the collector"
+        default="callslip", min_length=1, description="name of the service in the spans"
     )
     text: bool = Field(
         default=False,
-        description="whether questions, prompts, passages and answers go into the spans",
+        description="whether the spans contain questions, prompts, passages and answers",
     )
 
     @field_validator("otlp_endpoint")

@@ -1,23 +1,23 @@
-"""The YAML file of settings, read into flat keys that know their line."""
+"""Reads the YAML file of settings into flat keys with line numbers."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
+from callslip.config.keys import KEYS, SECTIONS, Stated, accepts, did_you_mean
 from callslip.errors import SettingsError
-from config.keys import KEYS, SECTIONS, Given, accepts, did_you_mean
 
 NULL = "tag:yaml.org,2002:null"
 
 
-def read(path: Path) -> dict[str, Given]:
-    """The settings in a file, each with `FILE:LINE` as its origin.
+def read(path: Path) -> dict[str, Stated]:
+    """Read the settings in a file, each with `FILE:LINE` as its origin.
 
-    Values stay the text that the file has, so that `port: yes` means the same in YAML and in the
-    environment. Raises SettingsError, naming file and line.
+    Values remain text as in the file, so that `port: yes` means the same in YAML and in the
+    environment. Raises SettingsError with file and line.
     """
-    given: dict[str, Given] = {}
+    stated: dict[str, Stated] = {}
     seen: dict[str, str] = {}
     problems: list[str] = []
     for key, value, where in _entries(_compose(path), "", path):
@@ -30,14 +30,14 @@ def read(path: Path) -> dict[str, Given]:
             hint = did_you_mean(key, [*KEYS, *SECTIONS])
             problems.append(f"unknown setting {key} in {where}{hint}")
         elif not isinstance(value, yaml.ScalarNode):
-            found = "a list" if isinstance(value, yaml.SequenceNode) else "settings below it"
-            problems.append(f"{key} in {where}: expected {accepts(KEYS[key])}, got {found}")
+            kind = "a list" if isinstance(value, yaml.SequenceNode) else "settings below it"
+            problems.append(f"{key} in {where}: expected {accepts(KEYS[key])}, got {kind}")
         else:
-            given[key] = Given(None if _is_null(value) else value.value or None, where)
+            stated[key] = Stated(None if _is_null(value) else value.value or None, where)
         seen.setdefault(key, where)
     if problems:
         raise SettingsError("\n".join(problems))
-    return given
+    return stated
 
 
 def _compose(path: Path) -> yaml.Node | None:
@@ -64,7 +64,7 @@ def _compose(path: Path) -> yaml.Node | None:
 def _entries(
     node: yaml.Node | None, prefix: str, path: Path
 ) -> Iterator[tuple[str, yaml.Node, str]]:
-    """Key, value and place of every entry, those of a section right after it."""
+    """Key, value and location of every entry; the entries of a section follow it directly."""
     if node is None or _is_null(node):
         return
     if not isinstance(node, yaml.MappingNode):

@@ -1,4 +1,4 @@
-"""Judged sets in BEIR form (Thakur et al. 2021): a corpus, queries, and which answers which."""
+"""Judged sets in BEIR form (Thakur et al. 2021): a corpus, queries and relevance judgements."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from callslip.errors import JudgedSetError
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 QRELS = ("qrels.tsv", "qrels/test.tsv")
-"""Where judgements are looked for, the first that exists."""
+"""Paths of the judgements; the first existing file is read."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,20 @@ class Document:
 
     @property
     def content(self) -> str:
-        """What is embedded and indexed: title, line end, text; empty where both are blank."""
+        """The text that is embedded and indexed: title, line end, text; empty if both are blank."""
         return f"{self.title}\n{self.text}".strip()
 
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """Queries and judgements in memory, the corpus in its file.
+    """Queries and judgements in memory, and the corpus in its file.
 
-    `documents` counts those with any text. `queries` holds, id to text, those with a document that
-    answers them, and `qrels` their judgements: query id to document id to grade, above 0 where it
-    answers. A judged document that the corpus lacks stays in, as one that is never found. `as_of`
-    holds the moment that a query asks about, where its metadata has one. `warnings` says what is
-    odd and what was left out, `taken_out` which documents are as if they had never been there.
+    `documents` is the number of documents with text. `queries` maps the id of each query with a
+    relevant document to its text. `qrels` has the judgements of these queries: query id to document
+    id to grade, above 0 if the document is relevant. A judged document that the corpus lacks stays
+    in, as a document that no search returns. `as_of` has the moment that a query asks about, if its
+    metadata has one. `warnings` lists irregularities and omissions. `taken_out` has the ids of
+    removed documents.
     """
 
     name: str
@@ -50,7 +51,7 @@ class JudgedSet:
     taken_out: frozenset[str] = frozenset()
 
     def corpus(self) -> Iterator[Document]:
-        """The documents with any text, one at a time from the file."""
+        """Yield the documents with text, one at a time from the file."""
         return (
             document
             for document in read_corpus(self.folder)
@@ -58,12 +59,12 @@ class JudgedSet:
         )
 
     def without(self, documents: Collection[str]) -> "JudgedSet":
-        """The set with these documents, which have text, taken out of its corpus."""
+        """Return the set without these documents, each of which has text."""
         out = frozenset(documents)
         return replace(self, taken_out=out, documents=self.documents - len(out))
 
     def only(self, queries: Collection[str]) -> "JudgedSet":
-        """The set with these of its queries."""
+        """Return the set with only these of its queries."""
         return replace(
             self,
             queries={query: text for query, text in self.queries.items() if query in queries},
@@ -72,21 +73,21 @@ class JudgedSet:
         )
 
     def half(self, which: int) -> "JudgedSet":
-        """Every second query, from the first (0) or the second (1): one half to choose on."""
+        """Every second query, from the first (0) or the second (1): one half for tuning."""
         return self.only(set(list(self.queries)[which::2]))
 
     def at_most(self, count: int) -> "JudgedSet":
-        """That many of the queries, spread over the judgements."""
-        asked = list(self.queries)
-        count = min(count, len(asked))
-        return self.only({asked[n * len(asked) // count] for n in range(count)})
+        """At most `count` queries, spread evenly over the judgements."""
+        queries = list(self.queries)
+        count = min(count, len(queries))
+        return self.only({queries[n * len(queries) // count] for n in range(count)})
 
 
 def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
-    """Read a judged set and check all of it; the corpus is read through once, and not kept.
+    """Read and check a judged set; the corpus is read once and not stored in memory.
 
-    Of more than `most_queries` that many are kept, spread over the judgements.
-    Raises JudgedSetError, naming file and line, for what is missing, malformed or double.
+    At most `most_queries` queries are used, spread evenly over the judgements. Raises
+    JudgedSetError with file and line for missing, malformed or repeated data.
     """
     odd: Counter[str] = Counter()
     known: dict[str, bool] = {}
@@ -118,7 +119,7 @@ def read(folder: Path, most_queries: int | None = None) -> JudgedSet:
 
 @dataclass(frozen=True)
 class Questions:
-    """Queries with their judgements, as in JudgedSet, of a corpus that is somewhere else."""
+    """Queries and judgements as in JudgedSet, without a corpus."""
 
     queries: dict[str, str]
     qrels: dict[str, dict[str, int]]
@@ -126,9 +127,9 @@ class Questions:
 
 
 def read_questions(folder: Path) -> Questions:
-    """Read the queries that a document answers, without the corpus.
+    """Read the queries that have a relevant document, without the corpus.
 
-    Raises JudgedSetError as `read` does, and where there is none.
+    Raises JudgedSetError as `read` does, and if no query has a relevant document.
     """
     queries, as_of = _read_queries(folder)
     judged: dict[str, dict[str, int]] = {}
@@ -142,24 +143,24 @@ def read_questions(folder: Path) -> Questions:
 
 
 def read_spans(folder: Path) -> dict[str, list[str]]:
-    """What answers each query word for word, by its metadata; of queries that have such answers."""
-    found = {}
+    """Read the verbatim answers in the queries' metadata; queries without answers are left out."""
+    answers_of = {}
     for at, line in _read_lines(folder / QUERIES):
         answers = _metadata(at, line).get("answers")
         if isinstance(answers, list) and answers and all(isinstance(a, str) for a in answers):
-            found[line["_id"]] = answers
-    return found
+            answers_of[line["_id"]] = answers
+    return answers_of
 
 
 def read_corpus(folder: Path) -> Iterator[Document]:
-    """Every document of the corpus, one at a time. Raises JudgedSetError as `read` does."""
+    """Yield every document of the corpus, one at a time. Raises JudgedSetError as `read` does."""
     for at, line in _read_lines(folder / CORPUS):
         title, text = _text(at, line, "title"), _text(at, line, "text")
         yield Document(line["_id"], title, text, _metadata(at, line))
 
 
 def _read_queries(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Query id to text, and to the `as_of` of its metadata where it has one."""
+    """Map query ids to texts, and to the `as_of` of their metadata if there is one."""
     texts: dict[str, str] = {}
     as_of: dict[str, str] = {}
     for at, line in _read_lines(folder / QUERIES):
@@ -172,7 +173,7 @@ def _read_queries(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _read_qrels(folder: Path) -> Iterator[tuple[str, str, int]]:
-    """Query id, document id and grade of each line; a first line without a grade is the header."""
+    """Yield query id, document id and grade of each line but the header, which has no grade."""
     path = next((folder / name for name in QRELS if (folder / name).is_file()), folder / QRELS[0])
     seen: set[tuple[str, str]] = set()
     for number, row in _lines(path):
@@ -194,7 +195,7 @@ def _read_qrels(folder: Path) -> Iterator[tuple[str, str, int]]:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each object of a JSON Lines file with its place; its `_id` is a text and stands once."""
+    """Yield each object of a JSON Lines file with its location; each `_id` is a unique text."""
     seen: set[str] = set()
     for number, row in _lines(path):
         at = f"{path}:{number}"
@@ -214,7 +215,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, numbered from 1."""
+    """Yield the lines that are not blank, with their numbers from 1."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):

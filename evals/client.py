@@ -1,4 +1,4 @@
-"""The desk over HTTP, as measuring needs it: JSON in and out, many requests at the same time."""
+"""The HTTP client of evaluations: JSON in and out, many requests at the same time."""
 
 from pathlib import Path
 from types import TracebackType
@@ -7,21 +7,22 @@ from typing import Any, Self
 from pydantic import SecretStr
 
 from callslip.client import Client, Retries
-from callslip.client.wire import path_of
+from callslip.client.requests import path_of
 from callslip.errors import SearchTimeout
 
 RETRIES = Retries(most=5, within=600.0, first_wait=2.0, where_refused=False, but=(SearchTimeout,))
-"""While the desk is busy or breaks off."""
+"""Retries while the server is busy or connections break."""
 
 SEARCH_TRIES = 6
-"""Of one search that comes too late: the first ones load models, and speed is not measured so."""
+"""The most tries of a search that times out: the first searches load models."""
 
 
-class Desk:
-    """Connections to one desk, kept open; threads may share it.
+class JsonClient:
+    """A pool of connections to one server; threads may share it.
 
-    Every call raises the error that the desk answered, by its class of `callslip.errors`, and
-    DeskDown when there is no answer. A busy desk is asked again, so calls must be harmless twice.
+    Every call raises the error of the server's response as its class of `callslip.errors`, and
+    ServerDown if there is no response. The client repeats a request to a busy server, so calls must
+    be idempotent.
     """
 
     def __init__(
@@ -32,14 +33,16 @@ class Desk:
         *,
         key: SecretStr | None = None,
     ) -> None:
-        """`timeout` is in seconds, for one request; `key` is the desk's api.key."""
+        """`timeout` is in seconds, for one request; `key` is the server's api.key."""
         self.connections = connections
-        self._desk = Client(url, key=key, timeout=timeout, retries=RETRIES, connections=connections)
+        self._client = Client(
+            url, key=key, timeout=timeout, retries=RETRIES, connections=connections
+        )
 
     @property
     def url(self) -> str:
-        """Where the desk is."""
-        return self._desk.url
+        """The server's URL."""
+        return self._client.url
 
     def __enter__(self) -> Self:
         return self
@@ -50,22 +53,22 @@ class Desk:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._desk.close()
+        self._client.close()
 
     def get(self, path: str, **params: str | int | float) -> dict[str, Any]:
-        """Ask for what is there."""
-        return self._asked("GET", path, params=params)
+        """Send a GET request."""
+        return self._request("GET", path, params=params)
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Send something, or ask a question."""
-        return self._asked("POST", path, json=body)
+        """Send a POST request."""
+        return self._request("POST", path, json=body)
 
     def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Set what is there."""
-        return self._asked("PUT", path, json=body)
+        """Send a PUT request."""
+        return self._request("PUT", path, json=body)
 
     def search(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Ask a question; one that comes too late is asked again, up to SEARCH_TRIES times."""
+        """Search for a question; a timed-out search is repeated, up to SEARCH_TRIES times."""
         for _ in range(SEARCH_TRIES - 1):
             try:
                 return self.post("/v1/search", body)
@@ -74,9 +77,9 @@ class Desk:
         return self.post("/v1/search", body)
 
     def upload(self, collection: str, path: Path, name: str, batch: str) -> dict[str, Any]:
-        """Submit a file under a name, even where another name holds the same bytes."""
+        """Submit a file under a name, even if another document has the same bytes."""
         with path.open("rb") as file:
-            return self._asked(
+            return self._request(
                 "POST",
                 path_of("/v1/collections/{collection}/documents", collection=collection),
                 files={"file": (path.name, file)},
@@ -84,11 +87,11 @@ class Desk:
             )
 
     def delete(self, path: str) -> dict[str, Any]:
-        """Remove something."""
-        return self._asked("DELETE", path)
+        """Send a DELETE request."""
+        return self._request("DELETE", path)
 
-    def _asked(self, method: str, path: str, **content: Any) -> dict[str, Any]:
-        answer: dict[str, Any] | None = self._desk.request_json(
+    def _request(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+        answer: dict[str, Any] | None = self._client.request_json(
             method, path, repeatable=True, **content
         )
         return answer or {}

@@ -1,4 +1,4 @@
-"""The questions of a judged set, asked at the desk, as examples that weights are fitted on."""
+"""Runs the questions of a judged set on the server and makes examples for weight fitting."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 
 from callslip.errors import EvaluationError, JudgedSetError
-from evals.beir import Questions
-from evals.client import Desk
-from evals.judge import Clock, OnProgress
-from retrieval.basis import Basis
-from retrieval.examples import Example, Ranked, ideal, known_rows
+from callslip.evals.beir import Questions
+from callslip.evals.client import JsonClient
+from callslip.evals.judge import Clock, OnProgress
+from callslip.retrieval.ranking.features import Features
+from callslip.retrieval.tuning.examples import Example, Ranked, ideal, known_rows
 
 TOP = 100
-"""Hits whose order is tried: below search.pool, so that they come from the usual candidates."""
+"""The number of reranked hits: less than search.pool, so that they come from the usual
+candidates."""
 
 
 def ask(
-    desk: Desk,
+    client: JsonClient,
     collection: str,
     questions: Questions,
     now: Ranked,
@@ -26,45 +27,45 @@ def ask(
     tenant: str | None = None,
     on_progress: OnProgress = lambda progress: None,
 ) -> list[Example | None]:
-    """Each question with its hits; None where the answer does not say what weights would do.
+    """Search for each question; return an example, or None if the response lacks needed features.
 
-    Judgements name documents by id, or by the name that they were submitted under, with or without
-    `.txt`. Raises EvaluationError when a leg is missing from an answer, JudgedSetError where no hit
-    is judged to answer anything, and what the desk answers.
+    Judgements name documents by id or by the name of their submission, with or without `.txt`.
+    Raises EvaluationError if a retriever is missing from a response, JudgedSetError if no hit is
+    relevant to any question, and the errors of the server.
     """
     clock = Clock("asking", len(questions.queries), on_progress)
-    found: list[Example | None] = []
+    examples: list[Example | None] = []
 
-    def asked(query: str) -> Example | None:
+    def ask_one(query: str) -> Example | None:
         body = {"collection": collection, "query": questions.queries[query]}
         body |= {"tenant": tenant} if tenant else {}
         body |= {"as_of": questions.as_of[query]} if query in questions.as_of else {}
-        answer = desk.search({**body, "top": TOP, "explain": True})
+        answer = client.search({**body, "top": TOP, "explain": True})
         if answer["left_out"]:
             raise EvaluationError(f"an answer is not whole: {answer['left_out']}")
         return _example(questions.queries[query], answer, questions.qrels[query], now)
 
-    with ThreadPoolExecutor(desk.connections) as pool:
+    with ThreadPoolExecutor(client.connections) as pool:
         try:
-            for example in pool.map(asked, questions.queries):
-                found.append(example)
-                clock.tell(len(found))
+            for example in pool.map(ask_one, questions.queries):
+                examples.append(example)
+                clock.tell(len(examples))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    if not any(example is not None and example.grades.any() for example in found):
+    if not any(example is not None and example.grades.any() for example in examples):
         raise JudgedSetError(
-            f"no hit of {len(found)} questions is judged to answer one",
+            f"no hit of {len(examples)} questions is judged to answer one",
             hint="qrels.tsv names documents of the collection by id, or by their name.",
         )
-    return found
+    return examples
 
 
 def _example(
     query: str, answer: Mapping[str, Any], judged: Mapping[str, int], now: Ranked
 ) -> Example | None:
     hits = answer["hits"]
-    bases = [Basis(**hit["reasons"]["basis"]) for hit in hits]
+    bases = [Features(**hit["reasons"]["basis"]) for hit in hits]
     rows = known_rows(bases, answer["alpha"], answer["fusion"], now)
     if rows is None:
         return None

@@ -1,4 +1,4 @@
-"""Measuring retrieval on a judged set: in through the desk, out through the desk."""
+"""Measures retrieval on a judged set: ingests it through the server and searches on the server."""
 
 import re
 import secrets
@@ -12,33 +12,33 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from callslip.errors import CallslipError, EvaluationError, InvalidRequest
-from evals import beir
-from evals.client import Desk
-from evals.measures import measure, rank_documents
-from evals.report import LegName, LegReport, Report
-from evals.ways import DEFAULT, KEYWORD, VECTOR, Way
-from stores.naming import clean_name
-from stores.properties import check_properties
-from stores.records import FILTERABLE, Value
+from callslip.evals import beir
+from callslip.evals.client import JsonClient
+from callslip.evals.measures import measure, rank_documents
+from callslip.evals.report import Report, RetrieverName, RetrieverReport
+from callslip.evals.variants import DEFAULT, KEYWORD, VECTOR, Variant
+from callslip.stores.naming import clean_name
+from callslip.stores.properties.values import check_properties
+from callslip.stores.records import FILTERABLE, Value
 
-LEGS: dict[LegName, Way] = {"keyword": KEYWORD, "vector": VECTOR, "hybrid": DEFAULT}
+RETRIEVERS: dict[RetrieverName, Variant] = {"keyword": KEYWORD, "vector": VECTOR, "hybrid": DEFAULT}
 
 POLL_SECONDS = 0.5
 
 PAGE = 500
-"""Documents listed at a time."""
+"""The number of documents in one page of a list."""
 
 NAMED_FAILURES = 5
 
 LONGEST_TITLE = 1024
-"""What the desk takes; the text holds the title whole."""
+"""The longest title that the server accepts; the text contains the whole title."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a phase (`ingest` or a leg) is, and since how many seconds it runs."""
+    """The progress of a phase (`ingest` or a retriever), and the seconds since its start."""
 
     phase: str
     done: int
@@ -51,7 +51,7 @@ OnProgress = Callable[[Progress], None]
 
 def evaluate(
     folder: Path,
-    desk: Desk,
+    client: JsonClient,
     *,
     collection: str | None = None,
     store: str | None = None,
@@ -61,26 +61,31 @@ def evaluate(
 ) -> Report:
     """Ingest a judged set into a scratch collection, search it, and drop it unless `keep`.
 
-    `collection` must not hold documents; a new name is made up where none is given. `store` is
-    where it is kept, by default as the desk does; `most_queries` bounds those that are asked.
+    `collection` must have no documents; by default it gets a new name. `store` is the collection's
+    store, by default that of the server's settings. `most_queries` is the maximum number of
+    queries.
 
-    Raises JudgedSetError before anything is sent, EvaluationError when a document fails or an
-    answer is not whole, DeskDown, and what the desk itself answers.
+    Raises JudgedSetError before anything is sent, EvaluationError if a document fails or a response
+    is incomplete, ServerDown, and the errors of the server.
     """
     started = time.monotonic()
     judged = beir.read(folder, most_queries)
     warnings = list(judged.warnings)
     collection = collection or scratch_name(judged.name)
-    with ingested(desk, collection, judged, warnings, store, on_progress, keep=keep) as ids:
+    with ingested(client, collection, judged, warnings, store, on_progress, keep=keep) as ids:
         ingest_seconds = time.monotonic() - started
-        legs: dict[LegName, LegReport] = {}
-        for leg, way in LEGS.items():
-            found = search_all(desk, collection, judged, way, ids, on_progress)
-            if found is None:
-                warnings.append(f"the desk has no {way.needs}, so there is no {leg} leg")
+        legs: dict[RetrieverName, RetrieverReport] = {}
+        for retriever, variant in RETRIEVERS.items():
+            searched = search_all(client, collection, judged, variant, ids, on_progress)
+            if searched is None:
+                warnings.append(
+                    f"the server has no {variant.needs}, so there is no {retriever} retriever"
+                )
                 continue
-            legs[leg] = LegReport(measure(judged.qrels, found.run), found.depth, found.seconds)
-            warnings += found.said(leg)
+            legs[retriever] = RetrieverReport(
+                measure(judged.qrels, searched.run), searched.depth, searched.seconds
+            )
+            warnings += searched.remarks(retriever)
     return Report(
         name=judged.name,
         documents=judged.documents,
@@ -89,19 +94,19 @@ def evaluate(
         seconds=time.monotonic() - started,
         ingest_seconds=ingest_seconds,
         collection=collection,
-        kept=keep,
+        remains=keep,
         warnings=tuple(warnings),
     )
 
 
 def scratch_name(name: str) -> str:
-    """A collection that nobody else uses."""
+    """Return the name of a collection that no other run uses."""
     return f"eval-{re.sub(r'[^A-Za-z0-9]+', '-', name)[:40]}-{secrets.token_hex(4)}"
 
 
 @contextmanager
 def ingested(
-    desk: Desk,
+    client: JsonClient,
     collection: str,
     judged: beir.JudgedSet,
     warnings: list[str],
@@ -110,27 +115,28 @@ def ingested(
     *,
     keep: bool = False,
 ) -> Iterator[dict[str, str]]:
-    """The set in a new collection, dropped behind it unless `keep`: the desk's ids to the set's.
+    """Ingest the set into a new collection; yield the map of the server's ids to the set's.
 
-    A collection that could not be dropped is added to `warnings`. Raises as `evaluate` does.
+    Drops the collection at the end, unless `keep`; if that fails, adds the collection to
+    `warnings`. Raises the same errors as `evaluate`.
     """
-    desk.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
+    client.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
     try:
-        yield _ingest(desk, collection, judged, Clock("ingest", judged.documents, on_progress))
+        yield _ingest(client, collection, judged, Clock("ingest", judged.documents, on_progress))
     finally:
-        if not keep and (left := _drop(desk, collection)):
+        if not keep and (left := _drop(client, collection)):
             warnings.append(left)
 
 
-def already_there(desk: Desk, collection: str, judged: beir.JudgedSet) -> dict[str, str]:
-    """The desk's ids of a set that was ingested into this collection before, to the set's.
+def already_there(client: JsonClient, collection: str, judged: beir.JudgedSet) -> dict[str, str]:
+    """Map the server's document ids to the set's, for a set that was ingested earlier.
 
-    Raises EvaluationError where a document of the set is not live there.
+    Raises EvaluationError if a document of the set is not live in the collection.
     """
     live: dict[str, str] = {}
     before: dict[str, float] = {}
     while True:
-        page = desk.get(f"/v1/collections/{collection}/documents", limit=PAGE, **before)
+        page = client.get(f"/v1/collections/{collection}/documents", limit=PAGE, **before)
         live |= {d["name"]: d["document_id"] for d in page["documents"] if d["state"] == "live"}
         if page["next_before"] is None:
             break
@@ -144,51 +150,53 @@ def already_there(desk: Desk, collection: str, judged: beir.JudgedSet) -> dict[s
     return {live[name]: document_id for document_id, name in names.items()}
 
 
-def _ingest(desk: Desk, collection: str, judged: beir.JudgedSet, clock: "Clock") -> dict[str, str]:
-    """Send every document and wait until all are live; the desk's id of each to the set's."""
+def _ingest(
+    client: JsonClient, collection: str, judged: beir.JudgedSet, clock: "Clock"
+) -> dict[str, str]:
+    """Send every document and wait until all are live; map the server's ids to the set's."""
     path = f"/v1/collections/{collection}/documents"
     ids: dict[str, str] = {}
     corpus = _Shared(judged.corpus())
 
     def send() -> None:
         for document in corpus:
-            at_desk = desk.post(path, _submission(document))["document_id"]
-            if at_desk in ids:
+            document_id = client.post(path, _submission(document))["document_id"]
+            if document_id in ids:
                 raise EvaluationError(
-                    f"documents {ids[at_desk]!r} and {document.document_id!r} have one name at the"
-                    " desk, which keeps no control characters and no spaces around a name"
+                    f"documents {ids[document_id]!r} and {document.document_id!r} have one name at"
+                    " the server, which strips control characters and spaces around a name"
                 )
-            ids[at_desk] = document.document_id
+            ids[document_id] = document.document_id
 
-    with ThreadPoolExecutor(desk.connections) as pool:
-        senders = [pool.submit(send) for _ in range(desk.connections)]
+    with ThreadPoolExecutor(client.connections) as pool:
+        senders = [pool.submit(send) for _ in range(client.connections)]
         try:
-            while _look(desk, path, clock) < judged.documents:
+            while _look(client, path, clock) < judged.documents:
                 for sender in senders:
                     if sender.done():
-                        sender.result()  # raises what went wrong
+                        sender.result()  # raises the errors of the uploads
         finally:
             corpus.close()
     return ids
 
 
-def _look(desk: Desk, path: str, clock: "Clock") -> int:
-    """Wait a moment, then count what is live; EvaluationError where a document failed."""
+def _look(client: JsonClient, path: str, clock: "Clock") -> int:
+    """Wait for a poll interval, then count live documents; EvaluationError if one failed."""
     time.sleep(POLL_SECONDS)
-    states = desk.get(path, limit=1)["states"]
+    states = client.get(path, limit=1)["states"]
     if states.get("failed"):
-        raise EvaluationError(_failures(desk, path, states["failed"]))
+        raise EvaluationError(_failures(client, path, states["failed"]))
     live = int(states.get("live", 0))
     clock.tell(live)
     return live
 
 
-def _failures(desk: Desk, path: str, count: int) -> str:
-    """How many documents failed, and why the first few did."""
+def _failures(client: JsonClient, path: str, count: int) -> str:
+    """The number of failed documents, and the errors of the first ones."""
     named: list[str] = []
     before: dict[str, float] = {}
     while len(named) < min(count, NAMED_FAILURES):
-        page = desk.get(path, limit=PAGE, **before)
+        page = client.get(path, limit=PAGE, **before)
         for document in page["documents"]:
             if error := document["error"]:
                 named.append(f"{document['name']!r} ({error['title']}: {error['detail']})")
@@ -199,12 +207,12 @@ def _failures(desk: Desk, path: str, count: int) -> str:
 
 
 def _name(document: beir.Document) -> str:
-    """As the desk keeps it; `.txt`, as an id may end like the name of another format."""
+    """The name in the server; it ends in `.txt`, as an id may end like another file format."""
     return clean_name(f"{document.document_id}.txt")
 
 
 def _submission(document: beir.Document) -> dict[str, Any]:
-    """A document as the desk takes it."""
+    """The document as the body of a submission."""
     return {
         "name": _name(document),
         "title": document.title[:LONGEST_TITLE],
@@ -215,21 +223,21 @@ def _submission(document: beir.Document) -> dict[str, Any]:
 
 
 def _properties(metadata: dict[str, Any]) -> dict[str, Value]:
-    """What of the metadata the desk takes as properties."""
-    kept: dict[str, Value] = {}
+    """The part of the metadata that the server accepts as properties."""
+    checked: dict[str, Value] = {}
     for name, value in metadata.items():
         try:
-            kept = check_properties({**kept, name: value}, reserved=FILTERABLE)
+            checked = check_properties({**checked, name: value}, reserved=FILTERABLE)
         except InvalidRequest:
             continue
-    return kept
+    return checked
 
 
 @dataclass(frozen=True)
-class Found:
-    """What one way of searching found: query id to document id to score, see rank_documents.
+class SearchedSet:
+    """The results of one variant: query id to document id to score, see rank_documents.
 
-    `depth` as in LegReport; `late` counts the answers whose reranker was left out.
+    `depth` is as in RetrieverReport; `late` counts the responses without the reranker.
     """
 
     run: Mapping[str, Mapping[str, float]]
@@ -237,32 +245,32 @@ class Found:
     late: int
     seconds: float
 
-    def said(self, way: str) -> list[str]:
-        """What must be known beside it."""
+    def remarks(self, variant: str) -> list[str]:
+        """Remarks for the report, about responses without the reranker."""
         if not self.late:
             return []
-        return [f"the reranker was left out of {self.late} of {len(self.run)} answers of {way}"]
+        return [f"the reranker was left out of {self.late} of {len(self.run)} answers of {variant}"]
 
 
 def search_all(
-    desk: Desk,
+    client: JsonClient,
     collection: str,
     judged: beir.JudgedSet,
-    way: Way,
+    variant: Variant,
     ids: Mapping[str, str],
     on_progress: OnProgress = lambda progress: None,
-) -> Found | None:
-    """Ask every query this way; None where the desk lacks what it needs.
+) -> SearchedSet | None:
+    """Search for every query with a variant; return None if the server lacks a part that it needs.
 
-    Raises EvaluationError when a leg is missing from an answer, and what the desk answers.
+    Raises EvaluationError if a retriever is missing from a response, and the errors of the server.
     """
-    clock = Clock(way.name, len(judged.queries), on_progress)
+    clock = Clock(variant.name, len(judged.queries), on_progress)
 
     def search(query: str) -> dict[str, Any]:
-        body = {"collection": collection, "top": way.top, "query": judged.queries[query]}
-        if way.at_time and query in judged.as_of:
+        body = {"collection": collection, "top": variant.top, "query": judged.queries[query]}
+        if variant.at_time and query in judged.as_of:
             body["as_of"] = judged.as_of[query]
-        answer = desk.search(body | dict(way.body))
+        answer = client.search(body | dict(variant.body))
         if answer["partial"] and set(answer["left_out"]) != {"rerank"}:
             raise EvaluationError(f"an answer is not whole: {answer['left_out']}")
         return answer
@@ -270,31 +278,31 @@ def search_all(
     run: dict[str, dict[str, float]] = {}
     cut: list[int] = []
     late = 0
-    with ThreadPoolExecutor(desk.connections) as pool:
+    with ThreadPoolExecutor(client.connections) as pool:
         for query, answer in zip(judged.queries, pool.map(search, judged.queries), strict=True):
-            if way.lacks(answer):
+            if variant.lacks(answer):
                 pool.shutdown(cancel_futures=True)
                 return None
             hits = answer["hits"]
             run[query] = rank_documents(ids[hit["document_id"]] for hit in hits)
-            if len(hits) == way.top:
+            if len(hits) == variant.top:
                 cut.append(len(run[query]))
             late += "rerank" in answer["left_out"]
             clock.tell(len(run))
-    return Found(run, min(cut, default=None), late, clock.seconds())
+    return SearchedSet(run, min(cut, default=None), late, clock.seconds())
 
 
-def _drop(desk: Desk, collection: str) -> str:
-    """Drop the collection; what to say where that did not work."""
+def _drop(client: JsonClient, collection: str) -> str:
+    """Drop the collection; return a warning if that fails, otherwise an empty string."""
     try:
-        desk.delete(f"/v1/collections/{collection}")
+        client.delete(f"/v1/collections/{collection}")
     except CallslipError as error:
         return f"the scratch collection {collection} was not dropped ({error.detail})"
     return ""
 
 
 class _Shared(Generic[T]):
-    """An iterator that several threads take from; after `close` it has ended for all."""
+    """An iterator that several threads read; `close` ends it for all of them."""
 
     def __init__(self, source: Iterator[T]) -> None:
         self._source = source
@@ -315,16 +323,16 @@ class _Shared(Generic[T]):
 
 
 class Clock:
-    """Tells how far a phase is."""
+    """Reports the progress of a phase."""
 
     def __init__(self, phase: str, total: int, on_progress: OnProgress) -> None:
         self._phase, self._total, self._on_progress = phase, total, on_progress
         self._started = time.monotonic()
 
     def seconds(self) -> float:
-        """Since it was made."""
+        """The seconds since the start of the phase."""
         return time.monotonic() - self._started
 
     def tell(self, done: int) -> None:
-        """So many are done."""
+        """Report the number of finished items."""
         self._on_progress(Progress(self._phase, done, self._total, self.seconds()))

@@ -1,4 +1,4 @@
-"""How good a ranking is: nDCG@10, Recall@10, Recall@100 and MRR@10 by `ir_measures`."""
+"""Measures of a ranking: nDCG@10, Recall@10, Recall@100 and MRR@10 by `ir_measures`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MEASURES = {
 }
 
 EACH = MEASURES | {"success@1": Success @ 1}
-"""What is measured of each query by itself."""
+"""The measures of each single query."""
 
 RESAMPLES, SEED = 1000, 20261122
 
@@ -27,23 +27,23 @@ Run = Mapping[str, Mapping[str, float]]
 
 
 def measure(qrels: Qrels, run: Run) -> dict[str, float]:
-    """The mean of each measure over all judged queries; one that found nothing counts 0."""
-    found = ir_measures.calc_aggregate(MEASURES.values(), qrels, run)
-    return {name: round(float(found[each]), 4) for name, each in MEASURES.items()}
+    """Return the mean of each measure over all judged queries; a query without hits counts 0."""
+    aggregate = ir_measures.calc_aggregate(MEASURES.values(), qrels, run)
+    return {name: round(float(aggregate[each]), 4) for name, each in MEASURES.items()}
 
 
 def measure_each(qrels: Qrels, run: Run) -> dict[str, dict[str, float]]:
-    """Each of EACH, by query; 0 for a query that found nothing."""
-    found: dict[str, dict[str, float]] = {name: {} for name in EACH}
+    """Return each measure of EACH by query; a query without hits has 0."""
+    per_query: dict[str, dict[str, float]] = {name: {} for name in EACH}
     names = {measure: name for name, measure in EACH.items()}
     for each in ir_measures.iter_calc(EACH.values(), qrels, run):
-        found[names[each.measure]][each.query_id] = float(each.value)
-    return found
+        per_query[names[each.measure]][each.query_id] = float(each.value)
+    return per_query
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over queries, and where it would lie with other such queries in 95 of 100 cases."""
+    """A mean over queries with its 95 % confidence interval."""
 
     mean: float
     low: float
@@ -54,22 +54,22 @@ def estimate(values: Sequence[float]) -> Estimate:
     """The mean of one value per query with its percentile bootstrap interval.
 
     Queries are drawn with replacement RESAMPLES times, from a fixed seed (Efron and Tibshirani
-    1993, chapter 13). For two ways of searching give the difference of each query: paired, as they
-    fail on the same hard queries. Raises ValueError without a value.
+    1993, chapter 13). To compare two variants, pass the difference of each query (paired), because
+    both fail on the same hard queries. Raises ValueError without a value.
     """
     if not values:
         raise ValueError("no value to estimate a mean from")
-    given = np.asarray(values, np.float64)
-    draws = np.random.default_rng(SEED).integers(len(given), size=(RESAMPLES, len(given)))
-    low, high = np.percentile(given[draws].mean(axis=1), (2.5, 97.5))
-    return Estimate(float(given.mean()), float(low), float(high))
+    sample = np.asarray(values, np.float64)
+    draws = np.random.default_rng(SEED).integers(len(sample), size=(RESAMPLES, len(sample)))
+    low, high = np.percentile(sample[draws].mean(axis=1), (2.5, 97.5))
+    return Estimate(float(sample.mean()), float(low), float(high))
 
 
 def rank_documents(hits: Iterable[str]) -> dict[str, float]:
     """Score documents from the document of each passage, best passage first.
 
-    A document stands where its best passage stands. The score is the reciprocal of that rank, as
-    scores that are rounded or equal would leave the order to the measuring library.
+    A document has the rank of its best passage. The score is the reciprocal of that rank, because
+    the measuring library would order rounded or equal scores itself.
     """
     scores: dict[str, float] = {}
     for rank, document_id in enumerate(hits, 1):

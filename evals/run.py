@@ -1,4 +1,4 @@
-"""`callslip eval`: measures a judged set, telling how far it is, and prints what was found."""
+"""`callslip eval`: measures a judged set with progress, and prints a report."""
 
 import json
 import sys
@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from evals.client import Desk
-from evals.judge import Progress, evaluate
-from evals.report import table
+from callslip.evals.client import JsonClient
+from callslip.evals.judge import Progress, evaluate
+from callslip.evals.report import table
 
 
 def run(
@@ -21,13 +21,13 @@ def run(
     keep: bool,
     json_out: bool,
 ) -> None:
-    """Measure and print; progress goes to standard error where that is a terminal.
+    """Measure and print; show progress on standard error if that is a terminal.
 
-    Raises what `evals.judge.evaluate` raises.
+    Raises the errors of `evals.judge.evaluate`.
     """
-    with Desk(url, key=key) as desk:
+    with JsonClient(url, key=key) as client:
         report = evaluate(
-            folder, desk, store=store, most_queries=most_queries, on_progress=show, keep=keep
+            folder, client, store=store, most_queries=most_queries, on_progress=show, keep=keep
         )
     show_end()
     if json_out:
@@ -37,7 +37,7 @@ def run(
 
 
 def show(progress: Progress) -> None:
-    """Write one line over the last."""
+    """Overwrite the progress line."""
     if sys.stderr.isatty():
         rate = progress.done / progress.seconds if progress.seconds else 0.0
         share = f"{progress.done:,}/{progress.total:,}"
@@ -47,6 +47,6 @@ def show(progress: Progress) -> None:
 
 
 def show_end() -> None:
-    """Clear that line."""
+    """Clear the progress line."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""How a benchmark prints: Markdown on standard output, what it does on standard error."""
+"""Output of benchmarks: Markdown on standard output, progress on standard error."""
 
 import platform
 import sys
@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import psutil
 
 from callslip import __version__
-from config.settings import Settings
+from callslip.config.settings import Settings
 
 
 def header(settings: Settings) -> str:
-    """What was measured, when and on which machine."""
+    """The heading of a report: the settings, the time and the machine."""
     return (
         f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()}"
         f" {platform.machine()}, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f} at"
@@ -23,11 +23,11 @@ def header(settings: Settings) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def tell(text: str) -> None:
-    """Say what is being done."""
+    """Print a progress message."""
     print(f"{text} …", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What each step puts out, how it is kept, and what of it the status shows."""
+"""Step artifacts: their names, their serialization, and their counters for the status."""
 
 import hashlib
 import io
@@ -10,18 +10,18 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import TypeAdapter
 
-from ingestion.parts import Chunk, Enriched, ExtractedText, Section
-from stores.records import Vector
+from callslip.ingestion.values import Chunk, Enriched, ExtractedText, Section
+from callslip.stores.records import Vector
 
 T = TypeVar("T")
 
 FORMAT = "2"
-"""Part of every artifact's name: raise it when a step's code changes what it puts out."""
+"""Part of every artifact's name. Raise it if a code change alters the output of a step."""
 
 
 @dataclass(frozen=True)
 class Artifact(Generic[T]):
-    """How the output of one step becomes bytes and back, and its numbers."""
+    """The serialization of one step's output, and the output's counters."""
 
     dump: Callable[[T], bytes]
     load: Callable[[bytes], T]
@@ -29,12 +29,12 @@ class Artifact(Generic[T]):
 
 
 def artifact_name(step: str, /, *sources: str, **matters: Any) -> str:
-    """The name of a step's output: hashes of the settings that matter to it and of its input."""
+    """Return an artifact name: hashes of the settings that affect the step and of its input."""
     return f"{_how(step, matters)}{_digest(sources, size=16)}"
 
 
 def made_alike(name: str, step: str, /, **matters: Any) -> bool:
-    """Whether an output of this name was made with these settings, of whatever input."""
+    """Whether the artifact of this name was computed with these settings, from any input."""
     return name.startswith(_how(step, matters))
 
 
@@ -42,8 +42,8 @@ def _how(step: str, matters: dict[str, Any]) -> str:
     return f"{step}-{_digest([FORMAT, matters], size=6)}-"
 
 
-def _digest(told: object, *, size: int) -> str:
-    encoded = json.dumps(told, sort_keys=True, ensure_ascii=True).encode()
+def _digest(value: object, *, size: int) -> str:
+    encoded = json.dumps(value, sort_keys=True, ensure_ascii=True).encode()
     return hashlib.blake2b(encoded, digest_size=size).hexdigest()
 
 

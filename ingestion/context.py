@@ -1,22 +1,26 @@
-"""What a passage is embedded under: its document's title, where the passage does not say it.
+"""The context of the ingestion steps: the backend, the models and the extraction process."""
 
-A passage from the middle of a text seldom says what the text is about. docs/quality.md has what
-that is worth.
-"""
+from dataclasses import dataclass
 
-HEAD = 400
-"""Characters of a passage in which the title is looked for."""
-
-LONGEST = 200
-"""Characters of a title that are put before a passage."""
-
-
-def line_of(title: str) -> str:
-    """The title as a line to be put before passages; empty where there is none."""
-    line = " ".join(title.split())[:LONGEST].strip()
-    return f"{line}\n" if line else ""
+from callslip.ingestion.enrich import Confirmer, Recognizer
+from callslip.ingestion.isolation.process import Extractor
+from callslip.models.e5.tokens import Tokenizer
+from callslip.models.embedders.contract import Embedder
+from callslip.models.text.analyzer import Analyzer
+from callslip.stores.backend import Backend, OnBackend
 
 
-def lacks(passage: str, line: str) -> bool:
-    """Whether the passage does not begin with what the line says."""
-    return line.strip().casefold() not in " ".join(passage[:HEAD].split()).casefold()
+@dataclass(frozen=True)
+class StepContext(OnBackend):
+    """The resources of the ingestion steps; each process creates one instance after the fork.
+
+    `confirmer` is None if no language model is configured.
+    """
+
+    backend: Backend
+    embedder: Embedder
+    tokenizer: Tokenizer
+    analyzer: Analyzer
+    extractor: Extractor
+    recognizer: Recognizer
+    confirmer: Confirmer | None = None

@@ -1,14 +1,14 @@
-"""Taking a document in: its original stored, its version recorded.
+"""Document intake: stores the original and records the version.
 
-The desk, the sources and files that bring others with them take documents in by the same lines.
+The HTTP API, the sources and attachments use the same functions.
 """
 
 import uuid
 from typing import IO
 
 from callslip.errors import DuplicateContent
-from stores.blobs import Blobs, original_name
-from stores.ledger import Accepted, Claim, Ledger, Submission
+from callslip.stores.blobs import Blobs, original_name
+from callslip.stores.ledger import Accepted, Claim, Ledger, Submission
 
 
 def take_in(
@@ -22,10 +22,10 @@ def take_in(
     allow_duplicate: bool = False,
     parent: Claim | None = None,
 ) -> Accepted:
-    """Store an original and record it as a version; the caller queues what is fresh.
+    """Store an original and record it as a version; the caller queues a new version.
 
-    `content` is a stream at its start. DuplicateContent where another name holds these bytes.
-    `parent` is the claim on the step that found the document within another.
+    `content` is a stream at its start. `parent` is the claim on the step that found the document
+    within another document. Raises DuplicateContent if another name already has these bytes.
     """
     documents = ledger.documents
     if not allow_duplicate:
@@ -47,11 +47,11 @@ def take_in(
             parent=parent,
             alone=not allow_duplicate,
         )
-    except DuplicateContent:  # it came under another name in this moment
+    except DuplicateContent:  # another request used another name
         if known is None:
             blobs.delete(document_id)
         raise
-    if accepted.document_id != document_id:  # another request made this name meanwhile
+    if accepted.document_id != document_id:  # another request took the name
         content.seek(0)
         blobs.write(accepted.document_id, original, content)
         blobs.delete(document_id)

@@ -1,7 +1,7 @@
-"""One step of one document: claim it, do it, record it. Knows no queue.
+"""Runs one step of one document: claim the step, run it, record the result. Independent of Celery.
 
-A step's output is an artifact named by the hash of its input and of the settings that matter to it;
-where that artifact is there already, nothing is computed again.
+The output of a step is an artifact. Its name is the hash of the step's input and of the settings
+that affect the step. If the artifact already exists, it is not computed again.
 """
 
 import logging
@@ -13,19 +13,20 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from callslip.errors import InternalError, LeaseLost, PermanentError, TransientError
-from ingestion import artifacts, children, steps
-from ingestion.artifacts import Artifact
-from ingestion.steps import Work
-from ingestion.workshop import Workshop
-from stores.ledger import Claim, Refusal, Step
+from callslip.ingestion import artifacts, attachments, steps
+from callslip.ingestion.artifacts import Artifact
+from callslip.ingestion.context import StepContext
+from callslip.ingestion.steps import Work
+from callslip.stores.ledger import Claim, Refusal, Step
 
 log = logging.getLogger(__name__)
 
 MAX_WAIT_SECONDS = 60.0
-"""Longest wait between two tries of a step."""
+"""The longest wait between two attempts of a step."""
 
 MOST_DOUBLINGS = 30
-"""Of the wait; a step's attempts are never reset, and 2.0**1024 is no number any more."""
+"""The maximum number of doublings of the wait. A step's attempts are never reset, and 2.0**1024
+overflows."""
 
 _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
     "extract": (steps.extract_text, artifacts.EXTRACTED),
@@ -38,10 +39,13 @@ _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
 Next = Literal["go on", "stop"]
 
 
-def run_step(shop: Workshop, step: Step, document_id: str, version: int) -> Next:
-    """Do one step of a version if it is ours to do; say whether the next step may follow."""
-    settings = shop.settings.ingest
-    claim = shop.ledger.leases.claim(
+def run_step(context: StepContext, step: Step, document_id: str, version: int) -> Next:
+    """Run one step of a version if this worker can claim it.
+
+    Returns "go on" if the next step may follow, else "stop".
+    """
+    settings = context.settings.ingest
+    claim = context.ledger.leases.claim(
         document_id,
         version,
         step,
@@ -53,61 +57,64 @@ def run_step(shop: Workshop, step: Step, document_id: str, version: int) -> Next
         return "go on" if claim.reason == "done" else "stop"
     try:
         try:
-            _do(shop, claim)
+            _do(context, claim)
         except TransientError as error:
-            _put_back(shop, claim, error)
+            _put_back(context, claim, error)
             return "stop"
         except PermanentError as error:
             log.info("%s of %s v%d failed: %s", step, document_id, version, error.slug)
-            shop.ledger.leases.fail(claim, error)
+            context.ledger.leases.fail(claim, error)
             return "stop"
         except Exception as error:
-            _unexpected(shop, claim, error)
+            _unexpected(context, claim, error)
             return "stop"
     except LeaseLost as error:
         log.info("dropped a result: %s", error)
-        shop.ledger.leases.drop(claim)
+        context.ledger.leases.drop(claim)
         return "stop"
     return "go on"
 
 
-def _do(shop: Workshop, claim: Claim) -> None:
-    with shop.ledger.leases.kept(claim) as keeper:
-        work = Work(shop, claim, keeper)
+def _do(context: StepContext, claim: Claim) -> None:
+    with context.ledger.leases.keeper(claim) as keeper:
+        work = Work(context, claim, keeper)
         if claim.step == "upsert":
             stored = steps.upsert_chunks(work)
-            shop.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts)
+            context.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts)
             return
         make, kind = _MAKERS[claim.step]
         name = steps.name_of(work)
-        known = shop.blobs.exists(claim.document_id, name)
-        output = kind.load(shop.blobs.read(claim.document_id, name)) if known else None
+        known = context.blobs.exists(claim.document_id, name)
+        output = kind.load(context.blobs.read(claim.document_id, name)) if known else None
         if output is None or (claim.step == "extract" and output.attachments):
-            output = make(work)  # an artifact does not hold the files within a file
-            keeper.check()  # nothing is written behind the back of a deletion
-            shop.blobs.write(claim.document_id, name, kind.dump(output))
+            output = make(work)  # an artifact has no attachments
+            keeper.check()  # write nothing after a deletion of the document
+            context.blobs.write(claim.document_id, name, kind.dump(output))
         if claim.step == "extract":
-            children.bring_in(work, output)
-        shop.ledger.leases.finish(claim, name, kind.counts(output) | work.counts)
+            attachments.bring_in(work, output)
+        context.ledger.leases.finish(claim, name, kind.counts(output) | work.counts)
 
 
-def _put_back(shop: Workshop, claim: Claim, error: TransientError) -> None:
+def _put_back(context: StepContext, claim: Claim, error: TransientError) -> None:
     if isinstance(error, LeaseLost):
         raise error
-    settings = shop.settings.ingest
+    settings = context.settings.ingest
     doublings = min(claim.token - 1, MOST_DOUBLINGS)
     wait = min(settings.retry_base_seconds * 2.0**doublings, MAX_WAIT_SECONDS)
     wait *= random.uniform(0.75, 1.25)  # noqa: S311 - jitter, so that retries do not come at once
     log.warning(
         "%s of %s put back for %.1f s: %s", claim.step, claim.document_id, wait, error.detail
     )
-    shop.ledger.leases.release(claim, error, wait=wait, give_up=settings.retry_for_seconds)
+    context.ledger.leases.release(claim, error, wait=wait, give_up=settings.retry_for_seconds)
 
 
-def _unexpected(shop: Workshop, claim: Claim, error: Exception) -> None:
-    """A mistake of ours: name its place, never its message, which may hold text of a document."""
+def _unexpected(context: StepContext, claim: Claim, error: Exception) -> None:
+    """Record an unexpected error with its location.
+
+    The message is not recorded, because it may contain text of a document.
+    """
     frames = traceback.extract_tb(error.__traceback__)
-    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"  # noqa: PTH119
+    location = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"  # noqa: PTH119
     log.error(
         "%s of %s: %s\n%s",
         claim.step,
@@ -115,4 +122,4 @@ def _unexpected(shop: Workshop, claim: Claim, error: Exception) -> None:
         type(error).__name__,
         "".join(traceback.format_list(frames)),
     )
-    shop.ledger.leases.fail(claim, InternalError(f"{type(error).__name__} at {place}"))
+    context.ledger.leases.fail(claim, InternalError(f"{type(error).__name__} at {location}"))

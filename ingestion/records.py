@@ -1,4 +1,4 @@
-"""What a store is given of a version: made from its artifacts, or from what the store still has."""
+"""Builds the store records of a version from its artifacts or from the store's own content."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -6,15 +6,15 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 from callslip.errors import TenantNotFound
-from ingestion.context import line_of
-from ingestion.enrich import Analyzer
-from ingestion.hierarchy import with_parents
-from ingestion.parts import Enriched, ExtractedText
-from stores.contract import Store
-from stores.ledger import VersionRecord
-from stores.levels import DOCUMENT, PASSAGE
-from stores.records import (
-    FOUND,
+from callslip.ingestion.chunks.title_context import line_of
+from callslip.ingestion.enrich import Analyzer
+from callslip.ingestion.sections.hierarchy import with_parents
+from callslip.ingestion.values import Enriched, ExtractedText
+from callslip.stores.contract import Store
+from callslip.stores.ledger import VersionRecord
+from callslip.stores.levels import DOCUMENT, PASSAGE
+from callslip.stores.records import (
+    ENRICHED_PROPERTIES,
     TABLE_HEADER,
     ChunkRecord,
     DocumentRecord,
@@ -35,14 +35,14 @@ def made(
     enriched: Enriched,
     vectors: Vector,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
-    """The document, and its chunks of all levels, from the artifacts of the steps before.
+    """Build the document record and the chunk records of all levels from a version's artifacts.
 
-    The words of the title count as words of each chunk.
+    The terms of the title count as terms of each chunk.
     """
     title = version.title or extracted.title or version.filename
-    of_file = {n: v for n, v in extracted.properties.items() if n not in FOUND}
-    given = {**enriched.facets, **of_file, **version.properties}
-    properties = {**given, **enriched.properties}
+    of_file = {n: v for n, v in extracted.properties.items() if n not in ENRICHED_PROPERTIES}
+    stated = {**enriched.facets, **of_file, **version.properties}
+    properties = {**stated, **enriched.properties}
     inherited = {
         n: v for n, v in properties.items() if n != "entities" or n not in enriched.properties
     }
@@ -75,7 +75,7 @@ def made(
 
 
 def _with_header(properties: Properties, header: str) -> Properties:
-    """Say of a passage that goes on with a table what its columns are."""
+    """Add the table's header as a property if the passage continues a table."""
     return {TABLE_HEADER: header.rstrip("\n"), **properties} if header else properties
 
 
@@ -86,16 +86,17 @@ def _with_title(terms: str, of_title: str) -> str:
 def unlike(
     version: VersionRecord, store: Store, chunks: Sequence[ChunkRecord]
 ) -> tuple[list[ChunkRecord], list[ChunkRecord]]:
-    """Those of the chunks that the store does not hold whole, and those it holds otherwise.
+    """Return the chunks that the store lacks in whole or part, and those that differ.
 
-    The store is asked, not the ledger: what a killed or late worker left is seen. Where a chunk
-    stands in the text is the ledger's to say (`Chunks.seen`), so that alone is no difference; its
-    vector follows from its text. A document's is of more than its chunk holds: it is written anew
-    with whatever is.
+    The comparison reads the store, not the ledger, so that the result includes the effects of a
+    killed or late worker. The position of a chunk in the text is stored by the ledger
+    (`Chunks.seen`), so a changed position alone is no difference. A vector follows from the text
+    and is not compared. A document record depends on more than its chunk and is written with any
+    change.
     """
     where, tenant = version.collection, version.tenant
-    held = store.chunk_ids(where, version.document_id, tenant=tenant)
-    whole = held["vector"] & held["keyword"]
+    stored_ids = store.chunk_ids(where, version.document_id, tenant=tenant)
+    whole = stored_ids["vector"] & stored_ids["keyword"]
     ids = [c.chunk_id for c in chunks if c.chunk_id in whole]
     stored = {
         c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
@@ -113,22 +114,22 @@ def _alike(chunk: ChunkRecord, stored: StoredChunk) -> bool:
         all(getattr(chunk, name) == getattr(stored, name) for name in _COMPARED)
         and stored.terms is not None
         and chunk.terms.split() == stored.terms.split()
-        and _told(chunk.properties) == _told(stored.properties)
+        and _compared(chunk.properties) == _compared(stored.properties)
     )
 
 
-def _told(properties: Properties) -> str:
-    """As JSON: Python takes 1, 1.0 and True for the same."""
+def _compared(properties: Properties) -> str:
+    """Return the properties as JSON, because Python treats 1, 1.0 and True as equal."""
     return json.dumps(dict(properties), sort_keys=True)
 
 
-def kept(
+def still_stored(
     version: VersionRecord, store: Store, chunk_ids: Iterable[str], analyzer: Analyzer
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
-    """The document and those of its chunks that the store can still give whole.
+    """Return the document and those of its chunks that the store can still return completely.
 
-    For a version without artifacts, such as one that came with an archive. Terms that the keyword
-    half lost are analyzed again.
+    The function serves versions without artifacts, such as those from an imported archive. Terms
+    that the keyword index lost are computed again.
     """
     stored: list[StoredChunk] = []
     documents: list[DocumentRecord] = []

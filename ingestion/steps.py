@@ -1,4 +1,4 @@
-"""The steps of a document, each from the artifacts of the ones before it."""
+"""The ingestion steps of a document; each step reads the artifacts of earlier steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from callslip.errors import CollectionNotFound, ObjectRefused, SettingsError, StoreDown
-from ingestion import records
-from ingestion.artifacts import (
+from callslip.ingestion import records
+from callslip.ingestion.artifacts import (
     CHUNKS,
     ENRICHED,
     EXTRACTED,
@@ -20,87 +20,90 @@ from ingestion.artifacts import (
     artifact_name,
     made_alike,
 )
-from ingestion.chunk import chunk
-from ingestion.context import lacks, line_of
-from ingestion.enrich import Source, Tools, enrich
-from ingestion.enrich.scrub import masked_extract
-from ingestion.former import NEVER_CUT, FormerCuts
-from ingestion.parts import Chunk, Enriched, ExtractedText, Section
-from ingestion.sectionize import sectionize
-from ingestion.workshop import Workshop
-from models.analyzer import VERSION as ANALYZER
-from stores.blobs import original_name
-from stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
-from stores.ledger.chunks import Span
-from stores.ledger.vectors import text_hash
-from stores.levels import PASSAGE
-from stores.options import Options
-from stores.records import FOUND, ChunkRecord, DocumentRecord, Vector
+from callslip.ingestion.chunks.chunk import chunk
+from callslip.ingestion.chunks.previous_cuts import NEVER_CUT, PreviousCuts
+from callslip.ingestion.chunks.title_context import lacks, line_of
+from callslip.ingestion.context import StepContext
+from callslip.ingestion.enrich import Source, Tools, enrich
+from callslip.ingestion.enrich.scrub import masked_extract
+from callslip.ingestion.sections.sectionize import sectionize
+from callslip.ingestion.values import Chunk, Enriched, ExtractedText, Section
+from callslip.languages import DEFAULT
+from callslip.messages.options import Options
+from callslip.models.text.analyzer import version_of
+from callslip.stores.blobs import original_name
+from callslip.stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
+from callslip.stores.ledger.caches.vectors import text_hash
+from callslip.stores.ledger.documents.chunks import Span
+from callslip.stores.levels import PASSAGE
+from callslip.stores.records import ENRICHED_PROPERTIES, ChunkRecord, DocumentRecord, Vector
 
 EMBED_BATCH = 16
-"""Chunks between two looks at the lease; each batch's vectors are kept at once in the cache."""
-
-OF_OTHERS = {"ranking", "json_fields", "keep_queries"}
-"""Options that do not matter to enrichment."""
+"""Chunks per embedding batch. After each batch the step checks its lease and caches the vectors."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """A claimed step with what it may use."""
+    """A claimed step with its context and its lease."""
 
-    shop: Workshop
+    context: StepContext
     claim: Claim
     keeper: LeaseKeeper
     counts: dict[str, int] = field(default_factory=dict)
-    """What the step did, beside what it put out."""
+    """Counters that the step reports in addition to its output."""
 
     @property
     def version(self) -> VersionRecord:
-        """The version that is worked on."""
+        """The version that the step processes."""
         return self.claim.record
 
     @cached_property
     def options(self) -> Options:
-        """Those of the collection, as they stood when the step was begun."""
-        return self.shop.ledger.collections.get(self.version.collection).options
+        """The collection's options, read once at their first use in the step."""
+        return self.context.ledger.collections.get(self.version.collection).options
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
-        """The output of an earlier step; FileNotFoundError where it is not kept."""
+        """Return the output of an earlier step.
+
+        Raises FileNotFoundError if the artifact is not stored.
+        """
         name = self.claim.artifacts.get(step)
         if name is None:
             raise FileNotFoundError(f"{step} of {self.version.document_id} left no artifact")
-        return kind.load(self.shop.blobs.read(self.version.document_id, name))
+        return kind.load(self.context.blobs.read(self.version.document_id, name))
 
     @cached_property
-    def former_artifacts(self) -> dict[Step, str]:
-        """What the steps of the version before put out, by name."""
-        if self.version.former is None:
+    def previous_artifacts(self) -> dict[Step, str]:
+        """The artifact names of the previous version, by step."""
+        if self.version.previous_version is None:
             return {}
-        return self.shop.ledger.inventory.artifacts(self.version.document_id, self.version.former)
+        return self.context.ledger.inventory.artifacts(
+            self.version.document_id, self.version.previous_version
+        )
 
-    def former_name(self, step: Step) -> str | None:
-        """The name of what a step of the version before put out, if it was made alike."""
-        name = self.former_artifacts.get(step)
+    def previous_name(self, step: Step) -> str | None:
+        """Return the previous version's artifact name if its settings are equal, else None."""
+        name = self.previous_artifacts.get(step)
         return name if name and made_alike(name, step, **_matters(self, step)) else None
 
-    def former(self, step: Step, kind: Artifact[T]) -> T | None:
-        """What a step of the version before put out, if it was made alike and is kept."""
-        name = self.former_name(step)
-        if name is None or not self.shop.blobs.exists(self.version.document_id, name):
+    def previous(self, step: Step, kind: Artifact[T]) -> T | None:
+        """Return the previous version's output if its settings are equal and it is stored."""
+        name = self.previous_name(step)
+        if name is None or not self.context.blobs.exists(self.version.document_id, name):
             return None
-        return kind.load(self.shop.blobs.read(self.version.document_id, name))
+        return kind.load(self.context.blobs.read(self.version.document_id, name))
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What upsert left in the store."""
+    """The result of the upsert step: chunk ids of the document, and counters."""
 
     chunk_ids: Sequence[str]
     counts: dict[str, int] = field(default_factory=dict)
 
 
 def name_of(work: Work) -> str:
-    """The artifact name of the claimed step."""
+    """Return the artifact name of the claimed step."""
     step, made = work.claim.step, work.claim.artifacts
     if step == "chunk":
         return _name_of_chunks(work)
@@ -114,16 +117,20 @@ def name_of(work: Work) -> str:
 
 
 def _name_of_chunks(work: Work) -> str:
-    """Chunks depend on where the version before was cut: the same text keeps that one's."""
+    """Return the artifact name of the chunks.
+
+    Chunks depend on the cuts of the previous version. If the sections are the same, the previous
+    version's chunks are reused.
+    """
     sections = work.claim.artifacts.get("sectionize", "")
-    former = work.former_name("chunk")
-    if former is not None and work.former_artifacts.get("sectionize") == sections:
-        return former
-    return artifact_name("chunk", sections, former or "", **_matters(work, "chunk"))
+    previous = work.previous_name("chunk")
+    if previous is not None and work.previous_artifacts.get("sectionize") == sections:
+        return previous
+    return artifact_name("chunk", sections, previous or "", **_matters(work, "chunk"))
 
 
 def _matters(work: Work, step: Step) -> dict[str, Any]:
-    """The settings that matter to a step's output."""
+    """Return the settings that affect a step's output."""
     match step:
         case "extract":
             return {
@@ -132,70 +139,86 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
                 "masked": work.options.scrub == "text",
             }
         case "chunk":
-            return work.shop.settings.chunking.model_dump()
+            return work.context.settings.chunking.model_dump() | _languages(work)
+        case "sectionize":
+            return _languages(work)
         case "enrich":
             return _enriched_by(work)
         case "embed":
-            return {"model": work.shop.embedder.model, "title": line_of(_title(work))}
+            return {"model": work.context.embedder.model, "title": line_of(_title(work))}
     return {}
 
 
+def _languages(work: Work) -> dict[str, Any]:
+    """Return the languages if they differ from the default, else an empty mapping."""
+    codes = work.context.settings.language_codes
+    return {} if codes == DEFAULT else {"languages": codes}
+
+
 def _json_fields(work: Work) -> list[str | None]:
-    """Those of the collection, else those of the settings."""
-    settings, own = work.shop.settings.extract, work.options.json_fields.settings()
+    """Return the JSON fields of the collection; the settings supply those that it does not have."""
+    settings, own = work.context.settings.extract, work.options.json_fields.settings()
     usual = {n: getattr(settings, n) for n in ("json_title", "json_text", "json_properties")}
     return list((usual | own).values())
 
 
 def _enriched_by(work: Work) -> dict[str, Any]:
-    shop, options = work.shop, work.options
+    context, options = work.context, work.options
+    # The excluded options do not affect enrichment.
     return {
-        "analyzer": ANALYZER,
-        "recognizer": shop.recognizer.version,
+        "analyzer": version_of(context.settings.language_codes),
+        "recognizer": context.recognizer.version,
         "options": options.model_dump(
             mode="json", exclude={"ranking", "json_fields", "keep_queries"}
         ),
-        "confirmer": shop.confirmer.model if options.confirm and shop.confirmer else "",
+        "confirmer": context.confirmer.model if options.confirm and context.confirmer else "",
         "name": work.version.name,
         "title": line_of(_title(work)),
-        "given": {n: v for n, v in work.version.properties.items() if n in FOUND},
+        "given": {n: v for n, v in work.version.properties.items() if n in ENRICHED_PROPERTIES},
     }
 
 
 def extract_text(work: Work) -> ExtractedText:
-    """Read the original in the limited child process."""
+    """Extract the text of the original in a child process with resource limits."""
     version, options = work.version, work.options
-    original = work.shop.blobs.read(version.document_id, original_name(version.sha256))
+    original = work.context.blobs.read(version.document_id, original_name(version.sha256))
     fields = options.json_fields.settings()
-    extracted = work.shop.extractor.extract(original, version.filename, fields)
+    extracted = work.context.extractor.extract(original, version.filename, fields)
     return masked_extract(extracted) if options.scrub == "text" else extracted
 
 
 def find_sections(work: Work) -> list[Section]:
-    """Find the headings."""
-    return sectionize(work.read("extract", EXTRACTED))
+    """Divide the extracted text into sections by its headings."""
+    return sectionize(work.read("extract", EXTRACTED), work.context.settings.language_codes)
 
 
 def cut_chunks(work: Work) -> list[Chunk]:
-    """Cut the sections into passages that the embedder reads whole, where they were cut before."""
+    """Cut the sections into passages that fit the embedder.
+
+    Reuse the previous version's cuts if possible.
+    """
     extracted = work.read("extract", EXTRACTED)
     sections = work.read("sectionize", SECTIONS)
-    former, text = work.former("chunk", CHUNKS), work.former("extract", EXTRACTED)
+    previous, text = work.previous("chunk", CHUNKS), work.previous("extract", EXTRACTED)
     return chunk(
         extracted.text,
         sections,
-        work.shop.tokenizer,
-        work.shop.settings.chunking,
+        work.context.tokenizer,
+        work.context.settings.chunking,
         work.version.document_id,
         extracted.blocks,
-        FormerCuts(text.text, former) if text and former else NEVER_CUT,
+        PreviousCuts(text.text, previous) if text and previous else NEVER_CUT,
+        work.context.settings.language_codes,
     )
 
 
 def enrich_chunks(work: Work) -> Enriched:
-    """Add language and keyword terms, entities, days and facets."""
-    version, options, shop = work.version, work.options, work.shop
-    if options.confirm and shop.confirmer is None:
+    """Add language, keyword terms, entities, dates and facets to the chunks.
+
+    Raises SettingsError if the collection uses a language model but none is configured.
+    """
+    version, options, context = work.version, work.options, work.context
+    if options.confirm and context.confirmer is None:
         raise SettingsError(
             f"collection {version.collection!r} asks a language model about its entities,"
             " but llm.base_url is not set",
@@ -203,43 +226,58 @@ def enrich_chunks(work: Work) -> Enriched:
         )
     source = Source(work.read("extract", EXTRACTED), version.name, version.properties)
     chunks = work.read("chunk", CHUNKS)
-    tools = Tools(shop.analyzer, shop.recognizer, shop.confirmer)
-    former = work.former("enrich", ENRICHED)
-    known = {e.chunk.chunk_id: e for e in former.chunks} if former else {}
+    tools = Tools(
+        context.analyzer,
+        context.recognizer,
+        context.confirmer,
+        context.settings.language_codes,
+    )
+    previous = work.previous("enrich", ENRICHED)
+    known = {e.chunk.chunk_id: e for e in previous.chunks} if previous else {}
     enriched = enrich(source, chunks, options, tools, known)
     title = line_of(_title(work))
-    if former is not None and former.title == title:
-        return replace(enriched, title=title, title_terms=former.title_terms)
-    return replace(enriched, title=title, title_terms=shop.analyzer.analyze(title) if title else "")
+    if previous is not None and previous.title == title:
+        return replace(enriched, title=title, title_terms=previous.title_terms)
+    return replace(
+        enriched, title=title, title_terms=context.analyzer.analyze(title) if title else ""
+    )
 
 
 def embed_chunks(work: Work) -> Vector:
-    """One vector per chunk, shape (chunks, dimension); known ones from the cache, or as before."""
+    """Return one vector per chunk, shape (chunks, dimension).
+
+    Vectors of unchanged texts come from the cache or from the previous version.
+    """
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
     texts = [c.read(text) for c in chunks]
     hashes = [text_hash(t) for t in texts]
-    work.shop.ledger.chunks.expect(
+    work.context.ledger.chunks.expect(
         work.claim,
         {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)},
         {c.chunk_id: (c.start, c.end) for c in chunks},
-    )  # so that a deletion finds their vectors too
+    )  # so that a deletion also finds the vectors of these chunks
     known = zip(chunks, hashes, strict=True)
-    former = _former_vectors(work)
-    before = {h: former[c.chunk_id] for c, h in known if c.chunk_id in former}
+    previous = _previous_vectors(work)
+    before = {h: previous[c.chunk_id] for c, h in known if c.chunk_id in previous}
     contexts = _contexts(work, chunks, texts)
     work.counts["embedded"] = 0
-    found: dict[tuple[str, str], Vector] = {}
+    vectors_by_key: dict[tuple[str, str], Vector] = {}
     for context in dict.fromkeys(contexts):
         its = {h: t for h, t, c in zip(hashes, texts, contexts, strict=True) if c == context}
-        found |= {(context, h): v for h, v in _embedded(work, context, its, before).items()}
-    return np.stack([found[key] for key in zip(contexts, hashes, strict=True)])
+        vectors_by_key |= {
+            (context, h): v for h, v in _embedded(work, context, its, before).items()
+        }
+    return np.stack([vectors_by_key[key] for key in zip(contexts, hashes, strict=True)])
 
 
 def _contexts(work: Work, chunks: Sequence[Chunk], texts: Sequence[str]) -> list[str]:
-    """The line that each passage is embedded under; empty where it needs none or has no room."""
+    """Return the title line of each passage.
+
+    The line is empty if the passage already has the title, or if both together are too long.
+    """
     line = line_of(_title(work))
-    room = work.shop.embedder.max_tokens - len(work.shop.tokenizer.offsets(line)) - 1
+    room = work.context.embedder.max_tokens - len(work.context.tokenizer.offsets(line)) - 1
     return [
         line if c.tokens <= room and lacks(t, line) else ""
         for c, t in zip(chunks, texts, strict=True)
@@ -253,16 +291,16 @@ def _title(work: Work) -> str:
 def _embedded(
     work: Work, context: str, texts: Mapping[str, str], before: Mapping[str, Vector]
 ) -> dict[str, Vector]:
-    """The vectors of texts, by hash, under one context: cached, as before, or made now.
+    """Return the vectors of texts with one title line, by text hash.
 
-    The cache knows a text by its own hash, whatever it was embedded under, so that a deletion
-    finds all of its vectors.
+    A vector comes from the cache, from the previous version, or from the embedder. The cache key
+    has the hash of the text without the title line, so that a deletion finds all its vectors.
     """
-    embedder, cache = work.shop.embedder, work.shop.ledger.vectors
+    embedder, cache = work.context.embedder, work.context.ledger.vectors
     made_by = f"{embedder.model}+{text_hash(context)[:16]}" if context else embedder.model
-    found = dict(cache.get(made_by, list(texts)))
-    found |= {h: before[h] for h in texts.keys() - found.keys() if h in before}
-    missing = {h: t for h, t in texts.items() if h not in found}
+    vectors_by_key = dict(cache.get(made_by, list(texts)))
+    vectors_by_key |= {h: before[h] for h in texts.keys() - vectors_by_key.keys() if h in before}
+    missing = {h: t for h, t in texts.items() if h not in vectors_by_key}
     by_length = sorted(missing.items(), key=lambda item: len(item[1]))
     for start in range(0, len(by_length), EMBED_BATCH):
         batch = by_length[start : start + EMBED_BATCH]
@@ -270,28 +308,35 @@ def _embedded(
         new = {h: vector for (h, _), vector in zip(batch, vectors, strict=True)}
         work.keeper.check()
         cache.put(made_by, new)
-        found |= new
+        vectors_by_key |= new
     work.counts["embedded"] += len(missing)
-    return found
+    return vectors_by_key
 
 
-def _former_vectors(work: Work) -> dict[str, Vector]:
-    """The vectors of the version before by chunk id: the cache is bounded, and may be off."""
-    chunks, vectors = work.former("chunk", CHUNKS), work.former("embed", VECTORS)
+def _previous_vectors(work: Work) -> dict[str, Vector]:
+    """Return the previous version's vectors by chunk id.
+
+    They are needed because the cache is bounded and can be disabled.
+    """
+    chunks, vectors = work.previous("chunk", CHUNKS), work.previous("embed", VECTORS)
     if chunks is None or vectors is None or len(chunks) != len(vectors):
         return {}
     return {c.chunk_id: vector for c, vector in zip(chunks, vectors, strict=True)}
 
 
 def upsert_chunks(work: Work) -> Stored:
-    """Write what the store does not hold yet of all levels, see each outcome, count what is there.
+    """Write new and changed chunks of all levels, check each result and count the stored chunks.
 
-    What is new comes first: it is not seen yet. What changes in chunks that searches see already,
-    such as a property, comes last, just before the version goes live.
+    New chunks are written first, because searches do not see them yet. Changes of chunks that
+    searches already see, such as a changed property, are written last, just before the version
+    goes live.
+
+    Raises StoreDown if the store lost the collection or some chunks, ObjectRefused if the store
+    refused an object, FileNotFoundError if an artifact is missing and the version is not live.
     """
-    version, ledger = work.version, work.shop.ledger
+    version, ledger = work.version, work.context.ledger
     collection = ledger.collections.get(version.collection)
-    store, tenant = work.shop.store_of(collection.store), version.tenant
+    store, tenant = work.context.store_of(collection.store), version.tenant
     spans: dict[str, Span] | None = None
     try:
         document, chunks = _made(work)
@@ -301,7 +346,7 @@ def upsert_chunks(work: Work) -> Stored:
         if ledger.documents.get(version.document_id).live_version != version.version:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
-        document, chunks = records.kept(version, store, ids, work.shop.analyzer)
+        document, chunks = records.still_stored(version, store, ids, work.context.analyzer)
     ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans)
     names = set(document.properties).union(*(c.properties for c in chunks))
     ledger.collections.has_properties(version.collection, names)
@@ -314,16 +359,16 @@ def upsert_chunks(work: Work) -> Stored:
             f"store {store.kind!r} has lost collection {version.collection!r}",
             hint="`callslip audit --repair` makes it anew from the ledger.",
         ) from None
-    size = work.shop.settings.ingest.batch_size
+    size = work.context.settings.ingest.batch_size
     batches = [some[at : at + size] for some in (new, changed) for at in range(0, len(some), size)]
     for batch in batches:
         work.keeper.check()
         _whole(store.batch_upsert_chunks(version.collection, batch, tenant=tenant).failed)
     _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
     written = {c.chunk_id for c in chunks}
-    held = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
+    stored_ids = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
     for half in ("vector", "keyword"):
-        if lacking := len(written - held[half]):
+        if lacking := len(written - stored_ids[half]):
             raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
     passages = sum(c.level >= PASSAGE for c in chunks)
     counts = {"chunks": passages, "parents": len(ids) - passages}
@@ -340,7 +385,7 @@ def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:
 
 
 def _hash(chunk: ChunkRecord) -> str:
-    """The hash of the text that a chunk's vector is of; no text for a mean of vectors."""
+    """Return the hash of the embedded text; empty for a parent, whose vector is a mean."""
     return text_hash(chunk.body) if chunk.level >= PASSAGE else ""
 
 

@@ -1,12 +1,12 @@
-"""Which texts a network reads together."""
+"""Grouping texts into batches for a network."""
 
 from collections.abc import Iterator, Sequence
 
 
 def by_length(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """Indices of rows of these lengths in tokens, longest first, so that a batch pads little.
+    """Iterate over batches of row indices, longest rows first, so that batches need little padding.
 
-    A padded batch has at most `most_tokens`, or is a single row.
+    `lengths` are in tokens. A batch has at most `most_tokens` after padding, or is a single row.
     """
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while order:

@@ -1,65 +1,69 @@
-"""What the settings name, made. The one place that knows every kind."""
+"""Makes the models that the settings name. Only this module knows every kind of model."""
 
 from typing import TYPE_CHECKING
 
-from config.settings import Settings
-from models.analyzer import Analyzer
-from models.embedder import Embedder
-from models.entities import Recognizer
-from models.lexical import LexicalEmbedder
-from models.tokens import Tokenizer
+from callslip.config.settings import Settings
+from callslip.languages import DEFAULT, Codes
+from callslip.models.e5.tokens import Tokenizer
+from callslip.models.embedders.contract import Embedder
+from callslip.models.embedders.none import LexicalEmbedder
+from callslip.models.entities import Recognizer
+from callslip.models.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from models.language_model import LanguageModel
-    from models.maxsim import TokenCache
-    from models.reranker import Reranker
-    from models.telemetry import Spans
+    from callslip.models.language_models.client import LanguageModel
+    from callslip.models.rerankers.contract import Reranker
+    from callslip.models.rerankers.late_interaction import TokenCache
+    from callslip.models.telemetry import Spans
 
 
 def make_embedder(settings: Settings) -> Embedder:
-    """The embedder of `embedder.kind`. It loads, or connects, when first used."""
+    """Make the embedder of `embedder.kind`, which loads or connects when first used."""
     chosen = settings.embedder
     if chosen.kind == "none":
         return LexicalEmbedder()
     if chosen.kind == "openai":
-        from models.openai_embedder import OpenAIEmbedder  # each takes a second to import
+        from callslip.models.embedders.openai import OpenAIEmbedder  # each takes a second to import
 
         return OpenAIEmbedder(chosen, make_tokenizer(settings))
-    from models.e5 import E5Embedder
+    from callslip.models.embedders.local import E5Embedder
 
     tokenizer = make_tokenizer(settings)
     return E5Embedder(settings.models_dir, tokenizer, threads=settings.embedder_threads)
 
 
 def make_tokenizer(settings: Settings) -> Tokenizer:
-    """The tokenizer that chunks are measured in, whatever the embedder."""
+    """Make the tokenizer that measures chunks, which is the same for every embedder."""
     return Tokenizer(settings.models_dir)
 
 
-def make_analyzer() -> Analyzer:
-    """The analyzer of every keyword index and keyword query."""
-    return Analyzer()
+def make_analyzer(codes: Codes = DEFAULT) -> Analyzer:
+    """Make the analyzer of keyword indexes and queries, for the languages with these codes."""
+    return Analyzer(codes)
 
 
-def make_recognizer() -> Recognizer:
-    """What finds names in text. Its models load when first used."""
-    return Recognizer()
+def make_recognizer(codes: Codes = DEFAULT) -> Recognizer:
+    """Make the recognizer of entities for these languages, whose models load when first used."""
+    return Recognizer(codes)
 
 
 def make_confirmer(settings: Settings) -> "LanguageModel | None":
-    """The language model of `llm`; None where none is set up. It connects when first used."""
+    """Make the client of the settings' `llm`, which connects when first used.
+
+    Returns None if no language model is set up.
+    """
     if settings.llm.base_url is None:
         return None
-    from models.language_model import LanguageModel
+    from callslip.models.language_models.client import LanguageModel
 
     return LanguageModel(settings.llm)
 
 
 def make_spans(settings: Settings) -> "Spans | None":
-    """What makes spans for the collector of `telemetry`; None where none is set up."""
+    """Make the source of spans for the collector of `telemetry`; None without a collector."""
     if settings.telemetry.otlp_endpoint is None:
         return None
-    from models.telemetry import Spans
+    from callslip.models.telemetry import Spans
 
     return Spans(settings.telemetry)
 
@@ -67,24 +71,24 @@ def make_spans(settings: Settings) -> "Spans | None":
 def make_reranker(
     settings: Settings, embedder: Embedder, cache: "TokenCache | None" = None
 ) -> "Reranker | None":
-    """The reranker of `rerank.provider`; None for none. It loads, or connects, when first used.
+    """Make the reranker of `rerank.provider`, which loads or connects when first used.
 
-    maxsim runs the network of `embedder` where that is the local one, and keeps what it reads in
-    `cache` (`Ledger.token_vectors`), or nothing without one. Raises SettingsError where what is
-    set cannot work.
+    Returns None if the settings name no reranker. maxsim uses the network of `embedder` if that is
+    the local embedder, and stores token vectors in `cache` (`Ledger.token_vectors`) if there is
+    one. Raises SettingsError for settings that cannot work.
     """
     chosen = settings.rerank
     if chosen.provider == "onnx":
-        from models.cross_encoder import CrossEncoder
+        from callslip.models.rerankers.cross_encoder import CrossEncoder
 
         return CrossEncoder(chosen, threads=settings.embedder_threads)
     if chosen.provider == "api":
-        from models.rerank_api import RerankApi
+        from callslip.models.rerankers.api import RerankApi
 
         return RerankApi(chosen)
     if chosen.provider == "maxsim":
-        from models.e5 import E5Embedder
-        from models.maxsim import MaxSimReranker
+        from callslip.models.embedders.local import E5Embedder
+        from callslip.models.rerankers.late_interaction import MaxSimReranker
 
         if not isinstance(embedder, E5Embedder):
             embedder = E5Embedder(

@@ -1,9 +1,10 @@
-"""Spans of OpenTelemetry, sent to the collector of `telemetry.otlp_endpoint` and nowhere else.
+"""Spans of OpenTelemetry, sent only to the collector of `telemetry.otlp_endpoint`.
 
-Imported only where that is set. The provider is not the process's own: other libraries put nothing
-into it, and no variable of the environment turns it on. The exporter is not the SDK's, which takes
-headers, certificates and a plugin for credentials from variables that may be meant for another
-collector (`opentelemetry/exporter/otlp/proto/http/_common`).
+This module is imported only if that setting is present. The tracer provider is not the global one,
+so other libraries add no spans and no environment variable turns it on. The exporter is not the
+SDK's, because that one reads headers, certificates and a plugin for credentials from environment
+variables that may be meant for another collector
+(`opentelemetry/exporter/otlp/proto/http/_common`).
 """
 
 import logging
@@ -24,18 +25,19 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_current_
 from opentelemetry.util.types import AttributeValue
 
 from callslip import __version__
+from callslip.config.telemetry import TelemetrySettings
 from callslip.errors import CallslipError
-from config.telemetry import TelemetrySettings
+from callslip.http.transport import BoundedTransport, direct
 
 Attributes = Mapping[str, AttributeValue]
 
 SEND_SECONDS = 2.0
-"""For the collector to take a batch, and for what is left when the process ends."""
+"""Seconds to send a batch to the collector, and to send the last spans when the process ends."""
 
 EVERY_SECONDS = 1.0
 
 MOST_WAITING = 2048
-"""Spans; the oldest are dropped while the collector does not take them."""
+"""The most spans that wait; the oldest are dropped while the collector does not accept them."""
 
 MOST_IN_A_BATCH = 256
 
@@ -43,10 +45,13 @@ log = logging.getLogger(__name__)
 
 
 class Spans:
-    """What makes spans. Threads may share it, processes may not. Nothing here waits or fails."""
+    """Makes spans. Threads may share an instance, processes may not.
+
+    Making a span never waits for the collector and never fails.
+    """
 
     def __init__(self, settings: TelemetrySettings) -> None:
-        """Settings with `otlp_endpoint`; `text` says whether spans may hold text."""
+        """`settings` must have `otlp_endpoint`; its `text` allows text in spans."""
         self.text = settings.text
         unmeasured = NoOpMeterProvider()
         self._exporter = _Exporter(_traces(settings.otlp_endpoint or ""))
@@ -73,9 +78,10 @@ class Spans:
     def span(
         self, name: str, attributes: Attributes, *, root: bool = False, calls: bool = False
     ) -> Iterator[Span]:
-        """A span within the one that runs; of a `root`, a trace of its own begins.
+        """Run the block in a span within the current span, or in a new trace if `root` is set.
 
-        `calls`: another service is called. What is raised is named, and nothing else of it.
+        `calls` marks a call of another service. If the block raises an error, the span has the
+        error's name, and nothing else of the error.
         """
         span = self._tracer.start_span(
             name,
@@ -95,16 +101,16 @@ class Spans:
                 raise
 
     def trace_id(self) -> str | None:
-        """Of the trace that this thread is in, as W3C's `traceparent` has it."""
+        """Return the id of this thread's trace in the format of W3C's `traceparent`, or None."""
         context = get_current_span().get_span_context()
         return f"{context.trace_id:032x}" if context.is_valid else None
 
     def flush(self) -> None:
-        """Send what is waiting, now."""
+        """Send all waiting spans now."""
         self._processor.force_flush()
 
     def close(self) -> None:
-        """Send what is waiting, for about `SEND_SECONDS`."""
+        """Send the waiting spans, for about `SEND_SECONDS`."""
         self._exporter.end_by(monotonic() + SEND_SECONDS)
         self._processor.shutdown()  # type: ignore[no-untyped-call]
 
@@ -113,12 +119,13 @@ class _Exporter(SpanExporter):
     def __init__(self, url: httpx.URL) -> None:
         self._url = url
         self._at = url.copy_with(userinfo=b"", query=None)
-        self._http = httpx.Client(trust_env=False)
+        transport = BoundedTransport(None, direct, whole=False)
+        self._http = httpx.Client(transport=transport, trust_env=False)
         self._until = math.inf
         self._failing = False
 
     def end_by(self, moment: float) -> None:
-        """Give up what is not sent by then, of the monotonic clock."""
+        """Drop spans that are not sent by `moment`, on the monotonic clock."""
         self._until = moment
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -132,7 +139,7 @@ class _Exporter(SpanExporter):
         self._http.close()
 
     def _post(self, content: bytes) -> str | None:
-        """What is wrong."""
+        """Send spans; return the problem, or None."""
         seconds = min(SEND_SECONDS, self._until - monotonic())
         if seconds <= 0:
             return "the process ends"
@@ -147,7 +154,7 @@ class _Exporter(SpanExporter):
 
 
 def _traces(endpoint: str) -> httpx.URL:
-    """Where traces go, of the collector's address or of the whole one."""
+    """Return the address for traces: the endpoint, with `/v1/traces` added if it lacks this end."""
     url = httpx.URL(endpoint)
     path = url.path.rstrip("/")
     return url.copy_with(path=path if path.endswith("/v1/traces") else f"{path}/v1/traces")

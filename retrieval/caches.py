@@ -1,79 +1,76 @@
-"""Values kept for the next search, the last used ones, with how often they served."""
+"""Bounded in-process caches of earlier searches, with hit counters."""
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
+
+from cachetools import LRUCache, TTLCache
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 class Counted(Protocol):
-    """What answers some searches by itself, and counts which."""
+    """A cache, or another component that answers some searches, with hit and miss counters."""
 
     hits: int
     misses: int
 
 
 class Cache(Generic[T]):
-    """The values used last, at most `most`, each for `seconds`. Threads may share it.
+    """A cache of at most `most` recently used values, each for `seconds`. Threads may share it.
 
-    At 0 it keeps, and counts, nothing.
+    If `most` is 0, the cache stores and counts nothing.
     """
 
     def __init__(self, most: int, seconds: float = float("inf")) -> None:
-        self._most, self._seconds = most, seconds
-        self._values: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._most = most
+        self._values: TTLCache[Hashable, T] = TTLCache(most, seconds, timer=time.monotonic)
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
 
     def get(self, key: Hashable) -> T | None:
-        """The value kept under this key; None where there is none, or it is too old."""
+        """Return the value of this key; None if there is none or it has expired."""
         if not self._most:
             return None
         with self._lock:
-            found = self._values.get(key)
-            if found is None or time.monotonic() - found[0] > self._seconds:
+            value = self._values.get(key)
+            if value is None:
                 self.misses += 1
-                return None
-            self.hits += 1
-            self._values.move_to_end(key)
-            return found[1]
+            else:
+                self.hits += 1
+            return value
 
     def put(self, key: Hashable, value: T) -> None:
-        """Keep a value; the one used longest ago goes."""
+        """Store a value; a full cache drops the least recently used value."""
+        if not self._most:
+            return
         with self._lock:
-            self._values[key] = time.monotonic(), value
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
+            self._values[key] = value
 
 
 class Watched(Generic[S, T]):
-    """Values that are read again when a state changed, which is asked for each `seconds`.
+    """Values that are read again when a state has changed; the state is read every `seconds`.
 
-    The last `most` that were read are kept. Threads may share it: one reads, the others wait.
+    The cache keeps the `most` most recently used values. Threads may share it: one thread reads,
+    the others wait.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
-        self._most, self._seconds = most, seconds
-        self._values: OrderedDict[Hashable, tuple[float, S, T]] = OrderedDict()
+        self._seconds = seconds
+        self._values: LRUCache[Hashable, tuple[float, S, T]] = LRUCache(most)
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, state: Callable[[], S], read: Callable[[S], T]) -> T:
-        """The value under this key; `read` makes it of the state that `state` gives."""
+        """Return the value of this key; `read` computes it from the result of `state`."""
         with self._lock:
-            held = self._values.get(key)
-            now = time.monotonic()
-            if held is not None and now - held[0] < self._seconds:
-                return held[2]
+            stored, now = self._values.get(key), time.monotonic()
+            if stored is not None and now - stored[0] < self._seconds:
+                return stored[2]
             current = state()
-            value = held[2] if held is not None and held[1] == current else read(current)
+            unchanged = stored is not None and stored[1] == current
+            value = stored[2] if stored is not None and unchanged else read(current)
             self._values[key] = now, current, value
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
             return value

@@ -1,4 +1,4 @@
-"""How long the stages of a search took."""
+"""The durations of the stages of a search."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ class Timings(dict[str, float]):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time what is inside; a stage that runs again adds up."""
+        """Measure the time of the `with` block; repeated runs of a stage are added."""
         start = time.perf_counter()
         try:
             yield

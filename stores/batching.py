@@ -1,10 +1,10 @@
-"""Writing a batch in slices, so that what was acknowledged before a loss is known."""
+"""Writes a batch in slices, so that the acknowledged slices are known if the store is lost."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from callslip.errors import BatchInterrupted, StoreDown
-from stores.records import BatchOutcome
+from callslip.stores.records import BatchOutcome
 
 T = TypeVar("T")
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 def slices(
     items: Iterable[T], *, count: int, size: int, size_of: Callable[[T], int]
 ) -> Iterator[list[T]]:
-    """Cut by a server's limits on the number of objects and on bytes; none is empty."""
+    """Cut a batch by a server's limits on objects and bytes per request; no slice is empty."""
     slice_: list[T] = []
     total = 0
     for item in items:
@@ -33,11 +33,11 @@ def write(
     *,
     failed: Mapping[str, str],
 ) -> BatchOutcome:
-    """Put slice after slice; `put` gives the reason of each object that the store refused.
+    """Write slice after slice; `put` returns the reason for each object that the store refused.
 
-    `failed` are those that never got as far. Where the store is lost after a slice or more were
-    acknowledged, raises BatchInterrupted, which names the rest; a store that takes nothing from
-    the start says so itself.
+    `failed` has the objects that were refused before. Raises BatchInterrupted, which names the
+    remaining objects, if the store is lost after it has stored at least one object; before that, it
+    raises the store's own StoreDown.
     """
     stored: list[str] = []
     refused = dict(failed)

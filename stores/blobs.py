@@ -1,6 +1,6 @@
-"""Originals and artifacts of steps: a folder by default, S3 and the like by URL (fsspec).
+"""Stores originals and artifacts of steps in a folder, or by URL in S3 and others (fsspec).
 
-Everything of a document lies under `documents/ID/`, so that deleting it is one removal and no file
+All files of a document are under `documents/ID/`, so that one removal deletes them and no file
 belongs to two documents.
 """
 
@@ -21,15 +21,15 @@ COPY_BYTES = 1 << 20
 
 
 def original_name(sha256: str) -> str:
-    """The name of the bytes that were submitted."""
+    """The name of a submitted file, for the SHA-256 of its bytes."""
     return f"original-{sha256}"
 
 
 class Readable(Protocol):
-    """A binary stream, as far as writing needs one."""
+    """A binary stream with the one method that `Blobs.write` needs."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many; none at its end."""
+        """The next bytes, at most `size`; empty at the end of the stream."""
 
 
 class Blobs:
@@ -42,7 +42,7 @@ class Blobs:
         )
 
     def write(self, document_id: str, name: str, content: bytes | Readable) -> None:
-        """Store a file, atomically; the same name again replaces. Bytes or a binary stream."""
+        """Store a file atomically. A file with an existing name replaces the stored one."""
         path = self._path(document_id, name)
         partial = f"{path}.{uuid.uuid4().hex}.partial"
         try:
@@ -65,7 +65,7 @@ class Blobs:
             raise StoreDown(f"the blob store cannot write: {error.strerror or error}") from error
 
     def read(self, document_id: str, name: str) -> bytes:
-        """A file's content; FileNotFoundError where there is none."""
+        """A file's content. Raises FileNotFoundError if the file does not exist."""
         try:
             content: bytes = self._fs.cat_file(self._path(document_id, name))
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class Blobs:
 
     @contextlib.contextmanager
     def reading(self, document_id: str, name: str) -> Iterator[tuple[int, IO[bytes]]]:
-        """A file's size in bytes and its content as a stream; FileNotFoundError where none is."""
+        """A file's size in bytes and its content as a stream. Raises FileNotFoundError."""
         path = self._path(document_id, name)
         try:
             size, file = int(self._fs.size(path)), self._fs.open(path, "rb")
@@ -88,7 +88,7 @@ class Blobs:
             yield size, file
 
     def exists(self, document_id: str, name: str) -> bool:
-        """Whether the file is there, whole."""
+        """Whether the file exists, which means that it is complete."""
         return bool(self._fs.exists(self._path(document_id, name)))
 
     def names(self, document_id: str) -> set[str]:
@@ -102,26 +102,26 @@ class Blobs:
         return {file.rstrip("/").rpartition("/")[2] for file in files}
 
     def count(self, document_id: str) -> int:
-        """How many files a document has."""
+        """The number of files of a document."""
         try:
             return len(self._fs.find(self._folder(document_id)))
         except FileNotFoundError:
             return 0
 
     def document_ids(self) -> set[str]:
-        """Ids of every document that has a folder; what else lies beside them is not ours."""
+        """The ids of all documents with a folder; ignores files and folders of other programs."""
         try:
-            found = self._fs.ls(f"{self._root}/documents", detail=True)
+            entries = self._fs.ls(f"{self._root}/documents", detail=True)
         except FileNotFoundError:
             return set()
         except OSError as error:
             raise StoreDown(f"the blob store cannot list: {error.strerror or error}") from error
-        folders = (entry["name"] for entry in found if entry["type"] == "directory")
+        folders = (entry["name"] for entry in entries if entry["type"] == "directory")
         names = (folder.rstrip("/").rpartition("/")[2] for folder in folders)
         return {name for name in names if _DOCUMENT_ID.fullmatch(name)}
 
     def changed_at(self, document_id: str) -> float:
-        """When a document's newest file was written (Unix time); 0 where it has none."""
+        """The Unix time at which a document's newest file was written; 0 if it has no file."""
         try:
             files = self._fs.find(self._folder(document_id))
             return max((self._fs.modified(file).timestamp() for file in files), default=0.0)
@@ -149,7 +149,7 @@ class Blobs:
 
     def check(self) -> None:
         """Raise StoreDown unless a file can be written and read back."""
-        probe = f"probe-{uuid.uuid4().hex}"  # of this call alone: many may look at once
+        probe = f"probe-{uuid.uuid4().hex}"  # unique: several calls may run at once
         self.write(probe, "probe", probe.encode())
         try:
             if self.read(probe, "probe") != probe.encode():
@@ -159,7 +159,7 @@ class Blobs:
 
 
 def _keep_name(path: str) -> None:
-    """A name outlives a power cut only when its folder was written out too."""
+    """Sync the folder of a file, so that the file's name survives a power failure."""
     folder = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120 - fsspec's paths are text
     try:
         os.fsync(folder)

@@ -1,26 +1,23 @@
-"""What is known of a chunk from the searches that it answered: values, and their arithmetic.
+"""The statistics of a chunk from the outcomes of searches, and their arithmetic.
 
-Whatever adds an outcome can take it away again: counts are whole numbers, and so are the sums of
-question vectors, kept in units of 2**-30, so that neither order nor withdrawal leaves a trace.
+An outcome can be added and withdrawn without rounding errors: counts are integers, and so are the
+sums of question vectors, in units of 2**-30. So neither order nor withdrawal changes the sums.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from stores.records import Vector
-
-Verdict = Literal["helpful", "unhelpful", "validated"]
-"""validated: by the validator of an answer; the others are a person's."""
+from callslip.stores.records import Vector
+from callslip.vocabulary import Verdict as Verdict
 
 WEEK = 604_800.0
 
 UNIT = 1 << 30
-"""Of a component of a unit vector, as a whole number: exact to 1e-9, for 8e9 questions."""
+"""Components of unit vectors are integers in units of 1/UNIT: exact to 1e-9, for 8e9 questions."""
 
 Sum = npt.NDArray[np.int64]
 
@@ -32,7 +29,7 @@ def decay(value: float, weeks: float, half_life: float) -> float:
 
 @dataclass(frozen=True)
 class Win:
-    """An outcome as it counts for one chunk: when, of which question, for it or against it."""
+    """An outcome for one chunk: its time, its question, and whether it is positive or negative."""
 
     at: float
     useful: bool
@@ -43,9 +40,9 @@ class Win:
 
 @dataclass(frozen=True)
 class ChunkStats:
-    """What was learned about a chunk. `utility` is what it was at `utility_at`, in wins.
+    """The statistics of a chunk. `utility` is its value at the time `utility_at`, in wins.
 
-    `question_sum` has shape (dimension,) in units of 1/UNIT; None where no question had a vector.
+    `question_sum` has shape (dimension,) in units of 1/UNIT; None if no question had a vector.
     """
 
     chunk_id: str
@@ -62,23 +59,26 @@ class ChunkStats:
 
     @property
     def tried(self) -> bool:
-        """Whether anybody ever said anything of it."""
+        """Whether the chunk has any outcome, useful or useless."""
         return self.useful + self.useless > 0
 
     @property
     def centroid(self) -> Vector | None:
-        """The mean of the unit vectors of the questions that it answered, shape (dimension,)."""
+        """The mean of the unit vectors of the questions that the chunk answered.
+
+        Shape (dimension,).
+        """
         if self.question_sum is None:
             return None
         mean: Vector = (self.question_sum / (self.questions * UNIT)).astype(np.float32)
         return mean
 
     def utility_now(self, now: float, half_life_weeks: float) -> float:
-        """Wins less losses, each fading: the half of it is left after a half-life."""
+        """Wins minus losses with exponential decay: one half-life halves the weight of each."""
         return decay(self.utility, (now - self.utility_at) / WEEK, half_life_weeks)
 
     def add(self, win: Win, now: float, half_life_weeks: float) -> tuple["ChunkStats", bool]:
-        """With one more outcome; and whether its question's vector was added."""
+        """The statistics with one more outcome, and whether its question's vector was added."""
         added = self._moved(win, 1, now, half_life_weeks)
         whole = whole_of(win.vector) if win.useful else None
         if whole is None or (self.question_sum is not None and len(whole) != self.dimension):
@@ -89,7 +89,7 @@ class ChunkStats:
     def take(
         self, win: Win, now: float, half_life_weeks: float, *, with_vector: bool
     ) -> "ChunkStats":
-        """As if this outcome, whose vector was added or not, had never been."""
+        """The statistics without this outcome, and without its vector if that was added."""
         left = self._moved(win, -1, now, half_life_weeks)
         whole = whole_of(win.vector)
         if not with_vector or whole is None or self.question_sum is None:
@@ -101,7 +101,7 @@ class ChunkStats:
 
     @property
     def dimension(self) -> int:
-        """Of the questions' vectors; 0 where there is none."""
+        """The dimension of the questions' vectors; 0 if no question had a vector."""
         return 0 if self.question_sum is None else len(self.question_sum)
 
     def _moved(self, win: Win, by: int, now: float, half_life_weeks: float) -> "ChunkStats":
@@ -124,7 +124,7 @@ class ChunkStats:
 
 
 def whole_of(vector: Vector | None) -> Sum | None:
-    """A vector at length 1 in whole numbers; None for one that has no direction."""
+    """The vector, normalized to length 1, in integer units; None for a vector of length 0."""
     if vector is None:
         return None
     wide = np.asarray(vector, np.float64)

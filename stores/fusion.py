@@ -1,25 +1,24 @@
-"""Fusing the vector and the keyword leg into one ranking, the same for every store."""
+"""Fuses the hits of the vector retriever and the keyword retriever into one ranking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Fusion = Literal["calibrated", "weighted", "rrf", "native"]
-"""All but `native`, which is what a store has, are Callslip's own and the same for every store."""
+from callslip.vocabulary import Fusion as Fusion
 
-Leg = Sequence[tuple[str, float]]
+ScoredIds = Sequence[tuple[str, float]]
 
 DEVIATIONS = 6.0
-"""The best chunk for a question lies about so many standard deviations above all others."""
+"""The best chunk for a question scores about this many standard deviations above the mean."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the legs' scores are worth for one question, whatever the candidates are.
+    """Scales the retrievers' scores for one question, independently of the candidates.
 
-    `mean` and `deviation` are of the vector scores of any chunks, `most` is the keyword score of a
-    chunk that says all words of the question and nothing else. So the scores of two searches for
-    the same question, under other filters, can be compared.
+    `mean` and `deviation` are those of the vector scores of arbitrary chunks; `most` is the keyword
+    score of a chunk that consists of exactly the words of the question. So the scores of two
+    searches for the same question under different filters are comparable.
     """
 
     mean: float
@@ -27,55 +26,56 @@ class Scale:
     most: float
 
     def vector(self, score: float) -> float:
-        """About 1 for the best chunk of a collection, 0 for any."""
+        """The scaled vector score: about 1 for the best chunk, 0 for an average one."""
         return (score - self.mean) / (DEVIATIONS * self.deviation) if self.deviation > 0 else 0.0
 
     def keyword(self, score: float) -> float:
-        """The share of the question's words that a chunk has, rare ones counting more."""
+        """The fraction of the question's words that a chunk has, weighted by rarity."""
         return score / self.most if self.most > 0 else 0.0
 
 
-class LegScore(NamedTuple):
-    """Where one leg ranked a chunk (from 1) and its raw score there."""
+class RetrieverScore(NamedTuple):
+    """A chunk's rank in one retriever (from 1) and its raw score."""
 
     rank: int
     score: float
 
 
 class Candidate(NamedTuple):
-    """A chunk of the fused ranking with what each leg said of it."""
+    """A chunk of the fused ranking with its rank and score in each retriever."""
 
     chunk_id: str
     score: float
-    vector: LegScore | None
-    keyword: LegScore | None
+    vector: RetrieverScore | None
+    keyword: RetrieverScore | None
 
 
 def fuse(
-    vectors: Leg,
-    keywords: Leg,
+    vectors: ScoredIds,
+    keywords: ScoredIds,
     *,
     fusion: Fusion = "calibrated",
     alpha: float = 0.4,
     rrf_k: int = 60,
     scale: Scale | None = None,
 ) -> list[Candidate]:
-    """Merge two legs, each best first, into one list, best first; ties by chunk id.
+    """Fuse the hits of two retrievers, each best first, into one list, best first.
 
     calibrated: `alpha * scale.vector(d) + (1 - alpha) * scale.keyword(bm25)`. A chunk that only the
-    keyword leg found has at most the last score of the vector leg, and is given that; without a
-    scale as `weighted`.
+    keyword retriever returned gets the lowest score of the vector retriever's hits for `d`. Without
+    `scale`, it is the same as `weighted`.
 
-    weighted: `alpha * (d - d_last) / (d_first - d_last) + (1 - alpha) * bm25 / bm25_first`, a leg
-    that missed the chunk giving 0. A leg of equal scores gives each of its chunks the full weight.
+    weighted: `alpha * (d - d_last) / (d_first - d_last) + (1 - alpha) * bm25 / bm25_first`. A
+    retriever that did not return the chunk contributes 0. If all scores of a retriever are equal,
+    each of its chunks gets the full weight.
 
-    rrf: reciprocal rank fusion, `sum of 1 / (rrf_k + rank)` over the legs (Cormack, Clarke and
-    Büttcher 2009).
+    rrf: reciprocal rank fusion, `sum of 1 / (rrf_k + rank)` over the retrievers (Cormack, Clarke
+    and Büttcher 2009).
 
-    docs/quality.md compares them.
+    Ties are broken by chunk id. docs/quality.md compares the three.
     """
-    vector_at = {chunk: LegScore(i, s) for i, (chunk, s) in enumerate(vectors, 1)}
-    keyword_at = {chunk: LegScore(i, s) for i, (chunk, s) in enumerate(keywords, 1)}
+    vector_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(vectors, 1)}
+    keyword_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(keywords, 1)}
     worth = _worth(vectors, keywords, fusion, alpha, rrf_k, scale)
     candidates = []
     for chunk in vector_at.keys() | keyword_at.keys():
@@ -86,15 +86,20 @@ def fuse(
 
 
 def _worth(
-    vectors: Leg, keywords: Leg, fusion: Fusion, alpha: float, rrf_k: int, scale: Scale | None
-) -> Callable[[LegScore | None, LegScore | None], float]:
-    """What a chunk is worth that the legs found, or did not find, like this."""
+    vectors: ScoredIds,
+    keywords: ScoredIds,
+    fusion: Fusion,
+    alpha: float,
+    rrf_k: int,
+    scale: Scale | None,
+) -> Callable[[RetrieverScore | None, RetrieverScore | None], float]:
+    """Return the function from a chunk's retriever scores (None if missing) to its score."""
     if fusion == "rrf":
-        return lambda v, k: sum(1 / (rrf_k + leg.rank) for leg in (v, k) if leg)
+        return lambda v, k: sum(1 / (rrf_k + score.rank) for score in (v, k) if score)
     if fusion == "calibrated" and scale is not None:
-        floor = scale.vector(vectors[-1][1]) if vectors else 0.0
+        lowest = scale.vector(vectors[-1][1]) if vectors else 0.0
         return lambda v, k: (
-            alpha * (scale.vector(v.score) if v else floor)
+            alpha * (scale.vector(v.score) if v else lowest)
             + (1 - alpha) * (scale.keyword(k.score) if k else 0.0)
         )
     last = vectors[-1][1] if vectors else 0.0

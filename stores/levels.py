@@ -1,8 +1,8 @@
-"""The levels of what is ingested: documents, their sections, and the passages of these."""
+"""The levels of chunks: documents, their sections, and the passages of the sections."""
 
-from stores.filters import Condition
+from callslip.stores.properties.filters import Condition
 
 DOCUMENT, SECTION, PASSAGE = 0, 1, 2
 
 PASSAGES = Condition("level", ">=", float(PASSAGE))
-"""What a search is for unless it names a level. A store may keep such chunks apart."""
+"""The filter of a search that names no level. A store may store passages separately."""

@@ -1,12 +1,10 @@
-"""Distances between vectors, defined once; every store means these."""
-
-from typing import Literal, get_args
+"""Distances between vectors, defined once for every store."""
 
 import numpy as np
 import numpy.typing as npt
 
-Metric = Literal["cosine", "dot", "l2-squared", "hamming", "manhattan"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
+from callslip.vocabulary import METRICS as METRICS
+from callslip.vocabulary import Metric as Metric
 
 
 def scores(
@@ -14,8 +12,8 @@ def scores(
 ) -> npt.NDArray[np.float64]:
     """Score vectors, shape (n, d), against a query, shape (d,): higher is nearer, shape (n,).
 
-    Equal vectors score alike wherever they stand, which a matrix product does not promise:
-    it adds up in another order near its end. `distance` turns a score into the metric's distance.
+    Equal vectors have equal scores at any position. A matrix product does not guarantee this: it
+    sums in another order near its end. `distance` turns a score into the metric's distance.
     """
     q, rows = query.astype(np.float64), vectors.astype(np.float64)
     match metric:
@@ -29,7 +27,7 @@ def scores(
         case "l2-squared":
             return -np.asarray(np.square(rows - q).sum(axis=1))
         case "hamming":
-            # Compared as stored: 64 bits would tell a rounded number from itself.
+            # In 32 bits, as stored: in 64 bits, a number differs from its rounded value.
             unlike = vectors != query.astype(np.float32)
             return -np.asarray(unlike.sum(axis=1), np.float64)
         case "manhattan":
@@ -37,10 +35,11 @@ def scores(
 
 
 def distance(metric: Metric, score: float) -> float:
-    """The distance that a score stands for.
+    """The distance for a score.
 
     cosine: 1 - cosine similarity, 0 to 2. dot: the negative inner product. l2-squared: the sum of
-    squared differences. hamming: how many numbers differ. manhattan: the sum of differences.
+    squared differences. hamming: the number of components that differ. manhattan: the sum of
+    absolute differences.
     """
     return 1.0 - score if metric == "cosine" else -score
 

@@ -1,4 +1,4 @@
-"""Names that people give to documents and tenants, as they are kept."""
+"""Normalizes the names of documents and tenants to the form in which they are stored."""
 
 import re
 import unicodedata
@@ -11,18 +11,22 @@ from callslip.errors import InvalidRequest
 LONGEST_NAME, LONGEST_TENANT = 1024, 64
 
 MOST_COMPOSED = 4
-"""Code points that NFC makes one of: what is longer by more is too long, and need not be composed,
-which takes n² steps for n marks on one letter."""
+"""The most code points that NFC composes into one.
+
+A name that is longer than LONGEST_NAME by more than this factor is too long in any form. Such a
+name is not composed, because composition takes n² steps for n marks on one letter.
+"""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _PARTS = re.compile(r"[/\\]")
 
 
 def clean_name(name: str) -> str:
-    """A document's name as it is kept; InvalidRequest where none is left.
+    """A document's name as it is stored.
 
-    It may look like a path below a folder; one that leads out of it is refused, so that nobody who
-    makes files of names can be led astray.
+    The name may be a path below a folder. Raises InvalidRequest if the name is empty or too long,
+    or if it has the path part `..`: a program that creates files under these names must not write
+    outside its folder.
     """
     cleaned = clean_line(name)
     if ".." in _PARTS.split(cleaned):
@@ -31,7 +35,10 @@ def clean_name(name: str) -> str:
 
 
 def clean_line(name: str) -> str:
-    """A name or title of any form: NFC, without control characters; InvalidRequest where empty."""
+    """A name or title in NFC, without control characters.
+
+    Raises InvalidRequest if the result is empty or longer than LONGEST_NAME.
+    """
     cleaned = _CONTROL.sub(" ", name.encode("utf-8", "replace").decode()).strip()
     if len(cleaned) <= MOST_COMPOSED * LONGEST_NAME:
         cleaned = unicodedata.normalize("NFC", cleaned).strip()
@@ -45,12 +52,15 @@ def clean_line(name: str) -> str:
 
 
 def clean_filename(name: str) -> str:
-    """The last part of a path as it is kept."""
+    """The last part of a path, as it is stored."""
     return clean_name(_PARTS.split(name)[-1])
 
 
 def clean_tenant(tenant: str) -> str:
-    """A tenant's name as it is kept; "" for none."""
+    """A tenant's name as it is stored; "" for no tenant.
+
+    Raises InvalidRequest if the name is too long, or has `/` at an end or twice in a row.
+    """
     if not tenant:
         return ""
     name = clean_line(tenant)

@@ -1,4 +1,4 @@
-"""What goes into a store and comes out of it."""
+"""The records that are written to stores and read from them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -8,22 +8,27 @@ import numpy as np
 import numpy.typing as npt
 
 from callslip.errors import VectorNotFound
-from stores.metrics import Metric
+from callslip.stores.metrics import Metric
+from callslip.vocabulary import FILTERABLE as FILTERABLE
+from callslip.vocabulary import Scalar as Scalar
+from callslip.vocabulary import Value as Value
 
 Vector = npt.NDArray[np.float32]
-Scalar = str | float | int | bool
-Value = Scalar | list[str] | list[float] | list[bool]
-"""A property. A string in ISO 8601 form is a date; a list holds one type."""
 
 Properties = Mapping[str, Value]
 
 TABLE_HEADER = "table_header"
-"""Property of a passage that begins inside a table: its header rows, which no span of it holds."""
+"""A property of a passage that begins inside a table: the table's header rows, which are in no span
+of the passage.
+"""
 
 
 @dataclass(frozen=True)
 class VectorSpec:
-    """What the vectors of one name are. `normalized`: each has length 1, another one is refused."""
+    """The dimension and metric of the vectors of one name.
+
+    If `normalized`, each vector has length 1 and any other vector is refused.
+    """
 
     dimension: int
     metric: Metric = "cosine"
@@ -32,10 +37,10 @@ class VectorSpec:
 
 @dataclass(frozen=True)
 class CollectionSchema:
-    """What a store must know before the first chunk arrives, and keeps.
+    """The definition of a collection, which a store needs and stores before the first chunk.
 
-    Every chunk has the default vector and may have one under each name in `named`. A collection
-    with tenants holds nothing outside of them.
+    Every chunk has the default vector and may have one vector under each name in `named`. In a
+    collection with tenants, every chunk and document belongs to a tenant.
     """
 
     name: str
@@ -44,7 +49,7 @@ class CollectionSchema:
     tenants: bool = False
 
     def vector(self, vector_name: str = "") -> VectorSpec:
-        """The default vector's specification, or a named one's; VectorNotFound."""
+        """The specification of the default vector, or of a named one. Raises VectorNotFound."""
         if not vector_name:
             return self.default
         try:
@@ -58,7 +63,7 @@ class CollectionSchema:
 
 @dataclass(frozen=True)
 class DocumentRecord:
-    """A document, as filters on documents see it."""
+    """A document with the properties that filters on documents use."""
 
     document_id: str
     title: str
@@ -68,9 +73,10 @@ class DocumentRecord:
 
 @dataclass(frozen=True)
 class ChunkRecord:
-    """A chunk. `terms` is the analyzed text, separated by spaces.
+    """A chunk to be written. `terms` is the analyzed text, separated by spaces.
 
-    `parent_id` is the chunk id of the chunk that holds this one; `level` counts from 0 at the top.
+    `parent_id` is the id of the chunk that contains this one; `level` counts from 0 at the top.
+    `start` and `end` are offsets in characters of the document's text.
     """
 
     chunk_id: str
@@ -94,7 +100,7 @@ class ChunkRecord:
 
 @dataclass(frozen=True)
 class StoredChunk:
-    """A chunk as a store gives it back; vectors and terms only where they were asked for."""
+    """A chunk as read from a store; vectors and terms are None unless they were requested."""
 
     chunk_id: str
     document_id: str
@@ -115,37 +121,33 @@ class StoredChunk:
     terms: str | None = None
 
 
-FILTERABLE = (
-    *("document_id", "parent_id", "section", "filename", "title", "lang"),
-    *("level", "ordinal"),
-)
-"""Fields of a chunk that filters see beside its own properties, and that no property may hide."""
-
-FOUND = ("entities", "valid_from", "valid_to")
-"""Properties that enrichment may give any chunk, beside the facets of rules: never unknown."""
+ENRICHED_PROPERTIES = ("entities", "valid_from", "valid_to")
+"""Properties that enrichment may add to any chunk, besides the facets of rules. Every collection
+knows them.
+"""
 
 
 def visible(chunk: ChunkRecord | StoredChunk) -> dict[str, object]:
-    """The properties that filters see: the chunk's own, and its fields over them."""
+    """The properties that filters see. A field of the chunk takes precedence over a property."""
     return {**chunk.properties, **{name: getattr(chunk, name) for name in FILTERABLE}}
 
 
 def visible_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """As `visible`, of a chunk that a store kept as a dictionary of its fields."""
+    """As `visible`, for a chunk that a store represents as a dictionary of its fields."""
     fields = {name: record[name] for name in FILTERABLE if name in record}
     return {**record["properties"], **fields}
 
 
 def under(names: Collection[str], seen: Mapping[str, Any]) -> dict[str, Value]:
-    """Those of the properties that filters see which have one of these names and a value."""
+    """The properties with one of these names that have a value."""
     return {name: seen[name] for name in names if seen.get(name) not in (None, "")}
 
 
-class LegHit(NamedTuple):
-    """One hit of one leg. Higher scores are better.
+class RetrieverHit(NamedTuple):
+    """One hit of one retriever. Higher scores are better.
 
-    Of the vector leg the cosine similarity, or the negative distance of another metric; of the
-    keyword leg BM25, or what the store has in its place.
+    The score of the vector retriever is the cosine similarity, or the negative distance for another
+    metric; that of the keyword retriever is the one that the store's `keyword_score` names.
     """
 
     chunk_id: str
@@ -154,7 +156,7 @@ class LegHit(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """What became of each object of a batch: ids stored, and the reason for each that was not."""
+    """The result of a batch: the ids that were stored, and the reason of each failure."""
 
     stored: tuple[str, ...]
     failed: Mapping[str, str] = field(default_factory=dict)

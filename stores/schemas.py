@@ -1,4 +1,4 @@
-"""Schemas of collections: what is allowed, what may not change, and how stores keep them."""
+"""Schemas of collections: their limits, the checks against changes, and their JSON form."""
 
 import json
 from collections.abc import Mapping
@@ -6,21 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 from callslip.errors import Conflict, InvalidRequest, TenantNotFound
-from stores.metrics import METRICS
-from stores.records import CollectionSchema, VectorSpec
+from callslip.stores.metrics import METRICS
+from callslip.stores.records import CollectionSchema, VectorSpec
+from callslip.vocabulary import DEFAULT_COLLECTION as DEFAULT_COLLECTION
+from callslip.vocabulary import NAME as NAME
 
 MAX_DIMENSION = 65_536
 MAX_NAMED = 16
 
-DEFAULT_COLLECTION = "main"
-"""Where a person names none."""
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
-"""What a person may call a collection."""
-
 
 def check_schema(schema: CollectionSchema) -> None:
-    """Raise InvalidRequest, naming what is wrong."""
+    """Raise InvalidRequest, which names the fault, if the schema is not allowed."""
     if not schema.name:
         raise InvalidRequest("A collection's name is empty.")
     if len(schema.named) > MAX_NAMED:
@@ -40,7 +36,7 @@ def check_schema(schema: CollectionSchema) -> None:
 
 
 def check_made(made: CollectionSchema, wanted: CollectionSchema) -> None:
-    """Raise Conflict, saying what differs, where the collection was made with another schema."""
+    """Raise Conflict, which names the difference, if the collection has another schema."""
     if made == wanted:
         return
     if made.default.dimension != wanted.default.dimension:
@@ -56,13 +52,17 @@ def check_made(made: CollectionSchema, wanted: CollectionSchema) -> None:
             hint="Name a tenant exactly where it has them, or make another collection.",
         )
     raise Conflict(
-        f"Collection {made.name} has other vectors: {_told(made)}, not {_told(wanted)}.",
+        f"Collection {made.name} has other vectors:"
+        f" {_vectors_text(made)}, not {_vectors_text(wanted)}.",
         hint="Metrics and names of vectors cannot be changed; make another collection.",
     )
 
 
 def check_tenant(schema: CollectionSchema, tenant: str) -> None:
-    """Raise InvalidRequest unless a tenant is given exactly where the collection has tenants."""
+    """Raise InvalidRequest if a collection with tenants gets none, or one without tenants gets one.
+
+    `tenant` is empty for no tenant.
+    """
     if schema.tenants and not tenant:
         raise InvalidRequest(
             f"Collection {schema.name} has tenants, and none was named.",
@@ -96,10 +96,10 @@ def load_schema(text: str) -> CollectionSchema:
     )
 
 
-def _told(schema: CollectionSchema) -> str:
+def _vectors_text(schema: CollectionSchema) -> str:
     vectors = {"default": schema.default, **schema.named}
-    told = (
+    texts = (
         f"{name} ({'normalized ' if spec.normalized else ''}{spec.metric}, {spec.dimension})"
         for name, spec in vectors.items()
     )
-    return ", ".join(told)
+    return ", ".join(texts)

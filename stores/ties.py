@@ -1,17 +1,17 @@
-"""The best hits of one leg, ties broken by chunk id, also where the limit cuts through a tie."""
+"""The best hits of a retriever, ties broken by chunk id, even if the limit cuts a tie."""
 
 from collections.abc import Callable, Iterable, Sequence
 
-from stores.records import LegHit
+from callslip.stores.records import RetrieverHit
 
 _SPARE = 4
 
 
-def best(fetch: Callable[[int], Sequence[LegHit]], limit: int) -> list[LegHit]:
-    """Take the best `limit` hits from an index that breaks ties as it likes.
+def best(fetch: Callable[[int], Sequence[RetrieverHit]], limit: int) -> list[RetrieverHit]:
+    """Take the best `limit` hits from an index that breaks ties arbitrarily.
 
-    `fetch(n)` gives the n best, best first, fewer where there are no more. More than the limit is
-    asked for until the tie that the limit cuts is whole.
+    `fetch(n)` returns the n best, best first, or fewer if there are no more. `best` fetches more
+    hits than the limit until it has the whole tie that the limit cuts.
     """
     if limit < 1:
         return []
@@ -23,6 +23,6 @@ def best(fetch: Callable[[int], Sequence[LegHit]], limit: int) -> list[LegHit]:
         wanted *= 4
 
 
-def ranked(hits: Iterable[LegHit]) -> list[LegHit]:
+def ranked(hits: Iterable[RetrieverHit]) -> list[RetrieverHit]:
     """Sort by score, highest first, then by chunk id."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))

@@ -1,1 +1,1 @@
-"""What is queued, one module per kind of work; a task is a few lines that call the floor below."""
+"""The Celery tasks, one module for each kind of work; a task only calls the lower layers."""

@@ -1,9 +1,9 @@
-"""A question to the agent as queued work, on a queue of its own: it never delays a search.
+"""Tasks that answer questions with the agent, and the functions with which the API queues them.
 
-The graph is imported where it is first used: a desk only queues, and spares itself LangGraph.
+The tasks have a separate queue, so that they never delay a search. They import the graph when they
+run: the API only queues them, so it never loads LangGraph.
 """
 
-import atexit
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,54 +13,54 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 from redis.exceptions import LockError
 
-from agent.budget import Budgeted
-from agent.messages import Answer, AnswerRequest, Conversation, NodeMessage
-from agent.run import NodeReport
+from callslip.agent.messages import Answer, AnswerRequest, Conversation, NodeMessage
+from callslip.agent.reports import NodeReport
 from callslip.errors import AnswerTimeout, BrokerDown, Conflict, Overloaded, PermanentError
-from config import get_settings
-from models.per_process import PerProcess
-from models.registry import make_confirmer, make_spans
-from retrieval.followups import Standing
-from tasks import replies
-from tasks.maintenance import DAY_SECONDS, alone
-from tasks.metering import ANSWER_TIME, ANSWERS, meter, model_called, named
-from tasks.process import backlog, broker, engine, ledger
-from tasks.queues import ANSWER
-from tasks.recording import learning
+from callslip.retrieval.query.followups import Standing
+from callslip.tasks import replies
+from callslip.tasks.broker import backlog
+from callslip.tasks.composition import Context, current
+from callslip.tasks.locks import alone
+from callslip.tasks.maintenance import DAY_SECONDS
+from callslip.tasks.metering import ANSWER_TIME, ANSWERS, named
+from callslip.tasks.queues import ANSWER
 
 if TYPE_CHECKING:
-    from agent.agent import Agent
-    from agent.state import Turn
-    from agent.threads import Threads
+    from callslip.agent.state import Turn
 
 TRIM_EVERY_SECONDS = 3600.0
 
 NODE = "node"
-"""Key of a reply that tells of a node."""
+"""The key of a reply that reports a node of the graph that has run."""
 
 
 @shared_task(name="answer.ask")
 def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: bool) -> None:
-    """Answer into the list `reply_to`, node by node where `stream` asks for it."""
+    """Answer a question, and push the answer to the list `reply_to`.
+
+    With `stream`, also push a report of each node that has run. Does nothing after the `deadline`
+    (UTC seconds since 1970).
+    """
+    context = current()
     if time.time() > deadline:
-        meter().add(named(ANSWERS, "late"))
+        context.meter.add(named(ANSWERS, "late"))
         return
     started = time.perf_counter()
 
     def tell(report: NodeReport) -> None:
-        replies.send(reply_to, {NODE: report.__dict__})
+        replies.send(context.broker, reply_to, {NODE: report.__dict__})
 
     try:
-        asked = AnswerRequest(**request)
-        with _turn(asked, deadline):
-            found = agent().answer(asked, tell if stream else _silent)
-        reply: replies.Reply = {"ok": found.model_dump(mode="json")}
-        outcome = "answered" if found.answered else "not-here"
+        question = AnswerRequest(**request)
+        with _turn(context, question, deadline):
+            result = context.agent.answer(question, tell if stream else _silent)
+        reply: replies.Reply = {"ok": result.model_dump(mode="json")}
+        outcome = "answered" if result.answered else "not-here"
     except Exception as error:
         reply = replies.failed(error, "answer")
         outcome = "refused" if isinstance(error, PermanentError) else "failed"
-    replies.send(reply_to, reply)
-    its = meter()
+    replies.send(context.broker, reply_to, reply)
+    its = context.meter
     its.add(named(ANSWERS, outcome))
     its.took(ANSWER_TIME, time.perf_counter() - started)
 
@@ -69,72 +69,87 @@ def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: b
 def conversation(
     collection: str, tenant: str, thread_id: str, reply_to: str, *, forget: bool
 ) -> None:
-    """Read a conversation into the list `reply_to`; with `forget` delete it."""
+    """Push a conversation to the list `reply_to`; with `forget`, delete the conversation."""
+    context = current()
     try:
-        found, turns = threads().turns(collection, tenant, thread_id)
+        thread, turns = context.conversations.turns(collection, tenant, thread_id)
         if forget:
-            threads().forget(collection, tenant, thread_id)
-        told = Conversation.model_validate(found.__dict__ | {"turns": [_told(t) for t in turns]})
-        reply: replies.Reply = {"ok": told.model_dump(mode="json")}
+            context.conversations.forget(collection, tenant, thread_id)
+        message = Conversation.model_validate(
+            thread.__dict__ | {"turns": [_turn_fields(t) for t in turns]}
+        )
+        reply: replies.Reply = {"ok": message.model_dump(mode="json")}
     except Exception as error:
         reply = replies.failed(error, "conversation")
-    replies.send(reply_to, reply)
+    replies.send(context.broker, reply_to, reply)
 
 
 @shared_task(name="answer.trim")
 def trim() -> None:
-    """Forget conversations that are over, or whose collection or tenant is gone."""
-    with alone("conversations") as lock:
+    """Delete conversations that are too old, or whose collection or tenant was deleted."""
+    context = current()
+    with alone(context.broker, "conversations") as lock:
         if lock is not None:
-            threads().trim(time.time() - get_settings().agent.keep_days * DAY_SECONDS)
+            context.conversations.trim(time.time() - context.settings.agent.keep_days * DAY_SECONDS)
 
 
-def ask(request: AnswerRequest) -> Answer:
+def ask(context: Context, request: AnswerRequest) -> Answer:
     """Queue a question and wait for its answer.
 
-    Raises what answering raised, Overloaded when too many wait already, AnswerTimeout when no
-    answer came in time, BrokerDown when the broker does not answer.
+    Raises the error of the task, Overloaded if too many questions are waiting, AnswerTimeout if no
+    answer arrives in time, BrokerDown if the broker does not answer.
     """
-    for reply in _asked(request, stream=False):
+    for reply in _queued(context, request, stream=False):
         if isinstance(reply, Answer):
             return reply
-    raise _late()
+    raise _late(context)
 
 
-def follow(request: AnswerRequest) -> Iterator[NodeMessage | Answer]:
-    """The same, with each node as it has run; the answer is the last. Queues at once."""
-    return _asked(request, stream=True)
+def follow(context: Context, request: AnswerRequest) -> Iterator[NodeMessage | Answer]:
+    """Queue a question at once; iterate over a report of each node that has run, then the answer.
+
+    Raises the errors of `ask`.
+    """
+    return _queued(context, request, stream=True)
 
 
-def look(collection: str, tenant: str, thread_id: str, *, forget: bool = False) -> Conversation:
-    """A conversation, deleted with `forget`; ThreadNotFound, and errors as of `ask`."""
-    wait = get_settings().search.timeout_seconds
+def look(
+    context: Context, collection: str, tenant: str, thread_id: str, *, forget: bool = False
+) -> Conversation:
+    """Return a conversation; with `forget`, delete the conversation.
+
+    Raises ThreadNotFound if it does not exist, AnswerTimeout if no reply arrives in time,
+    BrokerDown if the broker does not answer.
+    """
+    wait = context.settings.search.timeout_seconds
     reply_to, until = replies.new_address(), time.time() + wait
     arguments = (collection, tenant, thread_id, reply_to)
     _queue(conversation, arguments, wait, forget=forget)
-    for reply in replies.receive(reply_to, until):
+    for reply in replies.receive(context.broker, reply_to, until):
         return Conversation(**reply["ok"])
-    raise _late()
+    raise _late(context)
 
 
-def _asked(request: AnswerRequest, *, stream: bool) -> Iterator[NodeMessage | Answer]:
-    settings = get_settings().agent
-    if (waiting := backlog(ANSWER)) >= settings.max_backlog:
+def _queued(
+    context: Context, request: AnswerRequest, *, stream: bool
+) -> Iterator[NodeMessage | Answer]:
+    settings = context.settings.agent
+    if (waiting := backlog(context.broker, ANSWER)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} questions are waiting")
     wait = settings.timeout_seconds
     reply_to, until = replies.new_address(), time.time() + wait
     _queue(answer, (request.model_dump(mode="json"), reply_to, until), wait, stream=stream)
-    return _replies(reply_to, until)
+    return _replies(context, reply_to, until)
 
 
-def _replies(reply_to: str, until: float) -> Iterator[NodeMessage | Answer]:
-    for reply in replies.receive(reply_to, until):
+def _replies(context: Context, reply_to: str, until: float) -> Iterator[NodeMessage | Answer]:
+    for reply in replies.receive(context.broker, reply_to, until):
         if NODE in reply:
             yield NodeMessage(**reply[NODE])
         else:
             yield Answer(**reply["ok"])
             return
-    raise _late()
+    raise _late(context)
 
 
 def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: bool) -> None:
@@ -144,24 +159,29 @@ def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: boo
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
-def _told(turn: "Turn") -> dict[str, Any]:
+def _turn_fields(turn: "Turn") -> dict[str, Any]:
     return {**turn, "understood": Standing(turn["base"], tuple(turn["tails"])).text}
 
 
-def _late() -> AnswerTimeout:
-    return AnswerTimeout(f"no answer within {get_settings().agent.timeout_seconds:g} s")
+def _late(context: Context) -> AnswerTimeout:
+    return AnswerTimeout(f"no answer within {context.settings.agent.timeout_seconds:g} s")
 
 
 @contextmanager
-def _turn(request: AnswerRequest, deadline: float) -> Iterator[None]:
-    """One question of a conversation at a time: the next leans on this one's answer."""
+def _turn(context: Context, request: AnswerRequest, deadline: float) -> Iterator[None]:
+    """Lock a conversation for one question: the next question depends on the answer to this one.
+
+    Raises Conflict if the lock is not free before the deadline.
+    """
     if request.thread_id is None:
         yield
         return
-    place = ":".join((request.collection, request.tenant or "", request.thread_id))
+    conversation_key = ":".join((request.collection, request.tenant or "", request.thread_id))
     wait = max(0.0, deadline - time.time())
     try:
-        with broker().lock(f"turn:{place}", timeout=wait + 1, blocking_timeout=wait):
+        with context.broker.lock(
+            f"turn:{conversation_key}", timeout=wait + 1, blocking_timeout=wait
+        ):
             yield
     except LockError as error:
         raise Conflict(
@@ -172,38 +192,3 @@ def _turn(request: AnswerRequest, deadline: float) -> Iterator[None]:
 
 def _silent(report: NodeReport) -> None:
     pass
-
-
-def _make_threads() -> "Threads":
-    from agent.threads import Threads, make_saver
-
-    settings = get_settings()
-    return Threads(make_saver(settings.ledger_url, settings.data_dir), ledger().conversations)
-
-
-def _make_agent() -> "Agent":
-    from agent.agent import Agent
-
-    settings = get_settings()
-    model, spans = make_confirmer(settings), make_spans(settings)
-    if spans is not None:
-        atexit.register(spans.close)
-
-    def budgeted(collection: str, tenant: str) -> Budgeted | None:
-        if model is None:
-            return None
-        return Budgeted(
-            model,
-            ledger().model_usage,
-            settings.llm,
-            collection,
-            tenant,
-            told=model_called,
-            spans=spans,
-        )
-
-    return Agent(settings, engine(), learning(), threads(), budgeted, spans)
-
-
-threads = PerProcess(_make_threads).get
-agent = PerProcess(_make_agent).get

@@ -1,90 +1,102 @@
-"""The periodic audit: every store against the ledger, and repairs; counts only are logged."""
+"""The periodic audit: compares every store with the ledger and repairs it; logs only counts."""
 
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from celery import shared_task
 
 from callslip.errors import CallslipError
-from config import get_settings
-from ingestion.repair import Repairs, repair
-from stores.audit import Finding, look, places
-from stores.ledger import Step
-from stores.strays import look_aside, look_at_files
-from tasks import ingest
-from tasks.process import blobs, broker, embedder, ledger, stores
-from tasks.queues import MAINTENANCE
+from callslip.ingestion.maintenance.repair import Repairs, repair
+from callslip.stores.audit.comparison import Finding, audit_scope, audit_scopes
+from callslip.stores.audit.orphans import audit_files, find_misplaced_collections
+from callslip.stores.ledger import Step
+from callslip.tasks import ingest
+from callslip.tasks.composition import Context, current
+from callslip.tasks.queues import MAINTENANCE
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 900.0
-"""How often it is looked whether an audit is due: a machine may not run for a day at a time."""
+"""Seconds between two checks whether an audit is due, because a machine may be off for a day."""
 
 DONE = "audit:done"
-"""The broker's key that says so until the next audit is due; two schedulers start one audit."""
+"""The broker's key that exists until the next audit is due, so that two schedulers start one."""
 
 
 @shared_task(name="maintenance.audit")
 def audit() -> None:
-    """Start an audit once in `maintenance.audit_hours`: a message for each collection.
+    """Queue an audit of each collection, once every `maintenance.audit_hours`.
 
-    So sweeps come in between, for which the same worker is responsible.
+    Each collection has a separate message, so that the worker can run sweeps in between.
     """
-    hours = get_settings().maintenance.audit_hours
-    if not hours or not broker().set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
+    context = current()
+    hours = context.settings.maintenance.audit_hours
+    if not hours or not context.broker.set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
         return
-    for record, _ in ledger().collections.all():
+    for record, _ in context.ledger.collections.all():
         audit_collection.apply_async((record.name,), queue=MAINTENANCE)
-    audit_strays.apply_async(queue=MAINTENANCE)
+    audit_orphans.apply_async(queue=MAINTENANCE)
 
 
 @shared_task(name="maintenance.audit_collection")
 def audit_collection(name: str) -> None:
-    """Compare one collection with its store, and repair; the ingest workers write what lacks."""
+    """Compare one collection with its store and repair it; ingest workers write missing chunks."""
+    backend = current().backend
     try:
-        if ledger().inventory.moving(name):
+        if backend.ledger.inventory.moving(name):
             log.warning("audit of %s put off: a move or an import writes, or was broken off", name)
             return
-        for place in places(ledger(), stores(), name):
-            seen = look(ledger(), place)
+        for scope in audit_scopes(backend.ledger, backend.stores(), name):
+            seen = audit_scope(backend.ledger, scope)
             log.info(
                 "audit of %s in %s: %d documents, %d chunks, held %s, %d skipped",
-                *(seen.collection, seen.store, seen.documents, seen.chunks, dict(seen.held)),
+                *(seen.collection, seen.store, seen.documents, seen.chunks, dict(seen.stored)),
                 seen.skipped,
             )
-            _repair(seen.findings)
+            _repair(current(), seen.findings)
     except CallslipError as error:
         log.warning("audit of %s put off: %s", name, error.detail)
 
 
 @shared_task(name="maintenance.audit_strays")
-def audit_strays() -> None:
-    """Look for collections in wrong stores and for files of no document, and remove them."""
+def audit_orphans() -> None:
+    """Find and remove collections in wrong stores and files that belong to no document."""
+    backend = current().backend
     try:
-        _repair([*look_aside(ledger(), stores()), *look_at_files(ledger(), blobs())])
+        findings = find_misplaced_collections(backend.ledger, backend.stores())
+        findings = [*findings, *audit_files(backend.ledger, backend.blobs)]
+        _repair(current(), findings)
     except CallslipError as error:
         log.warning("audit of stray objects put off: %s", error.detail)
 
 
-def _repair(findings: Sequence[Finding]) -> None:
+def _repair(context: Context, findings: Sequence[Finding]) -> None:
     if not findings:
         return
     done: Counter[str] = Counter()
     left: Counter[tuple[str, str]] = Counter()
-    use = Repairs(ledger(), stores(), blobs(), embedder().model, _send)
+    backend = context.backend
+    use = Repairs(
+        backend.ledger,
+        backend.stores(),
+        backend.blobs,
+        context.embedder.model,
+        partial(_send, context),
+    )
     for repaired in repair(findings, use):
-        found = repaired.finding
-        what = f"{found.kind} of {found.collection or found.store}"
+        finding = repaired.finding
+        what = f"{finding.kind} of {finding.collection or finding.store}"
         if repaired.left:
-            left[what, repaired.left] += len(found.ids)
+            left[what, repaired.left] += len(finding.ids)
         else:
-            done[what] += len(found.ids)
+            done[what] += len(finding.ids)
     for what, count in done.items():
         log.warning("the audit set right: %s, objects: %d", what, count)
     for (what, reason), count in left.items():
         log.error("the audit left: %s, objects: %d: %s", what, count, reason)
 
 
-def _send(document_id: str, _version: int, _first: Step) -> None:
-    ingest.send_next(document_id)  # where the broker is down, the sweep will
+def _send(context: Context, document_id: str, _version: int, _first: Step) -> None:
+    ingest.send_next(context, document_id)  # if the broker is down, the sweep sends it

@@ -1,4 +1,4 @@
-"""Rebuilding facet-value vectors: each collection, or tenant of one, by itself."""
+"""Tasks that rebuild the vectors of facet values, separately for each collection or tenant."""
 
 import logging
 import uuid
@@ -8,47 +8,55 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 
 from callslip.errors import BrokerDown, CallslipError
-from config import get_settings
-from retrieval.facet_vectors import FacetBuilder
-from stores.ledger.facet_values import FacetPlace
-from tasks.maintenance import alone
-from tasks.process import broker, embedder, ledger, store
-from tasks.queues import MAINTENANCE
+from callslip.retrieval.facets.vectors import FacetBuilder
+from callslip.stores.ledger.learning.facet_values import FacetScope
+from callslip.tasks.composition import current
+from callslip.tasks.locks import alone
+from callslip.tasks.queues import MAINTENANCE
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 300.0
-"""How often it is looked whether a rebuild is due: a machine may not run for hours at a time."""
+"""Seconds between two checks whether a rebuild is due, because a machine may be off for hours."""
 
 DONE = "facets:done"
-"""The broker's key that says so until the next rebuild is due; two schedulers start one."""
+"""The broker's key that exists until the next rebuild is due, so that two schedulers start one."""
 
 LOCK_SECONDS = 300.0
-"""For one batch of values, also with a slow embedder."""
+"""Seconds that one batch of values may take, even with a slow embedder."""
 
 AGAIN_SECONDS = 2.0
 
 
 @shared_task(name="maintenance.rebuild_facets")
 def rebuild_facets() -> None:
-    """Once in `facets.rebuild_hours` send a rebuild of each collection and tenant."""
-    hours = get_settings().facets.rebuild_hours
-    if not hours or not broker().set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
+    """Queue a rebuild of each collection and tenant, once every `facets.rebuild_hours`.
+
+    Skips collections without live documents or with another embedder. Also deletes facets that the
+    settings no longer name.
+    """
+    context = current()
+    hours = context.settings.facets.rebuild_hours
+    if not hours or not context.broker.set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
         return
-    names = get_settings().facets.facets
-    for record, live in ledger().collections.all():
-        if not live or record.embedder != embedder().model:
+    names = context.settings.facets.facets
+    for record, live in context.ledger.collections.all():
+        if not live or record.embedder != context.embedder.model:
             continue
-        tenants = ledger().tenants.all(record.name) if record.schema.tenants else [""]
+        tenants = context.ledger.tenants.all(record.name) if record.schema.tenants else [""]
         for tenant in tenants:
-            ledger().facet_values.keep_only(FacetPlace(record.name, tenant), names)
+            context.ledger.facet_values.keep_only(FacetScope(record.name, tenant), names)
             rebuild_facets_of.apply_async((record.name, tenant, names), queue=MAINTENANCE)
 
 
 @shared_task(name="maintenance.rebuild_facets_of")
 def rebuild_facets_of(collection: str, tenant: str, facets: Sequence[str], run: str = "") -> None:
-    """Rebuild facets of one place. What somebody asked for waits for a rebuild that is at work."""
-    with alone(f"facets:{collection}:{tenant}", LOCK_SECONDS) as lock:
+    """Rebuild the facets of one scope.
+
+    A rebuild that a caller requested waits until a running rebuild of the scope ends.
+    """
+    context = current()
+    with alone(context.broker, f"facets:{collection}:{tenant}", LOCK_SECONDS) as lock:
         if lock is None:
             if run:
                 rebuild_facets_of.apply_async(
@@ -56,10 +64,13 @@ def rebuild_facets_of(collection: str, tenant: str, facets: Sequence[str], run: 
                 )
             return
         try:
-            record = ledger().collections.get(collection)
+            record = context.ledger.collections.get(collection)
             done = FacetBuilder(
-                ledger(), store(record.store), embedder(), get_settings().facets.max_values
-            ).rebuild(record, tenant, facets, run=run, told=lock.reacquire)
+                context.ledger,
+                context.store_of(record.store),
+                context.embedder,
+                context.settings.facets.max_values,
+            ).rebuild(record, tenant, facets, run=run, on_batch=lock.reacquire)
         except CallslipError as error:
             log.warning("facets of %s put off: %s", collection, error.detail)
             return
@@ -68,7 +79,10 @@ def rebuild_facets_of(collection: str, tenant: str, facets: Sequence[str], run: 
 
 
 def ask(collection: str, tenant: str, facets: Sequence[str]) -> str:
-    """Queue a rebuild; the id of the run, by which its builds are known. BrokerDown."""
+    """Queue a rebuild, and return the id of the run, which its builds record.
+
+    Raises BrokerDown if the broker does not answer.
+    """
     run = uuid.uuid4().hex
     try:
         rebuild_facets_of.apply_async((collection, tenant, list(facets), run), queue=MAINTENANCE)

@@ -1,7 +1,8 @@
-"""The steps of a document as queued work, chained: each message carries ids, never content.
+"""The ingestion steps as a chain of Celery tasks, whose messages have ids and never content.
 
-What is sent, and when, is the ledger's to say (stores/ledger/turns.py): `send_next` asks it
-whenever something came or went, so that a document on an idle machine waits for nothing.
+The ledger's fair queue (stores/ledger/base/fair_queue.py) decides which versions are sent and when.
+`send_next` reads the fair queue whenever a document was submitted, finished or deleted, so that no
+document waits on an idle machine.
 """
 
 import logging
@@ -11,57 +12,57 @@ from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
 from callslip.errors import BacklogFull, CallslipError
-from config import get_settings
-from ingestion.pipeline import run_step
-from stores.ledger import STEPS, Step, lane_of
-from tasks.process import ledger, processes, workshop
-from tasks.queues import BY_STEP, INGEST
+from callslip.ingestion.pipeline import run_step
+from callslip.stores.ledger import STEPS, Step, tenant_queue_of
+from callslip.tasks.composition import Context, current
+from callslip.tasks.queues import BY_STEP, INGEST
 
 log = logging.getLogger(__name__)
 
 
 def _step(step: Step, document_id: str, version: int) -> None:
-    stopped = run_step(workshop(), step, document_id, version) == "stop"
+    context = current()
+    stopped = run_step(context.steps, step, document_id, version) == "stop"
     if stopped or step == STEPS[-1]:
-        send_next(document_id)
+        send_next(context, document_id)
     if stopped:
-        raise Ignore  # the rest of the chain is another worker's, or nobody's
+        raise Ignore  # another worker runs the rest of the chain, or none does
 
 
 @shared_task(name="ingest.extract")
 def extract(document_id: str, version: int) -> None:
-    """Bytes to text; the files within the file go their own way."""
+    """Extract the text of a file; files inside the file become child documents."""
     _step("extract", document_id, version)
-    send_next(document_id)
+    send_next(current(), document_id)
 
 
 @shared_task(name="ingest.sectionize")
 def sectionize(document_id: str, version: int) -> None:
-    """Text to sections."""
+    """Divide the text into sections."""
     _step("sectionize", document_id, version)
 
 
 @shared_task(name="ingest.chunk")
 def chunk(document_id: str, version: int) -> None:
-    """Sections to chunks."""
+    """Cut the sections into chunks."""
     _step("chunk", document_id, version)
 
 
 @shared_task(name="ingest.enrich")
 def enrich(document_id: str, version: int) -> None:
-    """Language and keyword terms of each chunk."""
+    """Add language and keyword terms to each chunk."""
     _step("enrich", document_id, version)
 
 
 @shared_task(name="ingest.embed")
 def embed(document_id: str, version: int) -> None:
-    """A vector for each chunk."""
+    """Make a vector for each chunk."""
     _step("embed", document_id, version)
 
 
 @shared_task(name="ingest.upsert")
 def upsert(document_id: str, version: int) -> None:
-    """Everything into the store, and live."""
+    """Write the chunks into the store, and make the version live."""
     _step("upsert", document_id, version)
 
 
@@ -75,41 +76,44 @@ _TASKS = {
 }
 
 
-def window() -> int:
-    """How many documents are sent at a time: enough that no process waits for one."""
-    settings = get_settings().ingest
-    return settings.in_flight or 2 * (processes(INGEST) or settings.concurrency)
+def window(context: Context) -> int:
+    """The number of documents to have sent at a time: enough that no process waits for one."""
+    settings = context.settings.ingest
+    return settings.in_flight or 2 * (context.process_counts.of(INGEST) or settings.concurrency)
 
 
-def check_backlog() -> None:
-    """Take no more while too many wait: BacklogFull."""
-    _check("ingest.max_backlog", get_settings().ingest.max_backlog)
+def check_backlog(context: Context) -> None:
+    """Raise BacklogFull if too many documents wait."""
+    _check(context, "ingest.max_backlog", context.settings.ingest.max_backlog)
 
 
-def check_backlog_of(collection: str, tenant: str) -> None:
-    """Take no more of a tenant while too many of its own wait: BacklogFull."""
-    most = get_settings().ingest.max_backlog_per_tenant
-    _check("ingest.max_backlog_per_tenant", most, lane_of(collection, tenant))
+def check_backlog_of(context: Context, collection: str, tenant: str) -> None:
+    """Raise BacklogFull if too many documents of this tenant wait."""
+    most = context.settings.ingest.max_backlog_per_tenant
+    _check(context, "ingest.max_backlog_per_tenant", most, tenant_queue_of(collection, tenant))
 
 
-def _check(setting: str, most: int, lane: str | None = None) -> None:
-    if ledger().turns.backlog(most, lane=lane) >= most:
+def _check(context: Context, setting: str, most: int, tenant_queue: str | None = None) -> None:
+    if context.ledger.fair_queue.backlog(most, tenant_queue=tenant_queue) >= most:
         raise BacklogFull(f"{most} documents are waiting, as many as {setting} allows")
 
 
-def send_next(document_id: str) -> None:
-    """Queue what is next now that something of this document came or went; the sweep does else."""
+def send_next(context: Context, document_id: str) -> None:
+    """Send the next versions of the fair queue, after a document was submitted, ended or deleted.
+
+    The next sweep sends the versions that cannot be sent now.
+    """
     try:
-        for item in ledger().turns.take(window(), document_id=document_id):
+        for item in context.ledger.fair_queue.take(window(context), document_id=document_id):
             send(item.document_id, item.version, item.step)
     except CallslipError as error:
         log.warning("the sweep will send what is next: %s", error.detail)
 
 
 def send(document_id: str, version: int, first: Step = "extract") -> bool:
-    """Queue a version's steps from `first` on; false where the broker does not answer.
+    """Queue a version's steps from `first` on; return False if the broker does not answer.
 
-    A message that is not sent is no loss: the ledger has the version, the sweep sends it.
+    Then nothing is lost: the ledger has the version, and the sweep sends it.
     """
     steps = STEPS[STEPS.index(first) :]
     messages = [_TASKS[s].si(document_id, version).set(queue=BY_STEP[s]) for s in steps]

@@ -1,11 +1,10 @@
-"""What the search workers count, added up in the broker, where every desk can read it.
+"""The workers' counters, added up in the broker, where every server process reads them.
 
-A worker counts in memory; a thread adds what is new to a hash of the broker once a second. A broker
-that does not answer costs no search anything: what could not be added waits for the next time. Only
-when its answer is lost after it has added, the same is added twice.
+A worker counts in memory; a thread adds the new counts to a hash of the broker once a second. A
+broker that does not answer delays no search: the thread adds the counts next time. If the broker
+has added the counts and only its reply is lost, the same counts are added twice.
 """
 
-import atexit
 import logging
 import threading
 from bisect import bisect_left
@@ -14,30 +13,28 @@ from collections.abc import Callable, Iterator, Mapping
 
 import redis
 
-from agent.budget import Outcome
+from callslip.agent.budget import Outcome
 from callslip.errors import BrokerDown
-from models.completion import Usage
-from models.per_process import PerProcess
-from retrieval.caches import Counted
-from tasks.process import broker
+from callslip.models.language_models.completion import Usage
+from callslip.retrieval.caches import Counted
 
 log = logging.getLogger(__name__)
 
 KEY = "metrics"
-"""The broker's hash: name and labels, joined by SEPARATOR, to a whole number."""
+"""The broker's hash. Its fields are a name and labels, joined by SEPARATOR; its values integers."""
 
 SEPARATOR = "|"
 
 EVERY_SECONDS = 1.0
 
 LAST_SECONDS = 2.0
-"""For what is left when the process ends."""
+"""Seconds to send the remaining counts when the process ends."""
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds of what a time is counted in."""
+"""Upper bounds, in seconds, of the buckets of a time."""
 
 BUCKETS = (*map(str, BOUNDS), "+Inf")
-"""The same as Prometheus writes them, with the one that is open."""
+"""The bounds as Prometheus writes them, with infinity as the last one."""
 
 SEARCHES, SEARCH_TIME, STAGE = "searches", "search", "stage"
 ANSWERS, ANSWER_TIME = "answers", "answer"
@@ -45,11 +42,11 @@ HITS, MISSES = "cache_hits", "cache_misses"
 TRACES_DROPPED = "traces_dropped"
 MODEL_CALLS, MODEL_TOKENS = "model_calls", "model_tokens"
 MICROSECONDS = "us"
-"""In the place of a bucket: the sum, in whole numbers, as everything here."""
+"""Replaces the bucket in a name: the counter is then the sum of the times, in microseconds."""
 
 
 class Meter:
-    """The numbers of this process. Threads may share it."""
+    """The counters of this process. Threads may share it."""
 
     def __init__(
         self, send: Callable[[Mapping[str, int]], None], *, every_seconds: float = EVERY_SECONDS
@@ -65,45 +62,45 @@ class Meter:
         self._thread.start()
 
     def add(self, *names: str) -> None:
-        """Count each of them once."""
+        """Add 1 to the counter of each name."""
         with self._lock:
             self._totals.update(names)
 
     def sum(self, counts: Mapping[str, int]) -> None:
-        """Count each of them so often."""
+        """Add a number to the counter of each name."""
         with self._lock:
             self._totals.update(counts)
 
     def took(self, what: str, seconds: float) -> None:
-        """Count a time, of SEARCH_TIME or of a stage (`named(STAGE, …)`)."""
+        """Count a time in seconds, of SEARCH_TIME, ANSWER_TIME or a stage (`named(STAGE, …)`)."""
         bucket = BUCKETS[bisect_left(BOUNDS, seconds)]
         with self._lock:
             self._totals[named(what, bucket)] += 1
             self._totals[named(what, MICROSECONDS)] += round(seconds * 1e6)
 
     def caches(self, caches: Mapping[str, Counted]) -> None:
-        """Take over what the caches of this process have counted since it began."""
+        """Set the counters of cache hits and misses, which the caches count since their start."""
         with self._lock:
             for name, cache in caches.items():
                 self._totals[named(HITS, name)] = cache.hits
                 self._totals[named(MISSES, name)] = cache.misses
 
     def close(self, seconds: float = LAST_SECONDS) -> None:
-        """Send what is left, for so long at most."""
+        """Send the remaining counts; wait at most `seconds`."""
         self._ended.set()
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        told = False
+        warned = False
         while True:
             ended = self._ended.wait(self._every_seconds)
             try:
                 self._flush()
-                told = False
+                warned = False
             except BrokerDown as error:
-                if not told:
+                if not warned:
                     log.warning("metrics wait: %s", error.detail)
-                told = True
+                warned = True
             if ended:
                 return
 
@@ -117,14 +114,14 @@ class Meter:
 
 
 def named(*parts: str) -> str:
-    """A name with its labels, as the broker keeps it."""
+    """A name with its labels, as a field of the broker's hash."""
     return SEPARATOR.join(parts)
 
 
-def send(counts: Mapping[str, int]) -> None:
-    """Add these numbers to those of all processes, all or none; BrokerDown."""
+def send(broker: redis.Redis, counts: Mapping[str, int]) -> None:
+    """Add these counts to those of all processes in one transaction. Raises BrokerDown."""
     try:
-        pipeline = broker().pipeline(transaction=True)
+        pipeline = broker.pipeline(transaction=True)
         for name, count in counts.items():
             pipeline.hincrby(KEY, name, count)
         pipeline.execute()
@@ -132,32 +129,26 @@ def send(counts: Mapping[str, int]) -> None:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
-def counted() -> Iterator[tuple[tuple[str, ...], int]]:
-    """All numbers of all processes: name and labels, and how many; BrokerDown."""
+def counted(broker: redis.Redis) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Iterate over the counters of all processes: (name, *labels) and the count.
+
+    Raises BrokerDown if the broker does not answer.
+    """
     try:
-        found = broker().hgetall(KEY)
+        counts = broker.hgetall(KEY)
     except redis.RedisError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
-    for name, count in found.items():
+    for name, count in counts.items():
         text = name if isinstance(name, str) else name.decode()
         yield tuple(text.split(SEPARATOR)), int(count)
 
 
-def model_called(outcome: Outcome, usage: Usage) -> None:
-    """Count a call of the language model and what it cost (`agent.budget.Told`)."""
-    meter().sum(
+def model_called(meter: Meter, outcome: Outcome, usage: Usage) -> None:
+    """Count a call of the language model and its tokens (`agent.budget.OnCall`)."""
+    meter.sum(
         {
             named(MODEL_CALLS, outcome): 1,
             named(MODEL_TOKENS, "input"): usage.input_tokens,
             named(MODEL_TOKENS, "output"): usage.output_tokens,
         }
     )
-
-
-def _make_meter() -> Meter:
-    made = Meter(send)
-    atexit.register(made.close)
-    return made
-
-
-meter = PerProcess(_make_meter).get

@@ -1,24 +1,25 @@
-"""The queues, here and nowhere else: a queue that nobody reads is how such systems die."""
+"""The names of all Celery queues, and the process roles that consume them."""
 
 from typing import Final, Literal
 
 Role = Literal["api", "ingest", "search", "answer", "maintenance"]
-"""The kinds of process; every one but the desk is a worker."""
+"""The kinds of process. All are workers except `api`, the server."""
 
 INGEST: Final = "ingest"
 EMBED: Final = "embed"
 UPSERT: Final = "upsert"
+ADAPTERS: Final = "adapters"
 SEARCH: Final = "search"
 ANSWER: Final = "answer"
 MAINTENANCE: Final = "maintenance"
 
 BY_ROLE: Final[dict[Role, tuple[str, ...]]] = {
-    "ingest": (INGEST, EMBED, UPSERT),
+    "ingest": (INGEST, EMBED, UPSERT, ADAPTERS),
     "search": (SEARCH,),
     "answer": (ANSWER,),
     "maintenance": (MAINTENANCE,),
 }
-"""Which worker reads which queues."""
+"""The queues that each role consumes."""
 
 ALL: Final = tuple(queue for queues in BY_ROLE.values() for queue in queues)
 
@@ -30,10 +31,10 @@ BY_STEP: Final = {
     "embed": EMBED,
     "upsert": UPSERT,
 }
-"""Where each step of a document waits."""
+"""The queue of each ingestion step."""
 
 PRESENCE: Final = "consumer"
-"""Prefix of the keys `PRESENCE:QUEUE:HOST:PID` that say which worker reads which queue.
+"""Prefix of the keys `PRESENCE:QUEUE:HOST:PID`, each of which says that a worker consumes a queue.
 
-The value is how many processes the worker has for it.
+The value is the number of processes that the worker has for the queue.
 """

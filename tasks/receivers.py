@@ -1,50 +1,46 @@
-"""Sending an event to its receiver, signed as the Standard Webhooks specification says.
+"""Sends signed events to the receivers of webhooks (Standard Webhooks specification).
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
 
 import base64
 import binascii
-import hashlib
-import hmac
 import json
 import secrets
-import socket
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
 
 import httpx
+from standardwebhooks import Webhook as SignedWebhook
 
 from callslip import __version__
-from callslip.addresses import CheckedTransport
+from callslip.config.settings import WebhookSettings
 from callslip.errors import CallslipError, InvalidRequest
-from config.settings import WebhookSettings
-from stores.ledger import Delivery, Webhook
+from callslip.http.addresses import CheckedTransport
+from callslip.http.transport import UNTIL, BoundedTransport, DeadlinePassed
+from callslip.stores.ledger import Delivery, Webhook
 
 PREFIX = "whsec_"
 FEWEST_BYTES, MOST_BYTES = 24, 64
-"""Of a secret, by the specification."""
+"""The least and the greatest length of a secret in bytes, as the specification requires."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a receiver answered; `error` says why that is no success, None where it is one."""
+    """The result of sending an event. `status` is None without a response, `error` on success."""
 
     status: int | None
     error: str | None
 
 
 def new_secret() -> str:
-    """A secret that nobody can guess."""
+    """A random secret of 32 bytes in base64, with the specification's prefix."""
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def key_of(secret: str) -> bytes:
-    """The bytes of a secret; InvalidRequest for one that is none."""
+    """The bytes of a secret. Raises InvalidRequest if the secret is malformed."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
@@ -58,26 +54,27 @@ def key_of(secret: str) -> bytes:
 
 
 def sign(secret: str, delivery_id: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`: HMAC-SHA256 of id, time and body with dots between."""
-    signed = b".".join((delivery_id.encode(), str(timestamp).encode(), body))
-    digest = hmac.new(key_of(secret), signed, hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(digest).decode()}"
+    """The value of `webhook-signature`, for a time in seconds since 1970 and a body of UTF-8."""
+    moment = datetime.fromtimestamp(timestamp, UTC)
+    return SignedWebhook(key_of(secret)).sign(delivery_id, moment, body.decode())
 
 
 class Receivers:
-    """The way to all receivers; one per process, used by many threads."""
+    """The HTTP client of all receivers; one per process, shared by many threads."""
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._seconds = settings.timeout_seconds
         self._http = httpx.Client(
-            transport=CheckedTransport(settings.networks),
+            transport=BoundedTransport(
+                None, lambda: CheckedTransport(settings.networks), whole=False
+            ),
             timeout=self._seconds,
             headers={"User-Agent": f"callslip/{__version__}"},
             trust_env=False,
         )
 
     def send(self, hook: Webhook, delivery: Delivery) -> Outcome:
-        """Send once; never raises for what a receiver does."""
+        """Send an event once, and return the outcome. A failure of the receiver raises no error."""
         body = json.dumps(delivery.body, ensure_ascii=False, separators=(",", ":")).encode()
         now = int(time.time())
         headers = {
@@ -87,16 +84,16 @@ class Receivers:
             "webhook-signature": sign(hook.secret, delivery.delivery_id, now, body),
         }
         try:
-            with (
-                _deadline(2 * self._seconds) as extensions,
-                self._http.stream(
-                    "POST", hook.url, content=body, headers=headers, extensions=extensions
-                ) as response,
-            ):
+            extensions = {UNTIL: time.monotonic() + 2 * self._seconds}
+            with self._http.stream(
+                "POST", hook.url, content=body, headers=headers, extensions=extensions
+            ) as response:
                 status = response.status_code
+        except DeadlinePassed:
+            return Outcome(None, httpx.ReadError.__name__)  # the response does not end
         except httpx.TimeoutException:
             return Outcome(None, f"no answer within {self._seconds:g} s")
-        except CallslipError as error:  # its address may not be called, or it has none
+        except CallslipError as error:  # the URL's address is not allowed, or there is none
             return Outcome(None, error.detail[:256])
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Outcome(None, type(error).__name__)
@@ -105,29 +102,3 @@ class Receivers:
     def close(self) -> None:
         """Close every connection."""
         self._http.close()
-
-
-@contextmanager
-def _deadline(seconds: float) -> Iterator[dict[str, Any]]:
-    """Extensions of a request that ends within so many seconds.
-
-    The timeouts of httpx are those of single reads: a receiver that sends a byte now and then
-    would hold the thread for ever. A socket that is shut down wakes whoever reads from it.
-    """
-    opened: list[socket.socket] = []
-
-    def notice(name: str, info: dict[str, Any]) -> None:
-        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
-            opened.append(info["return_value"].get_extra_info("socket"))
-
-    def cut() -> None:
-        with suppress(OSError, IndexError):
-            opened[-1].shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield {"trace": notice}
-    finally:
-        timer.cancel()

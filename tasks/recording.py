@@ -1,36 +1,31 @@
-"""Recording searches beside the answers: a thread writes what the searches leave in a queue.
+"""A thread that writes the traces of searches, so that no search waits for the ledger.
 
-Leaving a trace costs microseconds. While the ledger does not keep up, or does not answer, traces
-are dropped, never an answer delayed.
+A search puts its trace into a queue, which takes microseconds. If the ledger is slow or does not
+answer, traces are dropped; no response is delayed.
 """
 
-import atexit
 import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
 
 from callslip.errors import CallslipError
-from config import get_settings
-from models.per_process import PerProcess
-from retrieval.learning import Learning
-from retrieval.trace import Trace
-from tasks.process import ledger
+from callslip.retrieval.tracing.trace import Trace
 
 log = logging.getLogger(__name__)
 
 WAITING = 1000
-"""Traces in memory; more are dropped."""
+"""The most traces in memory; further ones are dropped."""
 
 TOGETHER = 50
-"""Traces of one transaction, where so many wait."""
+"""The most traces of one transaction."""
 
 LAST_SECONDS = 2.0
-"""For what is left when the process ends."""
+"""Seconds to write the remaining traces when the process ends."""
 
 
 class Recorder:
-    """Takes traces at once and writes them in its own time."""
+    """Accepts traces at once, and writes them in its own thread."""
 
     def __init__(self, write: Callable[[Sequence[Trace]], None]) -> None:
         self._write = write
@@ -40,7 +35,7 @@ class Recorder:
         self._thread.start()
 
     def put(self, trace: Trace) -> bool:
-        """Leave a trace; False where it is dropped because too many wait."""
+        """Queue a trace; return False if the trace is dropped because too many wait."""
         try:
             self._waiting.put_nowait(trace)
         except queue.Full:
@@ -49,7 +44,7 @@ class Recorder:
         return True
 
     def close(self, seconds: float = LAST_SECONDS) -> None:
-        """Write what is left, for so long at most."""
+        """Write the remaining traces; wait at most `seconds`."""
         try:
             self._waiting.put(None, timeout=seconds)
         except queue.Full:
@@ -67,13 +62,13 @@ class Recorder:
                 self._dropped = 0
 
     def _next(self) -> tuple[list[Trace], bool]:
-        """Those that wait, or the first that comes; and whether these are the last."""
+        """Return the waiting traces, or wait for one; the flag says whether they are the last."""
         traces: list[Trace] = []
         while not traces or (len(traces) < TOGETHER and not self._waiting.empty()):
-            found = self._waiting.get()
-            if found is None:
+            trace = self._waiting.get()
+            if trace is None:
                 return traces, True
-            traces.append(found)
+            traces.append(trace)
         return traces, False
 
     def _write_safely(self, traces: Sequence[Trace]) -> None:
@@ -83,18 +78,3 @@ class Recorder:
             log.warning("%d traces were not recorded: %s", len(traces), error.detail)
         except Exception as error:
             log.error("%d traces were not recorded: %s", len(traces), type(error).__name__)
-
-
-def _make_learning() -> Learning:
-    settings = get_settings()
-    return Learning(ledger(), settings.memory, settings.traces)
-
-
-def _make_recorder() -> Recorder:
-    made = Recorder(learning().record)
-    atexit.register(made.close)
-    return made
-
-
-learning = PerProcess(_make_learning).get
-recorder = PerProcess(_make_recorder).get

@@ -1,8 +1,8 @@
-"""How a caller waits for the reply to a task that it queued.
+"""Sends the replies of a task to its caller, and lets the caller wait for them.
 
-Replies do not use Celery's result backend (docs/architecture.md has the measurement): the task
-pushes them to a list that only this request knows and that expires; the caller pops with a
-deadline.
+Replies do not use Celery's result backend (docs/architecture.md has the measurement). The task
+pushes replies to a Redis list, whose name only this request knows and which expires; the caller
+pops them with a deadline.
 """
 
 import json
@@ -15,35 +15,37 @@ from typing import Any
 import redis
 
 from callslip.errors import BY_SLUG, BrokerDown, CallslipError, InternalError
-from tasks.process import broker
 
 log = logging.getLogger(__name__)
 
-KEPT_SECONDS = 30
-"""How long a reply that nobody fetched is kept."""
+REPLY_TTL_SECONDS = 30
+"""Seconds after which a list of replies expires if the caller has not read it."""
 
 LONGEST_POP = 20.0
-"""Seconds of one wait: well below those after which the client gives up on the broker."""
+"""Seconds of one blocking pop: shorter than the timeout of the broker's client."""
 
 Reply = dict[str, Any]
-"""`{"ok": …}` or `{"error": …}` is the last one; others come before it."""
+"""A reply as JSON.
+
+The last one is `{"ok": …}` or `{"error": …}`; the ones before it have neither key.
+"""
 
 
 def new_address() -> str:
-    """Where replies to one request go."""
+    """A new name of a reply list, for one request."""
     return f"reply:{uuid.uuid4().hex}"
 
 
-def send(address: str, reply: Reply) -> None:
-    """Push a reply to its caller."""
-    pipeline = broker().pipeline(transaction=False)
+def send(broker: redis.Redis, address: str, reply: Reply) -> None:
+    """Push a reply to the caller's list."""
+    pipeline = broker.pipeline(transaction=False)
     pipeline.lpush(address, json.dumps(reply))
-    pipeline.expire(address, KEPT_SECONDS)
+    pipeline.expire(address, REPLY_TTL_SECONDS)
     pipeline.execute()
 
 
 def failed(error: Exception, what: str) -> Reply:
-    """The reply for a task that came to nothing; one that nobody expected is logged."""
+    """The error reply of a task that failed. Logs an error that is not a CallslipError."""
     if not isinstance(error, CallslipError):
         log.error(
             "%s failed: %s", what, type(error).__name__, exc_info=not isinstance(error, OSError)
@@ -52,14 +54,15 @@ def failed(error: Exception, what: str) -> Reply:
     return {"error": [error.slug, error.detail, error.advice]}
 
 
-def receive(address: str, until: float) -> Iterator[Reply]:
-    """The replies as they come, the last one included; ends early where time is up.
+def receive(broker: redis.Redis, address: str, until: float) -> Iterator[Reply]:
+    """Iterate over the replies up to the last one, at most until `until` (UTC seconds since 1970).
 
-    Raises what an error reply stands for, BrokerDown when the broker does not answer.
+    Raises the error of an error reply, and BrokerDown if the broker does not answer. Ends without a
+    last reply if the time runs out.
     """
     while (left := until - time.time()) > 0:
         try:
-            popped = broker().brpop([address], timeout=min(left, LONGEST_POP))
+            popped = broker.brpop([address], timeout=min(left, LONGEST_POP))
         except redis.RedisError as error:
             raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
         if popped is None:

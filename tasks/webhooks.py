@@ -1,4 +1,4 @@
-"""Telling receivers what happened: deliveries are made of events, sent, and tried again."""
+"""Sends events to webhooks: makes deliveries of events, sends them and retries failed ones."""
 
 import logging
 import random
@@ -8,88 +8,86 @@ from concurrent.futures import ThreadPoolExecutor
 from celery import shared_task
 
 from callslip.errors import CallslipError
-from config import get_settings
-from models.per_process import PerProcess
-from stores.ledger import Delivery, Webhook
-from tasks.maintenance import alone
-from tasks.process import ledger
-from tasks.receivers import Outcome, Receivers
+from callslip.stores.ledger import Delivery, Webhook
+from callslip.tasks.composition import Context, current
+from callslip.tasks.locks import alone
+from callslip.tasks.receivers import Outcome
 
 log = logging.getLogger(__name__)
 
 SEND_EVERY_SECONDS = 5.0
 
 TURN_SECONDS = 20.0
-"""Of one run for each receiver; what is left comes with the next."""
+"""Seconds after which a run starts no further delivery; the next run sends the rest."""
 
 AT_ONCE = 8
-"""Receivers that are talked to at the same time: one that hangs holds up no other."""
+"""Receivers that are served concurrently, so that a slow one delays no other."""
 
 PER_READ = 50
 
 FIRST_WAIT, LONGEST_WAIT = 5.0, 6 * 3600.0
-"""Seconds before a delivery that failed is tried again; doubled each time."""
+"""Seconds before the first retry of a failed delivery, doubled for each next one, and the limit."""
 
 MOST_DOUBLINGS = 20
 
 DAY = 86_400.0
 
 GONE = 410
-"""The receiver wants nothing more, by the specification."""
-
-receivers = PerProcess(lambda: Receivers(get_settings().webhooks)).get
+"""The HTTP status with which a receiver unsubscribes, according to the specification."""
 
 
 @shared_task(name="webhooks.send")
 def send() -> None:
-    """Make deliveries of what happened, and send what is due."""
-    with alone("webhooks", TURN_SECONDS + 3 * get_settings().webhooks.timeout_seconds) as lock:
+    """Make deliveries of new events, and send the deliveries that are due."""
+    context = current()
+    seconds = TURN_SECONDS + 3 * context.settings.webhooks.timeout_seconds
+    with alone(context.broker, "webhooks", seconds) as lock:
         if lock is None:
             return
-        ledger().webhooks.fan_out()
+        context.ledger.webhooks.fan_out()
         until = time.monotonic() + TURN_SECONDS
-        hooks = [hook for hook in ledger().webhooks.all() if hook.stopped_at is None]
+        hooks = [hook for hook in context.ledger.webhooks.all() if hook.stopped_at is None]
         if hooks:
             with ThreadPoolExecutor(min(AT_ONCE, len(hooks))) as pool:
-                list(pool.map(lambda hook: _turn(hook, until), hooks))
+                list(pool.map(lambda hook: _turn(context, hook, until), hooks))
 
 
 def wait_seconds(attempts: int) -> float:
-    """How long after so many failed tries the next one comes, with jitter."""
+    """Seconds from failed attempt number `attempts` to the next attempt, with 25 % jitter."""
     wait = min(FIRST_WAIT * 2.0 ** min(attempts - 1, MOST_DOUBLINGS), LONGEST_WAIT)
-    return wait * random.uniform(0.75, 1.25)  # noqa: S311 - so that not all come back at once
+    return wait * random.uniform(0.75, 1.25)  # noqa: S311 - so that not all retries coincide
 
 
-def _turn(hook: Webhook, until: float) -> None:
-    """Send to one receiver what is due, in order; the first failure ends the turn."""
+def _turn(context: Context, hook: Webhook, until: float) -> None:
+    """Send the due deliveries of one receiver in order; stop at the first failure."""
     try:
-        while due := ledger().webhooks.due(hook.webhook_id, PER_READ):
+        while due := context.ledger.webhooks.due(hook.webhook_id, PER_READ):
             for delivery in due:
-                if time.monotonic() > until or not _send(hook, delivery):
+                if time.monotonic() > until or not _send(context, hook, delivery):
                     return
     except CallslipError as error:
         log.warning("webhook %s put off: %s", hook.webhook_id, error.detail)
 
 
-def _send(hook: Webhook, delivery: Delivery) -> bool:
-    outcome = receivers().send(hook, delivery)
+def _send(context: Context, hook: Webhook, delivery: Delivery) -> bool:
+    outcome = context.receivers.send(hook, delivery)
     if outcome.error is None and outcome.status is not None:
-        ledger().webhooks.delivered(delivery.delivery_id, outcome.status)
+        context.ledger.webhooks.delivered(delivery.delivery_id, outcome.status)
         return True
-    next_at = _next_at(delivery)
-    ledger().webhooks.failed(
+    next_at = _next_at(context, delivery)
+    context.ledger.webhooks.failed(
         delivery.delivery_id, outcome.status, outcome.error or "no answer", next_at
     )
     _tell(hook, delivery, outcome, next_at)
     if outcome.status == GONE:
-        ledger().webhooks.stop(hook.webhook_id)
+        context.ledger.webhooks.stop(hook.webhook_id)
     return False
 
 
-def _next_at(delivery: Delivery) -> float | None:
-    """When to try again; None where the time for it is over."""
+def _next_at(context: Context, delivery: Delivery) -> float | None:
+    """The time of the next attempt; None if the delivery is given up."""
     next_at = time.time() + wait_seconds(delivery.attempts + 1)
-    last = delivery.created_at + get_settings().webhooks.give_up_days * DAY
+    last = delivery.created_at + context.settings.webhooks.give_up_days * DAY
     return next_at if next_at <= last else None
 
 

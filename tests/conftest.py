@@ -1,16 +1,75 @@
-"""Fixtures of every test folder."""
+"""Fixtures of every test folder, and how the suite is divided among processes (docs/testing.md)."""
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
+import in_memory
 import pytest
+import schedule
+from filelock import FileLock
 from stack import MakeStack, Stack, new_home
+from xdist import is_xdist_worker
+from xdist.remote import Producer
+
+IN_MEMORY = pytest.StashKey[Path]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.basetemp is None and (folder := in_memory.new_folder()):
+        config.stash[IN_MEMORY] = folder
+        config.option.basetemp = str(folder)
+    if hasattr(config, "workerinput"):
+        Stack.starting = FileLock(Path(config.option.basetemp).with_name("starting.lock"))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    folder = config.stash.get(IN_MEMORY, None)
+    return f"temporary folder, in memory: {folder}" if folder else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        schedule.write_groups(items, Path(config.option.basetemp).parent)
+        items[:] = schedule.in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Producer
+) -> schedule.GroupScheduling | None:
+    if config.option.dist != "load":
+        return None  # another one was named
+    return schedule.GroupScheduling(config, log, Path(config.option.basetemp))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    finally:
+        schedule.stop_shared_stack(item, nextitem)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What failed tests leave in memory stays until the next run."""
+    folder = session.config.stash.get(IN_MEMORY, None)
+    if folder and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where all stacks share the prepared model, which takes seconds to build."""
-    return tmp_path_factory.mktemp("models")
+def models_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all stacks, of all processes of the run, share the prepared model."""
+    if not is_xdist_worker(request):
+        return tmp_path_factory.mktemp("models")
+    models_dir = tmp_path_factory.getbasetemp().with_name("models")
+    models_dir.mkdir(exist_ok=True)
+    return models_dir
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,22 @@
-"""The answer worker's app, as Celery's command line finds it; warm before it reads its queue."""
+"""The Celery app of the answer worker, which loads its models before it reads its queue."""
 
 from typing import Any
 
 from celery.signals import worker_init
 
-from tasks.answer import agent
-from tasks.process import engine
-from workers.app import make_app
-from workers.presence import announce
+from callslip.config import get_settings
+from callslip.tasks.composition import Context, current
+from callslip.workers.app import make_app
+from callslip.workers.presence import announce
 
-app = make_app("answer")
+app = make_app("answer", Context(get_settings()))
 announce(app)
 
 
 @worker_init.connect
 def _warm_up(**_: Any) -> None:
     """Load the model, the analyzers and the graph now, so that the first answer is not slow."""
-    agent()
-    ready = engine()
-    ready.embedder.query("warm")
-    ready.analyzer.analyze("warm 준비")
+    context = current()
+    _made = (context.agent, context.resources)
+    context.embedder.query("warm")
+    context.analyzer.analyze("warm 준비")

@@ -6,24 +6,53 @@ from typing import Any
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
-from config import get_settings
-from tasks import answer, audit, facets, ingest, maintenance, memory, search, sources, webhooks
-from tasks.process import broker_url
-from tasks.queues import ALL, ANSWER, INGEST, MAINTENANCE, Role
+from callslip.tasks import (
+    answer,
+    audit,
+    compute,
+    facets,
+    ingest,
+    maintenance,
+    memory,
+    search,
+    sources,
+    webhooks,
+)
+from callslip.tasks.broker import broker_url
+from callslip.tasks.composition import Context, hand_to
+from callslip.tasks.queues import ALL, ANSWER, INGEST, MAINTENANCE, Role
 
 VISIBILITY_SECONDS = 7200
-"""The same everywhere: the shortest on a broker wins. Lost work comes back by the sweep."""
+"""Seconds. All processes have the same visibility timeout, as the shortest on a broker applies.
 
-TEND_EVERY_SECONDS = 20.0
+The sweep sends lost work again.
+"""
 
-TASK_MODULES = (answer, audit, facets, ingest, maintenance, memory, search, sources, webhooks)
-"""Imported so that their tasks are known to every app made here."""
+MAINTAIN_EVERY_SECONDS = 20.0
+
+TASK_MODULES = (
+    answer,
+    audit,
+    compute,
+    facets,
+    ingest,
+    maintenance,
+    memory,
+    search,
+    sources,
+    webhooks,
+)
+"""The modules of all tasks; their import registers the tasks with every app that is made here."""
 
 
-def make_app(role: Role) -> Celery:
-    """The app of one kind of process; it becomes the current one."""
-    settings = get_settings()
-    app = Celery("callslip", broker=broker_url())
+def make_app(role: Role, context: Context) -> Celery:
+    """Make the Celery app of one kind of process, whose tasks use the context.
+
+    The app becomes the current app. Raises SettingsError if the settings name no broker.
+    """
+    settings = context.settings
+    app = Celery("callslip", broker=broker_url(settings))
+    hand_to(app, context)
     app.conf.update(_COMMON)
     app.conf.update(_BY_ROLE[role])
     app.conf.broker_transport_options = {**_TRANSPORT, **_TRANSPORT_BY_ROLE.get(role, {})}
@@ -34,9 +63,9 @@ def make_app(role: Role) -> Celery:
             "options": {"queue": MAINTENANCE, "expires": settings.ingest.sweep_seconds},
         },
         "tend": {
-            "task": maintenance.tend.name,
-            "schedule": TEND_EVERY_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": TEND_EVERY_SECONDS},
+            "task": maintenance.maintain.name,
+            "schedule": MAINTAIN_EVERY_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": MAINTAIN_EVERY_SECONDS},
         },
         "webhooks": {
             "task": webhooks.send.name,
@@ -54,7 +83,7 @@ def make_app(role: Role) -> Celery:
             "options": {"queue": MAINTENANCE, "expires": 3600.0},
         },
         "memory": {
-            "task": memory.tend_memory.name,
+            "task": memory.maintain_memory.name,
             "schedule": memory.EVERY_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": memory.EVERY_SECONDS},
         },
@@ -76,12 +105,12 @@ def make_app(role: Role) -> Celery:
     }
     app.set_default()
     for chatty in ("httpx", "celery.app.trace", "celery.worker.strategy", "celery.beat"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)  # the ledger says it better
+        logging.getLogger(chatty).setLevel(logging.WARNING)  # the ledger has this information
     return app
 
 
 def _queue(name: str) -> Queue:
-    """A queue with an exchange and a key of its own: one message never lands in two queues."""
+    """A queue with a separate exchange and routing key, so that no message enters two queues."""
     return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""One program that is kept running: how it is started, ended, and what it left in its log."""
+"""Starts and ends one supervised program, and reads its log."""
 
 import os
 import shutil
@@ -14,16 +14,16 @@ from pathlib import Path
 import click
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-"""Seconds before a dead part is started again; doubled at each death in between."""
+"""Seconds before a dead part is started again; each death doubles them up to the limit."""
 
 SETTLED = 60.0
-"""Seconds alive after which a part counts as sound and its wait begins anew."""
+"""Seconds alive after which a part counts as stable, and its wait is FIRST_WAIT again."""
 
 LOOP_DEATHS = 5
-"""That many deaths within SETTLED seconds are a crash loop, tried at LONGEST_WAIT only."""
+"""So many deaths within SETTLED seconds are a crash loop, in which every wait is LONGEST_WAIT."""
 
 LOG_BYTES = 10_000_000
-"""A log longer than this is moved to NAME.log.1."""
+"""A longer log is copied to NAME.log.1 and emptied."""
 
 TAIL_LINES = 20
 
@@ -32,10 +32,10 @@ TAIL_LINES = 20
 class Part:
     """A program to keep running.
 
-    `ready` is asked with its process id, again and again until it says True, so it must answer
-    within half a second. A part starts once those in `after` are ready, and stops before them.
-    One that runs `once` is ready when it has ended with exit code 0. `lacks` says what a part that
-    is not ready is waiting for, if that is known.
+    The supervisor calls `ready` with the process id repeatedly until it returns True, so `ready`
+    must return within half a second. A part starts once the parts in `after` are ready, and stops
+    before them. A part with `once` is ready when it has ended with exit code 0. `lacks` returns
+    what a part that is not ready is waiting for, or an empty text if that is unknown.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Part:
 
 
 class Child:
-    """The process of a part, while it has one."""
+    """A part, its process while one is running, and its log."""
 
     def __init__(self, part: Part, log: Path) -> None:
         self.part = part
@@ -75,7 +75,7 @@ class Child:
         return self.ready
 
     def spawn(self) -> bool:
-        """Start a process; False, with the reason in `end`, when the system refuses."""
+        """Start a process; return False, with the reason in `end`, if the system refuses."""
         self._started = time.monotonic()
         self.end = ""
         try:
@@ -96,29 +96,29 @@ class Child:
         return self.process is not None
 
     def give_up(self) -> None:
-        """End one that takes too long to become ready."""
+        """End a process that takes too long to become ready."""
         self.end = f"was not ready after {self.part.start_seconds:.0f} s"
         if lacks := self.part.lacks():
             self.end += f" ({lacks})"
         self.kill()
 
     def terminate(self) -> None:
-        """Ask the leader only: it knows best how to end its own children."""
+        """Send SIGTERM to the leader of the group only, because it ends its children itself."""
         if self.process:
             self.process.terminate()
 
     def kill(self) -> None:
-        """End the whole group."""
+        """Kill the whole process group."""
         if self.process:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # ended by itself meanwhile
+                pass  # the group ended by itself in the meantime
             except PermissionError:
                 self.process.kill()  # macOS refuses a group that holds a zombie
 
     def has_ended(self) -> bool:
-        """Whether there is no process; one that just ended is noted, and its group swept."""
+        """Whether no process is running. If it has just ended, record that and kill its group."""
         if self.process is None:
             return True
         code = self.process.poll()
@@ -130,7 +130,7 @@ class Child:
         return True
 
     def schedule(self) -> float:
-        """Note a death; return the seconds until the next start."""
+        """Record a death; return the seconds until the next start."""
         now = time.monotonic()
         self._deaths.append(now)
         if now - self._started > SETTLED:
@@ -144,7 +144,7 @@ class Child:
         return len(self._deaths) == LOOP_DEATHS and self._deaths[-1] - self._deaths[0] < SETTLED
 
     def bound_log(self) -> None:
-        """Copy a long log aside and empty it; the process that appends to it goes on."""
+        """Copy a log above LOG_BYTES to NAME.log.1 and empty it; the process keeps appending."""
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
             with suppress(OSError):  # on a full disk, emptying it matters more
                 shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
@@ -152,7 +152,7 @@ class Child:
             self._log_start = 0
 
     def tail(self) -> str:
-        """The last lines that this start wrote."""
+        """The last lines of the log since the last start."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:

@@ -1,20 +1,20 @@
-"""The command line of each process of Callslip."""
+"""Builds the command line of each process of Callslip."""
 
 import sys
 
-from config.settings import ApiSettings, Settings
-from tasks.queues import BY_ROLE, Role
+from callslip.config.settings import ApiSettings, Settings
+from callslip.tasks.queues import BY_ROLE, Role
 
 ROLES: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance", "api")
 
 LONGEST_REQUEST_LINE = 65_534
-"""Bytes. A question of 4,000 Korean characters takes 36,000 in an address."""
+"""The maximum in bytes. A question of 4,000 Korean characters takes 36,000 in a URL."""
 
 
 def argv(role: Role, settings: Settings) -> list[str]:
-    """How to start a process of this role, for exec or a supervisor."""
+    """The command line that starts a process of this role, for exec or a supervisor."""
     if role == "api":
-        return serving("api.wsgi:app", settings.api, _threads(settings.api))
+        return serving("callslip.api.wsgi:app", settings.api, _threads(settings.api))
     pool = {
         "ingest": ["--pool", "prefork", "--concurrency", str(settings.ingest.concurrency)],
         "search": ["--pool", "threads", "--concurrency", str(settings.search.threads)],
@@ -22,7 +22,7 @@ def argv(role: Role, settings: Settings) -> list[str]:
         "maintenance": ["--pool", "threads", "--concurrency", "4", "--beat"],
     }[role]
     return [
-        *(sys.executable, "-m", "celery", "--app", f"workers.{role}:app", "worker"),
+        *(sys.executable, "-m", "celery", "--app", f"callslip.workers.{role}:app", "worker"),
         *("--hostname", f"{role}@%h", "--queues", ",".join(BY_ROLE[role])),
         *("--loglevel", settings.log.level, "--without-gossip", "--without-mingle"),
         "--without-heartbeat",
@@ -31,18 +31,18 @@ def argv(role: Role, settings: Settings) -> list[str]:
 
 
 def serving(app: str, api: ApiSettings, threads: int) -> list[str]:
-    """How to serve a WSGI app of ours over HTTP, at the host and port of these settings."""
+    """The command line that serves a WSGI app at the host and port of the settings."""
     return [
         *(sys.executable, "-m", "gunicorn", app),
         *("--bind", f"{api.host}:{api.port}"),
         *("--worker-class", "gthread", "--workers", str(api.processes)),
         *("--threads", str(threads), "--timeout", "120"),
         *("--graceful-timeout", "5", "--log-level", "warning"),
-        *("--no-control-socket", "--config", "python:workers.request_lines"),
+        *("--no-control-socket", "--config", "python:callslip.workers.request_lines"),
         *("--limit-request-line", str(LONGEST_REQUEST_LINE)),
     ]
 
 
 def _threads(api: ApiSettings) -> int:
-    """Of one process: those that answer at once, and those that may be held for long."""
+    """The threads of one process: those for short requests, and those for streams and answers."""
     return api.threads + api.streams + api.answers

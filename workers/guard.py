@@ -1,7 +1,7 @@
-"""Ends what `callslip up` runs when that is killed and can no longer do it itself.
+"""Ends the programs of `callslip up` if that process is killed and cannot end them itself.
 
-It is a process beside the supervisor because no signal tells a process that its parent is gone
-everywhere (Linux's PR_SET_PDEATHSIG reaches children only, not theirs, and cannot insist).
+The guard is a separate process, because no signal tells a process on every system that its parent
+has died (Linux's PR_SET_PDEATHSIG reaches direct children only).
 """
 
 import os
@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-from workers import runfile
+from callslip.workers import runfile
 
 LOOK_SECONDS = 0.5
 
 
 def watch(data_dir: Path, parent: int) -> None:
-    """Wait until `parent` is no longer this process's parent, then end what it ran."""
+    """Wait until `parent` is no longer this process's parent, then end the parent's programs."""
     while os.getppid() == parent:
         time.sleep(LOOK_SECONDS)
     run = runfile.read(data_dir)

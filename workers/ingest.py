@@ -1,7 +1,9 @@
-"""The ingest worker's app, as Celery's command line finds it."""
+"""The Celery app of the ingest worker, in the attribute that Celery's command line reads."""
 
-from workers.app import make_app
-from workers.presence import announce
+from callslip.config import get_settings
+from callslip.tasks.composition import Context
+from callslip.workers.app import make_app
+from callslip.workers.presence import announce
 
-app = make_app("ingest")
+app = make_app("ingest", Context(get_settings()))
 announce(app)

@@ -1,4 +1,4 @@
-"""Which parts `callslip up` runs, in which order and with which settings."""
+"""Plans which parts `callslip up` runs, in which order and with which settings."""
 
 import functools
 import json
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import redis
 
-from config.keys import KEYS
-from config.load import environment
-from config.settings import ApiSettings, Settings
-from tasks.queues import BY_ROLE, PRESENCE, Role
-from workers import services
-from workers.child import Part
-from workers.commands import argv
+from callslip.config.keys import KEYS
+from callslip.config.load import environment
+from callslip.config.settings import ApiSettings, Settings
+from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
+from callslip.workers import services
+from callslip.workers.child import Part
+from callslip.workers.commands import argv
 
 GUARD, MODEL = "guard", "model"
 
@@ -27,12 +27,12 @@ ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 
 
 def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
-    """The settings with an address for everything that `up` starts itself, and the parts."""
-    broker, chroma, desk = services.free_ports(3)
+    """Return the settings, with the URLs of the servers that `up` starts, and the parts to run."""
+    broker, chroma, server = services.free_ports(3)
     host = services.LOOPBACK
     placed: dict[str, object] = {
         "data_dir": data_dir,
-        "api": settings.api.model_copy(update={"port": settings.api.port or desk}),
+        "api": settings.api.model_copy(update={"port": settings.api.port or server}),
     }
     servers = []
     if settings.broker.url is None:
@@ -53,24 +53,27 @@ def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
 
 
 def _needs_chroma(settings: Settings, data_dir: Path) -> bool:
-    """Whether new collections are kept in it, or older ones may be."""
+    """Whether new collections are stored in Chroma, or existing ones may be."""
     return settings.store == "chroma" or (data_dir / "chroma").exists()
 
 
 def _guard(data_dir: Path) -> Part:
-    command = (sys.executable, "-m", "workers.guard", str(data_dir), str(os.getpid()))
+    command = (sys.executable, "-m", "callslip.workers.guard", str(data_dir), str(os.getpid()))
     return Part(GUARD, command, os.environ, stop_seconds=1.0)
 
 
 def _model(settings: Settings) -> Part:
-    """What is built once from the model's weights; in a process that gives its memory back."""
-    program = "import sys, pathlib, models.prepare as m; m.prepare(pathlib.Path(sys.argv[1]))"
+    """The part that prepares the model once, in a separate process, whose end frees its memory."""
+    program = (
+        "import sys, pathlib; from callslip.models.e5.prepare import prepare;"
+        " prepare(pathlib.Path(sys.argv[1]))"
+    )
     command = (sys.executable, "-c", program, str(settings.models_dir))
     return Part(MODEL, command, os.environ, after=(GUARD,), once=True, start_seconds=600.0)
 
 
 def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
-    """Our own processes; they see these settings exactly, wherever each value came from."""
+    """The API and the workers. Their environment has exactly these settings, from any source."""
     values = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
     env = {**os.environ, **services.NO_TELEMETRY, **environment(values)}
     niceness: dict[Role, int] = {
@@ -117,7 +120,7 @@ def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> b
 
 
 def _lacks(api: ApiSettings) -> str:
-    """What the desk's /readyz says is missing; nothing when all is there."""
+    """The reason why the server is not ready, from /readyz; empty if the server is ready."""
     host = services.LOOPBACK if api.host in ANY_ADDRESS else api.host
     answer = services.get(api.port, "/readyz", host)
     if answer is None:

@@ -1,7 +1,7 @@
-"""Each worker says which queues it reads, so that a queue without a reader is noticed.
+"""Announces which queues each worker reads, so that a queue without a reader is noticed.
 
-A consumer writes a key per queue that expires unless it is written again; the timer that writes it
-is the consumer's own, so a worker that lost its broker or hangs falls silent.
+A consumer writes a key for each queue; the key expires unless the consumer writes it again. The
+timer belongs to the consumer, so the keys of a worker that hangs or lost its broker expire.
 """
 
 import logging
@@ -13,8 +13,8 @@ import redis
 from celery import Celery, bootsteps
 
 from callslip.errors import BrokerDown
-from tasks.process import broker
-from tasks.queues import ALL, PRESENCE
+from callslip.tasks.composition import Context
+from callslip.tasks.queues import ALL, PRESENCE
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +23,19 @@ EXPIRES_SECONDS = 10
 
 
 class Presence(bootsteps.StartStopStep):
-    """A step of the consumer, after it began to read its queues."""
+    """A bootstep of Celery's consumer, which starts when the consumer has begun to read queues."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:
         super().__init__(parent, **kwargs)
         self._timer: Any = None
+        self._context: Context = parent.app.callslip
         self._keys: list[str] = []
         self._processes = 1
 
     def start(self, parent: Any) -> None:
-        """Begin to write, and do so at once."""
+        """Start to write the keys, the first time at once."""
         me = f"{socket.gethostname()}:{os.getpid()}"
         self._keys = [f"{PRESENCE}:{q.name}:{me}" for q in parent.task_consumer.queues]
         self._processes = parent.controller.concurrency
@@ -42,19 +43,19 @@ class Presence(bootsteps.StartStopStep):
         self._timer = parent.timer.call_repeatedly(EVERY_SECONDS, self._write)
 
     def stop(self, parent: Any) -> None:
-        """Fall silent at once."""
+        """Delete the keys at once."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         try:
             if self._keys:
-                broker().delete(*self._keys)
+                self._context.broker.delete(*self._keys)
         except redis.RedisError:
             log.debug("the broker went first")
 
     def _write(self) -> None:
         try:
-            pipeline = broker().pipeline(transaction=False)
+            pipeline = self._context.broker.pipeline(transaction=False)
             for key in self._keys:
                 pipeline.set(key, self._processes, ex=EXPIRES_SECONDS)
             pipeline.execute()
@@ -63,15 +64,18 @@ class Presence(bootsteps.StartStopStep):
 
 
 def announce(app: Celery) -> None:
-    """Let the workers of this app say which queues they read."""
+    """Make the workers of this app announce the queues that they read."""
     app.steps["consumer"].add(Presence)
 
 
-def consumers() -> dict[str, int]:
-    """How many workers read each queue now; BrokerDown where the broker does not answer."""
+def consumers(broker: redis.Redis) -> dict[str, int]:
+    """The number of workers that read each queue now, by queue.
+
+    Raises BrokerDown if the broker does not answer.
+    """
     try:
         counts = dict.fromkeys(ALL, 0)
-        for key in broker().scan_iter(match=f"{PRESENCE}:*", count=1000):
+        for key in broker.scan_iter(match=f"{PRESENCE}:*", count=1000):
             queue = key.decode().split(":")[1]
             counts[queue] = counts.get(queue, 0) + 1
     except redis.RedisError as error:

@@ -1,10 +1,11 @@
-"""Gunicorn reads this module as its configuration: the first line of a request may be longer.
+"""Gunicorn's configuration module: raises the limit for the length of a request's first line.
 
-It takes 8,190 bytes at most, or any number: then a line without an end would fill the memory.
+Gunicorn's own setting allows either up to 8,190 bytes or any length. With any length, a line
+without an end would fill the memory.
 """
 
 from gunicorn.http import message
 
-from workers.commands import LONGEST_REQUEST_LINE
+from callslip.workers.commands import LONGEST_REQUEST_LINE
 
 message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE

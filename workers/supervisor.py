@@ -1,4 +1,4 @@
-"""Runs a few programs as one: starts them in order, restarts what dies, stops all of them."""
+"""Runs several programs as one: starts them in order, restarts dead ones, stops all of them."""
 
 import signal
 import time
@@ -11,10 +11,10 @@ from typing import Self
 import click
 
 from callslip.errors import StartError
-from workers.child import LOOP_DEATHS, SETTLED, Child, Part
+from callslip.workers.child import LOOP_DEATHS, SETTLED, Child, Part
 
 TICK = 0.1
-"""Seconds between two looks at the parts."""
+"""Seconds between two checks of the parts."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,7 +22,7 @@ SECOND_PRESS = 1.0
 """Seconds after the first Ctrl-C from which another one means "at once"."""
 
 LOG_CHECK = 60.0
-"""Seconds between two looks at the length of the logs."""
+"""Seconds between two checks of the length of the logs."""
 
 Pids = Mapping[str, int]
 
@@ -30,9 +30,10 @@ Pids = Mapping[str, int]
 class Supervisor:
     """Keeps parts running between `start` and the end of its `with` block.
 
-    Each part leads a process group of its own, so that nothing it started survives it, and all stay
-    in one session, because the kernel weighs niceness inside a session only. Call everything but
-    `request_stop` from one thread. `changed` is told the process ids whenever one changes.
+    Each part leads a separate process group, so that no process that it started survives it. All
+    groups are in one session, because the kernel compares niceness only inside a session. Call all
+    methods except `request_stop` from one thread. The supervisor calls `changed` with the process
+    ids by part name whenever one of them changes.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Supervisor:
         self._stop()
 
     def request_stop(self, *, hurry: bool = False) -> None:
-        """Ask `start` or `watch` to return; with `hurry`, kill rather than wait for clean ends.
+        """Make `start` or `watch` return; with `hurry`, kill the parts without waiting for them.
 
         Safe in a signal handler.
         """
@@ -70,9 +71,9 @@ class Supervisor:
         self._hurry = self._hurry or hurry
 
     def start(self) -> bool:
-        """Return True once every part is ready, False when a stop was requested.
+        """Start the parts; return True once all are ready, False if a stop was requested.
 
-        Raises StartError, with the end of its log, when a part dies or takes too long.
+        Raises StartError, with the end of the part's log, if a part dies or takes too long.
         """
         while not self.stop_requested:
             if dead := self._look():
@@ -83,7 +84,7 @@ class Supervisor:
         return False
 
     def watch(self) -> None:
-        """Start what dies again, until a stop is requested."""
+        """Restart parts that die, until a stop is requested."""
         while not self.stop_requested:
             for child in self._look():
                 self._warn(child, child.schedule())
@@ -91,7 +92,7 @@ class Supervisor:
             time.sleep(TICK)
 
     def _look(self) -> list[Child]:
-        """Start what is due, note what became ready, and return what has died."""
+        """Start the parts that are due, record which are ready, and return those that have died."""
         dead = []
         for child in self._children.values():
             if child.process is None:
@@ -117,22 +118,22 @@ class Supervisor:
         return not child.ready and child.due() and all(needs)
 
     def _stop(self) -> None:
-        """SIGTERM to each part once what needs it is gone, SIGKILL to the group that lingers."""
-        asked: dict[str, float] = {}
+        """Send each part SIGTERM once no running part needs it; SIGKILL its group if it lingers."""
+        signalled_at: dict[str, float] = {}
         while running := [c for c in self._children.values() if not c.has_ended()]:
             needed = {name for child in running for name in child.part.after}
             for child in running:
                 name = child.part.name
                 if self._hurry:
                     child.kill()
-                elif name not in asked:
+                elif name not in signalled_at:
                     if name not in needed:
                         child.terminate()
-                        asked[name] = time.monotonic()
-                elif time.monotonic() - asked[name] > child.part.stop_seconds:
+                        signalled_at[name] = time.monotonic()
+                elif time.monotonic() - signalled_at[name] > child.part.stop_seconds:
                     self._say(child, "does not stop, killed", fg="yellow")
                     child.kill()
-                    asked[name] = float("inf")
+                    signalled_at[name] = float("inf")
             time.sleep(TICK / 2)
         self._report_pids()
 
@@ -158,9 +159,10 @@ class Supervisor:
 
 @contextmanager
 def stop_on_signals(supervisor: Supervisor) -> Iterator[None]:
-    """Inside, Ctrl-C, SIGTERM and SIGHUP stop the supervisor; a second Ctrl-C kills at once.
+    """While the block runs, Ctrl-C, SIGTERM and SIGHUP stop the supervisor.
 
-    One that comes sooner than SECOND_PRESS is an echo: some senders signal a process and its group.
+    A second Ctrl-C kills the parts at once; before SECOND_PRESS it is ignored, because some senders
+    signal both a process and its group.
     """
     first = None
 

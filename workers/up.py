@@ -1,4 +1,4 @@
-"""`callslip up`: everything on one machine, from one process, until Ctrl-C."""
+"""`callslip up`: one process that runs all processes on one machine, until Ctrl-C."""
 
 import os
 import socket
@@ -6,33 +6,34 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
+from callslip.config.keys import variable
+from callslip.config.load import Loaded
+from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import CallslipError, StartError
-from config.keys import variable
-from config.load import Loaded
-from config.settings import ApiSettings, Settings
-from stores.ledger import Ledger
-from workers import runfile
-from workers.plan import GUARD, plan
-from workers.runfile import Process, RunFile
-from workers.supervisor import Supervisor, stop_on_signals
+from callslip.stores.ledger import Ledger
+from callslip.workers import runfile
+from callslip.workers.local_settings import upgrade_ledger
+from callslip.workers.plan import GUARD, plan
+from callslip.workers.runfile import Process, RunFile
+from callslip.workers.supervisor import Supervisor, stop_on_signals
 
 Echo = Callable[[str], None]
 
 AfterReady = Callable[[str, bool], None]
-"""Called with the desk's URL and whether this folder was never greeted before."""
+"""Called with the server's URL, and True if no call for this folder has completed before."""
 
 GREETED = "greeted"
-"""Empty file in data_dir: `after_ready` came to its end once."""
+"""The name of an empty file in data_dir, which exists once `after_ready` has completed."""
 
 
 def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
     """Run every part until Ctrl-C, SIGTERM or SIGHUP; for the main thread only.
 
-    `after_ready` runs in a thread of its own once everything answers. Raises StartError when
-    something cannot start or runs already; nothing of it is left then.
+    `after_ready` runs in a separate thread once every part is ready. Raises StartError if a part
+    cannot start or if Callslip already runs in the folder; no part that was started remains then.
     """
     echo, settings = _whoever_listens(echo), loaded.settings
     data_dir = settings.data_dir.absolute()
@@ -40,6 +41,7 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
     with runfile.alone(data_dir):
         if left := runfile.read(data_dir):
             runfile.end_leftovers(left)
+        upgrade_ledger(settings)
         _free_leases(settings)
         check_port(settings.api)
         settings, parts = plan(settings, data_dir)
@@ -53,9 +55,9 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
 
 
 def running_url(settings: Settings) -> str | None:
-    """Where the desk answers that runs in the data folder now, if one does."""
-    found = runfile.read(settings.data_dir)
-    return found.api_url if found and found.is_running() else None
+    """The URL of the server that runs in the data folder now; None if there is none."""
+    run_file = runfile.read(settings.data_dir)
+    return run_file.api_url if run_file and run_file.is_running() else None
 
 
 def _run(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: AfterReady) -> None:
@@ -73,7 +75,7 @@ def _run(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: Af
             supervisor.watch()
         echo("Stopping (Ctrl-C again: at once)")
     if greeting.ident:
-        greeting.join(timeout=1.0)  # it may be writing, and the process must not end in a write
+        greeting.join(timeout=1.0)  # the process must not end while the thread writes
     echo("Stopped")
 
 
@@ -84,7 +86,7 @@ def _greet(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: 
         marker.touch()
     except Exception as error:
         if supervisor.stop_requested:
-            return  # the desk went away under it
+            return  # the server stopped meanwhile
         if not isinstance(error, CallslipError):
             raise
         echo(f"{error.detail} {error.advice}")
@@ -102,23 +104,21 @@ def _check_folder(data_dir: Path) -> None:
 
 
 def _free_leases(settings: Settings) -> None:
-    """A ledger in this folder is ours alone: whoever held a lease on it is gone."""
+    """End all leases of a ledger in this folder, which no other process uses: their owners died."""
     if settings.ledger.url is None:
-        ledger = Ledger(settings.ledger_url)
-        ledger.create()
-        ledger.leases.expire_all()
-        ledger.source_runs.expire_all()
-        ledger.close()
+        with closing(Ledger(settings.ledger_url)) as ledger:
+            ledger.leases.expire_all()
+            ledger.source_runs.expire_all()
 
 
 def check_port(api: ApiSettings) -> None:
-    """StartError where nobody can listen at the host and port."""
+    """Raise StartError if the server cannot listen at the host and port."""
     family = socket.AF_INET6 if ":" in api.host else socket.AF_INET
     try:
         socket.create_server((api.host, api.port), family=family).close()
     except OSError as error:
         raise StartError(
-            f"The desk cannot listen on port {api.port} of {api.host}: {error.strerror}.",
+            f"The server cannot listen on port {api.port} of {api.host}: {error.strerror}.",
             hint=f"Set {variable('api.port')} or --port to another port; 0 takes a free one.",
         ) from error
 
@@ -130,7 +130,7 @@ def _run_file(settings: Settings) -> RunFile:
 
 
 def _whoever_listens(echo: Echo) -> Echo:
-    """Without a terminal to write to (it was closed), stopping must still go on."""
+    """Ignore errors of `echo`: the terminal may be closed, and stopping must still go on."""
 
     def write(text: str) -> None:
         with suppress(OSError):

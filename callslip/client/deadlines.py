@@ -1,4 +1,4 @@
-"""The time of a request as a whole, which httpx does not count: it counts each of its parts."""
+"""Deadlines for whole responses; the timeouts of httpx bound only each part of a response."""
 
 import math
 import time
@@ -8,11 +8,13 @@ from typing import Any
 
 import anyio
 
-from callslip.errors import DeskDown
+from callslip.errors import ServerDown
 
 
 class Deadline:
-    """Looked at between the parts of an answer: nothing interrupts a thread that waits for one."""
+    """A deadline that the client checks between the parts of a response.
+
+    Nothing interrupts a thread that waits for a part; httpx bounds this wait."""
 
     def __init__(self, seconds: float, url: str) -> None:
         self._seconds, self._url = seconds, url
@@ -21,29 +23,29 @@ class Deadline:
     @classmethod
     @contextmanager
     def begun(cls, seconds: float, url: str) -> Iterator["Deadline"]:
-        """DeskDown after so many seconds."""
+        """Start a deadline that ends after `seconds`."""
         yield cls(seconds, url)
 
-    def told(self, event: str, _: dict[str, Any]) -> None:
-        """What httpcore is at; the body of a request takes the time that it takes."""
+    def on_trace_event(self, event: str, _: dict[str, Any]) -> None:
+        """Restart the deadline after the request's body: httpcore's trace hook."""
         if ".send_request_body." in event:
             self._set(math.inf if event.endswith(".started") else self._seconds)
 
     def look(self) -> None:
-        """DeskDown where it is over."""
+        """Raise ServerDown if the deadline has passed."""
         if time.monotonic() > self._until:
             raise self.missed()
 
-    def missed(self) -> DeskDown:
-        """What is raised then."""
-        return DeskDown(f"no whole answer from {self._url} in {self._seconds:g} s")
+    def missed(self) -> ServerDown:
+        """The error of a missed deadline."""
+        return ServerDown(f"no whole answer from {self._url} in {self._seconds:g} s")
 
     def _set(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
 
 
 class AsyncDeadline(Deadline):
-    """Interrupts whatever is awaited."""
+    """A deadline that cancels the pending await."""
 
     def __init__(self, seconds: float, url: str) -> None:
         super().__init__(seconds, url)
@@ -52,16 +54,16 @@ class AsyncDeadline(Deadline):
     @classmethod
     @contextmanager
     def begun(cls, seconds: float, url: str) -> Iterator["AsyncDeadline"]:
-        """DeskDown after so many seconds."""
+        """Start a deadline that raises ServerDown after `seconds`."""
         deadline = cls(seconds, url)
         with deadline._scope:
             yield deadline
         if deadline._scope.cancelled_caught:
             raise deadline.missed()
 
-    async def told(self, event: str, info: dict[str, Any]) -> None:  # type: ignore[override]
-        """What httpcore is at; the body of a request takes the time that it takes."""
-        super().told(event, info)
+    async def on_trace_event(self, event: str, info: dict[str, Any]) -> None:  # type: ignore[override]
+        """Restart the deadline after the request's body: httpcore's trace hook."""
+        super().on_trace_event(event, info)
 
     def _set(self, seconds: float) -> None:
         super()._set(seconds)

@@ -1,4 +1,6 @@
-"""Files on their way to the desk: what is sent, under which name, and how far it is."""
+"""Uploads of files: opening them, their names, and the progress of sending."""
+
+from __future__ import annotations
 
 import io
 import os
@@ -21,23 +23,23 @@ class Sent:
     name: str
     bytes_sent: int
     size: int | None
-    """In bytes; None where that is not known before the end."""
+    """In bytes; None if the file cannot seek."""
 
 
 @dataclass(frozen=True)
 class FolderProgress:
-    """How many of a folder's files were taken; `waiting_seconds` while the desk takes no more."""
+    """How many files of a folder are submitted; `waiting_seconds` is a pause for a full backlog."""
 
     done: int
     total: int
     name: str
-    """Of the file that is next, or was last."""
+    """The name of the next file, after the end of the last one."""
     waiting_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A file that was not taken, and why."""
+    """A file that the server refused, and the error."""
 
     name: str
     error: PermanentError
@@ -45,7 +47,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class SentFolder:
-    """What became of the files of a folder; `batch_id` follows them."""
+    """The result of an upload of a folder; `batch_id` names the batch of the submitted files."""
 
     batch_id: str
     submitted: list[Submitted] = field(default_factory=list)
@@ -53,29 +55,31 @@ class SentFolder:
 
 
 class Opened:
-    """A file that tells how much of it was read; httpx reads it part by part."""
+    """A file that httpx reads part by part; it calls `on_progress` after each part."""
 
-    def __init__(self, file: BinaryIO, name: str, told: Callable[[Sent], object] | None) -> None:
-        self._file, self.name, self._told = file, name, told
+    def __init__(
+        self, file: BinaryIO, name: str, on_progress: Callable[[Sent], object] | None
+    ) -> None:
+        self._file, self.name, self._on_progress = file, name, on_progress
         self.can_repeat = file.seekable()
         self._size = _size(file) if self.can_repeat else None
         self._sent = 0
 
     def read(self, size: int = -1) -> bytes:
-        """A part of it."""
+        """Read up to `size` bytes, and report them."""
         part = self._file.read(size)
         self._sent += len(part)
-        if self._told is not None and part:
-            self._told(Sent(self.name, self._sent, self._size))
+        if self._on_progress is not None and part:
+            self._on_progress(Sent(self.name, self._sent, self._size))
         return part
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """httpx goes back to the start before it sends a file, again too."""
+        """Set the position: httpx returns to the start before each sending."""
         self._sent = self._seekable().seek(offset, whence)
         return self._sent
 
     def tell(self) -> int:
-        """Where it is; httpx asks for the size so."""
+        """The position; httpx finds the size with it."""
         return self._seekable().tell()
 
     def _seekable(self) -> BinaryIO:
@@ -96,9 +100,10 @@ def _size(file: BinaryIO) -> int:
 
 
 def opened(content: Content, filename: str | None) -> tuple[BinaryIO, str, bool]:
-    """The content as an open file, its name, and whether it is to be closed.
+    """Open the content; return the file, its name, and whether the client must close it.
 
-    InvalidRequest where it has no name, or is no file; PermanentError where it cannot be read.
+    Raises InvalidRequest if there is no name or no file of bytes, and PermanentError if the
+    file cannot be read.
     """
     if isinstance(content, bytes | bytearray):
         if not filename:
@@ -127,28 +132,29 @@ def opened(content: Content, filename: str | None) -> tuple[BinaryIO, str, bool]
 def files_of(
     folder: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], pattern: str = "**/*"
 ) -> list[tuple[Path, str]]:
-    """The files of a folder with their paths below it, hidden ones left out; or those named.
+    """The files of a folder, or of a list, each with the name for its document.
 
-    InvalidRequest where there is none, or two would be known by one name.
+    The name is the path below the folder (hidden files are left out), or the file's own name.
+    Raises InvalidRequest if there is no file, or two files have one name.
     """
     if isinstance(folder, str | os.PathLike):
         root = Path(folder)
         inside = ((path, path.relative_to(root)) for path in root.glob(pattern) if path.is_file())
-        found = sorted(
+        files = sorted(
             (path, name.as_posix())
             for path, name in inside
             if not any(part.startswith(".") for part in name.parts)
         )
-        if not found:
+        if not files:
             raise InvalidRequest(f"{str(root)!r} has no file that fits {pattern!r}")
-        return found
-    found = [(Path(path), Path(path).name) for path in folder]
-    names = [name for _, name in found]
-    if not found:
+        return files
+    files = [(Path(path), Path(path).name) for path in folder]
+    names = [name for _, name in files]
+    if not files:
         raise InvalidRequest("no file is named")
     if twice := {name for name in names if names.count(name) > 1}:
         raise InvalidRequest(
             f"two files would be known as {min(twice)!r}",
             hint="Name the folder above both, and they are known by their paths below it.",
         )
-    return found
+    return files

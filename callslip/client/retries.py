@@ -1,4 +1,4 @@
-"""When a request is sent again, and how long is waited before."""
+"""Retries: when the client sends a request again, and how long it waits before."""
 
 import random
 import time
@@ -6,44 +6,44 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from callslip.errors import CallslipError, DeskDown, Overloaded, TransientError
+from callslip.errors import CallslipError, Overloaded, ServerDown, TransientError
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Seconds between streams, whatever the desk says."""
+"""Bounds of the seconds between two streams; the server's value is limited to them."""
 
 SHORTEST_BACKLOG, LONGEST_BACKLOG = 0.5, 60.0
-"""Seconds that a file waits while too many documents do, whatever the desk says."""
+"""Bounds of the seconds that a file waits while the server's backlog is full."""
 
 AT_ONCE = 5.0
-"""A stream that ends sooner and told nothing is empty; the desk ends those that wait after 600."""
+"""Seconds: a stream that ends sooner without an event is empty; the server ends one after 600."""
 
 MOST_EMPTY = 10
-"""Streams in a row."""
+"""The number of empty streams in a row that raises ServerDown."""
 
 _NEVER_ARRIVED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 @dataclass(frozen=True)
 class Retries:
-    """Exponential waits with full jitter, never shorter than the desk's Retry-After.
+    """Exponential waits with full jitter, never shorter than the server's Retry-After.
 
     https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter has why full jitter.
     """
 
     most: int = 4
-    """Times that a request is sent after the first."""
+    """The number of retries after the first try."""
     within: float = 60.0
-    """Seconds from the first; a wait that would end later is not begun, the error is raised."""
+    """Seconds from the first try; if a wait would end later, the error is raised instead."""
     first_wait: float = 0.5
-    """Seconds, the upper end; doubled each time."""
+    """Seconds: the upper bound of the first random wait; it doubles at each retry."""
     longest_wait: float = 30.0
     where_refused: bool = True
-    """Whether an address where nothing listens is asked again."""
+    """Whether a refused connection is tried again."""
     but: tuple[type[TransientError], ...] = ()
-    """What is raised at once."""
+    """Errors that are raised without a retry."""
 
     def begun(self) -> "Tries":
-        """The tries of one request."""
+        """Start counting the tries of one request."""
         return Tries(self)
 
 
@@ -52,17 +52,17 @@ NO_RETRIES = Retries(most=0)
 
 @dataclass
 class Tries:
-    """How often one request was sent, since when."""
+    """Counts the failed tries of one request, and the time since the first."""
 
     _retries: Retries
     _began: float = field(default_factory=time.monotonic)
     _failed: int = 0
 
     def wait(self, error: CallslipError, *, repeatable: bool) -> float:
-        """Seconds until the request may be sent again; raises the error where it may not.
+        """Seconds until the request may be sent again; raises the error if it may not.
 
-        What is not repeatable is sent again only where it did no work: it never arrived, or was
-        refused because too much waited.
+        A request that is not repeatable is sent again only if the server did no work for it:
+        the connection failed, or the server was overloaded.
         """
         retries, self._failed = self._retries, self._failed + 1
         too_often = self._failed > retries.most
@@ -76,7 +76,7 @@ class Tries:
             raise error
         longest = min(retries.longest_wait, retries.first_wait * 2 ** (self._failed - 1))
         wait = random.uniform(0, longest)  # noqa: S311 - no secret
-        if not isinstance(error, DeskDown) or cause is None:
+        if not isinstance(error, ServerDown) or cause is None:
             wait += error.retry_after
         if time.monotonic() + wait > self._began + retries.within:
             raise error
@@ -85,22 +85,22 @@ class Tries:
 
 @dataclass
 class Pauses:
-    """The waits between streams that are taken up again and again."""
+    """Computes the waits between streams that the client resumes."""
 
     _empty: int = 0
 
-    def after(self, asked: float, *, has_told: bool, lasted: float) -> float:
-        """Seconds until the next one, as the desk asked within bounds, doubled for each empty one.
+    def after(self, retry_seconds: float, *, had_events: bool, lasted: float) -> float:
+        """Seconds until the next stream: `retry_seconds`, doubled for each empty stream, bounded.
 
-        Raises DeskDown where too many in a row were empty.
+        Raises ServerDown after MOST_EMPTY empty streams in a row.
         """
-        self._empty = 0 if has_told or lasted >= AT_ONCE else self._empty + 1
+        self._empty = 0 if had_events or lasted >= AT_ONCE else self._empty + 1
         if self._empty >= MOST_EMPTY:
-            raise DeskDown(f"{self._empty} streams in a row ended at once and told nothing")
-        longer = max(SHORTEST_PAUSE, asked) * 2.0 ** max(0, self._empty - 1)
+            raise ServerDown(f"{self._empty} streams in a row ended at once without an event")
+        longer = max(SHORTEST_PAUSE, retry_seconds) * 2.0 ** max(0, self._empty - 1)
         return min(LONGEST_PAUSE, longer)
 
 
-def backlog_wait(asked: float) -> float:
-    """Seconds until a file is sent again that the desk had no place for."""
-    return min(LONGEST_BACKLOG, max(SHORTEST_BACKLOG, asked))
+def backlog_wait(retry_seconds: float) -> float:
+    """Seconds until the client sends a file again after BacklogFull."""
+    return min(LONGEST_BACKLOG, max(SHORTEST_BACKLOG, retry_seconds))

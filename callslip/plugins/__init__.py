@@ -1,1 +1,1 @@
-"""Retrievers for frameworks, each in a module of its own that only the framework's extra needs."""
+"""Retrievers for frameworks, one module each; a module needs only its framework's extra."""

@@ -1,4 +1,4 @@
-"""Conditions of frameworks as the desk's: `having_all` and `having_any` (docs/filters.md)."""
+"""Translates filters of frameworks to `having_all` and `having_any` (docs/filters.md)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from callslip.errors import InvalidFilter
 
 
 class Condition(NamedTuple):
-    """A property, an operator of the desk, a value."""
+    """A comparison: a property, an operator of the server, a value."""
 
     name: str
     operator: str
@@ -15,25 +15,27 @@ class Condition(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Parts that must all hold, or of which any must."""
+    """A conjunction of parts, or a disjunction if `is_any`."""
 
     is_any: bool
     parts: "tuple[Condition | Group, ...]"
 
 
 class Having(NamedTuple):
-    """What must all hold, and of what one must."""
+    """The two groups of conditions of a search: a conjunction and a disjunction."""
 
     having_all: dict[str, Any] | None = None
     having_any: dict[str, Any] | None = None
 
 
 _TOGETHER = {False: ("!=", "not-in"), True: ("==", "in")}
-"""Operators of which two on one property are one with a list: in `having_all`, in `having_any`."""
+"""For `having_all` (False) and `having_any` (True): the operator of one value, and of a list.
+
+Two conditions with the first on one property become one with the second."""
 
 
 def having(tree: Condition | Group) -> Having:
-    """The same in the desk's two groups; InvalidFilter where they cannot say it."""
+    """Translate a tree to the two groups; raise InvalidFilter if they cannot express it."""
     all_: list[Condition] = []
     any_: list[Condition] = []
     waiting: list[Condition | Group] = [tree]
@@ -47,7 +49,7 @@ def having(tree: Condition | Group) -> Having:
             raise refused("two groups of which any holds")
         else:
             any_.extend(_alternatives(part))
-    return Having(_said(all_, is_any=False) or None, _said(any_, is_any=True) or None)
+    return Having(_having(all_, is_any=False) or None, _having(any_, is_any=True) or None)
 
 
 def _alternatives(group: Group) -> Iterator[Condition]:
@@ -60,25 +62,25 @@ def _alternatives(group: Group) -> Iterator[Condition]:
             raise refused("a group of which all hold within one of which any holds")
 
 
-def _said(conditions: Iterable[Condition], *, is_any: bool) -> dict[str, Any]:
+def _having(conditions: Iterable[Condition], *, is_any: bool) -> dict[str, Any]:
     one, many = _TOGETHER[is_any]
-    found: dict[str, Any] = {}
+    expressions: dict[str, Any] = {}
     listed: dict[str, list[Any]] = {}
     for name, operator, value in conditions:
         if operator == one or (operator == many and isinstance(value, list)):
             listed.setdefault(name, []).extend(value if operator == many else [value])
-        elif found.setdefault(f"{name} {operator}", value) != value:
+        elif expressions.setdefault(f"{name} {operator}", value) != value:
             raise refused(f"two conditions '{name} {operator}' in one group")
     for name, values in listed.items():
         is_single = len(values) == 1
-        found[f"{name} {one if is_single else many}"] = values[0] if is_single else values
-    return found
+        expressions[f"{name} {one if is_single else many}"] = values[0] if is_single else values
+    return expressions
 
 
 def refused(what: str) -> InvalidFilter:
-    """Of conditions that the desk has no words for."""
+    """The error for a condition that the server cannot express."""
     return InvalidFilter(
-        f"the desk has no words for {what}",
+        f"the server has no words for {what}",
         hint="It has one group of which all hold and one of which any holds; having_all and"
         " having_any say them in its own words (docs/filters.md).",
     )

@@ -10,20 +10,20 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.utils import Secret
 
 from callslip.client import models
-from callslip.client.words import Fusion, Metric, ParentStrategy
 from callslip.plugins.conditions import Condition, Group, having, refused
-from callslip.plugins.wanted import TOP, Desk, Wanted, metadata_of
+from callslip.plugins.requests import TOP, SearchOptions, Server, metadata_of
+from callslip.vocabulary import Fusion, Metric, ParentStrategy
 
 _OPERATORS = {
     **{each: each for each in ("==", "!=", ">", ">=", "<", "<=", "in")},
     "not in": "not-in",
 }
-"""Haystack's words for the desk's operators."""
+"""Haystack's operators, each with the server's."""
 
 
 @component
 class CallslipRetriever:
-    """Passages of a collection, in a pipeline.
+    """A pipeline component that retrieves passages of a collection.
 
     pipeline.add_component("retriever", CallslipRetriever(collection="main", top_k=3))
     """
@@ -52,12 +52,12 @@ class CallslipRetriever:
     ) -> None:
         """`filters` are Haystack's; the rest are the parameters of a search (docs/filters.md).
 
-        Without `url` CALLSLIP_API__URL and CALLSLIP_API__KEY say where the desk is and its key.
-        With it the key is a Secret, such as `Secret.from_env_var("CALLSLIP_API__KEY")`.
+        Without `url`, CALLSLIP_API__URL and CALLSLIP_API__KEY have the server's URL and its key.
+        With `url` the key is a Secret, such as `Secret.from_env_var("CALLSLIP_API__KEY")`.
         """
         self.url, self.key, self.timeout = url, key, timeout
         self.filters = filters
-        self._wanted = Wanted(
+        self._options = SearchOptions(
             collection=collection,
             top=top_k,
             tenant=tenant,
@@ -74,12 +74,12 @@ class CallslipRetriever:
             explain=explain,
             as_of=as_of,
         )
-        self._asked(None, {})
+        self._options_of(None, {})
 
     def to_dict(self) -> dict[str, Any]:
-        """For a pipeline's YAML; a key that is no name of a variable is refused by Haystack."""
-        options = self._wanted.arguments()
-        told: dict[str, Any] = default_to_dict(
+        """Serialize for a pipeline's YAML; Haystack refuses a key outside the environment."""
+        options = self._options.arguments()
+        serialized: dict[str, Any] = default_to_dict(
             self,
             url=self.url,
             key=self.key.to_dict() if self.key else None,
@@ -88,11 +88,11 @@ class CallslipRetriever:
             filters=self.filters,
             **options,
         )
-        return told
+        return serialized
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "CallslipRetriever":
-        """Out of a pipeline's YAML."""
+        """Deserialize from a pipeline's YAML."""
         made: CallslipRetriever = default_from_dict(cls, data)
         return made
 
@@ -105,9 +105,9 @@ class CallslipRetriever:
         tenant: str | None = None,
         as_of: str | None = None,
     ) -> dict[str, list[Document]]:
-        """The passages for a question; what is given replaces the component's own."""
-        wanted = self._asked(filters, {"top": top_k, "tenant": tenant, "as_of": as_of})
-        return {"documents": _documents(self._desk().search(wanted, query))}
+        """Retrieve passages for a question; arguments replace the component's own options."""
+        options = self._options_of(filters, {"top": top_k, "tenant": tenant, "as_of": as_of})
+        return {"documents": _documents(self._server().search(options, query))}
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -118,28 +118,34 @@ class CallslipRetriever:
         tenant: str | None = None,
         as_of: str | None = None,
     ) -> dict[str, list[Document]]:
-        """The same, awaited."""
-        wanted = self._asked(filters, {"top": top_k, "tenant": tenant, "as_of": as_of})
-        return {"documents": _documents(await self._desk().search_async(wanted, query))}
+        """The asynchronous form of `run`."""
+        options = self._options_of(filters, {"top": top_k, "tenant": tenant, "as_of": as_of})
+        return {"documents": _documents(await self._server().search_async(options, query))}
 
-    def _desk(self) -> Desk:
-        return Desk(self.url, self.key.resolve_value() if self.key else None, self.timeout)
+    def _server(self) -> Server:
+        return Server(self.url, self.key.resolve_value() if self.key else None, self.timeout)
 
-    def _asked(self, filters: dict[str, Any] | None, given: Mapping[str, Any]) -> Wanted:
-        wanted = self._wanted.but(**{name: at for name, at in given.items() if at is not None})
-        said = self.filters if filters is None else filters
-        return wanted.filtered(having(_tree(said))) if said else wanted
+    def _options_of(
+        self, filters: dict[str, Any] | None, overrides: Mapping[str, Any]
+    ) -> SearchOptions:
+        options = self._options.with_options(
+            **{name: value for name, value in overrides.items() if value is not None}
+        )
+        conditions = self.filters if filters is None else filters
+        return options.filtered(having(_tree(conditions))) if conditions else options
 
 
-def _documents(found: models.SearchResponse) -> list[Document]:
+def _documents(response: models.SearchResponse) -> list[Document]:
     return [
-        Document(id=hit.chunk_id, content=hit.text, meta=metadata_of(hit, found), score=hit.score)
-        for hit in found.hits
+        Document(
+            id=hit.chunk_id, content=hit.text, meta=metadata_of(hit, response), score=hit.score
+        )
+        for hit in response.hits
     ]
 
 
 def _tree(filters: Any) -> Condition | Group:
-    """https://docs.haystack.deepset.ai/docs/metadata-filtering has the shape."""
+    """Parse a filter (https://docs.haystack.deepset.ai/docs/metadata-filtering has the format)."""
     if not isinstance(filters, Mapping) or "operator" not in filters:
         raise refused("a filter that is no comparison and no group")
     operator = filters["operator"]

@@ -12,12 +12,12 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, SecretStr
 
 from callslip.client import models
-from callslip.client.words import Fusion, Metric, ParentStrategy
-from callslip.plugins.wanted import TOP, Desk, Wanted, metadata_of
+from callslip.plugins.requests import TOP, SearchOptions, Server, metadata_of
+from callslip.vocabulary import Fusion, Metric, ParentStrategy
 
 
 class CallslipRetriever(BaseRetriever):
-    """Passages of a collection; every option may also be given to `invoke`, for one question.
+    """Retrieves passages of a collection; `invoke` also takes every option, for one question.
 
     retriever = CallslipRetriever(collection="main", k=3)
     retriever.invoke("how long is parental leave?", as_of="2020-03-31")
@@ -27,11 +27,11 @@ class CallslipRetriever(BaseRetriever):
 
     collection: str
     url: str | None = None
-    """Of the desk; without it CALLSLIP_API__URL and CALLSLIP_API__KEY say where and the key."""
+    """The server's URL; by default URL and key are CALLSLIP_API__URL and CALLSLIP_API__KEY."""
     key: SecretStr | None = None
     timeout: float = 120.0
     k: int | None = TOP
-    """Most passages."""
+    """The maximum number of passages."""
     tenant: str | None = None
     alpha: float | None = None
     fusion: Fusion | None = None
@@ -47,21 +47,21 @@ class CallslipRetriever(BaseRetriever):
     as_of: str | None = None
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **overrides: Any
     ) -> list[Document]:
-        return _documents(self._desk().search(self._wanted(given), query))
+        return _documents(self._server().search(self._options(overrides), query))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **given: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **overrides: Any
     ) -> list[Document]:
-        return _documents(await self._desk().search_async(self._wanted(given), query))
+        return _documents(await self._server().search_async(self._options(overrides), query))
 
-    def _desk(self) -> Desk:
+    def _server(self) -> Server:
         key = self.key.get_secret_value() if self.key else None
-        return Desk(self.url, key, self.timeout)
+        return Server(self.url, key, self.timeout)
 
-    def _wanted(self, given: Mapping[str, Any]) -> Wanted:
-        wanted = Wanted(
+    def _options(self, overrides: Mapping[str, Any]) -> SearchOptions:
+        options = SearchOptions(
             collection=self.collection,
             top=self.k,
             tenant=self.tenant,
@@ -78,16 +78,18 @@ class CallslipRetriever(BaseRetriever):
             explain=self.explain,
             as_of=self.as_of,
         )
-        return wanted.but(**{"top" if name == "k" else name: at for name, at in given.items()})
+        return options.with_options(
+            **{"top" if name == "k" else name: value for name, value in overrides.items()}
+        )
 
 
-def _documents(found: models.SearchResponse) -> list[Document]:
-    """`source`, which chains that cite ask for, is the file's name where nothing else is."""
+def _documents(response: models.SearchResponse) -> list[Document]:
+    """Convert hits; `source`, which citing chains read, is that property or else the file name."""
     return [
         Document(
             id=hit.chunk_id,
             page_content=hit.text,
-            metadata={"source": hit.filename} | metadata_of(hit, found),
+            metadata={"source": hit.filename} | metadata_of(hit, response),
         )
-        for hit in found.hits
+        for hit in response.hits
     ]

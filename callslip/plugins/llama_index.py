@@ -15,17 +15,17 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from callslip.client import models
 from callslip.plugins.conditions import Condition, Group, having, refused
-from callslip.plugins.wanted import FOR_READERS, TOP, Desk, Wanted, metadata_of
+from callslip.plugins.requests import FOR_READERS, TOP, SearchOptions, Server, metadata_of
 
 _OPERATORS = {
     **{each: each for each in ("==", "!=", ">", ">=", "<", "<=", "in")},
     **{"nin": "not-in", "contains": "@", "any": "contains"},
 }
-"""LlamaIndex's words for the desk's operators."""
+"""LlamaIndex's operators, each with the server's."""
 
 
 class CallslipRetriever(BaseRetriever):
-    """Passages of a collection.
+    """Retrieves passages of a collection.
 
     retriever = CallslipRetriever("main", similarity_top_k=3)
     retriever.retrieve("how long is parental leave?")
@@ -46,27 +46,27 @@ class CallslipRetriever(BaseRetriever):
     ) -> None:
         """`options` are those of a search: tenant, alpha, as_of, having_all … (docs/filters.md).
 
-        Without `url` CALLSLIP_API__URL and CALLSLIP_API__KEY say where the desk is and its key.
-        InvalidRequest where a filter or an option is none that the desk has.
+        Without `url`, CALLSLIP_API__URL and CALLSLIP_API__KEY have the server's URL and its key.
+        Raises InvalidRequest if the server has no such filter or option.
         """
         super().__init__(callback_manager=callback_manager, verbose=verbose)
-        self._desk = Desk(url, key, timeout)
-        self._wanted = Wanted(collection, similarity_top_k).but(**options)
+        self._server = Server(url, key, timeout)
+        self._options = SearchOptions(collection, similarity_top_k).with_options(**options)
         if filters is not None:
-            self._wanted = self._wanted.filtered(having(_tree(filters)))
+            self._options = self._options.filtered(having(_tree(filters)))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(self._desk.search(self._wanted, query_bundle.query_str))
+        return _nodes(self._server.search(self._options, query_bundle.query_str))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(await self._desk.search_async(self._wanted, query_bundle.query_str))
+        return _nodes(await self._server.search_async(self._options, query_bundle.query_str))
 
 
-def _nodes(found: models.SearchResponse) -> list[NodeWithScore]:
-    """Of the metadata a language model is told only what helps it to read."""
+def _nodes(response: models.SearchResponse) -> list[NodeWithScore]:
+    """Convert hits to nodes; a language model reads only FOR_READERS and the properties."""
     nodes = []
-    for hit in found.hits:
-        metadata = metadata_of(hit, found)
+    for hit in response.hits:
+        metadata = metadata_of(hit, response)
         hidden = [name for name in metadata if name not in {*FOR_READERS, *hit.properties}]
         node = TextNode(
             id_=hit.chunk_id,
@@ -83,7 +83,7 @@ def _nodes(found: models.SearchResponse) -> list[NodeWithScore]:
 
 
 def _tree(filters: MetadataFilters) -> Group:
-    """Enumerations come as themselves or as their words."""
+    """Parse a filter; LlamaIndex passes enumerations as members or as their values."""
     word = getattr(filters.condition, "value", filters.condition) or "and"
     if word not in ("and", "or"):
         raise refused(f"the condition {word!r}")
@@ -94,8 +94,8 @@ def _tree(filters: MetadataFilters) -> Group:
     return Group(word == "or", tuple(parts))
 
 
-def _condition(given: MetadataFilter) -> Condition:
-    operator = getattr(given.operator, "value", given.operator)
+def _condition(metadata_filter: MetadataFilter) -> Condition:
+    operator = getattr(metadata_filter.operator, "value", metadata_filter.operator)
     if operator not in _OPERATORS:
-        raise refused(f"the operator {operator!r} of {given.key!r}")
-    return Condition(given.key, _OPERATORS[operator], given.value)
+        raise refused(f"the operator {operator!r} of {metadata_filter.key!r}")
+    return Condition(metadata_filter.key, _OPERATORS[operator], metadata_filter.value)

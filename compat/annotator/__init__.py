@@ -1,12 +1,12 @@
 """The Document Retriever of DeepPavlov Dream, with its document processor and its file server.
 
-docs/compat-annotator.md says what differs from the original.
+docs/compat-annotator.md lists the differences from the original.
 """
 
-from compat.annotator.dialogs import Dialog, answers
-from compat.annotator.folder import Folder
-from compat.annotator.links import Links, links
-from compat.annotator.processor import process
-from compat.annotator.retriever import candidates, vectorize
+from callslip.compat.annotator.dialogs import Dialog, answers
+from callslip.compat.annotator.folder import Folder
+from callslip.compat.annotator.links import Links, links
+from callslip.compat.annotator.processor import process
+from callslip.compat.annotator.retriever import candidates, vectorize
 
 __all__ = ["Dialog", "Folder", "Links", "answers", "candidates", "links", "process", "vectorize"]

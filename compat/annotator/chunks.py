@@ -1,20 +1,20 @@
 """Cutting documents into numbered chunks of about 100 words, as the original does.
 
-Lines stay whole, and a chunk is closed when the next line would take it past 150 words. The skill
-that reads the chunks cuts the same texts again by itself, so words are counted as it counts them:
-every single space begins another one.
+Lines stay whole, and a chunk ends when the next line would extend it beyond 150 words. The skill
+that reads the chunks cuts the same texts again, so this module counts words as that skill does:
+every single space begins another word.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from retrieval.sentences import sentences
+from callslip.retrieval.evidence.sentences import sentences
 
 MOST_WORDS = 150
 
 
 class Chunk(NamedTuple):
-    """A part of a document; `name` is its number among all of them, such as `26.txt`."""
+    """A part of a document; `name` is the number of the chunk among all chunks, as in `26.txt`."""
 
     name: str
     file_id: str
@@ -22,7 +22,7 @@ class Chunk(NamedTuple):
 
 
 def chunks(documents: Iterable[tuple[str, str]]) -> Iterator[Chunk]:
-    """The chunks of documents, each an id and a text; the numbers go on from one to the next."""
+    """Iterate over the chunks of documents (id, text); numbers continue across documents."""
     number = 0
     for file_id, text in documents:
         for part in cut(text):
@@ -31,34 +31,34 @@ def chunks(documents: Iterable[tuple[str, str]]) -> Iterator[Chunk]:
 
 
 def cut(text: str) -> Iterator[str]:
-    """The chunks of one text. None is empty, and every word is in one of them, in its order."""
-    kept: list[str] = []
+    """Iterate over the chunks of a text; no chunk is empty, and each word is in one, in order."""
+    current: list[str] = []
     counted = words = 0
     for line, closes in _units(text):
         more = len(line.split())
-        if not more:  # counts only where something follows it
-            if kept:
-                kept.append("")
+        if not more:  # a blank line counts only inside a chunk
+            if current:
+                current.append("")
                 counted += line.count(" ") + 1
             continue
         most = max(counted + line.rstrip().count(" ") + 1, words + more)
-        if kept and (closes or most > MOST_WORDS):
-            yield "\n".join(kept).strip()
-            kept, counted, words = [], 0, 0
-        kept.append(line)
-        counted += (line if len(kept) > 1 else line.lstrip()).count(" ") + 1
+        if current and (closes or most > MOST_WORDS):
+            yield "\n".join(current).strip()
+            current, counted, words = [], 0, 0
+        current.append(line)
+        counted += (line if len(current) > 1 else line.lstrip()).count(" ") + 1
         words += more
-    if kept:
-        yield "\n".join(kept).strip()
+    if current:
+        yield "\n".join(current).strip()
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines of a text; those too long for a chunk as the sentences that they are made of."""
+    """Iterate over the lines of a text; cut a line that is too long for a chunk into sentences."""
     return (line for line, _ in _units(text))
 
 
 def _units(text: str) -> Iterator[tuple[str, bool]]:
-    """Lines and sentences, and whether one begins a line that no chunk can take whole."""
+    """Iterate over lines and sentences; the flag is True for the first sentence of a long line."""
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if not _is_long(line):
             yield line, False

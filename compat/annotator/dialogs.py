@@ -1,4 +1,4 @@
-"""Reading dialogs as the agent of Dream sends them: whatever is not as it should be is named."""
+"""Reading dialogs in the format of Dream's agent; an error names the wrong field."""
 
 import json
 import time
@@ -14,17 +14,17 @@ from callslip.errors import CallslipError, InvalidRequest
 log = getLogger(__name__)
 
 AT_A_TIME = 4
-"""Dialogs of one batch, so that one with a slow link does not hold up the others."""
+"""Dialogs of a batch that run at once, so that a slow link does not delay other dialogs."""
 
 MOST_DOCUMENTS = 200
-"""In use in one dialog."""
+"""The most documents that one dialog uses."""
 
 
 @dataclass(frozen=True)
 class Dialog:
-    """One dialog of a batch; InvalidRequest where a field that is asked for has another shape.
+    """One dialog of a batch; its properties raise InvalidRequest if a field has a wrong type.
 
-    `number` is its place in the batch, from 0.
+    `number` is the dialog's position in the batch, from 0.
     """
 
     number: int
@@ -32,49 +32,50 @@ class Dialog:
 
     @property
     def id(self) -> object:
-        """What the agent calls it."""
+        """The id that the agent gave the dialog."""
         return self.fields.get("dialog_id", "")
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
-        """Those of the human."""
+        """The attributes of the human."""
         return section(section(self.fields, "human"), "attributes")
 
     @property
     def in_use(self) -> list[str]:
-        """The ids of the documents that are talked about, once each."""
+        """The ids of the documents that the dialog is about, once each."""
         return strings(self.attributes, "documents_in_use")
 
     @property
     def processed(self) -> Mapping[str, Any]:
-        """What is known of each document that was ever processed, by id."""
+        """The attributes of each document that the dialog has ever processed, by document id."""
         return section(self.attributes, "processed_documents")
 
     @property
     def model(self) -> Mapping[str, Any]:
-        """What `/vectorize_documents` answered before."""
+        """The model that the last `/vectorize_documents` for this dialog returned."""
         return section(self.attributes, "model_info")
 
     def utterances(self, whose: str) -> list[Any]:
-        """What the human or the bot said."""
-        found = self.fields.get(f"{whose}_utterances")
-        if not isinstance(found, list | None):
+        """Return the utterances of the `human` or the `bot`."""
+        value = self.fields.get(f"{whose}_utterances")
+        if not isinstance(value, list | None):
             raise InvalidRequest(f"{whose}_utterances is no list")
-        return found or []
+        return value or []
 
     @property
     def last(self) -> Mapping[str, Any]:
-        """What the human said last."""
-        said = self.utterances("human")
-        return _object(said[-1], "the last of human_utterances") if said else {}
+        """The last utterance of the human; empty if there is none."""
+        utterances = self.utterances("human")
+        return _object(utterances[-1], "the last of human_utterances") if utterances else {}
 
 
 def answers(
     dialogs: Iterable[object], answer: Callable[[Dialog], dict[str, Any]], seconds: float
 ) -> list[dict[str, Any]]:
-    """The answer to each dialog, in order; an empty one where there is none, its reason logged.
+    """Answer each dialog of a batch, in order.
 
-    One dialog never takes another with it. None is begun after so many seconds.
+    A dialog that fails, or that has not started within `seconds`, gets an empty answer and a log
+    entry with the reason; the other dialogs continue.
     """
     until = time.monotonic() + seconds
 
@@ -86,7 +87,7 @@ def answers(
         try:
             return _sound(answer(Dialog(number, _object(dialog, "the dialog"))))
         except CallslipError as error:
-            log.warning("dialog %d of the batch: %s: %s", number, error.slug, _told(error))
+            log.warning("dialog %d of the batch: %s: %s", number, error.slug, _log_text(error))
         except Exception:
             log.exception("dialog %d of the batch", number)
         return {}
@@ -98,41 +99,50 @@ def answers(
         return list(pool.map(one, batch))
 
 
-def _told(error: CallslipError) -> str:
-    """What is wrong, and what was said to do in this very case; a general advice is of the desk."""
+def _log_text(error: CallslipError) -> str:
+    """Return the error's detail, and its advice if that is not the default of the error's class."""
     if error.advice == type(error).hint:
         return error.detail
     return f"{error.detail.rstrip('.')}. {error.advice}"
 
 
 def section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object of a name; an empty one where there is none."""
+    """Return the object in a field, an empty one if the field is missing or null.
+
+    Raises InvalidRequest for a value of another type.
+    """
     value = fields.get(name)
     return {} if value is None else _object(value, name)
 
 
 def strings(fields: Mapping[str, Any], name: str) -> list[str]:
-    """The list of texts of a name, each once; an empty one where there is none."""
-    found = fields.get(name)
-    if found is None:
+    """Return the texts in a field, once each; an empty list if the field is missing or null.
+
+    Raises InvalidRequest for a value of another type, or for more than `MOST_DOCUMENTS` texts.
+    """
+    value = fields.get(name)
+    if value is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InvalidRequest(f"{name} is no list of texts")
-    if len(found) > MOST_DOCUMENTS:
-        raise InvalidRequest(f"{name} has {len(found)} entries, at most {MOST_DOCUMENTS} are taken")
-    return list(dict.fromkeys(found))
+    if len(value) > MOST_DOCUMENTS:
+        raise InvalidRequest(f"{name} has {len(value)} entries, at most {MOST_DOCUMENTS} are taken")
+    return list(dict.fromkeys(value))
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """The text of a name; an empty one where there is none."""
-    found = fields.get(name)
-    if not isinstance(found, str | None):
+    """Return the text in a field, an empty one if the field is missing or null.
+
+    Raises InvalidRequest for a value of another type.
+    """
+    value = fields.get(name)
+    if not isinstance(value, str | None):
         raise InvalidRequest(f"{name} is no text")
-    return found or ""
+    return value or ""
 
 
 def _sound(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer, parts of which are as they were sent; InvalidRequest where it is no JSON."""
+    """Return the answer; raise InvalidRequest if a part copied from the request is not JSON."""
     try:
         json.dumps(answer, allow_nan=False)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""HTTP for links: one deadline for everything, a bounded answer, and no surprises on the way."""
+"""An HTTP client for links: a deadline for all requests, bounded responses, checked redirects."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,36 +7,36 @@ from typing import Any
 
 import httpx
 
-from callslip.addresses import CheckedTransport, Network
+from callslip.config.settings import MEGABYTE
 from callslip.errors import CallslipError, FileTooLarge, SourceDown, SourceError
-from config.settings import MEGABYTE
-from models.bounded_http import BoundedTransport, TooLarge
+from callslip.http.addresses import CheckedTransport, Network
+from callslip.http.transport import BoundedTransport, TooLarge
 
 MOST_REDIRECTS = 5
 
 
 class Deadline:
-    """A moment by which all of something must be done."""
+    """The time by which all requests of a job must be complete."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
-        """How many seconds there are; SourceDown where there are none."""
+        """Return the remaining seconds; raise SourceDown if none remain."""
         left = self._at - time.monotonic()
         if left <= 0:
             raise self.missed()
         return left
 
     def missed(self) -> SourceDown:
-        """That it was missed."""
+        """Return the error for a missed deadline."""
         return SourceDown(f"the links did not answer within {self.seconds:g} s")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a link answered, with its headers and the address after redirects."""
+    """The response to a request for a link, with its headers and the address after redirects."""
 
     content: bytes
     headers: Mapping[str, str]
@@ -44,16 +44,19 @@ class Answer:
 
     @property
     def is_html(self) -> bool:
-        """Whether the server calls it a page."""
+        """Whether the response's content type is HTML or XHTML."""
         media = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         return media in ("text/html", "application/xhtml+xml")
 
 
 class Http:
-    """Asks addresses; threads may share it, processes may not."""
+    """Sends requests; threads may share an instance, processes may not."""
 
     def __init__(self, most_mb: int, public: Sequence[Network] | None = None) -> None:
-        """`public`: only addresses of the internet, and of these networks."""
+        """With `public`, connect only to public addresses and to addresses in these networks.
+
+        `most_mb` is the largest response in MB.
+        """
         make: Callable[[], httpx.BaseTransport] | None = None
         if public is not None:
             make = lambda: CheckedTransport(public)  # noqa: E731
@@ -65,7 +68,10 @@ class Http:
         )
 
     def get(self, url: str, deadline: Deadline, *, redirects: bool) -> Answer:
-        """The answer of 200; SourceError, SourceDown, FileTooLarge or AddressNotAllowed."""
+        """Return a response with a status from 200 to 299; follow redirects if `redirects` is set.
+
+        Raises SourceError, SourceDown, FileTooLarge or AddressNotAllowed for any other outcome.
+        """
         for _ in range(MOST_REDIRECTS + 1):
             response = self._send("GET", url, deadline)
             if not (redirects and response.is_redirect):
@@ -80,7 +86,7 @@ class Http:
         return Answer(response.content, response.headers, url)
 
     def post_file(self, url: str, name: str, content: bytes, deadline: Deadline) -> httpx.Response:
-        """Send a file as the part `file` of a form."""
+        """Send a file as the part `file` of a form; errors as for `get`."""
         response = self._send("POST", url, deadline, files={"file": (name, content)})
         _check(response)
         return response

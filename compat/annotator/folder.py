@@ -1,4 +1,4 @@
-"""The file server's own folder: files are written once, whole, and never over another."""
+"""The file server's own folder: a file appears complete and never replaces another file."""
 
 import os
 import shutil
@@ -8,23 +8,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from callslip.compat.annotator import names
 from callslip.errors import NotFound, StoreReadOnly
-from compat.annotator import names
 
 SWEEP_SECONDS = 600.0
 
 _SWEPT, _DRAFT = ".swept", ".draft-"
-"""No name of a file begins with a dot, so these are never served."""
+"""Names of the folder's own files. No file name begins with a dot, so these are never served."""
 
 
 class Folder:
-    """Threads and processes may share it. `keep_days` old files are removed when one is written."""
+    """The folder of the file server; `write` also removes files older than `keep_days`.
+
+    Threads and processes may share it.
+    """
 
     def __init__(self, path: Path, keep_days: float | None = None) -> None:
         self._path, self._keep_days = path, keep_days
 
     def write(self, content: IO[bytes], name: str) -> str:
-        """Keep a file; its name, which is another one where a file of other content has this."""
+        """Write a file; return its name, a new one if a different file has the requested name.
+
+        Raises StoreReadOnly if the file cannot be written.
+        """
         draft = self._path / f"{_DRAFT}{names.random(20)}"
         try:
             self._path.mkdir(parents=True, exist_ok=True)
@@ -43,12 +49,12 @@ class Folder:
                 draft.unlink()
 
     def read(self, name: str) -> bytes:
-        """A file's content; NotFound."""
+        """Return a file's content; raise NotFound if there is no file of this name."""
         with self.open(name) as file:
             return file.read()
 
     def open(self, name: str) -> IO[bytes]:
-        """The file of a name; NotFound."""
+        """Open the file of this name for reading; raise NotFound if there is none."""
         path = self._path / names.checked(name)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -63,7 +69,7 @@ class Folder:
         tried = name
         while True:
             try:
-                os.link(draft, self._path / tried)  # fails where there is one, unlike a rename
+                os.link(draft, self._path / tried)  # a rename would replace an existing file
                 return tried
             except FileExistsError:
                 if _same(draft, self._path / tried):

@@ -1,7 +1,8 @@
-"""Where files are kept, and what the links to them lead to.
+"""The file server's files and the links to them.
 
-A dialog may say any link, so none is asked as it stands: what looks like one of the file server is
-read from our folder, or asked of the server that the settings name, by its name alone.
+A dialog may contain any link. So a link that looks like one of the file server's is never requested
+unchanged: its file is read from the own folder, or requested by its name from the server in the
+settings. Any other link is requested only if `annotator.links` is `public`.
 """
 
 from dataclasses import dataclass
@@ -9,14 +10,14 @@ from functools import cache
 from io import BytesIO
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
-from callslip.addresses import Network
+from callslip.compat.annotator.fetching import Answer, Deadline, Http
+from callslip.compat.annotator.folder import Folder
+from callslip.config.settings import MEGABYTE, Settings
 from callslip.errors import FileTooLarge, SourceDown, SourceError, UnsupportedType
-from compat.annotator.fetching import Answer, Deadline, Http
-from compat.annotator.folder import Folder
-from config.settings import MEGABYTE, Settings
-from ingestion.extract.decode import decode, looks_like_text
-from models.per_process import PerProcess
-from stores.filters import is_unicode
+from callslip.http.addresses import Network
+from callslip.ingestion.extract.decode import decode, looks_like_text
+from callslip.per_process import PerProcess
+from callslip.stores.properties.filters import is_unicode
 
 PATH = "/file"
 
@@ -27,10 +28,11 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Links:
-    """The file server, and what else may be asked.
+    """The file server, and the other addresses that a dialog may link to.
 
-    `base` is what its links begin with. `ours` are the addresses of this process, where it keeps
-    the files itself; else there are none. `public` is None where links may lead nowhere else.
+    `base` is the prefix of the file server's links; `called` is the address that a client called.
+    `ours` has the addresses of this service if it stores the files itself, and is empty if another
+    server does. `public` is None if links may lead only to the file server.
     """
 
     base: str
@@ -42,29 +44,29 @@ class Links:
     most_mb: int
 
     def keep(self, content: bytes, name: str, deadline: Deadline) -> str:
-        """Keep a file; the link to it."""
+        """Store a file; return its link. Raises SourceDown if the server returns no link."""
         if self.ours:
             return self.link(self.folder.write(BytesIO(content), name))
         response = self.plain.post_file(f"{self.base}/", name, content, deadline)
         try:
-            kept = _named(response.json()["downloadLink"], None)
+            stored_name = _named(response.json()["downloadLink"], None)
         except (ValueError, LookupError, TypeError, RecursionError):
-            kept = None
-        if kept is None:
+            stored_name = None
+        if stored_name is None:
             raise SourceDown("the file server gives no downloadLink for a file")
-        return self.link(kept)
+        return self.link(stored_name)
 
     def link(self, name: str) -> str:
-        """The link to the file of a name."""
+        """Return the link to the file of this name."""
         return f"{self.base}{PATH}?file={quote(name, safe='')}"
 
     def here(self, name: str) -> str:
-        """The link to a file in our folder, which need not be the file server's."""
+        """Return the link to a file in the own folder, even if the file server is another one."""
         base = self.base if self.ours else self.called
         return f"{base}{PATH}?file={name}"
 
     def read(self, link: str, deadline: Deadline) -> Answer:
-        """What a link leads to."""
+        """Read the file at a link; raise SourceError if links to other servers are not allowed."""
         name = _named(link, (self.base, *self.ours))
         if name is None:
             if self.public is None:
@@ -78,7 +80,11 @@ class Links:
         return self.plain.get(self.link(name), deadline, redirects=False)
 
     def text(self, link: str, deadline: Deadline) -> str:
-        """The text that a link leads to; UnsupportedType for a page or a binary file."""
+        """Read the text at a link.
+
+        Raises UnsupportedType for a web page or a binary file, FileTooLarge for a longer text than
+        `most_mb`.
+        """
         answer = self.read(link, deadline)
         if answer.is_html:
             raise UnsupportedType("a link answers with a page instead of a text")
@@ -90,7 +96,7 @@ class Links:
 
 
 def links(settings: Settings, called: str) -> Links:
-    """As the settings say; `called` is the address by which this service was called."""
+    """Make `Links` from the settings; `called` is the address that a client called."""
     own, called = settings.annotator, called.rstrip("/")
     here = settings.api_url
     if settings.api.url is None and settings.api.host in _EVERY:
@@ -98,7 +104,7 @@ def links(settings: Settings, called: str) -> Links:
     base = (own.file_server_url or here).rstrip("/")
     keeps = own.own_files
     if keeps is None:
-        keeps = _place(base) in map(_place, (here, *_names(settings)))
+        keeps = _address(base) in map(_address, (here, *_names(settings)))
     most = settings.api.max_upload_mb
     return Links(
         base,
@@ -112,7 +118,7 @@ def links(settings: Settings, called: str) -> Links:
 
 
 def _names(settings: Settings) -> list[str]:
-    """Addresses that lead to this service from its own machine, and the one that is configured."""
+    """Return the configured address of this service, and its addresses on its own machine."""
     port = settings.api.port
     return [settings.api_url, *(f"http://{name}:{port}" for name in _OF_THIS_MACHINE)]
 
@@ -127,13 +133,16 @@ def _public(most_mb: int, networks: tuple[Network, ...]) -> PerProcess[Http]:
     return PerProcess(lambda: Http(most_mb, networks))
 
 
-def _named(link: object, places: tuple[str, ...] | None) -> str | None:
-    """The file that a link of the file server names; None for any other link."""
+def _named(link: object, addresses: tuple[str, ...] | None) -> str | None:
+    """Return the file name in a link of the file server, None for any other link.
+
+    Without `addresses`, accept a link of any server.
+    """
     if not isinstance(link, str) or not is_unicode(link):
         return None
     try:
         split = urlsplit(link)
-        if places is not None and _place(_base(split)) not in map(_place, places):
+        if addresses is not None and _address(_base(split)) not in map(_address, addresses):
             return None
         names = parse_qs(split.query, max_num_fields=10).get("file", [])
     except ValueError:
@@ -147,8 +156,8 @@ def _base(split: SplitResult) -> str:
     return f"{split.scheme}://{split.netloc}{split.path.removesuffix(PATH)}"
 
 
-def _place(url: str) -> tuple[str, str | None, int | None, str]:
-    """Scheme, host, port and path: whoever is named before the host does not matter."""
+def _address(url: str) -> tuple[str, str | None, int | None, str]:
+    """Return scheme, host, port and path of a URL, without the user name."""
     try:
         split = urlsplit(url)
         return split.scheme, split.hostname, split.port or _PORTS.get(split.scheme), split.path

@@ -1,4 +1,4 @@
-"""Turning the documents that a human names into texts on the file server."""
+"""Converting the documents that a human names into texts on the file server."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from callslip.compat.annotator import names
+from callslip.compat.annotator.chunks import lines
+from callslip.compat.annotator.dialogs import Dialog, section, strings
+from callslip.compat.annotator.fetching import Answer, Deadline
+from callslip.compat.annotator.links import Links
+from callslip.config.annotator import AnnotatorSettings
+from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import AddressNotAllowed, FileTooLarge, NotFound
-from compat.annotator import names
-from compat.annotator.chunks import lines
-from compat.annotator.dialogs import Dialog, section, strings
-from compat.annotator.fetching import Answer, Deadline
-from compat.annotator.links import Links
-from config.annotator import AnnotatorSettings
-from config.settings import MEGABYTE, ExtractSettings
-from ingestion.isolation import Extractor
-from models.per_process import PerProcess
-from stores.naming import clean_filename
+from callslip.ingestion.isolation.process import Extractor
+from callslip.per_process import PerProcess
+from callslip.stores.naming import clean_filename
 
 SKILLS = frozenset({"dff_meeting_analysis_skill", "dff_document_qa_llm_skill"})
-"""Those that talk about documents."""
+"""The skills that talk about documents."""
 
 UNNAMED = "NoNameFile"
 
@@ -35,15 +35,18 @@ def process(
     settings: AnnotatorSettings,
     limits: ExtractSettings,
 ) -> dict[str, Any]:
-    """The `human_attributes` after the documents of the last utterance; `skills` were active."""
-    asked = strings(section(dialog.last, "attributes"), "documents")
+    """Process the documents of the last utterance and of the settings.
+
+    `skills` are the active skills, one for each turn. Returns the new `human_attributes`.
+    """
+    requested = strings(section(dialog.last, "attributes"), "documents")
     for_all = [part for part in (settings.documents or "").split(",") if part]
-    wanted = list(dict.fromkeys(asked + for_all))
+    wanted = list(dict.fromkeys(requested + for_all))
     known = dict(dialog.processed)
     groups = dict(section(dialog.attributes, "documents_combination_ids"))
     in_use = dialog.in_use
     if len(dialog.utterances("human")) == 1 and not dialog.utterances("bot"):
-        in_use = []  # a dialog that begins anew may still carry those of the last
+        in_use = []  # a new dialog may still contain the documents of the previous dialog
     ids = {_initial(section(known, file_id)): file_id for file_id in known}
     ids.pop(None, None)
     fresh = False
@@ -68,7 +71,7 @@ def process(
             in_use = [ids[reference] for reference in wanted]
         if len(wanted) > 1:
             groups[names.of_dialog(dialog.id)] = in_use
-    if not fresh and not asked and _left(skills, settings.turns_to_keep):
+    if not fresh and not requested and _left(skills, settings.turns_to_keep):
         in_use = []
     return {
         "human_attributes": {
@@ -80,12 +83,12 @@ def process(
 
 
 def _initial(about: Mapping[str, Any]) -> str | None:
-    told = about.get("initial_path_or_link")
-    return told if isinstance(told, str) else None
+    reference = about.get("initial_path_or_link")
+    return reference if isinstance(reference, str) else None
 
 
 def _left(skills: Sequence[object], turns: int | None) -> bool:
-    """Whether no skill of the last turns talked about documents."""
+    """Whether no skill of the last `turns` turns talked about documents."""
     if turns is None or len(skills) < turns:
         return False
     return SKILLS.isdisjoint(skill for skill in skills[-turns:] if isinstance(skill, str))
@@ -94,9 +97,10 @@ def _left(skills: Sequence[object], turns: int | None) -> bool:
 def _text(
     reference: str, links: Links, limits: ExtractSettings, deadline: Deadline, *, trusted: bool
 ) -> tuple[str, str]:
-    """The name and the text of a document, no line of which is too long for a chunk.
+    """Return the name and the text of a document; no line of the text is too long for a chunk.
 
-    Files of this machine are read where the settings name them, never where a dialog does.
+    `trusted` marks a reference from the settings. Only the settings may name files of this machine,
+    never a dialog.
     """
     if _LINK.match(reference):
         answer = (
@@ -112,11 +116,11 @@ def _text(
             "a document of a dialog is no link, and files of this machine are not read",
             hint="Upload the file to the file server, or name it in annotator.documents.",
         )
-    found = _extractor(limits).get().extract(data, name or UNNAMED)
-    if len(found.text) > links.most_mb * MEGABYTE:
+    extracted = _extractor(limits).get().extract(data, name or UNNAMED)
+    if len(extracted.text) > links.most_mb * MEGABYTE:
         raise FileTooLarge(f"a document has more than {links.most_mb} MB of text")
     filename = Path(name).stem or UNNAMED
-    return filename, "\n".join([f"***FILENAME: {filename}***", *lines(found.text)])
+    return filename, "\n".join([f"***FILENAME: {filename}***", *lines(extracted.text)])
 
 
 def _file(path: Path, most_mb: int) -> bytes:
@@ -129,16 +133,16 @@ def _file(path: Path, most_mb: int) -> bytes:
 
 
 def _filename(answer: Answer) -> str:
-    """What the server calls the file, else the end of its address."""
-    told = _FILENAME.search(answer.headers.get("content-disposition", ""))
+    """Return the file name from the server's header, or else from the address."""
+    match = _FILENAME.search(answer.headers.get("content-disposition", ""))
     split = urlsplit(answer.url)
     by_query = parse_qs(split.query).get("file", [""])[0]
-    name = (told[1] or told[2]) if told else by_query or unquote(split.path)
+    name = (match[1] or match[2]) if match else by_query or unquote(split.path)
     return clean_filename(name) if name.strip("/ ") else ""
 
 
 @cache
 def _extractor(limits: ExtractSettings) -> PerProcess[Extractor]:
-    """Its owner waits for the answer, so a scan may take no longer than any other file."""
+    """Return the extractor; a caller waits, so a scan gets no more time than any other file."""
     soon = limits.model_copy(update={"ocr_timeout_seconds": limits.timeout_seconds})
     return PerProcess(lambda: Extractor(soon))

@@ -1,14 +1,14 @@
-"""The words of a text, as the TF-IDF of the Document Retriever counts them."""
+"""The words of a text as the Document Retriever's TF-IDF counts words."""
 
 import re
 from functools import lru_cache
 
-from models.analyzer import MAX_TERM, Analyzer
-from models.language import FUNCTION_WORDS
-from models.normal import normalized
-from models.tokens import well_formed
+from callslip.languages import function_words
+from callslip.models.e5.tokens import well_formed
+from callslip.models.text.analyzer import MAX_TERM, Analyzer
+from callslip.models.text.normalization import normalized
 
-STOP_WORDS = FUNCTION_WORDS | frozenset(
+STOP_WORDS = function_words() | frozenset(
     re.findall(
         r"\S+",
         "above after again all also although because before being below between both but down"
@@ -19,7 +19,7 @@ STOP_WORDS = FUNCTION_WORDS | frozenset(
         " wont wouldnt shouldnt youre youve theyre weve let",
     )
 )
-"""Words that are left out, without their apostrophes and what a possessive adds."""
+"""The stop words without apostrophes and without the ending `'s`, which `words` removes first."""
 
 _APOSTROPHES = re.compile(r"(?<=\w)['’](?:s\b)?")
 _WORD = re.compile(r"[^\W_]+")
@@ -27,18 +27,18 @@ _analyzer = Analyzer()
 
 
 def words(text: str, *, stop_words: bool, stems: bool) -> str:
-    """The words, separated by spaces, in lower case; those to be left out are not there.
+    """Return the words in lower case, separated by spaces; `stop_words` removes stop words.
 
-    Words in Hangul, Han, kana and Thai are the analyzer's terms, for particles are written on to
-    them or no space between them. With `stems` those of other scripts are, too.
+    Words in Hangul, Han, kana and Thai become the analyzer's terms, because these scripts attach
+    particles to words or write no spaces. With `stems`, words of other scripts also become terms.
     """
     normal = normalized("NFKC", well_formed(text)).lower()
-    found = _WORD.findall(_APOSTROPHES.sub("", normal))
+    tokens = _WORD.findall(_APOSTROPHES.sub("", normal))
     if stop_words:
-        found = [word for word in found if word not in STOP_WORDS]
+        tokens = [word for word in tokens if word not in STOP_WORDS]
     if stems:
-        return _analyzer.analyze(" ".join(found))
-    return " ".join(word[:MAX_TERM] if _stands_alone(word) else _terms(word) for word in found)
+        return _analyzer.analyze(" ".join(tokens))
+    return " ".join(word[:MAX_TERM] if _stands_alone(word) else _terms(word) for word in tokens)
 
 
 def _stands_alone(word: str) -> bool:

@@ -1,9 +1,9 @@
-"""Tables of CrateDB's hybrid search specification that others made: attached, and only read.
+"""Attaching existing tables that follow CrateDB's hybrid search specification, for reading only.
 
-docs/cratedb-hybrid-search.md has the specification, and what differs from the original.
+docs/cratedb-hybrid-search.md has the specification and the differences from the original.
 """
 
-from compat.crate.attach import attach
-from compat.crate.names import table_named
+from callslip.compat.crate.attach import attach
+from callslip.compat.crate.names import table_named
 
 __all__ = ["attach", "table_named"]

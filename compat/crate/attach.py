@@ -1,16 +1,16 @@
-"""Making a collection of a table that somebody else made."""
+"""Attaching a CrateDB table that another program made, as a collection."""
 
+from callslip.compat.crate.names import table_named
 from callslip.errors import CollectionNotFound, InvalidRequest
-from compat.crate.names import table_named
-from models.embedder import Embedder
-from stores.crate.attached import Sound, inspect
-from stores.crate.connection import Connection
-from stores.ledger import ATTACHED, Attachment, CollectionRecord, Ledger
-from stores.ledger.records import Vectors
-from stores.records import CollectionSchema, VectorSpec
+from callslip.models.embedders.contract import Embedder
+from callslip.stores.crate.attached import Sound, inspect
+from callslip.stores.crate.connection import Connection
+from callslip.stores.ledger import ATTACHED, Attachment, CollectionRecord, Ledger
+from callslip.stores.ledger.base.records import Vectors
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 UNKNOWN = "unknown"
-"""The embedder, and the analyzer, of a table whose maker did not say."""
+"""The recorded embedder and analyzer of a table whose maker did not state them."""
 
 
 def attach(
@@ -22,10 +22,11 @@ def attach(
     connection: Connection,
     embedder: Embedder,
 ) -> tuple[CollectionRecord, bool]:
-    """Make a collection of a table, which is only read; the second value says whether it is new.
+    """Attach a table as a read-only collection; return the collection and whether it is new.
 
-    The same call again gives the collection as it is. InvalidRequest for a table that does not
-    follow the specification, or whose vectors cannot be ours; TableNotFound; CollectionExists.
+    `vectors` is `ours` if `embedder` made the table's vectors. A repeated call returns the existing
+    collection. Raises InvalidRequest if the table does not follow the specification, or if its
+    vectors cannot be of this embedder; TableNotFound; CollectionExists.
     """
     attachment = Attachment(*table_named(table), vectors)
     try:
@@ -50,7 +51,7 @@ def attach(
 
 
 def _check_ours(sound: Sound, embedder: Embedder) -> None:
-    """InvalidRequest where the vectors cannot be the embedder's; that they are, nobody can see."""
+    """Raise InvalidRequest if this embedder cannot have made the vectors."""
     hint = "Leave `vectors` out: then words are searched, and vectors that a request gives."
     if embedder.lexical_only:
         raise InvalidRequest("this installation has no embedder", hint=hint)

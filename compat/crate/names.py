@@ -1,31 +1,32 @@
-"""Names of tables as a person writes them."""
+"""Parsing table names that a person writes."""
 
 import re
 
 from callslip.errors import InvalidRequest
 
 USUAL_SCHEMA = "doc"
-"""CrateDB's own default."""
+"""The default schema of CrateDB."""
 
 LONGEST = 255
-"""Bytes of a name that CrateDB takes."""
+"""The longest name that CrateDB accepts, in bytes."""
 
 _PART = r'"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_$-]*'
 _NAME = re.compile(rf"\s*(?:({_PART})\.)?({_PART})\s*")
 
 
 def table_named(text: str) -> tuple[str, str]:
-    """The schema and the table that a text names, as SQL reads it; InvalidRequest for no name.
+    """Parse a name as SQL does; return the schema and the table.
 
-    A name without quotes is in lower case, and may have the dashes of Callslip's own tables.
+    A name without quotes is changed to lower case, and may contain dashes, as Callslip's own tables
+    do. Raises InvalidRequest if the text is not a table name.
     """
-    found = _NAME.fullmatch(text)
-    if not found:
+    match = _NAME.fullmatch(text)
+    if not match:
         raise InvalidRequest(
             f"{text[:80]!r} is no name of a table",
             hint='Write TABLE or SCHEMA.TABLE; with other signs in quotes: doc."My table".',
         )
-    schema, table = (_plain(part) for part in found.groups(USUAL_SCHEMA))
+    schema, table = (_plain(part) for part in match.groups(USUAL_SCHEMA))
     for name in (schema, table):
         if len(name.encode(errors="replace")) > LONGEST:
             raise InvalidRequest(f"The name {name[:40]!r}… has more than {LONGEST} bytes.")

@@ -1,8 +1,8 @@
-"""`VectorSearch` over collections of an FAQ, in whichever store they are.
+"""`VectorSearch` over collections of an FAQ, in any store.
 
-docs/compat-faq.md says what differs from the original.
+docs/compat-faq.md lists the differences from the original.
 """
 
-from compat.faq.vector_search import VectorSearch
+from callslip.compat.faq.vector_search import VectorSearch
 
 __all__ = ["VectorSearch"]

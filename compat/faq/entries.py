@@ -1,6 +1,6 @@
-"""Rows of an FAQ in a collection: one chunk each, of one document.
+"""Rows of an FAQ in a collection: each row is a chunk, and all chunks belong to one document.
 
-The rows are given chunks (`ingestion.given`): there is no file from which they could be cut.
+The chunks are provided chunks (`ingestion.provided_chunks`): no file exists to cut them from.
 """
 
 import hashlib
@@ -8,123 +8,127 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from callslip.compat.context import AdapterContext
+from callslip.compat.faq.rows import Row, entry_id
+from callslip.compat.nearest import NO_EMBEDDER
+from callslip.config.faq import Strategy
 from callslip.errors import InvalidRequest
-from compat.faq.rows import Row, entry_id
-from compat.floor import Floor
-from compat.nearest import NO_EMBEDDER
-from config.faq import Strategy
-from ingestion import given
-from models.language import lang
-from stores.ledger import CollectionRecord
-from stores.levels import PASSAGE
-from stores.records import ChunkRecord, StoredChunk, Value, Vector
+from callslip.ingestion import provided_chunks
+from callslip.models.text.language import lang
+from callslip.stores.ledger import CollectionRecord
+from callslip.stores.levels import PASSAGE
+from callslip.stores.records import ChunkRecord, StoredChunk, Value, Vector
 
 DOCUMENT = "faq"
-"""The name of the document that the rows of a collection are chunks of."""
+"""The name of the document whose chunks are the rows of a collection."""
 
 BATCH = 200
-"""Rows that are read or written at once."""
+"""The number of rows that are read or written at once."""
 
 LONGEST_HEADING = 200
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What became of rows."""
+    """The numbers of new, changed and unchanged rows."""
 
     new: int = 0
     changed: int = 0
     unchanged: int = 0
 
 
-def put(floor: Floor, record: CollectionRecord, strategy: Strategy, rows: Sequence[Row]) -> Counts:
-    """Write the rows that are new or differ from what is there under their ids; others stay.
+def put(
+    context: AdapterContext, record: CollectionRecord, strategy: Strategy, rows: Sequence[Row]
+) -> Counts:
+    """Write the new and the changed rows; other rows of the collection stay.
 
-    A vector is made only of a text that is not there. Conflict where a document of a file has the
-    name that the rows need; TransientError while another process changes them.
+    A row's id identifies it. Only new texts are embedded. Raises Conflict if a document that was
+    made from a file has the name `DOCUMENT`; TransientError while another process changes the rows.
     """
     wanted = {chunk_id(record.name, row.id): row for row in rows}
-    held = _held(floor, record, wanted)
+    stored = _stored(context, record, wanted)
     unlike = {
         i: row
         for i, row in wanted.items()
-        if i not in held
-        or held[i].body != row.text(strategy)
-        or _told(held[i].properties) != _told(row.metadata)
+        if i not in stored
+        or stored[i].body != row.text(strategy)
+        or _as_json(stored[i].properties) != _as_json(row.metadata)
     }
     if unlike:
-        vectors = _vectors(floor, record, {i: r.text(strategy) for i, r in unlike.items()}, held)
-        chunks = [_chunk(floor, i, r, strategy, vectors[i]) for i, r in unlike.items()]
-        given.put(_shelf(floor, record), DOCUMENT, chunks, BATCH)
-    changed = len(unlike.keys() & held.keys())
+        vectors = _vectors(
+            context, record, {i: r.text(strategy) for i, r in unlike.items()}, stored
+        )
+        chunks = [_chunk(context, i, r, strategy, vectors[i]) for i, r in unlike.items()]
+        provided_chunks.put(_scope(context, record), DOCUMENT, chunks, BATCH)
+    changed = len(unlike.keys() & stored.keys())
     return Counts(len(unlike) - changed, changed, len(wanted) - len(unlike))
 
 
-def ids(floor: Floor, record: CollectionRecord) -> list[Value]:
-    """The ids of all rows, numbers before texts."""
-    store, live = floor.store_of(record.store), sorted(_live(floor, record))
-    found: list[Value] = []
+def ids(context: AdapterContext, record: CollectionRecord) -> list[Value]:
+    """Return the ids of all rows, numbers before texts."""
+    store, live = context.store_of(record.store), sorted(_live(context, record))
+    row_ids: list[Value] = []
     for at in range(0, len(live), BATCH):
-        held = store.properties(record.name, live[at : at + BATCH], ["id"])
-        found += [of["id"] for of in held.values() if "id" in of]
-    return sorted(found, key=place)
+        properties = store.properties(record.name, live[at : at + BATCH], ["id"])
+        row_ids += [of["id"] for of in properties.values() if "id" in of]
+    return sorted(row_ids, key=row_order)
 
 
-def remove(floor: Floor, record: CollectionRecord, row_ids: Iterable[int | str]) -> int:
-    """Remove the rows of these ids, hidden at once; how many there were."""
-    going = {chunk_id(record.name, i) for i in row_ids} & _live(floor, record)
-    document_id = _document(floor, record)
+def remove(context: AdapterContext, record: CollectionRecord, row_ids: Iterable[int | str]) -> int:
+    """Remove the rows with these ids, which hides them at once; return how many existed."""
+    going = {chunk_id(record.name, i) for i in row_ids} & _live(context, record)
+    document_id = _document(context, record)
     if going and document_id is not None:
-        given.take_out(_shelf(floor, record), document_id, going)
+        provided_chunks.take_out(_scope(context, record), document_id, going)
     return len(going)
 
 
 def chunk_id(collection: str, row_id: int | str) -> str:
-    """The id of a row's chunk, for these are unique over all collections."""
+    """Return the id of a row's chunk, which is unique across collections."""
     return hashlib.sha256(f"{collection}\0{entry_id(row_id)}".encode()).hexdigest()[:32]
 
 
-def place(row_id: Value) -> tuple[bool, int, str]:
-    """What rows are listed by: numbers before texts, each in their order."""
+def row_order(row_id: Value) -> tuple[bool, int, str]:
+    """Return a sort key: numbers before texts, numbers by value, texts in code point order."""
     number = row_id if isinstance(row_id, int) else 0
     return not isinstance(row_id, int | float), number, str(row_id)
 
 
-def _document(floor: Floor, record: CollectionRecord) -> str | None:
-    return floor.ledger.documents.id_of(record.name, DOCUMENT)
+def _document(context: AdapterContext, record: CollectionRecord) -> str | None:
+    return context.ledger.documents.id_of(record.name, DOCUMENT)
 
 
-def _live(floor: Floor, record: CollectionRecord) -> set[str]:
-    document_id = _document(floor, record)
-    return floor.ledger.chunks.live_ids(document_id) if document_id is not None else set()
+def _live(context: AdapterContext, record: CollectionRecord) -> set[str]:
+    document_id = _document(context, record)
+    return context.ledger.chunks.live_ids(document_id) if document_id is not None else set()
 
 
-def _held(
-    floor: Floor, record: CollectionRecord, wanted: Mapping[str, Row]
+def _stored(
+    context: AdapterContext, record: CollectionRecord, wanted: Mapping[str, Row]
 ) -> dict[str, StoredChunk]:
-    there = sorted(wanted.keys() & _live(floor, record))
+    there = sorted(wanted.keys() & _live(context, record))
     if not there:
         return {}
-    store = floor.store_of(record.store)
+    store = context.store_of(record.store)
     return {c.chunk_id: c for c in store.get_chunks(record.name, there, include_vector=True)}
 
 
 def _vectors(
-    floor: Floor,
+    context: AdapterContext,
     record: CollectionRecord,
     texts: Mapping[str, str],
-    held: Mapping[str, StoredChunk],
+    stored: Mapping[str, StoredChunk],
 ) -> dict[str, Vector]:
-    """By chunk id: those of texts that are there already, and the others made now."""
-    found = {
+    """Return vectors by chunk id: stored vectors for unchanged texts, new ones for other texts."""
+    vectors = {
         i: vector
         for i, text in texts.items()
-        if i in held and held[i].body == text and (vector := held[i].vector) is not None
+        if i in stored and stored[i].body == text and (vector := stored[i].vector) is not None
     }
-    bare = [i for i in texts if i not in found]
-    if not bare:
-        return found
-    embedder = floor.embedder()
+    missing = [i for i in texts if i not in vectors]
+    if not missing:
+        return vectors
+    embedder = context.embedder()
     if embedder.lexical_only:
         raise InvalidRequest(NO_EMBEDDER, hint="Set embedder.kind in the settings.")
     if embedder.model != record.embedder:
@@ -133,17 +137,19 @@ def _vectors(
             f" this installation runs {embedder.model!r}",
             hint="Set the embedder back, or ingest under another name.",
         )
-    made = embedder.passages([texts[i] for i in bare])
-    return found | dict(zip(bare, made, strict=True))
+    made = embedder.passages([texts[i] for i in missing])
+    return vectors | dict(zip(missing, made, strict=True))
 
 
-def _chunk(floor: Floor, id_: str, row: Row, strategy: Strategy, vector: Vector) -> ChunkRecord:
+def _chunk(
+    context: AdapterContext, id_: str, row: Row, strategy: Strategy, vector: Vector
+) -> ChunkRecord:
     text = row.text(strategy)
     return ChunkRecord(
         chunk_id=id_,
         document_id="",
         body=text,
-        terms=floor.analyze(text),
+        terms=context.analyze(text),
         vector=vector,
         heading=" ".join(row.question.split())[:LONGEST_HEADING],
         title=DOCUMENT,
@@ -155,10 +161,10 @@ def _chunk(floor: Floor, id_: str, row: Row, strategy: Strategy, vector: Vector)
     )
 
 
-def _shelf(floor: Floor, record: CollectionRecord) -> given.Shelf:
-    return given.Shelf(floor.ledger, floor.store_of(record.store), record.name, floor.blobs)
+def _scope(context: AdapterContext, record: CollectionRecord) -> provided_chunks.ChunkScope:
+    return provided_chunks.ChunkScope(context.backend, record.store, record.name)
 
 
-def _told(properties: Mapping[str, Value]) -> str:
-    """As JSON: Python takes 1 and 1.0 for the same."""
+def _as_json(properties: Mapping[str, Value]) -> str:
+    """Return properties as JSON for a comparison, because 1 and 1.0 are equal in Python."""
     return json.dumps(dict(properties), sort_keys=True)

@@ -1,4 +1,4 @@
-"""Files of an FAQ: JSON, lines of JSON, or CSV, in UTF-8."""
+"""Reading files of an FAQ: JSON, JSON lines, or CSV, in UTF-8."""
 
 import csv
 import io
@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from callslip.compat.errors import faults
+from callslip.compat.faq.rows import FIELDS, Row, twice
 from callslip.errors import InvalidRequest
-from compat.faq.rows import FIELDS, Row, twice
-from compat.raising import faults
 
 MOST_FAULTS = 10
-"""That are told of one file."""
+"""The most errors that are reported for one file."""
 
 DELIMITERS = ",;\t"
 
@@ -37,18 +37,21 @@ FORM = (
 
 @dataclass(frozen=True)
 class FaqFile:
-    """The rows of a file; `passed_over` are fields that are not of an FAQ."""
+    """The rows of a file; `passed_over` are the names of unknown fields, which are ignored."""
 
     rows: tuple[Row, ...]
     passed_over: tuple[str, ...]
 
 
-Placed = tuple[str, Mapping[str, Any]]
-"""Where a row stands, such as `line 3`, and its fields as they were read."""
+LocatedRow = tuple[str, Mapping[str, Any]]
+"""The location of a row, such as `line 3`, and its fields before validation."""
 
 
 def read(path: Path) -> FaqFile:
-    """The rows of a file; InvalidRequest, naming the row and the field, where anything is wrong."""
+    """Read the rows of a file.
+
+    Raises InvalidRequest, which names the wrong rows and fields, at most `MOST_FAULTS`.
+    """
     form = ENDINGS.get(path.suffix.lower())
     if form is None:
         raise InvalidRequest(
@@ -57,10 +60,10 @@ def read(path: Path) -> FaqFile:
         )
     text = _text(path)
     readers = {"json": _json, "lines": _lines, "csv": _csv}
-    placed = list(readers[form](path.name, text))
-    if not placed:
+    located = list(readers[form](path.name, text))
+    if not located:
         raise InvalidRequest(f"{path.name} holds no row", hint=FORM)
-    return _checked(path.name, placed)
+    return _checked(path.name, located)
 
 
 def _text(path: Path) -> str:
@@ -77,7 +80,7 @@ def _text(path: Path) -> str:
         ) from None
 
 
-def _json(name: str, text: str) -> Iterator[Placed]:
+def _json(name: str, text: str) -> Iterator[LocatedRow]:
     try:
         value = json.loads(text)
     except RecursionError:
@@ -93,28 +96,28 @@ def _json(name: str, text: str) -> Iterator[Placed]:
         value = lists[0] if len(lists) == 1 and "question" not in value else [value]
     if not isinstance(value, list):
         raise InvalidRequest(f"{name} is no array of objects", hint=FORM)
-    for number, given in enumerate(value, 1):
-        yield f"row {number}", _object(name, f"row {number}", given)
+    for number, row in enumerate(value, 1):
+        yield f"row {number}", _object(name, f"row {number}", row)
 
 
-def _lines(name: str, text: str) -> Iterator[Placed]:
+def _lines(name: str, text: str) -> Iterator[LocatedRow]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            given = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError):
             raise InvalidRequest(f"{name}, line {number}: is not JSON", hint=FORM) from None
-        yield f"line {number}", _object(name, f"line {number}", given)
+        yield f"line {number}", _object(name, f"line {number}", value)
 
 
-def _object(name: str, where: str, given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
+def _object(name: str, where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
         raise InvalidRequest(f"{name}, {where}: is no object", hint=FORM)
-    return given
+    return value
 
 
-def _csv(name: str, text: str) -> Iterator[Placed]:
+def _csv(name: str, text: str) -> Iterator[LocatedRow]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
     header: list[str] = []
@@ -132,9 +135,9 @@ def _csv(name: str, text: str) -> Iterator[Placed]:
                     f"{name}, {where}: has {len(cells)} cells, the header {len(header)}",
                     hint="Put double quotes around a text that holds the delimiter.",
                 )
-            given: dict[str, Any] = dict(zip(header, cells, strict=False))
-            given["id"] = given.get("id", "").strip() or None
-            yield where, given
+            fields: dict[str, Any] = dict(zip(header, cells, strict=False))
+            fields["id"] = fields.get("id", "").strip() or None
+            yield where, fields
     except csv.Error as error:
         raise InvalidRequest(f"{name}, line {rows.line_num}: is no CSV: {error}") from None
 
@@ -154,26 +157,26 @@ def _header(name: str, cells: list[str]) -> list[str]:
     return header
 
 
-def _checked(name: str, placed: list[Placed]) -> FaqFile:
+def _checked(name: str, located: list[LocatedRow]) -> FaqFile:
     rows: dict[int, Row] = {}
     wrong: list[tuple[int, str]] = []
     ids: dict[int, int | str] = {}
     others: dict[str, None] = {}
-    for at, (_, given) in enumerate(placed):
-        others |= dict.fromkeys(field for field in given if field not in FIELDS)
+    for at, (_, fields) in enumerate(located):
+        others |= dict.fromkeys(field for field in fields if field not in FIELDS)
         try:
-            rows[at] = Row.model_validate({f: given[f] for f in FIELDS if f in given})
+            rows[at] = Row.model_validate({f: fields[f] for f in FIELDS if f in fields})
             ids[at] = rows[at].id
         except ValidationError as error:
             wrong += [(at, fault) for fault in faults(error)]
-            row_id = given.get("id")
+            row_id = fields.get("id")
             if isinstance(row_id, int | str) and not isinstance(row_id, bool):
-                ids[at] = row_id  # what else is wrong does not hide that it stands twice
+                ids[at] = row_id  # so that a repeated id is reported with the other errors
     for at, first in twice(ids).items():
-        wrong.append((at, f"id: {ids[at]!r} is that of {placed[first][0]} too"))
+        wrong.append((at, f"id: {ids[at]!r} is that of {located[first][0]} too"))
     if wrong:
-        told = [f"{placed[at][0]}: {fault}" for at, fault in sorted(wrong, key=itemgetter(0))]
-        if len(told) > MOST_FAULTS:
-            told[MOST_FAULTS:] = [f"and {len(told) - MOST_FAULTS} more"]
-        raise InvalidRequest(f"{name} was not sent:\n  " + "\n  ".join(told), hint=FORM)
+        messages = [f"{located[at][0]}: {fault}" for at, fault in sorted(wrong, key=itemgetter(0))]
+        if len(messages) > MOST_FAULTS:
+            messages[MOST_FAULTS:] = [f"and {len(messages) - MOST_FAULTS} more"]
+        raise InvalidRequest(f"{name} was not sent:\n  " + "\n  ".join(messages), hint=FORM)
     return FaqFile(tuple(rows.values()), tuple(others))

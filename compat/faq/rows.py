@@ -1,4 +1,4 @@
-"""Rows of an FAQ, and what is embedded of a row by each strategy."""
+"""Rows of an FAQ, and the text of a row that each strategy embeds."""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,20 +6,20 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from config.faq import Strategy
-from models.normal import normalized
-from models.tokens import is_blank
-from retrieval.messages import Text
-from stores.checks import MAX_TEXT_BYTES
-from stores.filters import is_unicode
-from stores.records import Properties
+from callslip.config.faq import Strategy
+from callslip.models.e5.tokens import is_blank
+from callslip.models.text.normalization import normalized
+from callslip.retrieval.messages import Text
+from callslip.stores.properties.checks import MAX_TEXT_BYTES
+from callslip.stores.properties.filters import is_unicode
+from callslip.stores.records import Properties
 
 FIELDS = ("id", "question", "answer")
 
 LONGEST_ID, LARGEST_ID = 256, 2**53
 
 
-def _told(text: str) -> str:
+def _storable(text: str) -> str:
     if not text.strip() or is_blank(text):
         raise ValueError("is empty")
     if len(text.encode()) > MAX_TEXT_BYTES:
@@ -35,13 +35,13 @@ def _row_id(value: Any) -> Any:
     if isinstance(value, str):
         if not is_unicode(value):
             raise ValueError("is not valid Unicode")
-        if len(_told(value)) > LONGEST_ID:
+        if len(_storable(value)) > LONGEST_ID:
             raise ValueError(f"has {len(value)} characters, at most {LONGEST_ID} are kept")
     return value
 
 
-Told = Annotated[Text, AfterValidator(_told)]
-"""A text that says something and that every store can keep."""
+StorableText = Annotated[Text, AfterValidator(_storable)]
+"""A text that is not blank and that every store accepts."""
 
 RowId = Annotated[int | str, BeforeValidator(_row_id)]
 
@@ -49,31 +49,31 @@ RowId = Annotated[int | str, BeforeValidator(_row_id)]
 class Row(BaseModel):
     """A question with its answer.
 
-    One without an id has one that is made of its question, so that it is the same row next time.
+    A row without an id gets an id made from its question, so that later files update the same row.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: RowId = Field(description="a text or a whole number; left out: made of the question")
-    question: Told
-    answer: Told
+    question: StorableText
+    answer: StorableText
 
     @model_validator(mode="before")
     @classmethod
-    def _identified(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("id") is None:
-            question = given.get("question")
+    def _identified(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("id") is None:
+            question = fields.get("question")
             if isinstance(question, str):
-                return {**given, "id": made_id(question)}
-        return given
+                return {**fields, "id": made_id(question)}
+        return fields
 
     @property
     def metadata(self) -> Properties:
-        """What a hit says of the row."""
+        """The properties of the row's chunk."""
         return {"question": self.question, "answer": self.answer, "id": self.id}
 
     def text(self, strategy: Strategy) -> str:
-        """What is embedded."""
+        """Return the text that the strategy embeds."""
         match strategy:
             case "question":
                 return self.question
@@ -84,18 +84,18 @@ class Row(BaseModel):
 
 
 def made_id(question: str) -> str:
-    """The id of a row that has none."""
+    """Return the id of a row without one: a hash of its question."""
     text = normalized("NFC", question.encode("utf-8", "replace").decode()).strip()
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def entry_id(row_id: object) -> str:
-    """The id of a row in every collection: `faq_7`."""
+    """Return the id of a row in every collection, such as `faq_7`."""
     return f"faq_{row_id}"
 
 
 def twice(ids: Mapping[int, int | str]) -> dict[int, int]:
-    """Places of rows whose id stands before, to the place where it stands first."""
+    """Return the position of each repeated id, mapped to the position of its first occurrence."""
     first: dict[str, int] = {}
     again: dict[int, int] = {}
     for at, row_id in ids.items():

@@ -1,20 +1,21 @@
-"""The invokers of Genie Flow's package for Weaviate, over whichever store a collection is in.
+"""The invokers of Genie Flow's package for Weaviate, for collections in any store.
 
-`INVOKERS` names them. docs/compat-genie.md says what differs from the original.
+`INVOKERS` maps the names to the classes. docs/compat-genie.md lists the differences from the
+original.
 """
 
 from collections.abc import Mapping
 
-from compat.genie.delete import (
+from callslip.compat.genie.delete import (
     WeaviateDeleteByFilenameInvoker,
     WeaviateDeleteByFilterInvoker,
     WeaviateDeleteChunkInvoker,
     WeaviateDeleteCollectionInvoker,
     WeaviateDeleteTenantInvoker,
 )
-from compat.genie.invoker import Invoker
-from compat.genie.persist import WeaviateCreateTenantInvoker, WeaviatePersistInvoker
-from compat.genie.search import (
+from callslip.compat.genie.invoker import Invoker
+from callslip.compat.genie.persist import WeaviateCreateTenantInvoker, WeaviatePersistInvoker
+from callslip.compat.genie.search import (
     WeaviateSimilaritySearchInvoker,
     WeaviateSimilaritySearchRequestInvoker,
     WeaviateVectorSimilaritySearchInvoker,

@@ -7,24 +7,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from callslip.errors import (
-    CollectionNotFound,
-    Conflict,
-    InvalidFilter,
-    TenantNotFound,
-)
-from compat.genie.configured import told, usual
-from compat.genie.documents import filter_names
-from compat.genie.invoker import Invoker, read_object
-from compat.genie.persist import PLACE
-from compat.genie.places import collection_of, place
-from compat.raising import validated
-from ingestion import given
-from retrieval.messages import Text
-from retrieval.narrowing import check_properties_known
-from stores.filters import Where, parse
-from stores.ledger import CollectionRecord
-from stores.naming import clean_tenant
+from callslip.compat.errors import validated
+from callslip.compat.genie.configuration import checked_parameters, usual
+from callslip.compat.genie.documents import filter_names
+from callslip.compat.genie.invoker import Invoker, read_object
+from callslip.compat.genie.persist import SCOPE_FIELDS
+from callslip.compat.genie.scope import collection_of, scoped_collection
+from callslip.errors import CollectionNotFound, Conflict, InvalidFilter, TenantNotFound
+from callslip.ingestion import provided_chunks
+from callslip.retrieval.messages import Text
+from callslip.retrieval.query.filters import check_properties_known
+from callslip.stores.ledger import CollectionRecord
+from callslip.stores.naming import clean_tenant
+from callslip.stores.properties.filters import Where, parse
 
 ErrorCode = Literal[
     "InvalidFilterException",
@@ -36,7 +31,7 @@ ErrorCode = Literal[
 
 
 class Deleted(BaseModel):
-    """How many chunks were meant, could not be deleted, and were deleted."""
+    """The numbers of chunks that matched, could not be deleted, and were deleted."""
 
     matches: int
     failed: int
@@ -44,7 +39,7 @@ class Deleted(BaseModel):
 
 
 class DeleteMessage(BaseModel):
-    """What was deleted."""
+    """The collection and the tenant of a deletion."""
 
     collection_name: str | None = None
     tenant_name: str | None = None
@@ -57,7 +52,7 @@ class CollectionDeleted(BaseModel):
 
 
 class DeleteError(DeleteMessage):
-    """Why nothing was deleted, as the published package answers it."""
+    """The reason why nothing was deleted, in the format of the published package."""
 
     error_code: ErrorCode
     error: str
@@ -78,39 +73,45 @@ class _Filter(BaseModel):
 
 
 class DeleteInvoker(Invoker):
-    """Deletes within the collection, and the tenant, of the configuration or the request."""
+    """Deletes in the collection and the tenant that the request or the configuration names."""
 
-    def _asked(self, content: str, *fields: str) -> dict[str, Any]:
-        configured = usual(self._parameters, PLACE)
-        return {**configured, **told(read_object(content), (*PLACE, *fields))}
+    def _request(self, content: str, *fields: str) -> dict[str, Any]:
+        configured = usual(self._parameters, SCOPE_FIELDS)
+        return {**configured, **checked_parameters(read_object(content), (*SCOPE_FIELDS, *fields))}
 
 
 class _ChunksInvoker(DeleteInvoker):
     fields: tuple[str, ...] = ()
 
     def answer(self, content: str) -> Deleted | DeleteError:
-        """How many chunks went; a document whose chunks all go is deleted."""
-        asked = self._asked(content, *self.fields)
-        collection = place(self._floor, asked.get("collection"), asked.get("tenant"))
-        tenant = clean_tenant(asked.get("tenant") or "")
-        store = self._floor.store_of(collection.store)
-        shelf = given.Shelf(self._floor.ledger, store, collection.name, self._floor.blobs, tenant)
-        return self._delete(shelf, collection, asked)
+        """Delete the chunks; a document that loses all its chunks is deleted too."""
+        request = self._request(content, *self.fields)
+        collection = scoped_collection(
+            self._context, request.get("collection"), request.get("tenant")
+        )
+        tenant = clean_tenant(request.get("tenant") or "")
+        scope = provided_chunks.ChunkScope(
+            self._context.backend, collection.store, collection.name, tenant
+        )
+        return self._delete(scope, collection, request)
 
     @abstractmethod
     def _delete(
-        self, shelf: given.Shelf, collection: CollectionRecord, asked: dict[str, Any]
+        self,
+        scope: provided_chunks.ChunkScope,
+        collection: CollectionRecord,
+        request: dict[str, Any],
     ) -> Deleted | DeleteError: ...
 
-    def _where(self, shelf: given.Shelf, where: Where | None) -> Deleted:
+    def _where(self, scope: provided_chunks.ChunkScope, where: Where | None) -> Deleted:
         return self._chunks(
-            shelf, shelf.store.find_ids(shelf.collection, where, tenant=shelf.tenant)
+            scope, scope.store.find_ids(scope.collection, where, tenant=scope.tenant)
         )
 
-    def _chunks(self, shelf: given.Shelf, chunk_ids: Iterable[str]) -> Deleted:
-        ledger, failed = shelf.ledger, 0
+    def _chunks(self, scope: provided_chunks.ChunkScope, chunk_ids: Iterable[str]) -> Deleted:
+        ledger, failed = scope.ledger, 0
         owners = ledger.chunks.visible(
-            sorted(set(chunk_ids)), collection=shelf.collection, tenant=shelf.tenant
+            sorted(set(chunk_ids)), collection=scope.collection, tenant=scope.tenant
         )
         of_document: defaultdict[str, set[str]] = defaultdict(set)
         for chunk_id, document_id in owners.items():
@@ -118,50 +119,59 @@ class _ChunksInvoker(DeleteInvoker):
         for document_id, ids in of_document.items():
             whole = ids >= ledger.chunks.live_ids(document_id)
             try:
-                if not whole or given.is_given(ledger, document_id):
-                    given.take_out(shelf, document_id, ids)
-            except Conflict:  # made from a file, of which no part can go
+                if not whole or provided_chunks.has_provided_chunks(ledger, document_id):
+                    provided_chunks.take_out(scope, document_id, ids)
+            except Conflict:  # made from a file, which can only be deleted as a whole
                 failed += len(ids)
                 continue
             if whole:
                 ledger.documents.delete(document_id)
-                self._floor.removed(document_id)
+                self._context.removed(document_id)
         return Deleted(matches=len(owners), failed=failed, successful=len(owners) - failed)
 
 
 class WeaviateDeleteChunkInvoker(_ChunksInvoker):
-    """Deletes a chunk, or several, by id."""
+    """Deletes one or several chunks by id."""
 
     fields = ("chunk_id",)
 
     def _delete(
-        self, shelf: given.Shelf, collection: CollectionRecord, asked: dict[str, Any]
+        self,
+        scope: provided_chunks.ChunkScope,
+        collection: CollectionRecord,
+        request: dict[str, Any],
     ) -> Deleted:
-        wanted = validated(_Ids, asked).chunk_id
-        return self._chunks(shelf, [wanted] if isinstance(wanted, str) else wanted)
+        wanted = validated(_Ids, request).chunk_id
+        return self._chunks(scope, [wanted] if isinstance(wanted, str) else wanted)
 
 
 class WeaviateDeleteByFilenameInvoker(_ChunksInvoker):
-    """Deletes all chunks of the files of a name."""
+    """Deletes all chunks of the files with one name."""
 
     fields = ("filename",)
 
     def _delete(
-        self, shelf: given.Shelf, collection: CollectionRecord, asked: dict[str, Any]
+        self,
+        scope: provided_chunks.ChunkScope,
+        collection: CollectionRecord,
+        request: dict[str, Any],
     ) -> Deleted:
-        return self._where(shelf, parse({"filename": validated(_Name, asked).filename}, None))
+        return self._where(scope, parse({"filename": validated(_Name, request).filename}, None))
 
 
 class WeaviateDeleteByFilterInvoker(_ChunksInvoker):
-    """Deletes the chunks that a filter finds; it must say something."""
+    """Deletes the chunks that match a filter, which must not be empty."""
 
     fields = ("having_all", "having_any")
 
     def _delete(
-        self, shelf: given.Shelf, collection: CollectionRecord, asked: dict[str, Any]
+        self,
+        scope: provided_chunks.ChunkScope,
+        collection: CollectionRecord,
+        request: dict[str, Any],
     ) -> Deleted | DeleteError:
-        wanted = validated(_Filter, asked)
-        known = shelf.ledger.collections.property_names(collection.name)
+        wanted = validated(_Filter, request)
+        known = scope.ledger.collections.property_names(collection.name)
         groups = (filter_names(g, known) for g in (wanted.having_all, wanted.having_any))
         try:
             where = parse(*groups)
@@ -171,25 +181,25 @@ class WeaviateDeleteByFilterInvoker(_ChunksInvoker):
         except InvalidFilter as error:
             return DeleteError(
                 collection_name=collection.name,
-                tenant_name=shelf.tenant or None,
+                tenant_name=scope.tenant or None,
                 error_code="InvalidFilterException",
                 error=error.detail,
             )
-        return self._where(shelf, where)
+        return self._where(scope, where)
 
 
 class WeaviateDeleteTenantInvoker(DeleteInvoker):
-    """Deletes a tenant with all that it holds."""
+    """Deletes a tenant with all its documents."""
 
     def answer(self, content: str) -> DeleteMessage:
-        """The tenant that went, or why none did."""
-        asked = self._asked(content)
-        name = asked.get("collection")
+        """Delete the tenant; return it, or the reason why it was not deleted."""
+        request = self._request(content)
+        name = request.get("collection")
         try:
-            collection = collection_of(self._floor, name)
+            collection = collection_of(self._context, name)
         except CollectionNotFound as error:
-            return _not_found(name, error)
-        tenant = clean_tenant(validated(_Tenant, asked).tenant or "")
+            return _missing_collection(name, error)
+        tenant = clean_tenant(validated(_Tenant, request).tenant or "")
         if not tenant:
             why = "Trying to delete tenant but no tenant name provided"
             return DeleteError(collection_name=name, error_code="NoTenantProvided", error=why)
@@ -201,8 +211,8 @@ class WeaviateDeleteTenantInvoker(DeleteInvoker):
                 error="This collection does not support multi-tenancy",
             )
         try:
-            for document_id in self._floor.ledger.tenants.delete(collection.name, tenant):
-                self._floor.removed(document_id)
+            for document_id in self._context.ledger.tenants.delete(collection.name, tenant):
+                self._context.removed(document_id)
         except TenantNotFound:
             return DeleteError(
                 **message.model_dump(),
@@ -214,17 +224,17 @@ class WeaviateDeleteTenantInvoker(DeleteInvoker):
 
 
 class WeaviateDeleteCollectionInvoker(DeleteInvoker):
-    """Deletes a collection with all that it holds."""
+    """Deletes a collection with all its documents and tenants."""
 
     def answer(self, content: str) -> CollectionDeleted | DeleteError:
-        """The collection that went, or why none did."""
-        name = self._asked(content).get("collection")
+        """Delete the collection; return it, or the reason why it was not deleted."""
+        name = self._request(content).get("collection")
         try:
-            collection = collection_of(self._floor, name)
-            self._floor.ledger.collections.delete(collection.name)
+            collection = collection_of(self._context, name)
+            self._context.ledger.collections.delete(collection.name)
         except CollectionNotFound as error:
-            return _not_found(name, error)
-        self._floor.dropped(collection.name)
+            return _missing_collection(name, error)
+        self._context.dropped(collection.name)
         return CollectionDeleted(collection_name=collection.name)
 
 
@@ -232,7 +242,7 @@ class _Tenant(BaseModel):
     tenant: Text | None = None
 
 
-def _not_found(collection: Any, error: CollectionNotFound) -> DeleteError:
+def _missing_collection(collection: Any, error: CollectionNotFound) -> DeleteError:
     return DeleteError(
         collection_name=collection,
         error_code="CollectionNotFoundException",

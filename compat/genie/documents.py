@@ -1,8 +1,8 @@
-"""Documents with their chunks, in the shape that the invokers take and give.
+"""Documents with their chunks, in the format of the invokers' requests and responses.
 
-Metadata of a document are properties of its chunks under their own names, a nested value under
-`outer.inner`. Those of a single chunk begin with a name of their own, so that the two can be told
-apart when they are given back.
+A document's metadata are properties of its chunks under their own names, a nested value under
+`outer.inner`. Properties of a single chunk have the prefix `custom_properties.`, so that a response
+can separate them from the document's metadata.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,33 +12,33 @@ from pydantic import BaseModel, Field
 from pydantic.types import StringConstraints
 
 from callslip.errors import InvalidFilter
-from retrieval.messages import Hit, Text
-from stores.filters import OPERATORS
-from stores.metrics import Metric, distance
-from stores.records import FILTERABLE, TABLE_HEADER
+from callslip.retrieval.messages import Hit, Text
+from callslip.stores.metrics import Metric, distance
+from callslip.stores.properties.filters import OPERATORS
+from callslip.stores.records import FILTERABLE, TABLE_HEADER
 
 OF_DOCUMENT, OF_CHUNK = "document_metadata.", "custom_properties."
 
 PUBLISHED_OF_CHUNK = "custom_property."
-"""What the published package's description writes in a filter."""
+"""The prefix of a chunk's property in a filter, in the published package's documentation."""
 
 CHUNKS_OWN = ("entities", TABLE_HEADER)
-"""Properties that ingestion finds in a single passage."""
+"""Properties that ingestion sets for a single passage, without the prefix `OF_CHUNK`."""
 
 LEVEL_FIELD = "hierarchy_level"
 
 MOST_LEVELS, LONGEST_ID, LARGEST = 1000, 64, 2**31 - 1
 
 _Id = Annotated[Text, StringConstraints(min_length=1, max_length=LONGEST_ID)]
-_Place = Annotated[int, Field(ge=0, le=LARGEST)]
+_Offset = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class DocumentChunk(BaseModel):
-    """A chunk. `distance` is that of the search; null for a parent that its child brought."""
+    """A chunk; `distance` is the query's distance, null for a parent of a matching chunk."""
 
     chunk_id: _Id
     content: Text
-    original_span: tuple[_Place, _Place]
+    original_span: tuple[_Offset, _Offset]
     hierarchy_level: int = Field(ge=0, le=MOST_LEVELS)
     custom_properties: dict[str, Any] | None = None
     parent_id: Text | None = None
@@ -47,7 +47,7 @@ class DocumentChunk(BaseModel):
 
 
 class ChunkedDocument(BaseModel):
-    """Chunks of one file."""
+    """One file's metadata and chunks."""
 
     filename: Text
     document_metadata: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ class ChunkedDocument(BaseModel):
 
 
 def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
-    """The hits as documents by file name, both in the order in which they were found."""
+    """Group the hits by file name; documents and their chunks keep the order of the hits."""
     documents: dict[str, ChunkedDocument] = {}
     for hit in hits:
         of_document, of_chunk = _parted(hit.properties)
@@ -63,7 +63,7 @@ def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
             hit.filename,
             ChunkedDocument(filename=hit.filename, document_metadata=of_document, chunks=[]),
         )
-        leg = hit.legs.vector if hit.parent_of is None else None
+        vector_hit = hit.legs.vector if hit.parent_of is None else None
         document.chunks.append(
             DocumentChunk(
                 chunk_id=hit.chunk_id,
@@ -73,25 +73,27 @@ def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
                 custom_properties=of_chunk,
                 parent_id=hit.parent_id,
                 embedding=hit.vector,
-                distance=None if leg is None else round(distance(metric, leg.score), 6),
+                distance=None
+                if vector_hit is None
+                else round(distance(metric, vector_hit.score), 6),
             )
         )
     return list(documents.values())
 
 
 def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values by the names on their way, joined by dots; what is null is left out."""
-    found: dict[str, Any] = {}
+    """Return nested values by dotted paths, without null values."""
+    values: dict[str, Any] = {}
     for name, value in nested.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            values |= flat(value, f"{prefix}{name}.")
         elif value is not None:
-            found[prefix + name] = value
-    return found
+            values[prefix + name] = value
+    return values
 
 
 def properties_of(document: ChunkedDocument, chunk: DocumentChunk) -> dict[str, Any]:
-    """What filters see of a chunk that was given: its document's metadata and its own."""
+    """Return the properties of a provided chunk: its document's metadata and its own properties."""
     of_document = {
         OF_DOCUMENT + name if name in FILTERABLE else name: value
         for name, value in flat(document.document_metadata or {}).items()
@@ -100,7 +102,10 @@ def properties_of(document: ChunkedDocument, chunk: DocumentChunk) -> dict[str, 
 
 
 def filter_name(name: str, known: Collection[str]) -> str:
-    """The property that a filter of the invokers means, by whichever of its names."""
+    """Return the stored name of the property that a filter names.
+
+    The filter may omit a prefix or use `PUBLISHED_OF_CHUNK`. An unknown name is returned unchanged.
+    """
     if name == LEVEL_FIELD:
         return "level"
     own = name.removeprefix(OF_CHUNK).removeprefix(PUBLISHED_OF_CHUNK)
@@ -111,7 +116,11 @@ def filter_name(name: str, known: Collection[str]) -> str:
 
 
 def filter_names(group: Any, known: Collection[str]) -> Any:
-    """The group of a filter with the names that properties have; any other value as it is."""
+    """Return a filter's group with the stored names of the properties.
+
+    A value that is not an object is returned unchanged. Raises InvalidFilter if two names stand for
+    one property.
+    """
     if not isinstance(group, Mapping):
         return group
     named: dict[str, Any] = {}
@@ -144,7 +153,7 @@ def _parted(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def _put(nested: dict[str, Any], path: list[str], value: Any) -> None:
-    """Put a value where its path leads; where another value is on the way, under its whole name."""
+    """Put a value at its path, or under the dotted name if another value blocks the path."""
     inner: Any = nested
     for name in path[:-1]:
         inner = inner.setdefault(name, {})

@@ -1,4 +1,4 @@
-"""What every invoker is: made from a configuration, called with text, answering JSON."""
+"""The base class of invokers: made from a configuration, called with text, returns JSON."""
 
 import json
 from abc import ABC, abstractmethod
@@ -8,71 +8,72 @@ from typing import Any, ClassVar, Self
 
 from pydantic import TypeAdapter
 
+from callslip.compat.context import AdapterContext
+from callslip.compat.errors import as_builtin
+from callslip.compat.genie.configuration import Configured, configured
+from callslip.compat.genie.connected import connected
 from callslip.errors import InvalidRequest, PermanentError
-from compat.genie.configured import Configured, configured
-from compat.genie.floor import Floor, here
-from compat.raising import as_builtin
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class Invoker(ABC):
-    """A door that Genie Flow knows, over Callslip's stores."""
+    """Genie Flow's interface of an invoker, over Callslip's stores."""
 
     takes_text: ClassVar[bool] = False
-    """Whether the content is a text as people write it, not JSON."""
+    """Whether the content is plain text instead of JSON."""
 
-    def __init__(self, config: Configured, floor: Floor) -> None:
+    def __init__(self, config: Configured, context: AdapterContext) -> None:
         self._parameters = dict(config.parameters)
-        self._floor = floor
+        self._context = context
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
-        """An invoker as a `meta.yaml` says, or what is read from one; ValueError where it errs."""
+        """Make an invoker from a `meta.yaml` or its content; raise ValueError if it is invalid."""
         try:
             read = configured(config)
         except PermanentError as error:
             raise ValueError(str(error)) from None
-        return cls(read, here(read.connection))
+        return cls(read, connected(read.connection))
 
     @classmethod
-    def over(cls, floor: Floor, config: Mapping[str, Any] | str | Path) -> Self:
-        """An invoker over a floor that is there; the configuration's connection is not used."""
-        return cls(configured(config), floor)
+    def over(cls, context: AdapterContext, config: Mapping[str, Any] | str | Path) -> Self:
+        """Make an invoker that uses this context; ignore the connection of the configuration."""
+        return cls(configured(config), context)
 
     def invoke(self, content: str) -> str:
-        """Answer as JSON.
+        """Answer a request as JSON.
 
-        KeyError where a collection or tenant does not exist; ValueError for what cannot be
-        answered. What may go well at another time is raised as it is, a TransientError.
+        Raises KeyError if a collection or tenant does not exist, ValueError for an invalid request,
+        and a TransientError if a retry may succeed.
         """
         with as_builtin():
             return dumped(self.answer(content))
 
     @abstractmethod
     def answer(self, content: str) -> Any:
-        """The same, as a value that is JSON; raises Callslip's errors."""
+        """Answer a request as a value for JSON; raise Callslip's errors."""
 
 
 def dumped(value: Any) -> str:
-    """A value as JSON."""
+    """Return a value as JSON."""
     return _JSON.dump_json(value).decode()
 
 
 def read_object(content: str) -> dict[str, Any]:
-    """The JSON object in the content; InvalidRequest where there is none."""
+    """Parse the content as a JSON object; raise InvalidRequest for any other content."""
     return as_object(read_json(content))
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """The JSON value that must be an object; InvalidRequest for any other one."""
+    """Return the JSON value if it is an object; raise InvalidRequest for any other value."""
     if not isinstance(value, dict):
         raise InvalidRequest("the content is not a JSON object")
     return value
 
 
 def read_json(content: str) -> Any:
-    """The JSON in the content; InvalidRequest where there is none."""
+    """Parse the content as JSON; raise InvalidRequest if it is not JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The invokers that make a tenant and store documents whose chunks are made already."""
+"""The invokers that make a tenant and store documents with provided chunks."""
 
 import uuid
 from collections.abc import Sequence
@@ -7,29 +7,32 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
+from callslip.compat.context import AdapterContext
+from callslip.compat.errors import validated
+from callslip.compat.genie.configuration import checked_parameters, renamed, usual
+from callslip.compat.genie.documents import ChunkedDocument, DocumentChunk, properties_of
+from callslip.compat.genie.invoker import Invoker, read_object
+from callslip.compat.genie.scope import collection_of, scoped_collection
 from callslip.errors import InvalidRequest
-from compat.genie.configured import renamed, told, usual
-from compat.genie.documents import ChunkedDocument, DocumentChunk, properties_of
-from compat.genie.floor import Floor
-from compat.genie.invoker import Invoker, read_object
-from compat.genie.places import collection_of, place
-from compat.raising import validated
-from ingestion import given
-from stores.ledger import CollectionRecord
-from stores.naming import clean_name, clean_tenant
-from stores.properties import check_properties
-from stores.records import ChunkRecord, Vector
+from callslip.ingestion import provided_chunks
+from callslip.stores.ledger import CollectionRecord
+from callslip.stores.naming import clean_name, clean_tenant
+from callslip.stores.properties.values import check_properties
+from callslip.stores.records import ChunkRecord, Vector
 
 NAMESPACE = uuid.UUID("e3bf4d4c-068e-11f0-aa96-000d3a0b8a34")
-"""Of the published package: the id of a chunk that has none is made of its text."""
+"""The published package's UUID namespace, for the id of a chunk that has none.
 
-PLACE = ("collection", "tenant")
+The id is the UUID (version 5) of the chunk's text.
+"""
 
-CONFIGURED = (*PLACE, "batch_size")
+SCOPE_FIELDS = ("collection", "tenant")
+
+CONFIGURED = (*SCOPE_FIELDS, "batch_size")
 
 
 class PersistRequest(BaseModel):
-    """Documents, and where they go."""
+    """Documents, and the collection and tenant to store them in."""
 
     collection: str
     tenant: str | None = None
@@ -38,7 +41,7 @@ class PersistRequest(BaseModel):
 
 
 class PersistResponse(BaseModel):
-    """What was written where."""
+    """The scope of the documents, and the numbers of inserted and replaced chunks."""
 
     collection_name: str
     tenant_name: str | None
@@ -50,25 +53,28 @@ class WeaviatePersistInvoker(Invoker):
     """Stores one document, or a list of them, with the ids, levels and vectors of their chunks."""
 
     def answer(self, content: str) -> PersistResponse:
-        """How many chunks are new, and how many were replaced."""
+        """Store the documents; return the numbers of new and of replaced chunks."""
         configured = usual(self._parameters, CONFIGURED)
-        asked = told(read_object(content), (*CONFIGURED, "document"))
-        wanted = {**configured, **asked}
-        collection = place(self._floor, wanted.get("collection"), wanted.get("tenant"))
+        fields = checked_parameters(read_object(content), (*CONFIGURED, "document"))
+        wanted = {**configured, **fields}
+        collection = scoped_collection(
+            self._context, wanted.get("collection"), wanted.get("tenant")
+        )
         request = validated(PersistRequest, _with_ids(wanted))
         documents = request.document if isinstance(request.document, list) else [request.document]
         tenant = clean_tenant(request.tenant or "")
-        store = self._floor.store_of(collection.store)
-        shelf = given.Shelf(self._floor.ledger, store, collection.name, self._floor.blobs, tenant)
+        scope = provided_chunks.ChunkScope(
+            self._context.backend, collection.store, collection.name, tenant
+        )
         inserted = replaced = 0
         for document in documents:
             name = clean_name(document.filename)
-            vectors = _vectors(self._floor, collection, document.chunks)
+            vectors = _vectors(self._context, collection, document.chunks)
             records = [
-                _record(self._floor, document, chunk, name, vector, at)
+                _record(self._context, document, chunk, name, vector, at)
                 for at, (chunk, vector) in enumerate(zip(document.chunks, vectors, strict=True))
             ]
-            written = given.put(shelf, name, records, request.batch_size)
+            written = provided_chunks.put(scope, name, records, request.batch_size)
             inserted, replaced = inserted + written.inserted, replaced + written.replaced
         return PersistResponse(
             collection_name=collection.name,
@@ -79,22 +85,25 @@ class WeaviatePersistInvoker(Invoker):
 
 
 class WeaviateCreateTenantInvoker(Invoker):
-    """Makes a tenant; one that is there already is left as it is."""
+    """Makes a tenant; an existing one stays as it is."""
 
     def answer(self, content: str) -> dict[str, Any]:
-        """The collection as it is described by the published package."""
-        wanted = {**usual(self._parameters, CONFIGURED), **told(read_object(content), PLACE)}
-        collection = collection_of(self._floor, wanted.get("collection"))
+        """Make the tenant; return the collection as the published package describes it."""
+        wanted = {
+            **usual(self._parameters, CONFIGURED),
+            **checked_parameters(read_object(content), SCOPE_FIELDS),
+        }
+        collection = collection_of(self._context, wanted.get("collection"))
         tenant = wanted.get("tenant")
         if not isinstance(tenant, str) or not clean_tenant(tenant):
             raise InvalidRequest("tenant is missing")
         if not collection.schema.tenants:
             raise InvalidRequest(f"Collection {collection.name} has no tenants")
-        name, store = clean_tenant(tenant), self._floor.store_of(collection.store)
+        name, store = clean_tenant(tenant), self._context.store_of(collection.store)
         store.check_names(collection.name, name)
-        self._floor.ledger.tenants.create(collection.name, name)
+        self._context.ledger.tenants.create(collection.name, name)
         store.ensure_tenant(collection.name, name)
-        properties = self._floor.ledger.collections.property_names(collection.name)
+        properties = self._context.ledger.collections.property_names(collection.name)
         return {
             "collection_name": collection.name,
             "description": None,
@@ -108,7 +117,7 @@ class WeaviateCreateTenantInvoker(Invoker):
 
 
 def _with_ids(wanted: dict[str, Any]) -> dict[str, Any]:
-    """The request with an id for each chunk that has none."""
+    """Return the request with an id for each chunk that has none; changes the chunks in place."""
     documents = wanted.get("document")
     for document in documents if isinstance(documents, list) else [documents]:
         chunks = document.get("chunks") if isinstance(document, dict) else None
@@ -122,19 +131,22 @@ def _with_ids(wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def _vectors(
-    floor: Floor, collection: CollectionRecord, chunks: Sequence[DocumentChunk]
+    context: AdapterContext, collection: CollectionRecord, chunks: Sequence[DocumentChunk]
 ) -> list[Vector]:
-    """Those that are given, of length 1 where the collection's are, and the others made now."""
-    bare = [c.content for c in chunks if not c.embedding]
-    if bare and floor.embedder().model != collection.embedder:
+    """Return the provided vectors, and new ones for chunks without a vector.
+
+    The vectors are scaled to length 1 if the collection's are normalized.
+    """
+    without_vector = [c.content for c in chunks if not c.embedding]
+    if without_vector and context.embedder().model != collection.embedder:
         raise InvalidRequest(
             f"collection {collection.name!r} was embedded with {collection.embedder!r},"
-            f" this installation runs {floor.embedder().model!r}",
+            f" this installation runs {context.embedder().model!r}",
             hint="Give each chunk its embedding.",
         )
-    made = iter(floor.embedder().passages(bare) if bare else ())
-    found = [np.asarray(c.embedding, np.float32) if c.embedding else next(made) for c in chunks]
-    return [_unit(v) for v in found] if collection.schema.default.normalized else found
+    made = iter(context.embedder().passages(without_vector) if without_vector else ())
+    vectors = [np.asarray(c.embedding, np.float32) if c.embedding else next(made) for c in chunks]
+    return [_unit(v) for v in vectors] if collection.schema.default.normalized else vectors
 
 
 def _unit(vector: Vector) -> Vector:
@@ -143,7 +155,7 @@ def _unit(vector: Vector) -> Vector:
 
 
 def _record(
-    floor: Floor,
+    context: AdapterContext,
     document: ChunkedDocument,
     chunk: DocumentChunk,
     name: str,
@@ -155,7 +167,7 @@ def _record(
         chunk_id=chunk.chunk_id,
         document_id="",
         body=chunk.content,
-        terms=floor.analyze(chunk.content),
+        terms=context.analyze(chunk.content),
         vector=vector,
         parent_id=chunk.parent_id or "",
         title=name,

@@ -1,51 +1,56 @@
-"""The invokers that search."""
+"""The invokers that search by vector similarity."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from callslip.compat.errors import validated
+from callslip.compat.genie.configuration import CONFIGURABLE, checked_parameters, usual
+from callslip.compat.genie.documents import ChunkedDocument, documents_of, filter_names
+from callslip.compat.genie.invoker import Invoker, as_object, read_json, read_object
+from callslip.compat.genie.scope import scoped_collection
+from callslip.compat.nearest import NEAREST_FIRST, nearest
 from callslip.errors import InvalidRequest
-from compat.genie.configured import CONFIGURABLE, told, usual
-from compat.genie.documents import ChunkedDocument, documents_of, filter_names
-from compat.genie.invoker import Invoker, as_object, read_json, read_object
-from compat.genie.places import place
-from compat.nearest import NEAREST_FIRST, nearest
-from compat.raising import validated
-from retrieval.messages import SearchRequest
+from callslip.retrieval.messages import SearchRequest
 
 PARAMETERS = CONFIGURABLE[: CONFIGURABLE.index("batch_size")]
-"""What a configuration and a request may say."""
+"""The parameters that a configuration and a request may set."""
 
 UNUSED = ("filename", "alpha", "auto_limit")
-"""Fields of the published package's request that are nothing to a search by vectors alone."""
+"""Fields of the published package's request that do not apply to a search by vectors alone.
+
+`auto_limit` must be null.
+"""
 
 DEFAULT_VECTOR = "default"
-"""What the published package calls the vector that has no name."""
+"""The published package's name for an unnamed vector."""
 
 
 STRANGERS_HINT = "Send a query_embedding of the table's own model."
 
 
 class SearchInvoker(Invoker):
-    """A similarity search; gives documents, each with the chunks of it that were found."""
+    """Searches by similarity; the answer is documents, each with its matching chunks."""
 
     def answer(self, content: str) -> list[ChunkedDocument]:
-        """The documents, the one with the nearest chunk first."""
-        request = self.request(self.asked(content))
+        """Return the documents, first the document with the nearest chunk."""
+        request = self.request(self.request_fields(content))
         hint = "Send query_embedding, or set embedder.kind in the settings."
-        response = nearest(self._floor.search, request, hint, STRANGERS_HINT)
+        response = nearest(self._context.search, request, hint, STRANGERS_HINT)
         return documents_of(response.hits, request.method or "cosine")
 
     @abstractmethod
-    def asked(self, content: str) -> dict[str, Any]:
-        """The question, and the parameters that the content gives."""
+    def request_fields(self, content: str) -> dict[str, Any]:
+        """Return the query, and the parameters in the content."""
 
-    def request(self, asked: Mapping[str, Any]) -> SearchRequest:
-        """The search: what is asked over what is configured over the defaults."""
+    def request(self, request_fields: Mapping[str, Any]) -> SearchRequest:
+        """Return the search; the request's parameters override the configured ones."""
         wanted: dict[str, Any] = {"method": "cosine", "operation_level": "every", **NEAREST_FIRST}
-        wanted |= {**usual(self._parameters, PARAMETERS), **asked}
-        collection = place(self._floor, wanted.get("collection"), wanted.get("tenant"))
-        names = self._floor.ledger.collections.property_names(collection.name)
+        wanted |= {**usual(self._parameters, PARAMETERS), **request_fields}
+        collection = scoped_collection(
+            self._context, wanted.get("collection"), wanted.get("tenant")
+        )
+        names = self._context.ledger.collections.property_names(collection.name)
         for group in ("having_all", "having_any"):
             wanted[group] = filter_names(wanted.get(group), names)
         if wanted.get("vector_name") == DEFAULT_VECTOR:
@@ -56,37 +61,37 @@ class SearchInvoker(Invoker):
 
 
 class WeaviateSimilaritySearchInvoker(SearchInvoker):
-    """Searches for the text that it is called with; all parameters are configured."""
+    """Searches with the content as the query; all parameters come from the configuration."""
 
     takes_text = True
 
-    def asked(self, content: str) -> dict[str, Any]:
-        """The text is the question."""
+    def request_fields(self, content: str) -> dict[str, Any]:
+        """Return the text as the query."""
         return {"query": content}
 
 
 class WeaviateSimilaritySearchRequestInvoker(SearchInvoker):
-    """Searches for the vector in a JSON object, which may give any parameter."""
+    """Searches with the vector in a JSON object, which may also set any parameter."""
 
-    def asked(self, content: str) -> dict[str, Any]:
-        """The parameters of the object; what is null is as configured."""
-        return self._asked(read_object(content))
+    def request_fields(self, content: str) -> dict[str, Any]:
+        """Return the parameters in the JSON object; the configuration replaces a null value."""
+        return self._checked_fields(read_object(content))
 
-    def _asked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        if given.get("auto_limit") is not None:
+    def _checked_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        if fields.get("auto_limit") is not None:
             raise InvalidRequest("auto_limit is not offered", hint="Set top or horizon instead.")
-        found = told(given, (*PARAMETERS, "query_embedding", *UNUSED))
-        if "query_embedding" not in found:
+        parameters = checked_parameters(fields, (*PARAMETERS, "query_embedding", *UNUSED))
+        if "query_embedding" not in parameters:
             raise InvalidRequest("query_embedding is missing")
-        return {name: value for name, value in found.items() if name not in UNUSED}
+        return {name: value for name, value in parameters.items() if name not in UNUSED}
 
 
 class WeaviateVectorSimilaritySearchInvoker(WeaviateSimilaritySearchRequestInvoker):
-    """The same; the vector alone, as a list of numbers, will do."""
+    """Searches with the vector in a JSON object, or with a list of numbers as the vector."""
 
-    def asked(self, content: str) -> dict[str, Any]:
-        """The list is the vector; the parameters of an object."""
+    def request_fields(self, content: str) -> dict[str, Any]:
+        """Return the list as the vector, or the parameters in the JSON object."""
         value = read_json(content)
-        return self._asked(
+        return self._checked_fields(
             {"query_embedding": value} if isinstance(value, list) else as_object(value)
         )

@@ -1,7 +1,7 @@
-"""Chunks with what searches and filters need to know of them, and what this says of the whole.
+"""Enriches chunks with the data that searches and filters need, and the document with a summary.
 
-Of each chunk: its terms and language, the entities it names under all their names, and the days
-that it says it holds from and to. Of the document: the same, and the facets that rules set.
+Each chunk gets its terms and language, the entities that it mentions with all their names, and its
+dates of validity. The document gets names and dates of validity, and the facets that rules set.
 """
 
 from collections import Counter
@@ -10,60 +10,66 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
-from ingestion.enrich.aliases import Dictionary, abbreviations, spellings
-from ingestion.enrich.facets import facets
-from ingestion.enrich.scrub import holds_personal, masked
-from ingestion.enrich.validity import Validity, of_chunk, of_document
-from ingestion.parts import Chunk, Enriched, EnrichedChunk, ExtractedText
-from models.entities import Entity
-from models.language import lang
-from stores.filters import instant
-from stores.options import Options
+from callslip.ingestion.enrich.aliases import Dictionary, abbreviations, spellings
+from callslip.ingestion.enrich.facets import facets
+from callslip.ingestion.enrich.scrub import holds_personal, masked
+from callslip.ingestion.enrich.validity import Validity, of_chunk, of_document
+from callslip.ingestion.values import Chunk, Enriched, EnrichedChunk, ExtractedText
+from callslip.languages import DEFAULT, Codes
+from callslip.messages.options import Options
+from callslip.models.entities import Entity
+from callslip.models.text.language import lang
+from callslip.stores.properties.filters import instant
 
 MOST_OF_CHUNK, MOST_OF_DOCUMENT = 64, 256
-"""Names kept; of a document those that most chunks have."""
+"""The maximum numbers of entity names of a chunk and of a document. A document gets the names that
+occur in most of its chunks."""
 
 
 class Analyzer(Protocol):
-    """What keyword indexes and queries share; `models.analyzer.Analyzer` is one."""
+    """Computes keyword terms; `models.text.analyzer.Analyzer` implements this protocol."""
 
     def analyze(self, text: str) -> str:
-        """The terms of a text, separated by spaces."""
+        """Return the terms of a text, separated by spaces."""
         ...
 
 
 class Recognizer(Protocol):
-    """What finds names; `models.entities.Recognizer` is one."""
+    """Recognizes names; `models.entities.Recognizer` implements this protocol."""
 
     version: str
 
     def find(self, texts: Sequence[str]) -> list[list[Entity]]:
-        """The entities of each text."""
+        """Return the entities of each text."""
         ...
 
 
 class Confirmer(Protocol):
-    """Who says which names are right; `models.language_model.LanguageModel` is one."""
+    """Decides which recognized names are right.
+
+    `models.language_models.client.LanguageModel` implements this protocol.
+    """
 
     model: str
 
     def confirm(self, passage: str, names: Sequence[str]) -> frozenset[str]:
-        """Those of the names that the passage really names."""
+        """Return the names that the passage really contains."""
         ...
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What enrichment works with. `confirmer` is None where no language model is set up."""
+    """The models of enrichment; `confirmer` is None if no language model is configured."""
 
     analyzer: Analyzer
     recognizer: Recognizer
     confirmer: Confirmer | None = None
+    codes: Codes = DEFAULT
 
 
 @dataclass(frozen=True)
 class Source:
-    """A document as it was read and submitted, under its name in the collection."""
+    """A document as extracted and submitted, with its name in the collection."""
 
     extracted: ExtractedText
     name: str
@@ -77,48 +83,49 @@ def enrich(
     tools: Tools,
     known: Mapping[str, EnrichedChunk] | None = None,
 ) -> Enriched:
-    """Find out about a document and its chunks what the collection wants to know.
+    """Enrich a document and its chunks as the collection's options specify.
 
-    What the sender says wins over what the file says, and that over what is found. Days that
-    contradict each other are left out, with a warning. `known` are chunks by id that
-    were enriched with these options and tools before: the same id is the same text.
+    Submitted properties override those of the file, which override recognized ones. Contradictory
+    dates are left out, with a warning. `known` are chunks by id that were enriched with these
+    options and tools before: the same id means the same text.
     """
     text = source.extracted.text
     contents = [chunk.read(text) for chunk in chunks]
-    whole, warnings = _validity(source)
+    codes = tools.codes
+    whole, warnings = _validity(source, codes)
     before = [(known or {}).get(chunk.chunk_id) for chunk in chunks]
     named = _named(contents, before, source, options, tools)
     names = _names(contents, named, source, options)
     enriched = []
     for n, (chunk, content) in enumerate(zip(chunks, contents, strict=True)):
-        days = of_chunk(content)
+        days = of_chunk(content, codes)
         if Validity(days.begins or whole.begins, days.ends or whole.ends).contradictory:
             warnings.append(f"chunk {chunk.ordinal} says that it ends before it begins: left out")
             days = Validity()
-        found: dict[str, str | list[str]] = dict(days.properties())
+        facts: dict[str, str | list[str]] = dict(days.properties())
         if names[n]:
-            found["entities"] = names[n]
-        former = before[n]
-        terms = former.terms if former else tools.analyzer.analyze(content)
-        enriched.append(EnrichedChunk(chunk, lang(content), terms, found, tuple(named[n])))
+            facts["entities"] = names[n]
+        known_chunk = before[n]
+        terms = known_chunk.terms if known_chunk else tools.analyzer.analyze(content)
+        enriched.append(EnrichedChunk(chunk, lang(content, codes), terms, facts, tuple(named[n])))
     properties: dict[str, str | list[str]] = {
         name: day for name, day in whole.properties().items() if name not in source.submitted
     }
     counted = Counter(chain.from_iterable(names))
-    if counted or _given(source):
+    if counted or _submitted_names(source):
         properties["entities"] = [name for name, _ in counted.most_common(MOST_OF_DOCUMENT)]
     by_rule = facets(options.rules, source.name, text)
     return Enriched(enriched, by_rule, properties, tuple(warnings))
 
 
-def _validity(source: Source) -> tuple[Validity, list[str]]:
-    """From when to when the document holds; what is submitted counts even against its text."""
+def _validity(source: Source, codes: Codes) -> tuple[Validity, list[str]]:
+    """The validity of the document; submitted dates override those of its text."""
     begins, ends = (
         moment.date() if (moment := instant(str(source.submitted.get(name, "")))) else None
         for name in ("valid_from", "valid_to")
     )
-    found = of_document(source.extracted.text, source.extracted.properties)
-    whole = Validity(begins or found.begins, ends or found.ends)
+    facts = of_document(source.extracted.text, source.extracted.properties, codes)
+    whole = Validity(begins or facts.begins, ends or facts.ends)
     if whole.contradictory:
         return Validity(begins, ends), ["the document says that it ends before it begins: left out"]
     return whole, []
@@ -131,12 +138,12 @@ def _named(
     options: Options,
     tools: Tools,
 ) -> list[Sequence[Entity]]:
-    """The entities of each chunk, as before where it was recognized before."""
+    """The entities of each chunk; those of known chunks are reused."""
     named: list[Sequence[Entity]] = [chunk.named if chunk else () for chunk in before]
     new = [n for n, chunk in enumerate(before) if chunk is None]
-    if options.entities and _given(source) is not None:
-        found = tools.recognizer.find([contents[n] for n in new])
-        for n, entities in zip(new, found, strict=True):
+    if options.entities and _submitted_names(source) is not None:
+        facts = tools.recognizer.find([contents[n] for n in new])
+        for n, entities in zip(new, facts, strict=True):
             named[n] = _confirmed(contents[n], entities, options, tools)
     return named
 
@@ -145,50 +152,55 @@ def _names(
     contents: Sequence[str], own: Sequence[Sequence[Entity]], source: Source, options: Options
 ) -> list[list[str]]:
     """The names of each chunk, with their spellings, abbreviations and aliases."""
-    given = _given(source)
-    if given is None:  # the sender means something else by this property
+    sent = _submitted_names(source)
+    if sent is None:  # the sender uses this property for something else
         return [[] for _ in contents]
     dictionary = Dictionary(options.dictionary)
     short = Dictionary(_abbreviated(contents, own))
     names = []
     for content, entities in zip(contents, own, strict=True):
         every = chain(
-            given,
+            sent,
             dictionary.find(content),
             chain.from_iterable(map(spellings, entities)),
             short.find(content),
         )
-        kept = [n for n in dict.fromkeys(every) if options.scrub == "off" or not holds_personal(n)]
-        names.append(kept[:MOST_OF_CHUNK])
+        allowed = [
+            n for n in dict.fromkeys(every) if options.scrub == "off" or not holds_personal(n)
+        ]
+        names.append(allowed[:MOST_OF_CHUNK])
     return names
 
 
-def _given(source: Source) -> list[str] | None:
-    """The names that the sender says every chunk has; None where these are no names."""
-    given = source.submitted.get("entities", [])
-    named = isinstance(given, list) and all(isinstance(name, str) for name in given)
-    return given if named else None
+def _submitted_names(source: Source) -> list[str] | None:
+    """The names that the sender submitted for every chunk; None if the value is not names."""
+    sent = source.submitted.get("entities", [])
+    named = isinstance(sent, list) and all(isinstance(name, str) for name in sent)
+    return sent if named else None
 
 
 def _confirmed(
     content: str, entities: Sequence[Entity], options: Options, tools: Tools
 ) -> list[Entity]:
-    """The entities that a language model lets stand, where the collection asks one."""
-    asked = sorted({entity.name for entity in entities if entity.kind != "date"})
-    if not options.confirm or tools.confirmer is None or not asked:
+    """The entities that the language model confirms, if the collection uses one."""
+    candidates = sorted({entity.name for entity in entities if entity.kind != "date"})
+    if not options.confirm or tools.confirmer is None or not candidates:
         return list(entities)
     if options.scrub != "off":
-        content, asked = masked(content), [name for name in asked if not holds_personal(name)]
-    right = tools.confirmer.confirm(content, asked)
+        content, candidates = (
+            masked(content),
+            [name for name in candidates if not holds_personal(name)],
+        )
+    right = tools.confirmer.confirm(content, candidates)
     return [entity for entity in entities if entity.kind == "date" or entity.name in right]
 
 
 def _abbreviated(
-    contents: Sequence[str], found: Sequence[Sequence[Entity]]
+    contents: Sequence[str], facts: Sequence[Sequence[Entity]]
 ) -> dict[str, list[str]]:
-    """What the document abbreviates anywhere, by full name."""
+    """The abbreviations that the document defines anywhere, by full name."""
     short: dict[str, list[str]] = {}
-    for content, entities in zip(contents, found, strict=True):
+    for content, entities in zip(contents, facts, strict=True):
         for name, abbreviation in abbreviations(content, entities):
             short.setdefault(name, []).append(abbreviation)
     return short

@@ -1,11 +1,11 @@
-"""Other names of one thing: with and without spaces, abbreviations, and those of a dictionary."""
+"""Finds other names of an entity: spellings, abbreviations, and names in a dictionary."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from models.entities import Entity
-from models.language import HANGUL
-from models.morphemes import spacings
+from callslip.languages.ko.morphemes import spacings
+from callslip.languages.scripts import HANGUL
+from callslip.models.entities import Entity
 
 _HANGUL = re.compile(f"[{HANGUL}]")
 _SPACED_KINDS = ("law", "programme", "organisation")
@@ -17,12 +17,15 @@ _ACRONYM = re.compile(r"[A-Z][A-Za-z&-]*[A-Z]s?")
 
 
 def spellings(entity: Entity) -> list[str]:
-    """The name, and for a Korean one with and without its spaces: 출산 장려금, 출산장려금."""
+    """Return the name, a Korean one with and without spaces: 출산 장려금, 출산장려금."""
     return spacings(entity.name) if entity.kind in _SPACED_KINDS else [entity.name]
 
 
 def abbreviations(text: str, entities: Iterable[Entity]) -> Iterator[tuple[str, str]]:
-    """Name and abbreviation: `Data Protection Commission (DPC)`, 국민건강보험공단(이하 "공단")."""
+    """Yield each entity's name and the abbreviation after it.
+
+    Examples: `Data Protection Commission (DPC)`, 국민건강보험공단(이하 "공단").
+    """
     for entity in entities:
         if entity.kind == "date" or not (match := _BRACKET.match(text, entity.end)):
             continue
@@ -32,27 +35,27 @@ def abbreviations(text: str, entities: Iterable[Entity]) -> Iterator[tuple[str, 
 
 
 class Dictionary:
-    """Names that go together, and where one of them stands."""
+    """Groups of names, each group for one entity, and a search for these names in texts."""
 
     def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
         self._groups = [tuple(dict.fromkeys((name, *names[name]))) for name in names]
         self._finders = [(_finder(name), group) for group in self._groups for name in group]
 
     def find(self, text: str) -> list[str]:
-        """Every name of every group of which one stands in the text.
+        """Return every name of each group of which one name occurs in the text.
 
-        Case does not matter, in Korean neither do spaces; a Latin name is a whole word.
+        Ignores case and, in Korean, spaces; a Latin name must be a whole word.
         """
         squeezed = _squeezed(text)
-        found: dict[str, None] = {}
+        matching: dict[str, None] = {}
         for (sought, word), group in self._finders:
             if sought in squeezed and (word is None or word.search(text)):
-                found.update(dict.fromkeys(group))
-        return list(found)
+                matching.update(dict.fromkeys(group))
+        return list(matching)
 
 
 def _finder(name: str) -> tuple[str, re.Pattern[str] | None]:
-    """What stands in the text without its spaces, and the whole word that has to be there then."""
+    """Return the name without spaces, and the pattern of the whole name if it is Latin."""
     if _HANGUL.search(name):
         return _squeezed(name), None
     words = r"\s+".join(map(re.escape, name.split()))
@@ -64,7 +67,7 @@ def _squeezed(text: str) -> str:
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """An acronym: behind a Korean name any, behind an English one that of its words."""
+    """Whether this is an acronym; after an English name, only one of the initials of its words."""
     if not _ACRONYM.fullmatch(short):
         return False
     initials = "".join(word[0] for word in re.findall(r"[A-Za-z]+", name) if word[0].isupper())

@@ -1,26 +1,26 @@
-"""Facets by rule: what a document's name and the beginning of its text give away."""
+"""Sets facets by rules on a document's name and the beginning of its text."""
 
 from collections.abc import Sequence
 
-from stores.options import Rule
+from callslip.messages.options import Rule
 
 HEAD = 4000
-"""Characters of a text that rules look at."""
+"""The number of characters at the beginning of a text that rules examine."""
 
 
 def facets(rules: Sequence[Rule], name: str, text: str) -> dict[str, str]:
-    """The facets that the rules set; of several rules for one facet the first that holds."""
+    """Return the facets that the rules set; of several rules for one facet, the first counts."""
     head = _plain(text[:HEAD])
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for rule in rules:
         named = rule.name is None or fits(_plain(rule.name), _plain(name))
         if named and (rule.content is None or fits(f"*{_plain(rule.content)}*", head)):
-            found = {**rule.set, **found}
-    return found
+            values = {**rule.set, **values}
+    return values
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the text is the pattern, `*` standing for any characters; in linear time."""
+    """Whether the text matches the pattern, in which `*` is any characters; in linear time."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == text
@@ -28,10 +28,10 @@ def fits(pattern: str, text: str) -> bool:
         return False
     at = len(first)
     for part in rest[:-1]:
-        found = text.find(part, at)
-        if found < 0:
+        values = text.find(part, at)
+        if values < 0:
             return False
-        at = found + len(part)
+        at = values + len(part)
     return text.endswith(rest[-1]) and len(text) - len(rest[-1]) >= at
 
 

@@ -1,7 +1,7 @@
-"""Personal data by their form: e-mail addresses, phone, card and Korean resident numbers.
+"""Finds personal data by form: e-mail addresses, phone, card and Korean resident numbers.
 
-By form alone, so that the same text is always judged alike and nothing is looked up anywhere.
-Names of persons are none of these: they are entities.
+The form alone decides, so that the same text always gives the same result and no lookup is needed.
+Names of persons are not found here; they are entities.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
-from ingestion.parts import ExtractedText
+from callslip.ingestion.values import ExtractedText
 
 MASK = "■"
 
@@ -19,7 +19,7 @@ _AT = re.compile(r"@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
 _MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}\Z")
 _RESIDENT = re.compile(rf"(?<!\d)(\d{{2}})(\d{{2}})(\d{{2}}){_GAP}([1-8])\d{{6}}(?!\d)")
 _SPLIT = r"(?:[ \t]?-\s?|\s)"
-_CARD = re.compile(  # looked for at every digit: what stands before it may be grouped alike
+_CARD = re.compile(  # tried at every digit: digits before it may be grouped the same way
     rf"(?<!\d)(?=((?:\d{{4}}{_SPLIT}){{3}}\d{{4}}(?:{_SPLIT}\d{{3}})?(?!\d)"
     rf"|\d{{4}}{_SPLIT}\d{{6}}{_SPLIT}\d{{4,5}}(?!\d)|\d{{13,19}}(?!\d)))"
 )
@@ -34,7 +34,7 @@ _PHONE = re.compile(rf"(?<![\d.,+-])(?:{'|'.join(_PHONES)})(?!\d|-\d)")
 
 
 def personal(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of personal data, in no order; they may overlap."""
+    """Yield the spans of personal data, in no order; spans may overlap."""
     text = text.translate(_PLAIN)
     for match in _AT.finditer(text):
         if mailbox := _MAILBOX.search(text[max(0, match.start() - 64) : match.start()]):
@@ -50,12 +50,12 @@ def personal(text: str) -> Iterator[tuple[int, int]]:
 
 
 def holds_personal(text: str) -> bool:
-    """Whether anything personal is in the text."""
+    """Whether the text contains personal data."""
     return next(personal(text), None) is not None
 
 
 def masked(text: str) -> str:
-    """The text with each character of personal data replaced, so that every span still fits."""
+    """Return the text with each character of personal data replaced, so that spans stay valid."""
     pieces, at = [], 0
     for start, end in sorted(personal(text)):
         pieces += [text[at:start], re.sub(r"\S", MASK, text[max(at, start) : end])]
@@ -64,7 +64,7 @@ def masked(text: str) -> str:
 
 
 def masked_extract(extracted: ExtractedText) -> ExtractedText:
-    """What was read of a file, title and properties too, without personal data."""
+    """Return the extracted text, title and properties without personal data."""
     return replace(
         extracted,
         text=masked(extracted.text),
@@ -82,7 +82,7 @@ def _is_birthday(century: str, year: str, month: str, day: str) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """Luhn's check (ISO/IEC 7812), and an issuer's first digit: 2 to 6."""
+    """Check the Luhn digit (ISO/IEC 7812), and the issuer's first digit: 2 to 6."""
     numbers = [int(c) for c in digits if c.isdigit()]
     doubled = [sum(divmod(n * 2, 10)) for n in numbers[-2::-2]]
     return 2 <= numbers[0] <= 6 and (sum(doubled) + sum(numbers[::-2])) % 10 == 0

@@ -1,166 +1,149 @@
-"""From when to when a text says that it holds: 시행일, "effective from", "in force until".
+"""Finds the dates of validity that a text states: 시행일, "effective from", "in force until".
 
-`valid_to` is the first day on which it no longer holds, so that `valid_from <= day < valid_to`.
+`valid_to` is the first day on which the text is no longer valid: `valid_from <= day < valid_to`.
 "in force until 31 December 2025" therefore gives 2026-01-01, "repealed on 1 May 2020" that day.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Literal
+from functools import cache
 
-from models.entities.dates import Day, days
+from callslip.languages import DEFAULT, Codes, languages
+from callslip.languages.contract import Cue, ValidityCues
+from callslip.models.entities.dates import Day, days
 
 HEAD = 3000
-"""Characters at the beginning of a document in which a date is the whole document's."""
-
-Cue = Literal["from", "revised", "through", "end"]
+"""The number of characters at the beginning of a document in which a date applies to the whole
+document."""
 
 _REACH_BEFORE, _REACH_AFTER = 60, 24
-"""Characters around a date in which its cue stands."""
+"""The numbers of characters before and after a date that are searched for its cue."""
 
-_ON = (
-    r"(?:\s(?:date|day))?\s?"
-    r"(?:\sis|\sas\sof|\sfrom|\son|\ssince|\swith\seffect\sfrom|\sbeginning|\sstarting)*"
-    r"\s*[:：|]*\s*(?:the\s)?"
-)
-_IS = r"\s*[:：|은는]?\s*"
+_ORDER: tuple[Cue, ...] = ("end", "through", "from", "revised")
+"""If a date has several cues on one side, the first one in this order counts."""
 
 
-def _cues(side: str, *forms: tuple[Cue, str]) -> tuple[tuple[Cue, re.Pattern[str]], ...]:
-    return tuple((cue, re.compile(side.format(form), re.I)) for cue, form in forms)
+class _Patterns:
+    """The cues of several languages together."""
+
+    def __init__(self, each: Sequence[ValidityCues]) -> None:
+        self.before = [
+            (cue, re.compile(rf"(?:{form})\Z", re.I))
+            for cue in _ORDER
+            for cues in each
+            for form in cues.before.get(cue, ())
+        ]
+        self.after = [
+            (cue, re.compile(rf"\.?\s*(?:{form})", re.I))
+            for cue in _ORDER
+            for cues in each
+            for form in cues.after.get(cue, ())
+        ]
+        words = "|".join((*(word for cues in each for word in cues.range_words), "[-~–—∼]"))
+        tails = "".join(cues.range_tail for cues in each)
+        self.range = re.compile(rf"\.?\s*(?:{words})\s*{tails}", re.I)
+        self.keys: dict[Cue, tuple[str, ...]] = {
+            cue: tuple(key for cues in each for key in cues.keys.get(cue, ()))
+            for cue in ("from", "revised", "end", "through")
+        }
 
 
-_BEFORE = _cues(
-    r"(?:{})\Z",
-    ("end", rf"(?:repealed|revoked|rescinded|withdrawn|superseded|cease[sd]?\sto\sapply){_ON}"),
-    ("end", rf"ceased?s?\sto\s(?:have\seffect|be\sin\sforce){_ON}"),
-    ("end", rf"(?:폐지일자?|실효일){_IS}"),
-    (
-        "through",
-        r"(?:in\s(?:force|effect)|valid|effective|applicable|appl(?:y|ies)|runs)\s(?:only\s)?"
-        r"(?:until|till|through|up\sto)(?:\sand\sincluding)?\s*[:：|]?\s*(?:the\s)?",
-    ),
-    ("through", r"expir(?:es|y|ation)(?:\sdate)?(?:\son)?\s*[:：|]?\s*"),
-    ("through", rf"(?:만료일자?|종료일자?|유효\s?기한){_IS}"),
-    (
-        "from",
-        r"(?:\beffective|\bin\s(?:force|effect)|\bapplicable|\bvalid|\bappl(?:y|ies)|with\seffect"
-        r"|t(?:akes?|ook)\seffect|(?:comes?|came|enters?|entered)\sin(?:to)?\s"
-        rf"(?:force|effect|operation)){_ON}",
-    ),
-    ("from", rf"(?:시행|발효|적용|효력\s?발생)\s*(?:일자|일)?\)?{_IS}"),
-    ("from", rf"유효\s?기간{_IS}"),
-    ("revised", r"(?:revised|amended|updated)(?:\son)?\s*[:：|]?\s*"),
-    ("revised", rf"(?:개정|제정)\s*(?:일자|일)?{_IS}"),
-)
-_AFTER = _cues(
-    r"\.?\s*(?:{})",
-    ("end", r"(?:부로\s*|자로\s*|에\s*)?(?:폐지|실효)"),
-    ("through", r"까지\s*(?:시행|유효|효력|적용|한다|로\s?한다)"),
-    ("from", r"(?:부터|자로|부로|에)?\s*(?:시행|발효|적용)(?!\s*(?:중지|유예))"),
-    ("revised", r",?\s*(?:일부|전부|타법)?\s*(?:개정|제정)"),
-)
-_RANGE = re.compile(
-    r"\.?\s*(?:부터|to|until|till|through|[-~–—∼])\s*(?:and\sincluding\s)?(?:the\s)?", re.I
-)
-_KEYS: dict[Cue, tuple[str, ...]] = {
-    "from": (
-        *("valid_from", "effective", "effective_date", "effective_from"),
-        *("시행일", "시행일자"),
-    ),
-    "revised": ("revised", "last_revised", "개정일", "개정일자"),
-    "end": ("valid_to", "repealed", "폐지일"),
-    "through": ("valid_until", "in_force_until", "expires", "expiry_date", "만료일"),
-}
+@cache
+def _patterns(codes: Codes) -> _Patterns:
+    return _Patterns([language.validity for language in languages(codes)])
 
 
 @dataclass(frozen=True)
 class Validity:
-    """From a day on, up to a day that does not count; None where nothing says so."""
+    """The first day of validity and the first day after it; None if the text states none."""
 
     begins: date | None = None
     ends: date | None = None
 
     @property
     def contradictory(self) -> bool:
-        """It would end before it begins."""
+        """Whether the validity ends before it begins."""
         return self.begins is not None and self.ends is not None and self.ends < self.begins
 
     def properties(self) -> dict[str, str]:
-        """As filters see it."""
-        given = {"valid_from": self.begins, "valid_to": self.ends}
-        return {name: day.isoformat() for name, day in given.items() if day}
+        """The validity as properties for filters."""
+        bounds = {"valid_from": self.begins, "valid_to": self.ends}
+        return {name: day.isoformat() for name, day in bounds.items() if day}
 
 
-def of_document(text: str, properties: Mapping[str, object]) -> Validity:
-    """What a document's own properties say, else its head, else its whole text where it is clear.
+def of_document(text: str, properties: Mapping[str, object], codes: Codes = DEFAULT) -> Validity:
+    """Return the validity by the properties, else by the head, else by dates unique in the text.
 
-    A day of revision counts where none of taking effect is named.
+    A date of revision counts only if no effective date is stated.
     """
-    named = _of_properties(properties)
-    head = _first(_cued(text[:HEAD]))
-    rest = Validity() if head.begins or head.ends else _only(_cued(text))
+    named = _of_properties(properties, codes)
+    head = _first(_cued(text[:HEAD], codes))
+    rest = Validity() if head.begins or head.ends else _only(_cued(text, codes))
     return Validity(
         named.begins or head.begins or rest.begins, named.ends or head.ends or rest.ends
     )
 
 
-def of_chunk(text: str) -> Validity:
-    """What a passage says of itself; of several days that contradict each other, none."""
-    return _only((cue, day) for cue, day in _cued(text) if cue != "revised")
+def of_chunk(text: str, codes: Codes = DEFAULT) -> Validity:
+    """Return the validity that a passage states; a bound with different dates is left empty."""
+    return _only((cue, day) for cue, day in _cued(text, codes) if cue != "revised")
 
 
-def _of_properties(properties: Mapping[str, object]) -> Validity:
-    found: list[tuple[Cue, date]] = []
+def _of_properties(properties: Mapping[str, object], codes: Codes) -> Validity:
+    dated: list[tuple[Cue, date]] = []
     for name, value in properties.items():
         plain = name.strip().lower().replace("-", "_").replace(" ", "_")
-        day = next(days(str(value)), None)
-        found += [
-            (cue, _counted(cue, day.day)) for cue, keys in _KEYS.items() if day and plain in keys
+        day = next(days(str(value), codes), None)
+        dated += [
+            (cue, _counted(cue, day.day))
+            for cue, keys in _patterns(codes).keys.items()
+            if day and plain in keys
         ]
-    return _first(found)
+    return _first(dated)
 
 
-def _cued(text: str) -> Iterator[tuple[Cue, date]]:
-    """Days with what stands around them, in order."""
+def _cued(text: str, codes: Codes) -> Iterator[tuple[Cue, date]]:
+    """Yield the dates that have a cue next to them, with this cue, in order."""
     before: tuple[Day, Cue | None] | None = None
-    for day in days(text):
-        cue = _cue(text, day, before)
+    for day in days(text, codes):
+        cue = _cue(text, day, before, _patterns(codes))
         if cue:
             yield cue, _counted(cue, day.day)
         before = day, cue
 
 
-def _cue(text: str, day: Day, before: tuple[Day, Cue | None] | None) -> Cue | None:
-    if before and before[1] == "from" and _RANGE.fullmatch(text, before[0].end, day.start):
+def _cue(
+    text: str, day: Day, before: tuple[Day, Cue | None] | None, patterns: _Patterns
+) -> Cue | None:
+    if before and before[1] == "from" and patterns.range.fullmatch(text, before[0].end, day.start):
         return "through"
     lead = text[max(0, day.start - _REACH_BEFORE) : day.start]
     trail = text[day.end : day.end + _REACH_AFTER]
-    for cue, pattern in _BEFORE:
+    for cue, pattern in patterns.before:
         if pattern.search(lead):
             return cue
-    return next((cue for cue, pattern in _AFTER if pattern.match(trail)), None)
+    return next((cue for cue, pattern in patterns.after if pattern.match(trail)), None)
 
 
 def _counted(cue: Cue, day: date) -> date:
-    """The day that is kept: of the last day that counts the one after."""
+    """Return the date to store; for a last day of validity, the next day."""
     return day + timedelta(days=1) if cue == "through" and day < date.max else day
 
 
-def _first(found: Iterable[tuple[Cue, date]]) -> Validity:
+def _first(dated: Iterable[tuple[Cue, date]]) -> Validity:
     first: dict[Cue, date] = {}
-    for cue, day in found:
+    for cue, day in dated:
         first.setdefault(cue, day)
     return Validity(
         first.get("from") or first.get("revised"), first.get("end") or first.get("through")
     )
 
 
-def _only(found: Iterable[tuple[Cue, date]]) -> Validity:
+def _only(dated: Iterable[tuple[Cue, date]]) -> Validity:
     days_of: dict[str, set[date]] = {"from": set(), "to": set()}
-    for cue, day in found:
+    for cue, day in dated:
         if cue != "revised":
             days_of["from" if cue == "from" else "to"].add(day)
     begins, ends = (d.pop() if len(d) == 1 else None for d in days_of.values())

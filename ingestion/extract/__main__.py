@@ -1,6 +1,6 @@
-"""The child of `ingestion.isolation`: reads one file after another until its input ends.
+"""The child process of `ingestion.isolation`: reads one file after another until stdin ends.
 
-Run as `python -m ingestion.extract LIMITS`, the limits as JSON.
+Run as `python -m callslip.ingestion.extract LIMITS`, with the limits as JSON.
 """
 
 import json
@@ -14,19 +14,20 @@ import time
 from pathlib import Path
 from typing import IO
 
+from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import CallslipError, ExtractionLimit, NoTextLayer
-from config.settings import MEGABYTE, ExtractSettings
-from ingestion.extract import extract, ocr, recognize
-from ingestion.parts import ExtractedText
-from ingestion.wire import LENGTHS, error_frame, more_time_frame, text_frame
+from callslip.ingestion.extract import extract, recognize
+from callslip.ingestion.extract.readers import ocr
+from callslip.ingestion.isolation.frames import LENGTHS, error_frame, more_time_frame, text_frame
+from callslip.ingestion.values import ExtractedText
 
 PARENT_CHECK_SECONDS = 0.5
 
 
 def main(arguments: list[str]) -> None:
-    """Answer each frame on stdin with one on stdout; whatever libraries print goes elsewhere."""
+    """Answer each frame on stdin with a frame on stdout; prints of libraries go to stderr."""
     limits = ExtractSettings.model_validate_json(arguments[0])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     _confine(limits)
     replies = os.fdopen(os.dup(1), "wb")
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _text(data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes]) -> ExtractedText:
-    """The text of a file, by OCR where it has none and that can be done; its owner is told."""
+    """Return the text of a file; without a text layer, announce OCR and use it if it can run."""
     try:
         return extract(data, filename, limits)
     except NoTextLayer:
@@ -64,23 +65,23 @@ def _text(data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes
 
 
 def _confine(limits: ExtractSettings) -> None:
-    """Take no more memory than this child has now and one file may need; leave no core file."""
+    """Limit the memory to the current use plus `limits.memory_mb`; write no core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":  # macOS does not enforce it
+    if sys.platform == "linux":  # macOS does not enforce RLIMIT_AS
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + limits.memory_mb * MEGABYTE
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _start_clock(seconds: float) -> None:
-    """The CPU limit ends this child even where its owner no longer can."""
+    """Set a limit of CPU time, which ends this child even if the parent cannot."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     most = math.ceil(usage.ru_utime + usage.ru_stime + seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 def _end_with_parent(parent: int) -> None:
-    # Not PR_SET_PDEATHSIG: that fires when the thread ends that started this process.
+    # PR_SET_PDEATHSIG acts when the thread that started this process ends, not its process.
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_SECONDS)
     os._exit(0)

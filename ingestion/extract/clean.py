@@ -1,16 +1,16 @@
-"""Raw text of a reader to the text that everything after relies on."""
+"""Cleans the raw text of a reader into the form that all later steps expect."""
 
 import re
 from dataclasses import replace
 from itertools import pairwise
 
 from callslip.errors import ExtractionLimit, GarbageText, NoText
-from ingestion.parts import Block, ExtractedText, Heading, Page
-from models.normal import normalized
+from callslip.ingestion.values import Block, ExtractedText, Heading, Page
+from callslip.models.text.normalization import normalized
 
 MAX_GARBAGE = 0.3
-"""Share of meaningless characters from which a text is none: real text has under .01, fonts without
-a Unicode map over .9."""
+"""The maximum share of meaningless characters among those that are not white space. Real text has
+less than .01, text in fonts without a Unicode map more than .9."""
 
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _DROPPED = re.compile(
@@ -20,19 +20,22 @@ _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8
 _ANY = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u2028\u2029\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\uffff]"
 )
-"""Whatever the three before would find: most texts are looked through once."""
+"""Matches all that the three patterns above match, so that most texts are searched only once."""
 
 
 def clean(text: str) -> str:
-    """NFC, `\\n` line ends, tabs, and no other control character, surrogate or soft hyphen."""
+    """Return the text in NFC with `\\n` line ends.
+
+    Tabs stay; other control characters, surrogates, soft hyphens and byte order marks do not.
+    """
     text = _DROPPED.sub("", _LINE_ENDS.sub("\n", text))
     return normalized("NFC", text)
 
 
 def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
-    """Clean the text, move the spans with it, and see that it is text.
+    """Clean the text, adjust its spans, and check that it is meaningful text.
 
-    Raises NoText, GarbageText, or ExtractionLimit when it is longer than `max_chars`.
+    Raises NoText, GarbageText, or ExtractionLimit if the text is longer than `max_chars`.
     """
     if len(raw.text) > max_chars:
         raise ExtractionLimit(
@@ -56,7 +59,7 @@ def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
 
 
 def _line(value: str | None) -> str | None:
-    """One clean line, or None when nothing is left."""
+    """Return the value as one clean line, or None if nothing remains."""
     return (" ".join(clean(value).split()) or None) if value else None
 
 
@@ -68,9 +71,9 @@ def _refuse_garbage(text: str) -> None:
 
 
 def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
-    """Clean the text between the ends of spans, so that each end is known in the new text.
+    """Clean the text piece by piece between the ends of spans, to know each end in the new text.
 
-    Readers put spans at the edges of words, so that nothing composes across one.
+    Readers put the ends of spans at the edges of words, so NFC composes nothing across an end.
     """
     spans: list[Heading | Page | Block] = [*raw.headings, *raw.pages, *raw.blocks]
     ends = {s.start for s in spans} | {s.end for s in spans} | {b.header for b in raw.blocks}

@@ -1,19 +1,19 @@
-"""Putting a text together from paragraphs, headings, tables and code, with the span of each."""
+"""Builds a text from paragraphs, headings, tables and code, with the span of each."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
+from callslip.config.settings import ExtractSettings
 from callslip.errors import ExtractionLimit
-from config.settings import ExtractSettings
-from ingestion.parts import Block, ExtractedText, Heading, Page
+from callslip.ingestion.values import Block, ExtractedText, Heading, Page
 
 GAP = "\n\n"
 CELL_GAP = " | "
 
 
 class Composer:
-    """Takes the parts of a document in their order; blank ones leave nothing.
+    """Collects the parts of a document in order; ignores blank parts.
 
     Raises ExtractionLimit as soon as the text is longer than `limits.max_chars`.
     """
@@ -27,30 +27,31 @@ class Composer:
         self._pages: list[Page] = []
 
     def paragraph(self, text: str) -> None:
-        """Text as it stands; its lines are kept."""
+        """Add text with its line breaks."""
         self._add(text.strip())
 
     def heading(self, text: str, level: int) -> None:
-        """One line, whatever it was; level 1 is the highest."""
+        """Add a heading as one line; level 1 is the highest."""
         if line := " ".join(text.split()):
             start, end = self._add(line)
             self._headings.append(Heading(start, end, level))
 
     def code(self, text: str) -> None:
-        """Lines that belong together, with their indentation."""
+        """Add lines of code with their indentation."""
         self._block(text.strip("\n").rstrip(), "code", 0)
 
     def table(self, rows: Iterable[Sequence[str]], header: int | None = None) -> None:
-        """A row on each line; `header` says how many of them head the others, None finds out.
+        """Add a table, one line per row; empty rows are left out.
 
-        A table of a single row with a single cell is a paragraph.
+        `header` is the number of header rows; None guesses it from the first rows. A table of a
+        single row with a single cell becomes a paragraph.
         """
-        kept: list[Sequence[str]] = []
+        first_rows: list[Sequence[str]] = []
         lines: list[str] = []
         length = 0
         for row in rows:
-            line = " ".join(CELL_GAP.join(row).split())  # all of a row at once: cells are many
-            while line.endswith(" |"):  # empty cells at its end
+            line = " ".join(CELL_GAP.join(row).split())  # once per row: cells are many
+            while line.endswith(" |"):  # empty cells at the end
                 line = line[:-2]
             if not line.strip("|"):
                 header = header - 1 if header is not None and len(lines) < header else header
@@ -58,16 +59,19 @@ class Composer:
             lines.append(line)
             length += len(line) + 1
             self._check(length)
-            if len(kept) < 2:
-                kept.append(_filled(row))
-        if len(lines) == 1 and len(kept[0]) == 1:
+            if len(first_rows) < 2:
+                first_rows.append(_filled(row))
+        if len(lines) == 1 and len(first_rows[0]) == 1:
             self.paragraph(lines[0])
             return
-        heads = _headed(kept) if header is None else header if header < len(lines) else 0
+        heads = _headed(first_rows) if header is None else header if header < len(lines) else 0
         self._block("\n".join(lines), "table", sum(len(line) + 1 for line in lines[:heads]))
 
     def sheet(self, name: str, rows: Iterable[Sequence[str]]) -> None:
-        """The tables of a sheet under its name; empty rows end one. Without any it is left out."""
+        """Add the tables of a sheet, which empty rows separate, under a heading with its name.
+
+        A sheet without a table is left out.
+        """
         named = False
         for filled, block in groupby(rows, key=any):
             if filled:
@@ -77,12 +81,12 @@ class Composer:
                 self.table(_aligned(list(block)))
 
     def page(self) -> None:
-        """What follows stands on a new page."""
+        """Start a new page."""
         self._end_page()
         self._pages.append(Page(len(self._pages) + 1, self._length, self._length))
 
     def put(self, part: ExtractedText) -> None:
-        """Another text with its headings and blocks, but not its pages."""
+        """Add another text with its headings and blocks, but without its pages."""
         at, _ = self._add(part.text.rstrip())
         self._headings += [Heading(h.start + at, h.end + at, h.level) for h in part.headings]
         self._blocks += [
@@ -90,7 +94,10 @@ class Composer:
         ]
 
     def text(self, media_type: str, title: str | None = None, **others: Any) -> ExtractedText:
-        """All of it; without a title the first heading is taken."""
+        """Return the whole text; without a title, the first heading is the title.
+
+        `others` are further fields of ExtractedText.
+        """
         self._end_page()
         whole = "".join(self._pieces)
         if not (title and title.strip()) and self._headings:
@@ -132,7 +139,7 @@ class Composer:
 
 
 def _filled(row: Sequence[str]) -> list[str]:
-    """The cells up to the last that is not empty."""
+    """Return the cells up to the last one that is not empty."""
     cells = [cell.strip() for cell in row]
     while cells and not cells[-1]:
         cells.pop()
@@ -140,13 +147,13 @@ def _filled(row: Sequence[str]) -> list[str]:
 
 
 def _aligned(block: list[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """Without the empty columns on the left."""
+    """Return the rows without the empty columns on the left."""
     first = min(next(i for i, cell in enumerate(row) if cell) for row in block)
     return (row[first:] for row in block)
 
 
 def _headed(rows: Sequence[Sequence[str]]) -> int:
-    """1 where the first row names columns: words in every cell, and another row below it."""
+    """Return 1 if the first row has column names (a letter in every cell) and a row below it."""
     if len(rows) < 2 or len(rows[0]) < 2:
         return 0
     return int(all(cell and any(c.isalpha() for c in cell) for cell in rows[0]))

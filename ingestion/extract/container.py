@@ -1,4 +1,4 @@
-"""Files within a file: looked into within bounds, taken out under names that are safe."""
+"""Extracts files from a file within limits, under safe names."""
 
 import hashlib
 import io
@@ -6,22 +6,25 @@ import re
 import zipfile
 from pathlib import PurePosixPath
 
+from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import ExtractionLimit
-from config.settings import MEGABYTE, ExtractSettings
-from ingestion.parts import Attachment
-from models.normal import normalized
+from callslip.ingestion.values import Attachment
+from callslip.models.text.normalization import normalized
 
 LONGEST_NAME = 512
 """Characters of a member's name with its folders."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
-"""With the marks that turn the direction of writing, which make `fdp.exe` of `exe.pdf`."""
+"""Control characters, and marks of writing direction, which can show `fdp.exe` as `exe.pdf`."""
 
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
 
 def open_package(data: bytes, limits: ExtractSettings) -> zipfile.ZipFile:
-    """A ZIP that is one document; ExtractionLimit where it unpacks to over a quarter of memory."""
+    """Open a ZIP file that is one document.
+
+    Raises ExtractionLimit if its unpacked size is above a quarter of `limits.memory_mb`.
+    """
     archive = zipfile.ZipFile(io.BytesIO(data))
     unpacked = sum(entry.file_size for entry in archive.infolist())
     if unpacked > limits.memory_mb * MEGABYTE // 4:
@@ -30,7 +33,7 @@ def open_package(data: bytes, limits: ExtractSettings) -> zipfile.ZipFile:
 
 
 class Members:
-    """The files that become documents of their own, counted and weighed as they are taken out."""
+    """Collects the files that become documents of their own, and counts their number and size."""
 
     def __init__(self, limits: ExtractSettings) -> None:
         self._limits = limits
@@ -39,11 +42,11 @@ class Members:
 
     @property
     def room(self) -> int:
-        """How many more bytes may be taken out."""
+        """The number of bytes that may still be extracted."""
         return self._limits.max_members_mb * MEGABYTE - self._size
 
     def add(self, name: str, content: bytes) -> None:
-        """Take one; ExtractionLimit when there are too many, or they are too large together."""
+        """Add one file; ExtractionLimit if the files are too many or too large together."""
         if len(self._taken) == self._limits.max_members:
             raise ExtractionLimit(
                 f"the file holds more than {self._limits.max_members:,} files",
@@ -60,11 +63,11 @@ class Members:
         self._taken[name] = Attachment(name, digest, len(content), content)
 
     def all(self) -> tuple[Attachment, ...]:
-        """Them, in order."""
+        """Return the files, in order."""
         return tuple(self._taken.values())
 
     def _free(self, name: str) -> str:
-        """The name, with a number where it is taken."""
+        """Return the name, with a number appended if it is taken."""
         path, number, free = PurePosixPath(name), 2, name
         while free in self._taken:
             free = str(path.with_name(f"{path.stem} ({number}){path.suffix}"))
@@ -73,7 +76,7 @@ class Members:
 
 
 def safe_name(name: str) -> str:
-    """A relative path of clean parts, without drives and `..`; empty where nothing is left."""
+    """Return a relative path of clean parts, without drives and `..`; empty if nothing remains."""
     name = _CONTROL.sub(" ", normalized("NFC", name.encode("utf-8", "replace").decode()))
     parts = (part.strip() for part in _DRIVE.sub("", name.strip()).replace("\\", "/").split("/"))
     path = "/".join(part for part in parts if part.strip("."))
@@ -81,6 +84,6 @@ def safe_name(name: str) -> str:
 
 
 def _shortened(path: str) -> str:
-    """The end of a long path, which says most, and a hash of all of it."""
+    """Return a hash of the whole path and the end of the path, which identifies the file best."""
     mark = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
     return f"{mark}-{path[len(mark) + 1 - LONGEST_NAME :].lstrip('/. ')}"

@@ -1,4 +1,4 @@
-"""Bytes to characters: byte order mark, UTF-8, what was declared, then detection."""
+"""Decodes bytes: by byte order mark, as UTF-8, by the declared charset, then by detection."""
 
 import codecs
 import re
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from charset_normalizer import from_bytes
 
 SAMPLE = 65_536
-"""Bytes looked at when guessing; a guess over all of a large file takes minutes."""
+"""The number of bytes that a guess examines; a guess from a whole large file takes minutes."""
 
 COMMON_HANGUL = 0.7
-"""Share of the 2,350 syllables of KS X 1001 in anything Korean, loan words and names included."""
+"""The minimum share of the 2,350 syllables of KS X 1001 in Hangul text; all Korean text has more,
+even with loan words and names."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -27,7 +28,7 @@ _SUPERSETS = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
 }
-"""As browsers do: the declared name is often the subset of what the bytes really are."""
+"""As in browsers, because the declared charset is often a subset of the actual one."""
 
 _GUESSES = [
     "cp932", "euc_jp", "gb18030", "big5", "cp1252", "cp1250", "cp1251", "koi8_r",
@@ -43,16 +44,16 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 
 @dataclass(frozen=True)
 class Decoded:
-    """The characters and, where they were not plain UTF-8, how they were read."""
+    """The text, and a warning with the codec unless UTF-8 or a byte order mark gave the codec."""
 
     text: str
     warnings: tuple[str, ...] = ()
 
 
 def decode(data: bytes, declared: str | None = None) -> Decoded:
-    """Decode all of it; bytes that fit nowhere become U+FFFD. Time is linear in the length.
+    """Decode all bytes; undecodable bytes become U+FFFD. The time is linear in the length.
 
-    `declared` is the charset that the format names (HTML, e-mail); valid UTF-8 wins over it.
+    `declared` is the charset that the file declares (HTML, e-mail); valid UTF-8 overrides it.
     """
     for bom, codec in _BOMS:
         if data.startswith(bom):
@@ -79,7 +80,7 @@ def looks_like_text(data: bytes) -> bool:
         return False
     if not control:
         return True
-    # A few control characters are dirt in text; in UTF-8 that cannot be decoded they are a binary.
+    # A few control characters occur in text that is mostly valid UTF-8; other data is binary.
     return _damaged_utf8(data) is not None
 
 
@@ -91,7 +92,7 @@ def _known(name: str | None) -> str | None:
     except (LookupError, ValueError):
         return None
     if not codec._is_text_encoding or codec.name == "utf-8":
-        return None  # it said UTF-8 and is not
+        return None  # UTF-8 was tried before
     return _SUPERSETS.get(codec.name, codec.name)
 
 
@@ -100,16 +101,19 @@ def _guess(data: bytes) -> str:
         return codec
     first = _HIGH.search(data)
     start = max(0, (first.start() if first else 0) - 1024)
-    found = from_bytes(data[start : start + SAMPLE], cp_isolation=_GUESSES)
-    if not found:
+    guesses = from_bytes(data[start : start + SAMPLE], cp_isolation=_GUESSES)
+    if not guesses:
         return "cp1252"
-    # Neighbouring code pages often read a short text equally well: the commoner one then.
-    best = min(found, key=lambda m: (m.chaos, -m.coherence, _GUESSES.index(m.encoding)))
+    # Similar code pages often decode a short text equally well; then the more common one counts.
+    best = min(guesses, key=lambda m: (m.chaos, -m.coherence, _GUESSES.index(m.encoding)))
     return best.encoding
 
 
 def _wide(data: bytes) -> str | None:
-    """UTF-16 without a mark: the zero high bytes of its spaces and ASCII stand on one side."""
+    """Return the codec of UTF-16 without a byte order mark, else None.
+
+    The high bytes of spaces and ASCII are zero, all at even or all at odd offsets.
+    """
     sample = data[: SAMPLE & ~1]
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     low, high = sorted((even, odd))
@@ -122,7 +126,7 @@ def _wide(data: bytes) -> str | None:
 
 
 def _damaged_utf8(data: bytes) -> str | None:
-    """UTF-8 with a few broken places: at least ten good characters for each broken one."""
+    """Return `utf-8` if there are ten valid non-ASCII characters per invalid one, else None."""
     text = data.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = sum(len(run) for run in _NON_ASCII.findall(text[: 16 * SAMPLE])) - bad
@@ -130,10 +134,13 @@ def _damaged_utf8(data: bytes) -> str | None:
 
 
 def _cp949(data: bytes) -> str | None:
-    """The usual encoding of old Korean files; charset-normalizer takes short ones for Chinese."""
+    """Return `cp949`, the usual encoding of old Korean files, if the text is Korean, else None.
+
+    charset-normalizer mistakes short Korean texts for Chinese.
+    """
     sample = data.decode("cp949", "replace")[:SAMPLE]
     foreign = sum(len(run) for run in _NON_ASCII.findall(sample))
     hangul = sum(len(run) for run in _HANGUL.findall(sample))
     common = sum(len(run) for run in _COMMON.findall(sample))
-    # Japanese read as CP949 gives Hangul as well, but syllables that hardly occur in Korean.
+    # Japanese decoded as CP949 gives Hangul too, but syllables that are rare in Korean.
     return "cp949" if hangul * 2 > foreign and common > COMMON_HANGUL * hangul else None

@@ -1,4 +1,4 @@
-"""What kind of file it is, by its content."""
+"""Detects the type of a file by its content."""
 
 import io
 import json
@@ -13,7 +13,7 @@ import filetype
 import olefile
 
 from callslip.errors import BrokenFile, EmptyFile, NeedsPassword, UnsupportedType
-from ingestion.extract.decode import looks_like_text
+from callslip.ingestion.extract.decode import looks_like_text
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -42,7 +42,7 @@ TEXT_NAMES = {
     ".rst": RST, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON,
     ".eml": EMAIL,
 }  # fmt: skip
-"""Kinds of text that only the name can tell apart."""
+"""Media types of text by file name suffix, for types that the content does not identify."""
 
 BINARY_NAMES = {
     ".pdf": PDF, ".docx": DOCX, ".pptx": PPTX, ".xlsx": XLSX, ".doc": DOC, ".odt": ODT, ".ods": ODS,
@@ -50,7 +50,8 @@ BINARY_NAMES = {
     ".ppt": "", ".xls": "", ".png": "", ".jpg": "", ".jpeg": "", ".gif": "", ".tif": "",
     ".tiff": "",
 }  # fmt: skip
-"""Names that promise a signature: without one the file is broken, even when its bytes are text."""
+"""Media types of formats with a signature, by suffix; empty for formats without a reader. A file of
+such a name without a known signature is broken, even if it is text, unless it is HTML or e-mail."""
 
 _HTML_START = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.I | re.S
@@ -69,12 +70,12 @@ _OPEN_XML = {
     "ms-powerpoint.presentation.macroEnabled.main+xml": PPTX,
     "ms-excel.sheet.macroEnabled.main+xml": XLSX,
 }
-"""Content types of the main part of an Office file, wherever it lies in the package."""
+"""Content types of the main part of an Office file; the path of this part varies."""
 
 _ZIP_MIME = {mime: mime for mime in (ODT, ODS, ODP, EPUB, HWPX)} | {
     f"{mime}-template": mime for mime in (ODT, ODS, ODP)
 }
-"""What the file `mimetype`, first in the archive, says of it."""
+"""Media types by the content of the file `mimetype`, the first file of the archive."""
 
 _OLE_STREAMS = {
     "WordDocument": DOC,
@@ -86,21 +87,22 @@ _OLE_STREAMS = {
 }
 _READ_FROM_OLE = (DOC, HWP, MSG)
 _LONGEST_JSON_GUESS = 1 << 24
-"""Bytes: a longer text without a telling name is taken for plain text, whatever it begins with."""
+"""The maximum number of bytes of a text without a known suffix that is parsed to recognize JSON; a
+longer one counts as plain text."""
 
 
 @dataclass(frozen=True)
 class Detected:
-    """A media type that has a reader, and what is odd about the name."""
+    """A media type that has a reader, and a warning if the name does not fit the type."""
 
     media_type: str
     warnings: tuple[str, ...] = ()
 
 
 def detect(data: bytes, filename: str) -> Detected:
-    """Find the media type; the name decides only between kinds of text.
+    """Detect the media type; the name decides only between types of text.
 
-    Raises EmptyFile, NeedsPassword, BrokenFile, or UnsupportedType naming what it is.
+    Raises EmptyFile, NeedsPassword, BrokenFile, or UnsupportedType with the format's name.
     """
     if not data:
         raise EmptyFile(f"{filename} has no bytes")
@@ -115,7 +117,7 @@ def detect(data: bytes, filename: str) -> Detected:
 
 
 def _signature(data: bytes, filename: str) -> str | None:
-    """The type that the first bytes state; None where they state none of the formats known here."""
+    """Return the media type by the signature in the first bytes; None without a known one."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(data, filename)
     if data.startswith(olefile.MAGIC):
@@ -127,14 +129,15 @@ def _signature(data: bytes, filename: str) -> str | None:
         )
     if data.startswith(b"{\\rtf"):
         return RTF
-    if b"%PDF-" in data[:1024]:  # readers allow dirt before it; a ZIP may hold a PDF
+    # After ZIP, which may contain a PDF: PDF readers allow other bytes before the signature.
+    if b"%PDF-" in data[:1024]:
         return PDF
     return None
 
 
 def _kind_of_text(data: bytes, filename: str, suffix: str) -> str:
     if not looks_like_text(data):
-        # Only now: text may begin like a picture ("BM25 is …" has the signature of a bitmap).
+        # Not earlier, because text may begin with a signature ("BM25 is …" with that of a bitmap).
         guess = filetype.guess(data)
         if guess is not None:
             raise UnsupportedType(f"{filename} is {guess.mime}")
@@ -153,7 +156,7 @@ def _kind_of_text(data: bytes, filename: str, suffix: str) -> str:
 
 
 def _is_json(data: bytes) -> bool:
-    """Whether all of it is one JSON object or list."""
+    """Whether the whole text is one JSON object or list."""
     if data.lstrip()[:1] not in (b"{", b"[") or len(data) > _LONGEST_JSON_GUESS:
         return False
     try:
@@ -164,7 +167,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _is_mail(data: bytes) -> bool:
-    """Whether the file begins with at least three header fields, all of them those of mail."""
+    """Whether the file begins with at least three header fields of e-mail."""
     lines = [line for line in data[:2048].splitlines()[:8] if line[:1] not in b" \t"]
     fields = 0
     for line in lines:
@@ -201,13 +204,16 @@ def _head(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
 
 
 def _ole_kind(data: bytes, filename: str) -> str:
-    """What an OLE container holds; UnsupportedType naming what has no reader."""
+    """Return the media type of an OLE container.
+
+    Raises UnsupportedType with the format's name if the format has no reader.
+    """
     try:
         with olefile.OleFileIO(io.BytesIO(data)) as ole:
             streams = {entry[0] for entry in ole.listdir()}
             kind = next((k for name, k in _OLE_STREAMS.items() if name in streams), "OLE container")
             encrypted = "EncryptedPackage" in streams or _ole_encrypted(ole, streams)
-    except Exception:  # olefile raises whatever a damaged allocation table leads to
+    except Exception:  # olefile raises any type for a damaged allocation table
         raise BrokenFile(f"{filename} is a damaged OLE container") from None
     if encrypted:
         raise NeedsPassword(f"{filename} is an encrypted office document")
@@ -217,7 +223,7 @@ def _ole_kind(data: bytes, filename: str) -> str:
 
 
 def _ole_encrypted(ole: olefile.OleFileIO, streams: set[str]) -> bool:
-    """The password flags of .hwp (FileHeader), .doc (FibBase), .xls (FilePass) and .ppt."""
+    """Whether a .hwp (FileHeader), .doc (FibBase), .xls (FilePass) or .ppt file has a password."""
     if "FileHeader" in streams:
         header = ole.openstream("FileHeader").read(40)
         return len(header) == 40 and bool(struct.unpack_from("<I", header, 36)[0] & 0b10)

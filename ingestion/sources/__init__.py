@@ -1,6 +1,6 @@
-"""Where documents are fetched from: a URL, a folder, a bucket; and what changed there since."""
+"""Sources of documents (a URL, a folder, a bucket), and the detection of changes in them."""
 
-from ingestion.sources.places import open_place, source_url
-from ingestion.sources.sync import SOURCE, Crawl, sync
+from callslip.ingestion.sources.registry import open_origin, source_url
+from callslip.ingestion.sources.sync import SOURCE, Crawl, sync
 
-__all__ = ["SOURCE", "Crawl", "open_place", "source_url", "sync"]
+__all__ = ["SOURCE", "Crawl", "open_origin", "source_url", "sync"]

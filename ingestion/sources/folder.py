@@ -1,4 +1,4 @@
-"""A folder of this machine, or a bucket's prefix, through fsspec: every file below it."""
+"""Reads a folder of this machine, or a bucket's prefix, through fsspec: every file below it."""
 
 import os
 import stat
@@ -10,16 +10,16 @@ from urllib.parse import quote
 
 import fsspec
 
+from callslip.config.settings import MEGABYTE
 from callslip.errors import SettingsError, SourceDown, SourceError
-from config.settings import MEGABYTE
-from ingestion.sources.items import BLOCK_BYTES, Fetching, Item, Tick, too_large
+from callslip.ingestion.sources.items import BLOCK_BYTES, Fetching, Item, Tick, too_large
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _ETAG = ("ETag", "etag", "md5Hash", "content_md5")
 
 
 class Folder:
-    """Files below a root, hidden ones and links left out."""
+    """The files below a root, without hidden files and links."""
 
     def __init__(self, url: str, *, most_mb: int, timeout_seconds: float) -> None:
         self._url, self._most_mb, self._timeout = url.rstrip("/"), most_mb, timeout_seconds
@@ -35,18 +35,18 @@ class Folder:
         self.complete = False
 
     def items(self) -> Iterator[Item]:
-        """Every file, folder by folder; what cannot be listed makes the listing incomplete.
+        """List every file, folder by folder; an unreadable folder makes the listing incomplete.
 
-        SourceDown or SourceError where the root itself cannot be listed.
+        Raises SourceDown or SourceError if the root itself cannot be listed.
         """
         self.complete = False
-        self._fs.invalidate_cache()  # a listing of an hour ago would hide what is new
+        self._fs.invalidate_cache()  # a cached listing would hide new files
         skipped = False
         waiting = [self._root]
         while waiting:
             folder = waiting.pop()
             try:
-                with _told(self._url):
+                with _as_source_down(self._url):
                     infos = self._fs.ls(folder, detail=True)
             except (SourceDown, SourceError):
                 if folder == self._root:
@@ -64,18 +64,18 @@ class Folder:
         self.complete = not skipped
 
     def address(self, item: Item) -> str:
-        """The file's URL."""
+        """Return the file's URL."""
         return f"{self._url}/{quote(item.path)}"
 
     def close(self) -> None:
-        """Nothing to do: fsspec keeps its clients for the next one."""
+        """Do nothing: fsspec keeps its clients for the next source."""
 
     def fetch(self, item: Item, known: Item | None, tick: Tick) -> Fetching:
-        """Open the file; its listing has said already that it changed."""
+        """Open the file; the listing has already shown that it changed."""
         if item.size is not None and item.size > self._most_mb * MEGABYTE:
             raise too_large(item.path, self._most_mb)
         tick()
-        with _told(item.path):
+        with _as_source_down(item.path):
             file = self._open(f"{self._root}/{item.path}")
         return Fetching(self._blocks(file, item), lambda: self._unmoved(item))
 
@@ -92,7 +92,7 @@ class Folder:
         if not self._local:
             opened: IO[bytes] = self._fs.open(path, "rb", cache_type="readahead")
             return opened
-        # What was a file when it was listed may be a link or a pipe by now.
+        # A file may have become a link or a pipe since the listing.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -103,7 +103,7 @@ class Folder:
         until = time.monotonic() + self._timeout
         with file:
             while True:
-                with _told(item.path):
+                with _as_source_down(item.path):
                     block = file.read(BLOCK_BYTES)
                 if not block:
                     return
@@ -112,9 +112,9 @@ class Folder:
                 yield block
 
     def _unmoved(self, item: Item) -> Item:
-        """The item; SourceDown where the file changed while it was read: half of it may be old."""
+        """Return the item; SourceDown if the file changed while it was read."""
         path = f"{self._root}/{item.path}"
-        with _told(item.path):
+        with _as_source_down(item.path):
             self._fs.invalidate_cache(path.rpartition("/")[0])
             now = self._item(path, self._fs.info(path))
         if now != item:
@@ -123,16 +123,16 @@ class Folder:
 
 
 def _first(info: dict[str, Any], names: tuple[str, ...]) -> str:
-    found = next((info[name] for name in names if info.get(name)), None)
-    if found is None:
+    moment = next((info[name] for name in names if info.get(name)), None)
+    if moment is None:
         return ""
-    as_time: Callable[[], float] | None = getattr(found, "timestamp", None)
-    return str(as_time() if as_time is not None else found).strip('"')
+    as_time: Callable[[], float] | None = getattr(moment, "timestamp", None)
+    return str(as_time() if as_time is not None else moment).strip('"')
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Whatever a file system raises, as an error of ours; clients of clouds raise their own."""
+def _as_source_down(what: str) -> Iterator[None]:
+    """Convert every error to SourceDown or SourceError; cloud clients raise types of their own."""
     try:
         yield
     except (SourceDown, SourceError):
@@ -142,7 +142,7 @@ def _told(what: str) -> Iterator[None]:
     except PermissionError:
         raise SourceError(f"{what!r} may not be read", hint="Check its permissions.") from None
     except OSError as error:
-        told = error.strerror or type(error).__name__
-        raise SourceDown(f"{what!r} cannot be read: {told}") from None
+        reason = error.strerror or type(error).__name__
+        raise SourceDown(f"{what!r} cannot be read: {reason}") from None
     except Exception as error:
         raise SourceDown(f"{what!r} cannot be read: {type(error).__name__}") from None

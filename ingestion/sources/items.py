@@ -1,4 +1,4 @@
-"""What a source lists and what is fetched from it."""
+"""The files that a source lists, and their contents while they are fetched."""
 
 import hashlib
 import tempfile
@@ -7,22 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from callslip.config.settings import MEGABYTE
 from callslip.errors import EmptyFile, FileTooLarge
-from config.settings import MEGABYTE
 
 BLOCK_BYTES = 1 << 18
 IN_MEMORY_BYTES = 1 << 20
-"""A file on its way to the blob store rests on disk above this."""
+"""The maximum size of a file that waits in memory for the blob store; a larger one is on disk."""
 
 Tick = Callable[[], None]
-"""Called again and again while something takes long; raises where it must end."""
+"""Called repeatedly during a long operation; raises an error if the operation must stop."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One file as its source tells of it; the texts are empty and the size None where it does not.
+    """One file as its source lists it; unknown texts are empty, an unknown size is None.
 
-    `path` is below the source, its parts joined by `/`.
+    `path` is relative to the source, with its parts joined by `/`.
     """
 
     path: str
@@ -31,48 +31,52 @@ class Item:
     size: int | None = None
 
     def same_as(self, other: "Item") -> bool:
-        """Whether the content cannot have changed between the two."""
-        told = (self.etag, self.modified)
-        return any(told) and (*told, self.size) == (other.etag, other.modified, other.size)
+        """Whether both items certainly have the same content."""
+        validators = (self.etag, self.modified)
+        return any(validators) and (*validators, self.size) == (
+            other.etag,
+            other.modified,
+            other.size,
+        )
 
 
 @dataclass(frozen=True)
 class Caught:
-    """A file's content at its start, on this machine, and how the source told of it."""
+    """A local copy of a file's content, positioned at its start, and the item as it was read."""
 
     content: IO[bytes]
     size: int
     sha256: str
 
 
-class Place(Protocol):
-    """What a source's address leads to."""
+class Origin(Protocol):
+    """The content behind a source's address."""
 
     @property
     def complete(self) -> bool:
-        """Whether the last listing saw everything: only then may what it lacks be deleted."""
+        """Whether the last listing was complete: only then may missing files be deleted."""
 
     def items(self) -> Iterator[Item]:
-        """Every file; SourceDown or SourceError where it cannot be listed."""
+        """List every file; raises SourceDown or SourceError if that fails."""
 
     def fetch(self, item: Item, known: Item | None, tick: Tick) -> "Fetching":
-        """Begin to read a file, or find that it is as it was `known`.
+        """Start to read a file, or report that it has not changed since `known`.
 
-        Errors are SourceDown, which passes, SourceError and FileTooLarge.
+        Raises SourceDown, which is temporary, SourceError or FileTooLarge.
         """
 
     def address(self, item: Item) -> str:
-        """The file's URL."""
+        """Return the file's URL."""
 
     def close(self) -> None:
-        """Give back its connections."""
+        """Release the connections."""
 
 
 @dataclass(frozen=True)
 class Fetching:
-    """A file that is being read. `blocks` is None where nothing has changed since.
+    """A file that is being read. `blocks` is None if the file has not changed.
 
-    `settle` is called at the end of the blocks and tells of the file as it was read.
+    `settle` is called after the last block and returns the item as it was read.
     """
 
     blocks: Iterable[bytes] | None
@@ -81,7 +85,7 @@ class Fetching:
 
 @contextmanager
 def caught(blocks: Iterable[bytes], most_mb: int, name: str, tick: Tick) -> Iterator[Caught]:
-    """The blocks in a file of this machine; EmptyFile, or FileTooLarge as soon as it is known."""
+    """Copy the blocks to a local file; raises EmptyFile, or FileTooLarge as early as possible."""
     digest, size = hashlib.sha256(), 0
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as file:
         for block in blocks:
@@ -98,5 +102,5 @@ def caught(blocks: Iterable[bytes], most_mb: int, name: str, tick: Tick) -> Iter
 
 
 def too_large(name: str, most_mb: int) -> FileTooLarge:
-    """The error for a file above the limit."""
+    """Return the error for a file above the limit."""
     return FileTooLarge(f"{name!r} is larger than {most_mb} MB")

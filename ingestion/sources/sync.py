@@ -1,7 +1,7 @@
-"""One run over a source: what is new or changed comes in, what vanished goes when asked to.
+"""Runs over a source: ingests new and changed files, and deletes removed ones on request.
 
-A run is done in slices, so that a large source does not keep a worker from other work, and a slice
-that was killed is done again: every file is recorded before the next one is looked at.
+A run consists of slices, so that a large source does not block a worker. A slice that was killed is
+repeated: every file is recorded before the next one is processed.
 """
 
 import time
@@ -21,11 +21,11 @@ from callslip.errors import (
     SourceDown,
     SourceError,
 )
-from ingestion.intake import take_in
-from ingestion.sources.items import Caught, Item, Place, caught
-from ingestion.sources.web import Gone
-from stores.blobs import Blobs
-from stores.ledger import (
+from callslip.ingestion.intake import take_in
+from callslip.ingestion.sources.items import Caught, Item, Origin, caught
+from callslip.ingestion.sources.web import Gone
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import (
     Accepted,
     Failure,
     ItemRecord,
@@ -35,30 +35,30 @@ from stores.ledger import (
     Run,
     Submission,
 )
-from stores.naming import clean_filename, clean_name
+from callslip.stores.naming import clean_filename, clean_name
 
 BATCH = 100
 """Files that are looked up in the ledger at once."""
 
 SOURCE = "source"
-"""The property that says where a document was fetched."""
+"""The property that contains the URL from which a document was fetched."""
 
 Progress = Literal["ended", "more", "later"]
-"""more: there is more to do now; later: too much is waiting already."""
+"""more: the run can continue now; later: too many documents are waiting."""
 
 
 @dataclass
 class Crawl:
-    """A run and what it may use, while `keeper` keeps its lease.
+    """A run with its resources and limits; `keeper` renews its lease.
 
-    `room` raises Overloaded while no more may be sent; `sent` and `removed` nudge whoever does the
-    work that follows.
+    `room` raises Overloaded while too many documents are waiting. `sent` and `removed` dispatch the
+    ingestion or the removal of a document, by its id.
     """
 
     ledger: Ledger
     blobs: Blobs
     run: Run
-    place: Place
+    origin: Origin
     most_mb: int
     slice_seconds: float
     room: Callable[[], object]
@@ -68,24 +68,24 @@ class Crawl:
     _until: float | None = None
 
     def is_over(self) -> bool:
-        """Whether it is other work's turn. The time counts from the first file that is fetched.
+        """Whether the slice's time has run out, counted from the first file that is fetched.
 
-        So each slice gets on, however long the listing takes up to where the last one ended.
+        So each slice makes progress, however long it takes to list the files of earlier slices.
         """
         if self._until is None:
             self._until = time.monotonic() + self.slice_seconds
         return time.monotonic() > self._until
 
     def name_of(self, path: str) -> str:
-        """The name of the document that a file is; InvalidRequest where it can have none."""
+        """Return the document name for a file; InvalidRequest if the file cannot have one."""
         return clean_name(f"{self.run.source.name}/{path}")
 
 
 def sync(crawl: Crawl) -> Progress:
     """Do a slice of a run.
 
-    Whatever keeps the source from being looked at ends the run with that error and deletes nothing.
-    LeaseLost passes through: another process does it, or the source is gone.
+    An error that prevents reading the source ends the run with this error, and nothing is deleted.
+    Raises LeaseLost if another process has the run, or if the source does not exist any more.
     """
     runs, run = crawl.ledger.source_runs, crawl.run
     try:
@@ -93,7 +93,7 @@ def sync(crawl: Crawl) -> Progress:
             runs.pause(run)
             return "more"
         if _delete_vanished(crawl) and runs.counts(run).get("duplicate"):
-            _look(crawl)  # what was renamed is no duplicate any more
+            _look(crawl)  # a renamed file is no duplicate after that
     except LeaseLost:
         raise
     except Overloaded:
@@ -107,9 +107,9 @@ def sync(crawl: Crawl) -> Progress:
 
 
 def _look(crawl: Crawl) -> bool:
-    """Look at every file that this run has not seen; false where the slice's time ran out."""
+    """Process every file that this run has not processed; false if the slice's time ran out."""
     runs, run = crawl.ledger.source_runs, crawl.run
-    for batch in _batches(crawl.place.items()):
+    for batch in _batches(crawl.origin.items()):
         crawl.keeper.check()
         known = runs.known(run, [_key(item.path) for item in batch])
         same = []
@@ -128,9 +128,9 @@ def _look(crawl: Crawl) -> bool:
 
 
 def _is_settled(crawl: Crawl, item: Item, before: ItemRecord) -> bool:
-    """Whether the file need not be read: this run has, or nothing can have changed since.
+    """Whether the file need not be read: this run has read it, or it has certainly not changed.
 
-    What failed for a reason that passes has left no mark by which it could be known.
+    A temporary failure records no ETag, time or size, so that the next run reads the file again.
     """
     if before.outcome == "duplicate" and not _twins(crawl, before):
         return False
@@ -139,13 +139,13 @@ def _is_settled(crawl: Crawl, item: Item, before: ItemRecord) -> bool:
 
 
 def _take(crawl: Crawl, item: Item, before: ItemRecord | None) -> None:
-    """Fetch one file and take it in; whatever is wrong with it is recorded with it alone."""
+    """Fetch and ingest one file; an error is recorded with this file only."""
     base = before or ItemRecord(_key(item.path), "failed")
     try:
         taken = _taken(crawl, item, base)
     except Gone as error:
         if base.document_id is not None:
-            return  # not seen: it has vanished
+            return  # not marked as seen: the file has disappeared
         taken = _marked(base, Item(item.path), "failed", error)
     except SourceDown as error:
         taken = _marked(base, Item(item.path), "failed", error)
@@ -155,14 +155,14 @@ def _take(crawl: Crawl, item: Item, before: ItemRecord | None) -> None:
 
 
 def _taken(crawl: Crawl, item: Item, base: ItemRecord) -> ItemRecord:
-    """The file's record after it came in, or was found to hold what it held."""
+    """Fetch a file and submit it unless its content is unchanged; return the file's new record."""
     if base.path != item.path:
         raise InvalidRequest("the name is not valid Unicode", hint="Rename the file.")
     known = None
     if base.document_id is not None and base.failure is None:
         known = Item(base.path, base.etag, base.modified, base.size)
-    crawl.room()  # before anything is fetched in vain
-    fetching = crawl.place.fetch(item, known, crawl.keeper.check)
+    crawl.room()  # first, so that nothing is fetched in vain
+    fetching = crawl.origin.fetch(item, known, crawl.keeper.check)
     if fetching.blocks is None:
         return replace(base, outcome="unchanged")
     with caught(fetching.blocks, crawl.most_mb, item.path, crawl.keeper.check) as content:
@@ -182,10 +182,11 @@ def _taken(crawl: Crawl, item: Item, base: ItemRecord) -> ItemRecord:
 
 
 def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) -> Accepted:
-    """Take the content in as the desk does.
+    """Submit the content as the HTTP API does.
 
-    A document follows its file even where another one holds the same now: what it held is no more.
-    Files whose names differ only in what is not kept would be versions of one document: refused.
+    A changed file changes its document even if another document has the same content now, because
+    the previous content no longer exists. Raises InvalidRequest if another file has the same
+    document name, which `clean_name` can cause: both would be versions of one document.
     """
     source, name = crawl.run.source, crawl.name_of(item.path)
     known = crawl.ledger.documents.id_of(source.collection, name, tenant=source.tenant)
@@ -202,7 +203,7 @@ def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) 
             title="",
             sha256=content.sha256,
             size=content.size,
-            properties={**source.properties, SOURCE: crawl.place.address(item)},
+            properties={**source.properties, SOURCE: crawl.origin.address(item)},
         ),
         content.content,
         tenant=source.tenant,
@@ -211,9 +212,9 @@ def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) 
 
 
 def _delete_vanished(crawl: Crawl) -> int:
-    """Delete the documents of files that are gone, where this run is to; how many."""
+    """Delete the documents of missing files if the run may delete; return their number."""
     runs, run = crawl.ledger.source_runs, crawl.run
-    if not crawl.place.complete:
+    if not crawl.origin.complete:
         raise SourceError(
             "a folder of the source could not be listed, so that nothing was deleted",
             hint="See its permissions, then sync again.",
@@ -238,7 +239,7 @@ def _delete_vanished(crawl: Crawl) -> int:
 
 
 def _twins(crawl: Crawl, before: ItemRecord) -> list[str]:
-    """Other documents that hold what the file held when it was read."""
+    """Return other documents with the content that the file had when it was last read."""
     source = crawl.run.source
     return crawl.ledger.documents.with_content(
         source.collection, before.sha256, but=crawl.name_of(before.path), tenant=source.tenant
@@ -248,7 +249,7 @@ def _twins(crawl: Crawl, before: ItemRecord) -> list[str]:
 def _marked(
     base: ItemRecord, seen: Item, outcome: Outcome, error: CallslipError | None = None
 ) -> ItemRecord:
-    """The record of a file with what its source told of it when this came of it."""
+    """Return the file's record with this outcome, and with the data that its source listed."""
     return replace(
         base,
         outcome=outcome,
@@ -260,7 +261,7 @@ def _marked(
 
 
 def _key(path: str) -> str:
-    """The path as the ledger can keep it."""
+    """Return the path in a form that the ledger can store."""
     return path.encode("utf-8", "backslashreplace").decode()[:1024]
 
 

@@ -1,4 +1,4 @@
-"""One document at a URL, asked for only when it changed (`If-None-Match`, `If-Modified-Since`)."""
+"""One document at a URL, by conditional requests (`If-None-Match`, `If-Modified-Since`)."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,20 @@ from urllib.parse import unquote
 
 import httpx
 
-from callslip.addresses import CheckedTransport, Network, Resolve, resolve
+from callslip.config.settings import MEGABYTE
 from callslip.errors import SourceDown, SourceError
-from config.settings import MEGABYTE
-from ingestion.sources.items import BLOCK_BYTES, Fetching, Item, Tick, too_large
+from callslip.http.addresses import CheckedTransport, Network, Resolve, resolve
+from callslip.http.transport import UNTIL, BoundedTransport, DeadlinePassed
+from callslip.ingestion.sources.items import BLOCK_BYTES, Fetching, Item, Tick, too_large
 
 MOST_REDIRECTS = 5
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 30.0
-"""Without a single byte."""
+"""The maximum time without a received byte."""
 
 GONE = (404, 410)
 PASSING = (408, 425, 429)
-"""Answers that another try may change, beside those of 500 and above."""
+"""Status codes below 500 after which another attempt may succeed."""
 
 
 class WebPage:
@@ -36,21 +37,23 @@ class WebPage:
         self._url, self._most_mb, self._timeout = url, most_mb, timeout_seconds
         self.complete = True
         self._http = httpx.Client(
-            transport=CheckedTransport(networks, resolver),
+            transport=BoundedTransport(
+                None, lambda: CheckedTransport(networks, resolver), whole=False
+            ),
             timeout=httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
             follow_redirects=True,
             max_redirects=MOST_REDIRECTS,
             trust_env=False,
-            headers={"User-Agent": "callslip", "Accept-Encoding": "identity"},
+            headers={"User-Agent": "callslip"},
         )
 
     def items(self) -> Iterator[Item]:
-        """The one file; whether it is there is known when it is fetched."""
+        """Yield the one file; only `fetch` shows whether it exists."""
         last = httpx.URL(self._url).path.rstrip("/").rpartition("/")[2]
         yield Item(unquote(last) or "index.html")
 
     def address(self, _: Item) -> str:
-        """The URL."""
+        """Return the URL."""
         return self._url
 
     def close(self) -> None:
@@ -58,7 +61,7 @@ class WebPage:
         self._http.close()
 
     def fetch(self, item: Item, known: Item | None, tick: Tick) -> Fetching:
-        """Ask for the page, naming what is known of it."""
+        """Request the page with the validators of the `known` item."""
         conditions = {}
         if known is not None and known.etag:
             conditions["If-None-Match"] = known.etag
@@ -67,7 +70,9 @@ class WebPage:
         tick()
         until = time.monotonic() + self._timeout
         try:
-            request = self._http.build_request("GET", self._url, headers=conditions)
+            request = self._http.build_request(
+                "GET", self._url, headers=conditions, extensions={UNTIL: until}
+            )
             response = self._http.send(request, stream=True)
         except httpx.TooManyRedirects:
             raise SourceError(f"{self._url} redirects more than {MOST_REDIRECTS} times") from None
@@ -88,10 +93,10 @@ class WebPage:
             response.headers.get("etag", "")[:512],
             response.headers.get("last-modified", "")[:64],
         )
-        return Fetching(self._blocks(response, until), lambda: seen)
+        return Fetching(self._blocks(response), lambda: seen)
 
     def _check(self, response: httpx.Response) -> None:
-        """Raise unless it is a whole file, no larger than one may be, as it is."""
+        """Raise unless the response is a complete, uncompressed file within the size limit."""
         status = response.status_code
         if status in GONE:
             raise Gone(f"{self._url} answered {status}: there is nothing any more")
@@ -100,26 +105,25 @@ class WebPage:
         if status != 200:
             raise SourceError(f"{self._url} answered {status}")
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # unpacked it could be a thousand times as large, in one block
+            # decompressed, one block could be a thousand times as large
             raise SourceError(f"{self._url} answers compressed although it was asked not to")
         length = response.headers.get("content-length", "")
         if length.isdigit() and int(length) > self._most_mb * MEGABYTE:
             raise too_large(self._url, self._most_mb)
 
-    def _blocks(self, response: httpx.Response, until: float) -> Iterator[bytes]:
+    def _blocks(self, response: httpx.Response) -> Iterator[bytes]:
         try:
-            for block in response.iter_raw(BLOCK_BYTES):
-                if time.monotonic() > until:
-                    raise SourceDown(f"{self._url} took more than {self._timeout:g} s")
-                yield block
+            yield from response.iter_raw(BLOCK_BYTES)
         except httpx.HTTPError as error:
             raise self._silent(error) from None
         finally:
             response.close()
 
     def _silent(self, error: httpx.HTTPError) -> SourceDown:
+        if isinstance(error, DeadlinePassed):
+            return SourceDown(f"{self._url} took more than {self._timeout:g} s")
         return SourceDown(f"{self._url} does not answer: {type(error).__name__}")
 
 
 class Gone(SourceError):
-    """The page is not there any more, as far as its server says."""
+    """The server says that the page no longer exists."""

@@ -1,6 +1,6 @@
-"""What a text names: persons, organisations, places, laws, programmes and days."""
+"""Recognition of entities: persons, organisations, places, laws, programmes, dates and names."""
 
-from models.entities.entity import Entity, Kind
-from models.entities.recognizer import Recognizer
+from callslip.models.entities.entity import Entity, Kind
+from callslip.models.entities.recognizer import Recognizer
 
 __all__ = ["Entity", "Kind", "Recognizer"]

@@ -1,53 +1,66 @@
-"""Days as they are written in English and Korean."""
+"""Parsing of dates in text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = (
-    r"(?P<month{n}>Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
-    r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
-)
-MONTH = _MONTH.format(n="")
-"""A month's name in English, as a pattern with the group `month`."""
-
-_FORMS = (
-    r"(?P<y1>\d{4}|['’]\d{2})\s?년\s*(?P<m1>\d{1,2})\s?월\s*(?P<d1>\d{1,2})\s?일",
-    r"(?P<y2>\d{4}|['’]\d{2})(?P<dot>\s?\.\s?|[-/])(?P<m2>\d{1,2})(?P=dot)(?P<d2>\d{1,2})(?!\d)",
-    rf"(?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\s(?:day\sof\s|of\s)?{_MONTH.format(n=3)},?\s(?P<y3>\d{{4}})",
-    rf"{_MONTH.format(n=4)}\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?,?\s(?P<y4>\d{{4}})",
-)
-_DATE = re.compile(rf"(?<![\w.-])(?:{'|'.join(_FORMS)})(?!\d)", re.I)
-
-
-def month_number(name: str) -> int:
-    """The number of a month by its English name, or the beginning of it."""
-    return _MONTHS.index(name[:3].lower()) + 1
+from callslip.languages import DEFAULT, Codes, calendar, languages
 
 
 @dataclass(frozen=True)
 class Day:
-    """A day and where it stands, a full stop behind it left out."""
+    """A day and its span in the text, without a full stop that follows."""
 
     day: date
     start: int
     end: int
 
 
-def days(text: str) -> Iterator[Day]:
-    """Every whole date in order: `2024. 1. 31.`, `2024년 1월 31일`, `31 January 2024`, ISO 8601.
+def days(text: str, codes: Codes = DEFAULT) -> Iterator[Day]:
+    """Iterate over the complete dates in a text, in order.
 
-    What is no day of the calendar, or can be read two ways as 03/04/2024 can, is left out.
+    Examples are `2024. 1. 31.`, `2024년 1월 31일`, `31 January 2024` and ISO 8601. Dates that the
+    calendar does not have and ambiguous dates (03/04/2024) are left out.
     """
-    for match in _DATE.finditer(text):
-        found = {name: value for name, value in match.groupdict().items() if value is not None}
-        n = next(name[1] for name in found if name[0] == "y")
-        year = found[f"y{n}"].lstrip("'’")
-        month = found.get(f"m{n}") or month_number(found[f"month{n}"])
+    for match in _pattern(codes).finditer(text):
+        parts = {
+            name.partition("_")[2]: value
+            for name, value in match.groupdict().items()
+            if value is not None
+        }
+        year = parts["year"].lstrip("'’")
+        month = parts.get("month_no") or month_number(parts["month"], codes)
         try:
-            day = date(int(year) + 2000 * (len(year) == 2), int(month), int(found[f"d{n}"]))
+            day = date(int(year) + 2000 * (len(year) == 2), int(month), int(parts["day"]))
         except ValueError:
             continue
         yield Day(day, match.start(), match.end())
+
+
+def month_number(name: str, codes: Codes = DEFAULT) -> int:
+    """Return the number of the month with this name; raise StopIteration if there is none."""
+    return next(n for pattern, n in _months(codes).items() if pattern.fullmatch(name))
+
+
+@cache
+def _months(codes: Codes) -> Mapping[re.Pattern[str], int]:
+    return {
+        re.compile(name, re.I): n
+        for language in languages(codes)
+        for n, name in enumerate(language.calendar.months, 1)
+    }
+
+
+@cache
+def _pattern(codes: Codes) -> re.Pattern[str]:
+    """Return one pattern for all forms; the group names of form n begin with `f{n}_`."""
+    forms = [*calendar.DAYS]
+    for language in languages(codes):
+        forms += language.calendar.days
+    named = (
+        form.replace("(?P<", f"(?P<f{n}_").replace("(?P=", f"(?P=f{n}_")
+        for n, form in enumerate(forms)
+    )
+    return re.compile(rf"(?<![\w.-])(?:{'|'.join(named)})(?!\d)", re.I)

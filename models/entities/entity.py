@@ -1,16 +1,16 @@
-"""One entity, and how finds that overlap are settled."""
+"""The type of an entity, and the choice between overlapping entities."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["person", "organisation", "place", "law", "programme", "date", "name"]
-"""`name` is a proper noun of which nothing else is known."""
+"""`name` is a proper noun of unknown kind."""
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A span of a text, and what stands there as it is filtered by: a day in ISO 8601 form."""
+    """A span of a text, and its name as a filter matches it: a date is in ISO 8601."""
 
     name: str
     kind: Kind
@@ -19,10 +19,14 @@ class Entity:
 
 
 def settle(*finds: Iterable[Entity]) -> list[Entity]:
-    """Of finds that overlap those of the earlier argument, of one argument the longer; in order."""
-    kept: list[Entity] = []
-    for found in finds:
-        for entity in sorted(found, key=lambda e: e.start - e.end):
-            if all(entity.end <= other.start or other.end <= entity.start for other in kept):
-                kept.append(entity)
-    return sorted(kept, key=lambda e: e.start)
+    """Choose entities that do not overlap; return them in the order of the text.
+
+    Of overlapping entities, one from an earlier argument takes precedence, and within one argument
+    the longer entity does.
+    """
+    chosen: list[Entity] = []
+    for candidates in finds:
+        for entity in sorted(candidates, key=lambda e: e.start - e.end):
+            if all(entity.end <= other.start or other.end <= entity.start for other in chosen):
+                chosen.append(entity)
+    return sorted(chosen, key=lambda e: e.start)

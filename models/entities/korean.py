@@ -1,20 +1,20 @@
-"""Entities of Korean text: Kiwi's nouns, judged by their tags and by how names of a kind end."""
+"""Entities in Korean text: nouns from Kiwi, classified by their tags and by endings of names."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from models.analyzer import COMPOUNDING, PIECES
-from models.entities import korean_names as names
-from models.entities.entity import Entity, Kind, settle
-from models.language import HANGUL
-from models.morphemes import MORPHEMES, Morpheme
+from callslip.languages.ko.morphemes import MORPHEMES, Morpheme
+from callslip.languages.ko.terms import COMPOUNDING, PIECES
+from callslip.languages.scripts import HANGUL
+from callslip.models.entities import korean_names as names
+from callslip.models.entities.entity import Entity, Kind, settle
 
 MOST_WORDS = 4
-"""Of the name of a law; one of a programme has two."""
+"""The most words in the name of a law; the name of a programme has at most two."""
 
 LONGEST_WORD = 40
-"""Characters of a word that may be a name."""
+"""The most characters of a word that may be a name."""
 
 
 def _any(words: Iterable[str]) -> str:
@@ -52,7 +52,7 @@ _OFFICE = re.compile(r".*[부청처원회사시군구도국실과팀당측]")
 
 @dataclass(frozen=True)
 class _Word:
-    """Nouns without a space between them."""
+    """A sequence of nouns without a space between them."""
 
     parts: tuple[Morpheme, ...]
     text: str
@@ -61,10 +61,10 @@ class _Word:
 
 
 class Korean:
-    """Threads may share it."""
+    """Finds entities in Korean text. Threads may share an instance."""
 
     def find(self, text: str) -> list[Entity]:
-        """The entities of a text, days left out."""
+        """Return the entities of a text, without dates."""
         quoted = (
             Entity(name, "law" if _LAW.search(name) else "name", m.start(1), m.end(1))
             for m in _QUOTED.finditer(text)
@@ -80,7 +80,10 @@ class Korean:
 
 
 def _titled_laws(text: str) -> Iterator[Entity]:
-    """Such as 남녀고용평등과 일·가정 양립 지원에 관한 법률, back to the end of a clause."""
+    """Iterate over laws such as 남녀고용평등과 일·가정 양립 지원에 관한 법률.
+
+    A title begins after the last clause that precedes it.
+    """
     for match in _ABOUT.finditer(text):
         head = match[0][: match[0].rindex("에 관한")]
         start = match.start() + max((m.end() for m in _CLAUSE.finditer(head)), default=0)
@@ -88,7 +91,7 @@ def _titled_laws(text: str) -> Iterator[Entity]:
 
 
 def _phrases(text: str) -> Iterator[list[_Word]]:
-    """Words of nouns with one space between them."""
+    """Iterate over sequences of words with one space between them."""
     phrase: list[_Word] = []
     for word in _words(text):
         if phrase and text[phrase[-1].end : word.start] != " ":
@@ -146,7 +149,7 @@ def _kind(word: _Word, text: str, following: str) -> Kind | None:
         return None
     if name in names.MINISTRIES:
         return "organisation"
-    if name in names.PLACES:
+    if name in names.LOCATIONS:
         return "place"
     if _LAW.search(name):
         return "law"
@@ -173,6 +176,6 @@ def _titled(name: str, following: str) -> bool:
 
 
 def _generic(ending: re.Pattern[str], name: str) -> bool:
-    """Whether nothing but common nouns stands before the ending."""
+    """Return whether the part of the name before the ending has only common nouns."""
     match = ending.fullmatch(name)
     return match is None or _GENERIC.fullmatch(match["stem"]) is not None

@@ -1,6 +1,6 @@
-"""What Korean names are made of: how those of a kind end, and what before that end names nothing.
+"""Word lists for Korean names: endings of each kind of name, and common nouns before an ending.
 
-Only what is common: a collection's own names belong into its dictionary.
+The lists have only common names; the special names of a collection belong in its dictionary.
 """
 
 
@@ -17,9 +17,9 @@ MINISTRIES = _words("""
     법제처 감사원 국가정보원 국무조정실 대통령실 국회 대법원 헌법재판소 한국은행 금융감독원
     대검찰청 유엔 국제연합 유럽연합
 """)
-"""Bodies whose names end as common nouns do."""
+"""Organisations whose names have the endings of common nouns."""
 
-PLACES = _words("""
+LOCATIONS = _words("""
     서울 부산 대구 인천 광주 대전 울산 세종 경기 강원 충북 충남 전북 전남 경북 경남 제주 한국
     대한민국 북한 한반도 미국 중국 일본 영국 독일 프랑스 러시아 인도 베트남 캐나다 호주 유럽
     아시아 아프리카
@@ -28,7 +28,7 @@ PLACES = _words("""
 REGIONS = _words("""
     특별자치시 특별자치도 특별시 광역시 도 시 군 구 읍 면 동 리 로 길 역 산 강 항 섬 공항
 """)
-"""Ends of a proper noun that say what it is."""
+"""Endings that make a proper noun the name of a place."""
 
 CODES = _words("""
     헌법 민법 형법 상법
@@ -46,7 +46,10 @@ LAW_STEMS = _words("""
     언론 청탁금지 유공자 장사 소방 전기 가스 수도 폐기물 재난 민방위 국민 아동 노인 장애인 가족
     여성 청소년 영유아 근로 고용 최저임금 퇴직급여
 """)
-"""Before 법: without one of these, or an article behind it, 법 is as likely a method."""
+"""Stems before 법 that make it a law.
+
+Without such a stem, or an article number after 법, the word is as likely a method.
+"""
 
 BODIES = _words("""
     공단 공사 위원회 협회 재단 진흥원 개발원 관리원 정보원 평가원 의료원 연구원 연구소 금융원
@@ -69,7 +72,7 @@ GENERIC = _words("""
     온라인 세부 시범 직접 위탁 공동 특수 소득 전화 인터넷 기간 월 유료 무료 단기 장기 병가 여름
     명절 정기 기본 고용 직업 훈련 건강 재활 통합 당직 연장 야간 휴일 퇴직 건설 주택 은행 보험
 """)
-"""Common nouns: a word of nothing else before its ending names nobody and nothing."""
+"""Common nouns. A word that has only these before its ending is not a name."""
 
 TITLES = _words("""
     씨 님 장관 차관 대표 대표이사 위원장 위원 교수 박사 과장 부장 차장 국장 실장 팀장 사무관

@@ -1,4 +1,4 @@
-"""One connection to a Chroma server, opened at the first use, with errors in our words."""
+"""The connection to a Chroma server, opened at the first use. Raises Callslip's errors."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from callslip.errors import NotFound, SettingsError, StoreDown, StoreReadOnly
 
 PING_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
-"""The client's own default is to wait for ever."""
+"""The time limit of a request. The client's default is to wait forever."""
 
 _PAGE = 500
 
@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A client of its own for this process; threads share it. Made after a fork, like its store.
+    """The client of one process, shared by its threads. Create it after the fork, like the store.
 
-    Chroma is only ever spoken to over HTTP: two processes on one embedded client lose vectors
+    Callslip uses Chroma only over HTTP: two processes with one embedded client lose vectors
     without an error.
     """
 
@@ -55,10 +55,10 @@ class Connection:
             httpx.get(f"{self._url}/api/v2/heartbeat", timeout=PING_SECONDS).raise_for_status()
 
     def client(self) -> ClientAPI:
-        """The client, connected."""
+        """The connected client."""
         with self._lock:
             if self._client is None:
-                self.ping()  # the client's constructor would wait for ever
+                self.ping()  # the client's constructor would wait forever
                 with answering():
                     self._client = chromadb.HttpClient(
                         self._host,
@@ -71,10 +71,10 @@ class Connection:
             return self._client
 
     def on(self, name: str, missing: NotFound, act: Callable[[Collection], T]) -> T:
-        """Do something with a Chroma collection, whose handle is kept.
+        """Call `act` with a Chroma collection, whose handle is cached.
 
-        Handles get stale when another process drops the collection and makes it anew: they are
-        looked up once more. Raises `missing` where there is none.
+        A handle becomes stale if another process drops the collection and creates it again: then
+        the handle is looked up once more. Raises `missing` if the collection does not exist.
         """
         for _ in range(2):
             try:
@@ -85,10 +85,10 @@ class Connection:
         raise missing
 
     def _patiently(self, name: str, act: Callable[[Collection], T]) -> T:
-        """Do it again where the server looked for a graph that it was just about to write.
+        """Repeat the call if the server looked for a vector graph that it had not written yet.
 
-        That happens to the first readers of a new collection beside a writer; every call of ours
-        may be repeated.
+        The first readers of a new collection see this error during a write. Every call that
+        Callslip makes may be repeated.
         """
         for pause in _PAUSES:
             try:
@@ -108,14 +108,14 @@ class Connection:
 
     def names(self) -> list[str]:
         """The names of all Chroma collections."""
-        found: list[str] = []
+        names_: list[str] = []
         with answering():
-            while page := self.client().list_collections(limit=_PAGE, offset=len(found)):
-                found += [each.name for each in page]
-        return found
+            while page := self.client().list_collections(limit=_PAGE, offset=len(names_)):
+                names_ += [each.name for each in page]
+        return names_
 
     def forget(self, name: str) -> None:
-        """Look the Chroma collection up anew at its next use."""
+        """Discard the cached handle of a Chroma collection."""
         self._handles.pop(name, None)
 
     def drop(self, name: str) -> None:
@@ -139,7 +139,11 @@ class Connection:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Raise StoreDown for everything that says that the server is away or not itself."""
+    """Raise StoreDown if the server is unreachable, fails or is not Chroma.
+
+    Raises StoreReadOnly if the server cannot write. NotFoundError and other ChromaErrors pass
+    unchanged.
+    """
     try:
         yield
     except httpx.HTTPError as error:
@@ -158,7 +162,7 @@ def answering() -> Iterator[None]:
 
 
 def _sessions(client: ClientAPI) -> Iterator[httpx.Client]:
-    """The HTTP sessions inside the client, which gives no public way to time limits."""
+    """The HTTP sessions inside the client, which has no public setting for time limits."""
     inners: tuple[Any, Any] = (client, client._admin_client)  # type: ignore[attr-defined]
     for inner in inners:
         yield inner._server._session

@@ -1,8 +1,9 @@
-"""Chunks and documents as Chroma's metadata: one JSON text to read them back, and two ids.
+"""Chunks and documents as Chroma metadata: a JSON text from which they are read, and two ids.
 
-Chroma is not asked with filters: its own read every row (1.7 s at 100,000 of which most match,
-where an unfiltered question takes 11 ms), and it cannot say that a property is missing. The keyword
-index answers them. With all properties as metadata 286 chunks a second were written, so 480.
+The keyword index applies the filters, not Chroma: a filter in Chroma reads every row (1.7 s at
+100,000 rows of which most match; an unfiltered query takes 11 ms), and Chroma has no filter for a
+missing property. With all properties as metadata, 286 chunks were written per second; with one JSON
+text, 480.
 """
 
 import base64
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
+from callslip.stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
 
 RECORD, CHUNK_ID, RAW = "record", "chunk_id", "raw"
 DOCUMENT_ID = "t:document_id"
@@ -25,11 +26,14 @@ _FIELDS = (
 
 
 def chunk_metadata(chunk: ChunkRecord, raw: Mapping[str, Vector]) -> Metadata:
-    """Everything of a chunk but its body and vectors; `raw` are those that Chroma would rescale."""
+    """The metadata of a chunk: its fields and properties, without body, terms and vectors.
+
+    `raw` has the vectors that Chroma would rescale, by name: the metadata stores their values.
+    """
     record = {name: getattr(chunk, name) for name in _FIELDS}
-    kept = {RAW: {name: _text(vector) for name, vector in raw.items()}} if raw else {}
+    rescaled = {RAW: {name: _text(vector) for name, vector in raw.items()}} if raw else {}
     return {
-        RECORD: _dump({**record, "properties": dict(chunk.properties), **kept}),
+        RECORD: _dump({**record, "properties": dict(chunk.properties), **rescaled}),
         CHUNK_ID: chunk.chunk_id,
         DOCUMENT_ID: chunk.document_id,
     }
@@ -43,18 +47,18 @@ def stored_chunk(
     vectors: Mapping[str, Vector],
     terms: str | None,
 ) -> StoredChunk:
-    """Read a chunk back; `vectors` by name, the default one's is empty."""
+    """Read a chunk back. `vectors` are by name; the name of the default vector is empty."""
     record = json.loads(str(metadata[RECORD]))
     raw = record.pop(RAW, {})
-    given = {name: _vector(raw[name]) if name in raw else v for name, v in vectors.items()}
-    vector = given.pop("", None)
+    named = {name: _vector(raw[name]) if name in raw else v for name, v in vectors.items()}
+    vector = named.pop("", None)
     return StoredChunk(
-        chunk_id=chunk_id, body=body, vector=vector, named=given, terms=terms, **record
+        chunk_id=chunk_id, body=body, vector=vector, named=named, terms=terms, **record
     )
 
 
 def document_metadata(document: DocumentRecord) -> Metadata:
-    """Everything of a document."""
+    """The metadata of a document: its title, filename and properties."""
     record = {"title": document.title, "filename": document.filename}
     return {RECORD: _dump({**record, "properties": dict(document.properties)})}
 

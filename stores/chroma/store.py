@@ -1,7 +1,7 @@
-"""The Chroma store: vectors and texts on a Chroma server, keywords in a Tantivy index beside it.
+"""The Chroma store: vectors and texts on a Chroma server, keywords in a local Tantivy index.
 
-The two halves are written one after the other. Both writes are idempotent, so that a crash between
-them is repaired by repeating the step; `chunk_ids` shows what each half holds.
+The vectors are written first, then the keywords. Both writes are idempotent, so that repeating the
+step repairs a crash between them; `chunk_ids` returns the contents of each index.
 """
 
 import threading
@@ -12,25 +12,30 @@ import numpy as np
 import tantivy
 
 from callslip.errors import CollectionNotFound, NotFound
-from stores.atoms import TEXT, Atom
-from stores.batching import slices, write
-from stores.checks import sound_chunks, sound_documents
-from stores.chroma import names
-from stores.chroma.connection import Connection
-from stores.chroma.metadata import DOCUMENT_ID, document_metadata, stored_chunk, stored_document
-from stores.chroma.parts import Parts, put_chunks
-from stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
-from stores.contract import Store
-from stores.filters import Where
-from stores.keyword_filter import filter_query
-from stores.keyword_index import KeywordIndex
-from stores.metrics import Metric
-from stores.records import (
+from callslip.stores.batching import slices, write
+from callslip.stores.chroma import names
+from callslip.stores.chroma.connection import Connection
+from callslip.stores.chroma.metadata import (
+    DOCUMENT_ID,
+    document_metadata,
+    stored_chunk,
+    stored_document,
+)
+from callslip.stores.chroma.scope import Scope, put_chunks
+from callslip.stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
+from callslip.stores.contract import Store
+from callslip.stores.fulltext.filters import filter_query
+from callslip.stores.fulltext.index import KeywordIndex
+from callslip.stores.metrics import Metric
+from callslip.stores.properties.checks import sound_chunks, sound_documents
+from callslip.stores.properties.filters import Where
+from callslip.stores.properties.terms import TEXT, PropertyTerm
+from callslip.stores.records import (
     BatchOutcome,
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
-    LegHit,
+    RetrieverHit,
     Scalar,
     StoredChunk,
     Value,
@@ -38,7 +43,7 @@ from stores.records import (
     under,
     visible,
 )
-from stores.schemas import (
+from callslip.stores.schemas import (
     check_made,
     check_schema,
     check_tenant,
@@ -46,21 +51,21 @@ from stores.schemas import (
     load_schema,
     tenant_missing,
 )
-from stores.ties import ranked
+from callslip.stores.ties import ranked
 
 _NO_VECTOR = np.ones(1, np.float32)
-"""Of documents: Chroma stores nothing without one."""
+"""The vector of every document: Chroma stores nothing without a vector."""
 
 _CHUNKS_PER_WRITE = 5000
 _TERMS_PER_CALL = 1000
 
 
 class ChromaStore(Store):
-    """A collection is some Chroma collections and a folder in `index_dir`, each tenant's its own.
+    """A collection is several Chroma collections and a folder in `index_dir`, separate by tenant.
 
-    One Chroma collection holds the schema, one the documents, one the passages with their default
-    vector, one the chunks above them, and two more each name of a vector. Nothing is connected
-    before the first call.
+    One Chroma collection stores the schema, one the documents, one the passages with their default
+    vector, and one the chunks of documents and sections. Each named vector has two more Chroma
+    collections, for passages and for the other chunks. The store connects at its first call.
     """
 
     kind = "chroma"
@@ -69,7 +74,7 @@ class ChromaStore(Store):
     def __init__(self, url: str, index_dir: Path) -> None:
         self._connection = Connection(url)
         self._index_dir = index_dir
-        self._parts: dict[tuple[str, str], tuple[CollectionSchema, Parts]] = {}
+        self._scopes: dict[tuple[str, str], tuple[CollectionSchema, Scope]] = {}
         self._lock = threading.Lock()
 
     def ping(self) -> None:
@@ -93,16 +98,16 @@ class ChromaStore(Store):
         return load_schema(self._schema_table(collection).about()["schema"])
 
     def collections(self) -> list[str]:
-        found = (names.collection_of(name) for name in self._connection.names())
-        return sorted(name for name in found if name is not None)
+        matches = (names.collection_of(name) for name in self._connection.names())
+        return sorted(name for name in matches if name is not None)
 
     def drop_collection(self, collection: str) -> None:
         try:
             schema = self.schema(collection)
         except CollectionNotFound:
             return
-        places = self.tenants(collection) if schema.tenants else [""]
-        for tenant in places:
+        tenants = self.tenants(collection) if schema.tenants else [""]
+        for tenant in tenants:
             self._placed(schema, tenant).drop()
         self._schema_table(collection).drop()
 
@@ -118,8 +123,8 @@ class ChromaStore(Store):
 
     def tenants(self, collection: str) -> list[str]:
         self._fresh_schema(collection)
-        found = (names.tenant_of(collection, name) for name in self._connection.names())
-        return sorted(name for name in found if name is not None)
+        matches = (names.tenant_of(collection, name) for name in self._connection.names())
+        return sorted(name for name in matches if name is not None)
 
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
@@ -160,9 +165,9 @@ class ChromaStore(Store):
         *,
         tenant: str = "",
         vector_name: str = "",
-    ) -> list[LegHit]:
-        found = self._of(collection, tenant).nearest(vector, limit, where, name=vector_name)
-        return ranked(found)[: max(limit, 0)]
+    ) -> list[RetrieverHit]:
+        matches = self._of(collection, tenant).nearest(vector, limit, where, name=vector_name)
+        return ranked(matches)[: max(limit, 0)]
 
     def keyword_query(
         self,
@@ -172,7 +177,7 @@ class ChromaStore(Store):
         where: Where | None = None,
         *,
         tenant: str = "",
-    ) -> list[LegHit]:
+    ) -> list[RetrieverHit]:
         return self._of(collection, tenant).keywords.search(terms, limit, where)
 
     def get_chunks(
@@ -188,8 +193,8 @@ class ChromaStore(Store):
         rows = at.rows("", chunk_ids, include_vector=include_vector)
         vectors: dict[str, dict[str, Vector]] = {row.id: {} for row in rows}
         for name in at.passages if include_vector else ():
-            held = at.rows(name, list(vectors), include_vector=True) if name else rows
-            for row in held:
+            vector_rows = at.rows(name, list(vectors), include_vector=True) if name else rows
+            for row in vector_rows:
                 if row.vector is not None:
                     vectors[row.id][name] = row.vector
         terms: dict[str, str] = {}
@@ -205,7 +210,10 @@ class ChromaStore(Store):
     def properties(
         self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
     ) -> dict[str, dict[str, Value]]:
-        """From beside the keyword index: of 300 chunks Chroma gives metadata in 50 ms."""
+        """Read the properties that are stored with the keyword index, if a chunk has them there.
+
+        Chroma takes 50 ms to return the metadata of 300 chunks.
+        """
         wanted = frozenset(props)
         at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
         known = at.keywords.properties(ids)
@@ -235,7 +243,7 @@ class ChromaStore(Store):
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
         at = self._of(collection, tenant)
-        item = None if document_id is None else Atom(TEXT, "document_id", document_id)
+        item = None if document_id is None else PropertyTerm(TEXT, "document_id", document_id)
         having = None if item is None else {DOCUMENT_ID: document_id}
         keywords = at.keywords.ids(None) if item is None else at.keywords.ids_having(item)
         halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
@@ -246,7 +254,7 @@ class ChromaStore(Store):
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._of(collection, tenant)
-        lost = at.ids("", None) - set(at.keywords.ids(None))  # of a crash between the halves
+        lost = at.ids("", None) - set(at.keywords.ids(None))  # after a crash between both writes
         return (
             at.documents.ids(None)
             | set(at.keywords.values("document_id"))
@@ -260,7 +268,7 @@ class ChromaStore(Store):
         at.keywords.delete(ids)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        at, item = self._of(collection, tenant), Atom(TEXT, "document_id", document_id)
+        at, item = self._of(collection, tenant), PropertyTerm(TEXT, "document_id", document_id)
         for table in at.vectors:
             table.delete_where({DOCUMENT_ID: document_id})
         at.keywords.delete_having(item)
@@ -285,26 +293,26 @@ class ChromaStore(Store):
         missing = CollectionNotFound(f"Collection {collection} does not exist.")
         return Table(self._connection, names.schema_of(collection), missing)
 
-    def _create(self, schema: CollectionSchema, at: Parts) -> None:
+    def _create(self, schema: CollectionSchema, at: Scope) -> None:
         for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
         at.keywords.create()
 
-    def _of(self, collection: str, tenant: str = "") -> Parts:
-        """Find the parts of a collection or a tenant, the same objects for all threads."""
+    def _of(self, collection: str, tenant: str = "") -> Scope:
+        """The scope of a collection or a tenant, the same object for all threads."""
         schema = self.schema(collection)
         check_tenant(schema, tenant)
         return self._placed(schema, tenant)
 
-    def _placed(self, schema: CollectionSchema, tenant: str) -> Parts:
+    def _placed(self, schema: CollectionSchema, tenant: str) -> Scope:
         with self._lock:
-            known, parts = self._parts.get((schema.name, tenant), (None, None))
+            known, parts = self._scopes.get((schema.name, tenant), (None, None))
             if parts is None or known != schema:
                 parts = self._make(schema, tenant)
-                self._parts[schema.name, tenant] = schema, parts
+                self._scopes[schema.name, tenant] = schema, parts
             return parts
 
-    def _make(self, schema: CollectionSchema, tenant: str) -> Parts:
+    def _make(self, schema: CollectionSchema, tenant: str) -> Scope:
         collection = schema.name
         missing: NotFound = CollectionNotFound(f"Collection {collection} does not exist.")
         if tenant:
@@ -321,7 +329,7 @@ class ChromaStore(Store):
                 for name in ("", *schema.named)
             }
 
-        return Parts(
+        return Scope(
             tables(names.chunks_of),
             tables(names.parents_of),
             Table(self._connection, names.documents_of(collection, tenant), missing),

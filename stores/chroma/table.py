@@ -1,4 +1,4 @@
-"""Rows in one Chroma collection: what Chroma's calls lack to be safe to build on."""
+"""Rows in one Chroma collection, with the limits and checks that Chroma's own calls lack."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import numpy as np
 from chromadb.api.collection_configuration import CreateHNSWConfiguration
 
 from callslip.errors import NotFound
-from stores.batching import slices
-from stores.chroma.connection import Connection, answering
-from stores.metrics import Metric
-from stores.records import LegHit, Vector
+from callslip.stores.batching import slices
+from callslip.stores.chroma.connection import Connection, answering
+from callslip.stores.metrics import Metric
+from callslip.stores.records import RetrieverHit, Vector
 
 HNSW: CreateHNSWConfiguration = {
     "max_neighbors": 32,
@@ -20,23 +20,25 @@ HNSW: CreateHNSWConfiguration = {
     "ef_search": 300,
     "sync_threshold": 100,
 }
-"""Recall@100 at 20,000 × 384: 1.00 on clustered vectors, .85 on random ones (by default .30).
+"""Recall@100 for 20,000 vectors of dimension 384: 1.00 on clustered vectors, 0.85 on random ones
+(0.30 with Chroma's defaults).
 
-A call that writes reads the log of what its graph file lacks: at the default of 1000 rows, writing
-one row takes 9 to 32 ms, at 100 always 10; writing many at once is as fast.
+A call that writes reads the log of the rows that the graph file lacks. With the default
+`sync_threshold` of 1000, writing one row takes 9 to 32 ms; with 100, always 10 ms. Writing many
+rows at once is as fast.
 """
 
 IDS_PER_CALL = 5000
-"""SQLite under Chroma takes 32,766 variables in a statement."""
+"""Chroma's SQLite accepts at most 32,766 variables in a statement."""
 
 BYTES_PER_CALL = 8_000_000
 """Chroma refuses a request of more than 40 MB."""
 
 NUMBER_BYTES = 20
-"""A float as JSON, at most."""
+"""The most bytes of a float as JSON."""
 
 ChromaWhere = Mapping[str, object]
-"""What Chroma is asked about metadata."""
+"""A filter over metadata in Chroma's own form."""
 
 
 _SPACES: Mapping[Metric, Literal["cosine", "ip", "l2"]] = {
@@ -44,7 +46,7 @@ _SPACES: Mapping[Metric, Literal["cosine", "ip", "l2"]] = {
     "dot": "ip",
     "l2-squared": "l2",
 }
-"""Chroma's names; vectors of another metric lie in an l2 space that nobody asks."""
+"""Chroma's names of metrics. Vectors of another metric are in an l2 space that is not searched."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Row:
 
 
 class Table:
-    """A Chroma collection; `missing` is what is raised where there is none."""
+    """A Chroma collection. Its methods raise `missing` if the collection does not exist."""
 
     def __init__(
         self, connection: Connection, name: str, missing: NotFound, metric: Metric = "cosine"
@@ -70,7 +72,7 @@ class Table:
         self._rows_per_call = 0
 
     def create(self, about: Mapping[str, str]) -> None:
-        """Make it where it is missing. Idempotent."""
+        """Create the collection with `about` as its metadata if it is missing. Idempotent."""
         with answering():
             self._connection.client().get_or_create_collection(
                 self._name,
@@ -81,22 +83,22 @@ class Table:
         self.refresh()
 
     def drop(self) -> None:
-        """Remove it. Idempotent."""
+        """Remove the collection. Idempotent."""
         self._connection.drop(self._name)
 
     def refresh(self) -> None:
-        """Forget what is known of it: another process may have made it anew."""
+        """Discard the cached handle: another process may have created the collection again."""
         self._connection.forget(self._name)
 
     def about(self) -> Mapping[str, str]:
-        """What it was made with."""
+        """The metadata of the collection, as provided to `create`."""
         return dict(self._on(lambda at: at.metadata))
 
     def upsert(self, rows: Sequence[Row]) -> None:
-        """Write rows; the same id again replaces the whole row.
+        """Write rows. A row with an existing id replaces the whole stored row.
 
-        Of a row whose vector and text are stored already only the metadata is written: moving a
-        point of Chroma's graph costs many times what adding it did, even to where it was.
+        If the vector and text of a row are stored already, only its metadata is written: moving a
+        point in Chroma's graph costs many times as much as adding it, even to the same position.
         """
         self._rows_per_call = self._rows_per_call or self._max_batch()
         for batch in slices(rows, count=self._rows_per_call, size=BYTES_PER_CALL, size_of=_bytes):
@@ -120,32 +122,34 @@ class Table:
 
     def get(self, ids: Sequence[str], *, include_vector: bool = False) -> list[Row]:
         """Read the rows of these ids, in this order; unknown ids are left out."""
-        found: dict[str, Row] = {}
+        rows: dict[str, Row] = {}
         include = ["metadatas", "documents", *(["embeddings"] if include_vector else [])]
         for batch in batches(dict.fromkeys(ids), IDS_PER_CALL):
             got = self._call("get", ids=batch, include=include)
             for i, id_ in enumerate(got["ids"]):
                 vector = np.asarray(got["embeddings"][i], np.float32) if include_vector else None
-                found[id_] = Row(id_, vector, got["documents"][i], got["metadatas"][i])
-        return [found[id_] for id_ in ids if id_ in found]
+                rows[id_] = Row(id_, vector, got["documents"][i], got["metadatas"][i])
+        return [rows[id_] for id_ in ids if id_ in rows]
 
     def ids(self, where: ChromaWhere | None) -> set[str]:
         """The ids of all rows that match."""
-        found: set[str] = set()
+        matching: set[str] = set()
         while True:
             page = self._call(
-                "get", where=where, include=[], limit=IDS_PER_CALL, offset=len(found)
+                "get", where=where, include=[], limit=IDS_PER_CALL, offset=len(matching)
             )["ids"]
-            found |= set(page)
+            matching |= set(page)
             if len(page) < IDS_PER_CALL:
-                return found
+                return matching
 
     def ids_among(self, ids: Sequence[str]) -> list[str]:
-        """Those of these ids, at most a batch, that there are."""
-        found: list[str] = self._call("get", ids=list(ids), include=[])["ids"]
-        return found
+        """The ids among these, at most one batch, that exist."""
+        known: list[str] = self._call("get", ids=list(ids), include=[])["ids"]
+        return known
 
-    def nearest(self, vector: Vector, count: int, where: ChromaWhere | None = None) -> list[LegHit]:
+    def nearest(
+        self, vector: Vector, count: int, where: ChromaWhere | None = None
+    ) -> list[RetrieverHit]:
         """The nearest rows that match, best first."""
         got = self._call(
             "query",
@@ -156,10 +160,10 @@ class Table:
         )
         pairs = zip(got["ids"][0], got["distances"][0], strict=True)
         at_zero = 0.0 if self._space == "l2" else 1.0  # `ip` is 1 minus the inner product
-        return [LegHit(id_, at_zero - distance) for id_, distance in pairs]
+        return [RetrieverHit(id_, at_zero - distance) for id_, distance in pairs]
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Remove rows. Unknown ids are nothing to do."""
+        """Remove rows. Ignores unknown ids."""
         for batch in batches(ids, IDS_PER_CALL):
             self._call("delete", ids=batch)
 
@@ -172,14 +176,14 @@ class Table:
             return self._connection.client().get_max_batch_size()
 
     def _call(self, method: str, **arguments: object) -> Any:
-        """Call the collection by name: its generated signatures know only its own types."""
+        """Call a method by name: the client's generated signatures accept only its own types."""
         return self._on(lambda at: getattr(at, method)(**arguments))
 
     def _on(self, act: Any) -> Any:
         return self._connection.on(self._name, self._missing, act)
 
     def _alike(self, row: Row, stored: Row) -> bool:
-        """Tell whether text and vector are the same; of a cosine space, the direction."""
+        """Tell whether text and vector are equal; in a cosine space, text and direction."""
         if row.vector is None or stored.vector is None or row.text != stored.text:
             return False
         if self._space != "cosine":
@@ -189,19 +193,22 @@ class Table:
 
 
 def batches(items: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Cut into lists of this size; the last may be shorter."""
+    """Cut items into lists of this size; the last list may be shorter."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
 
 
 def _bytes(row: Row) -> int:
-    """About what a row takes in a request."""
+    """The approximate size of a row in a request, in bytes."""
     texts = [row.text, *(value for value in row.metadata.values() if isinstance(value, str))]
     numbers = 0 if row.vector is None else len(row.vector)
     return NUMBER_BYTES * numbers + sum(len(text.encode()) for text in texts)
 
 
 def _replacing(row: Row, stored: Row | None) -> dict[str, object]:
-    """Metadata that also removes the old keys: Chroma merges, and only None deletes a key."""
+    """The row's metadata, with None for each other stored key.
+
+    Chroma merges metadata, and only None deletes a key.
+    """
     return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata}

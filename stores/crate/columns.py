@@ -1,9 +1,9 @@
 """Properties as typed columns: `metadata['text']['title']`, `metadata['numbers']['years']`.
 
-One object for each type of value, so that no property's type ever meets another's, and one column
-for each name in it, so that each is indexed. A table takes a limited number of columns. Where they
-are used up, further names lie in `metadata['rare']`, which is not indexed: filters on them read
-every row, and find the same.
+`metadata` has one object for each type of value, so that values of different types never share a
+column; the object has one column for each property name, so that each is indexed. A table has a
+limited number of columns. If they are used up, further names are in `metadata['rare']`, which is
+not indexed: filters on these names read every row, with the same result.
 """
 
 import hashlib
@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stores.atoms import atoms
-from stores.crate.connection import ColumnsChanged, Connection, RelationMissing, Sql
-from stores.records import FILTERABLE
+from callslip.stores.crate.connection import ColumnsChanged, Connection, RelationMissing, Sql
+from callslip.stores.properties.terms import property_terms
+from callslip.stores.records import FILTERABLE
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "t": ("text", "TEXT"),
@@ -26,15 +26,18 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "B": ("flags", "ARRAY(BOOLEAN)"),
     "D": ("dates", "ARRAY(BIGINT)"),
 }
-"""Object in `metadata` and type of column of each mark of an atom; dates are microseconds."""
+"""The object in `metadata` and the column type of each mark of a property term.
+
+Dates are microseconds.
+"""
 
 RARE = "rare"
 
 MAX_COLUMNS = 1000
-"""Of one table. At twice as many, every change of the cluster's state gets slow."""
+"""The most columns of a table. With twice as many, every change of the cluster's state is slow."""
 
 _PARENTS = 2
-"""Columns above a property's, which the server counts again when it checks its limit."""
+"""The columns above a property's column, which the server counts again when it checks its limit."""
 
 _LONGEST_KEY = 120
 
@@ -43,12 +46,12 @@ Name = tuple[str, str]
 
 
 def key(name: str) -> str:
-    """Write a property's name as CrateDB takes it for a column: letters, digits, `_`, `-`, space.
+    """Encode a property's name as a column name: letters, digits, `_`, `-` and space.
 
-    Any other character, such as its dots and brackets, is `%` with its number; long names are
-    hashed.
+    Any other character, such as a dot or a bracket, becomes `%`, its hexadecimal code and `;`; long
+    names are hashed.
     """
-    plain = re.sub(r"[^\w -]|^_", lambda found: f"%{ord(found[0]):x};", name)
+    plain = re.sub(r"[^\w -]|^_", lambda match: f"%{ord(match[0]):x};", name)
     if len(plain) <= _LONGEST_KEY:
         return plain
     return f"%{hashlib.sha256(name.encode()).hexdigest()}"
@@ -60,7 +63,7 @@ def path(mark: str, name: str) -> str:
 
 
 def definition() -> str:
-    """The objects of `metadata`, with columns for the fields that every chunk has."""
+    """The objects of `metadata`, in SQL, with columns for the fields that every chunk has."""
     numbers = ("level", "ordinal")
     fixed = {"t": [f for f in FILTERABLE if f not in numbers], "n": numbers}
     objects = []
@@ -72,48 +75,48 @@ def definition() -> str:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one table, as they were when it was asked."""
+    """The columns of one table, as the server last listed them."""
 
     known: frozenset[tuple[str, str]]
-    """Object in `metadata` and key."""
+    """Pairs of an object in `metadata` and a key."""
 
     count: int
-    """Of all columns."""
+    """The number of all columns."""
 
     @property
     def room(self) -> int:
-        """How many more the server takes of one type."""
+        """The number of columns of one type that can be added."""
         return max(0, MAX_COLUMNS - _PARENTS - self.count)
 
     def has(self, item: Name) -> bool:
-        """Tell whether a property has a column of its own."""
+        """Tell whether a property has its own column."""
         return (KINDS[item[0]][0], key(item[1])) in self.known
 
     def find(self, mark: str, name: str) -> str | None:
-        """Where a property's values are, in SQL; None where no chunk has it."""
+        """The SQL expression of a property's values; None if no chunk has the property."""
         if self.has((mark, name)):
             return path(mark, name)
         return None if self.room else f"\"metadata\"['{RARE}']['{mark}:{key(name)}']"
 
     def metadata(self, properties: Mapping[str, object]) -> dict[str, dict[str, object]]:
-        """Lay properties out for `metadata`; a list holds each value once."""
-        found: dict[str, dict[str, object]] = {}
-        for mark, name, value in atoms(properties):
+        """The value of `metadata` for these properties; a list has each value once."""
+        columns: dict[str, dict[str, object]] = {}
+        for mark, name, value in property_terms(properties):
             if self.has((mark, name)):
-                place, at = found.setdefault(KINDS[mark][0], {}), key(name)
+                object_, at = columns.setdefault(KINDS[mark][0], {}), key(name)
             else:
-                place, at = found.setdefault(RARE, {}), f"{mark}:{key(name)}"
+                object_, at = columns.setdefault(RARE, {}), f"{mark}:{key(name)}"
             if mark.islower():
-                place[at] = value
+                object_[at] = value
             else:
-                members = place.setdefault(at, [])
+                members = object_.setdefault(at, [])
                 if isinstance(members, list) and value not in members:
                     members.append(value)
-        return found
+        return columns
 
 
 class TableColumns:
-    """What is known of one table's columns; only ever more come to it."""
+    """A cache of one table's columns. Columns are only added, never removed."""
 
     def __init__(self, connection: Connection, schema: str, table: str) -> None:
         self._connection = connection
@@ -122,15 +125,15 @@ class TableColumns:
         self._columns = Columns(frozenset(), 0)
 
     def having(self, names: Collection[Name]) -> Columns:
-        """The columns, asked for anew unless each of these has one."""
+        """The columns, read again unless each of these names has a column."""
         if not all(self._columns.has(item) for item in names):
             self._refresh()
         return self._columns
 
     def making(self, names: Collection[Name]) -> Columns:
-        """The columns, after making those of these names that the table has room for.
+        """The columns, after adding a column for each of these names while the table has room.
 
-        The server's own limit decides, so that two writers never disagree on where a name lies.
+        The server's own limit decides, so that two writers never disagree on the column of a name.
         """
         columns = self.having(names)
         while columns.room and (new := sorted(i for i in set(names) if not columns.has(i))):
@@ -159,5 +162,5 @@ class TableColumns:
 
 
 def names(chunks: Iterable[Mapping[str, object]]) -> set[Name]:
-    """The marks and names of all properties."""
-    return {(mark, name) for properties in chunks for mark, name, _ in atoms(properties)}
+    """The marks and names of all properties of these chunks."""
+    return {(mark, name) for properties in chunks for mark, name, _ in property_terms(properties)}

@@ -1,4 +1,4 @@
-"""One connection to a CrateDB cluster over HTTP, with errors in our words."""
+"""The connection to a CrateDB cluster over HTTP. Raises Callslip's errors."""
 
 import logging
 import re
@@ -23,34 +23,34 @@ from callslip.errors import (
 )
 
 CONNECT_SECONDS = 3.0
-"""How long a connection may take to open; the client tries ten more times."""
+"""The time limit for opening a connection; the client tries ten more times."""
 
 PING_SECONDS = 5.0
 
 _THREADS = 16
-"""Connections that are kept open for as many threads."""
+"""The number of connections that stay open, for as many threads."""
 
 _MISSING = ("RelationUnknown", "SchemaUnknownException")
 _DOWN = re.compile(
     "Shard|Node|Master|Transport|CircuitBreaking|Rejected|Killed|Unavailable|Timeout|TaskMissing"
     "|AlreadyClosed|VersionConflict|UnhandledServer"
 )
-"""In the names of errors that pass: a server that starts, stops or is short of memory."""
+"""A part of the name of each transient error: a server starts, stops or is short of memory."""
 
-# It writes whole requests, and so texts of documents, at DEBUG, and the address at WARNING.
+# The client logs whole requests, with texts of documents, at DEBUG, and the address at WARNING.
 logging.getLogger("crate.client.http").setLevel(logging.ERROR)
 
 
 class RelationMissing(Exception):
-    """A table, or the schema that it lies in, does not exist."""
+    """A table or its schema does not exist."""
 
 
 class ColumnMissing(Exception):
-    """A column is not there, so what was known of the table is out of date."""
+    """A column does not exist: the cached columns of the table are out of date."""
 
 
 class ColumnsChanged(Exception):
-    """Columns cannot be added: the table has them by now, or has no room for them."""
+    """Columns cannot be added: the table has them already, or has no room for them."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Sql:
 
 
 class _OneServer(Client):  # type: ignore[misc]  # the client is not typed
-    """The vendor's client without its list of servers, on which it marks the only one dead.
+    """The vendor's client without its list of servers, in which it marks the only server as dead.
 
-    With a server named, it also does not repeat for ever what a proxy resets.
+    With an explicit server, the client also does not forever repeat a request that a proxy resets.
     """
 
     def _request(self, method: str, path: str, server: str | None = None, **kwargs: Any) -> Any:
@@ -102,7 +102,7 @@ class Connection:
             raise _translated(error) from error
 
     def run(self, sql: Sql) -> list[list[Any]]:
-        """Run one statement and give its rows."""
+        """Run one statement and return its rows."""
         try:
             answer = self._client.sql(sql.text, list(sql.args) or None)
         except Error as error:
@@ -110,18 +110,18 @@ class Connection:
         return list(answer.get("rows", []))
 
     def run_many(self, text: str, rows: Sequence[Sequence[object]]) -> dict[int, str]:
-        """Run one statement for each row; the reason for each, by its place, that was refused.
+        """Run one statement for each row; return the reason for each refused row, by its position.
 
-        The server says so in its answer alone, and names the reasons of the first ten only.
+        The server reports refused rows only in its response, with reasons for only the first ten.
         """
         try:
             answer = self._client.sql(text, None, list(rows))
         except Error as error:
             raise _translated(error) from error
         refused: dict[int, str] = {}
-        for place, result in enumerate(answer["results"]):
+        for position, result in enumerate(answer["results"]):
             if result["rowcount"] < 0:
-                refused[place] = _reason(result)
+                refused[position] = _reason(result)
         return refused
 
     def close(self) -> None:
@@ -139,12 +139,12 @@ def _reason(result: Mapping[str, Any]) -> str:
 
 
 def _name(message: str) -> str:
-    found = re.match(r"\w+(?=\[)", message)
-    return found[0] if found else ""
+    match = re.match(r"\w+(?=\[)", message)
+    return match[0] if match else ""
 
 
 def _translated(error: Error) -> Exception:
-    """Our error for the vendor's; its text is not passed on, since it may quote a value."""
+    """Callslip's error for a client's error. The text is omitted, because it may quote a value."""
     message = str(getattr(error, "message", error))
     if isinstance(error, NoConnection):
         cause = type(error.__cause__).__name__ if error.__cause__ else "unavailable"

@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import numpy as np
 
-from stores.atoms import EPOCH
-from stores.crate.columns import Columns
-from stores.crate.tables import COLUMNS, vector_column
-from stores.filters import instant
-from stores.records import (
+from callslip.stores.crate.columns import Columns
+from callslip.stores.crate.tables import COLUMNS, vector_column
+from callslip.stores.properties.filters import instant
+from callslip.stores.properties.terms import EPOCH
+from callslip.stores.records import (
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
@@ -22,13 +22,13 @@ from stores.records import (
 )
 
 MAX_HIERARCHY = 32_000
-"""Bytes. Lucene takes no longer text than 32,766 for one term."""
+"""The most bytes of a hierarchy. Lucene accepts at most 32,766 bytes for one term."""
 
 MAX_TERM = 255
-"""Characters of UTF-16. The `whitespace` analyzer cuts longer ones into several terms."""
+"""The most UTF-16 characters of a term; the `whitespace` analyzer cuts longer ones into several."""
 
 _NUMBER_BYTES = 18
-"""A number of a vector in a request, about: as JSON, and within the base64 beside it."""
+"""The approximate bytes of a vector's number in a request: once as JSON, once in base64."""
 
 _FIELDS = (
     *("document_id", "parent_id", "section", "heading", "title", "filename", "lang"),
@@ -74,7 +74,7 @@ def chunk_row(
 
 
 def chunk_bytes(chunk: ChunkRecord) -> int:
-    """About what a chunk takes in a request; its text is in it twice."""
+    """The approximate size of a chunk in a request, in bytes; its text is in the request twice."""
     texts = 2 * len(chunk.body.encode()) + 2 * len(chunk.terms.encode())
     numbers = len(chunk.vector) + sum(len(vector) for vector in chunk.named.values())
     return texts + _NUMBER_BYTES * numbers
@@ -83,15 +83,15 @@ def chunk_bytes(chunk: ChunkRecord) -> int:
 def stored_chunk(
     chunk_id: str, body: str, record: str, *, vectors: str | None, terms: str | None
 ) -> StoredChunk:
-    """Read a chunk back; vectors and terms where they were asked for."""
+    """Read a chunk back; `vectors` and `terms` are None unless they were requested."""
     fields = json.loads(record)
     written = fields.pop("terms", terms)
-    given = {name: _vector(text) for name, text in json.loads(vectors or "{}").items()}
+    named = {name: _vector(text) for name, text in json.loads(vectors or "{}").items()}
     return StoredChunk(
         chunk_id=chunk_id,
         body=body,
-        vector=given.pop("", None),
-        named=given,
+        vector=named.pop("", None),
+        named=named,
         terms=None if terms is None else written,
         **fields,
     )
@@ -109,7 +109,7 @@ def document_row(table: str, document: DocumentRecord) -> list[object]:
 
 
 def document_key(table: str, document_id: str) -> str:
-    """The primary key of a document. One of two columns would be too long for a long id."""
+    """The primary key of a document. A key of two columns would be too long for a long id."""
     return f"{table}/{document_id}"
 
 
@@ -119,19 +119,19 @@ def stored_document(document_id: str, record: str) -> DocumentRecord:
 
 
 def indexed(vector: Vector, schema: CollectionSchema, vector_name: str = "") -> Vector:
-    """The vector that the index compares: CrateDB knows Euclid's distance d alone.
+    """The vector that the index compares: CrateDB supports only the Euclidean distance d.
 
-    Of vectors of length 1 the cosine is 1 - d²/2.
+    Under the cosine metric, the vector is scaled to length 1: then the cosine is 1 - d²/2.
     """
-    given = np.ascontiguousarray(vector, np.float32)
+    narrow = np.ascontiguousarray(vector, np.float32)
     if schema.vector(vector_name).metric != "cosine":
-        return given
-    wide = given.astype(np.float64)
+        return narrow
+    wide = narrow.astype(np.float64)
     return (wide / np.linalg.norm(wide)).astype(np.float32)
 
 
 def words(terms: Sequence[str]) -> str:
-    """Join terms; of one that the analyzer would cut, its hash."""
+    """Join terms by spaces; a term that the analyzer would cut is replaced by its hash."""
     return " ".join(_word(term) for term in terms)
 
 

@@ -6,34 +6,31 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from stores.atoms import FLAG, NUMBER, TEXT
-from stores.batching import slices, write
-from stores.checks import sound_chunks, sound_documents
-from stores.contract import Store
-from stores.crate import legs, queries
-from stores.crate.columns import names
-from stores.crate.connection import Connection, Sql
-from stores.crate.places import Place, Places
-from stores.crate.rows import (
+from callslip.stores.batching import slices, write
+from callslip.stores.contract import Store
+from callslip.stores.crate import queries, reading, retrievers
+from callslip.stores.crate.catalog import Catalog, Scope
+from callslip.stores.crate.columns import names
+from callslip.stores.crate.connection import Connection, Sql
+from callslip.stores.crate.filters import EVERYTHING, NOTHING, marks, translate
+from callslip.stores.crate.rows import (
     chunk_bytes,
     chunk_columns,
     chunk_row,
     document_key,
     document_row,
-    stored_chunk,
-    stored_document,
 )
-from stores.crate.tables import Layout, check_name, upsert, vector_column
-from stores.crate.where import EVERYTHING, NOTHING, marks, translate
-from stores.filters import Where
-from stores.fusion import Candidate
-from stores.metrics import Metric
-from stores.records import (
+from callslip.stores.crate.tables import Layout, check_name, upsert, vector_column
+from callslip.stores.fusion import Candidate
+from callslip.stores.metrics import Metric
+from callslip.stores.properties.checks import sound_chunks, sound_documents
+from callslip.stores.properties.filters import Where
+from callslip.stores.records import (
     BatchOutcome,
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
-    LegHit,
+    RetrieverHit,
     Scalar,
     StoredChunk,
     Value,
@@ -42,24 +39,22 @@ from stores.records import (
     visible,
     visible_in,
 )
-from stores.schemas import check_schema
+from callslip.stores.schemas import check_schema
 
 T = TypeVar("T")
 
 ROWS_PER_CALL = 1000
 BYTES_PER_CALL = 8_000_000
-"""CrateDB refuses a request of more than 100 MB, and holds several in memory at once."""
-
-IDS_PER_CALL = 1000
+"""CrateDB refuses a request of more than 100 MB, and has several requests in memory at once."""
 
 _DOCUMENT_COLUMNS = ("id", "table_name", "document_id", "record")
 
 
 class CrateStore(Store):
-    """A collection is a table, each tenant's one of its own: apart in index and statistics.
+    """A collection is a table, or one table per tenant, with separate indexes and statistics.
 
-    Nothing is connected before the first call. What is written is refreshed before it is
-    acknowledged, so that every later query sees it.
+    The store connects at its first call. Tables are refreshed before a write is acknowledged, so
+    that every later query sees the write.
     """
 
     kind = "crate"
@@ -68,7 +63,7 @@ class CrateStore(Store):
     def __init__(self, connection: Connection, layout: Layout) -> None:
         self._connection = connection
         self._layout = layout
-        self._places = Places(self._connection, layout)
+        self._catalog = Catalog(self._connection, layout)
 
     def ping(self) -> None:
         self._connection.ping()
@@ -82,35 +77,35 @@ class CrateStore(Store):
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)
-        self._places.create(schema)
+        self._catalog.create_collection(schema)
 
     def schema(self, collection: str) -> CollectionSchema:
-        return self._places.schema(collection)
+        return self._catalog.schema(collection)
 
     def collections(self) -> list[str]:
-        return self._places.collections()
+        return self._catalog.collections()
 
     def drop_collection(self, collection: str) -> None:
-        self._places.drop(collection)
+        self._catalog.drop_collection(collection)
 
     def ensure_tenant(self, collection: str, tenant: str) -> None:
-        self._places.create_tenant(collection, tenant)
+        self._catalog.create_tenant(collection, tenant)
 
     def drop_tenant(self, collection: str, tenant: str) -> None:
-        self._places.drop_tenant(collection, tenant)
+        self._catalog.drop_tenant(collection, tenant)
 
     def tenants(self, collection: str) -> list[str]:
-        return self._places.tenants(collection)
+        return self._catalog.tenants(collection)
 
     def forget(self, collection: str) -> None:
-        self._places.forget(collection)
+        self._catalog.forget(collection)
 
     # Writing
 
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        at = self._places.existing(collection, tenant)
+        at = self._catalog.existing(collection, tenant)
         good, failed = sound_documents(documents)
         rows = [document_row(at.name, document) for document in good]
         table = self._layout.documents
@@ -126,14 +121,14 @@ class CrateStore(Store):
     def batch_upsert_chunks(
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        schema = self._places.existing(collection, tenant).schema
+        schema = self._catalog.existing(collection, tenant).schema
         good, failed = sound_chunks(chunks, schema)
         columns = chunk_columns(schema)
 
         def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
-            return self._places.on(collection, tenant, lambda at: put_at(at, some))
+            return self._catalog.on(collection, tenant, lambda at: put_at(at, some))
 
-        def put_at(at: Place, some: Sequence[ChunkRecord]) -> dict[str, str]:
+        def put_at(at: Scope, some: Sequence[ChunkRecord]) -> dict[str, str]:
             known = at.columns.making(names(visible(chunk) for chunk in some))
             rows = [chunk_row(chunk, schema, tenant, known) for chunk in some]
             return self._put(at.table, columns, "chunk_id", rows, [c.chunk_id for c in some])
@@ -144,23 +139,23 @@ class CrateStore(Store):
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         ids = list(dict.fromkeys(chunk_ids))
 
-        def delete(at: Place) -> None:
-            for some in _batches(ids):
+        def delete(at: Scope) -> None:
+            for some in reading.batches(ids):
                 self._run(f'DELETE FROM {at.table} WHERE "chunk_id" = ANY(?)', some)
             self._run(f"REFRESH TABLE {at.table}")
 
-        self._places.on(collection, tenant, delete)
+        self._catalog.on(collection, tenant, delete)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
         documents = self._layout.documents
 
-        def delete(at: Place) -> None:
+        def delete(at: Scope) -> None:
             self._run(f'DELETE FROM {at.table} WHERE "document_id" = ?', document_id)
             key = document_key(at.name, document_id)
             self._run(f'DELETE FROM {documents} WHERE "id" = ?', key)
             self._run(f"REFRESH TABLE {at.table}, {documents}")
 
-        self._places.on(collection, tenant, delete)
+        self._catalog.on(collection, tenant, delete)
 
     # Searching
 
@@ -176,9 +171,9 @@ class CrateStore(Store):
         *,
         tenant: str = "",
         vector_name: str = "",
-    ) -> list[LegHit]:
-        def search(at: Place, condition: Sql | None) -> list[LegHit]:
-            return legs.nearest(self._connection, at, vector, limit, condition, vector_name)
+    ) -> list[RetrieverHit]:
+        def search(at: Scope, condition: Sql | None) -> list[RetrieverHit]:
+            return retrievers.nearest(self._connection, at, vector, limit, condition, vector_name)
 
         return self._matching(collection, tenant, where, search) or []
 
@@ -190,9 +185,9 @@ class CrateStore(Store):
         where: Where | None = None,
         *,
         tenant: str = "",
-    ) -> list[LegHit]:
-        def search(at: Place, condition: Sql | None) -> list[LegHit]:
-            return legs.keyword(
+    ) -> list[RetrieverHit]:
+        def search(at: Scope, condition: Sql | None) -> list[RetrieverHit]:
+            return retrievers.keyword(
                 self._connection, queries.keyword(at.table, terms, limit, condition)
             )
 
@@ -215,11 +210,11 @@ class CrateStore(Store):
         pool: int,
         alpha: float,
     ) -> list[Candidate]:
-        """Reciprocal rank fusion with k = 60; both legs weigh the same, whatever `alpha` says."""
+        """Reciprocal rank fusion with k = 60; both retrievers weigh the same for any `alpha`."""
         self._indexed(collection, vector, vector_name, method)
 
-        def search(at: Place, condition: Sql | None) -> list[Candidate]:
-            found = legs.fused(
+        def search(at: Scope, condition: Sql | None) -> list[Candidate]:
+            hits = retrievers.fused(
                 self._connection,
                 at,
                 vector,
@@ -229,7 +224,7 @@ class CrateStore(Store):
                 vector_name,
                 horizon,
             )
-            return found[: max(limit, 0)]
+            return hits[: max(limit, 0)]
 
         return self._matching(collection, tenant, where, search) or []
 
@@ -244,23 +239,17 @@ class CrateStore(Store):
         include_vector: bool = False,
         include_terms: bool = False,
     ) -> list[StoredChunk]:
-        vectors = '"vectors"' if include_vector else "NULL"
-        terms = '"terms"' if include_terms else "NULL"
+        def read(at: Scope) -> dict[str, StoredChunk]:
+            return reading.chunks(
+                self._connection,
+                at,
+                chunk_ids,
+                include_vector=include_vector,
+                include_terms=include_terms,
+            )
 
-        def read(at: Place) -> dict[str, StoredChunk]:
-            found: dict[str, StoredChunk] = {}
-            for some in _batches(list(dict.fromkeys(chunk_ids))) or [[]]:
-                rows = self._run(
-                    f'SELECT "chunk_id", "content_fs", "record", {vectors}, {terms}'
-                    f' FROM {at.table} WHERE "chunk_id" = ANY(?)',
-                    some,
-                )
-                for id_, body, record, held, written in rows:
-                    found[id_] = stored_chunk(id_, body, record, vectors=held, terms=written)
-            return found
-
-        found = self._places.on(collection, tenant, read)
-        return [found[id_] for id_ in chunk_ids if id_ in found]
+        chunks = self._catalog.on(collection, tenant, read)
+        return [chunks[id_] for id_ in chunk_ids if id_ in chunks]
 
     def properties(
         self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
@@ -277,29 +266,17 @@ class CrateStore(Store):
     def _column(
         self, name: str, collection: str, chunk_ids: Sequence[str], tenant: str
     ) -> dict[str, str]:
-        def read(at: Place) -> dict[str, str]:
-            found: dict[str, str] = {}
-            for some in _batches(list(dict.fromkeys(chunk_ids))) or [[]]:
-                rows = self._run(
-                    f'SELECT "chunk_id", "{name}" FROM {at.table} WHERE "chunk_id" = ANY(?)', some
-                )
-                found |= dict(rows)
-            return found
+        def read(at: Scope) -> dict[str, str]:
+            return reading.column(self._connection, at, name, chunk_ids)
 
-        return self._places.on(collection, tenant, read)
+        return self._catalog.on(collection, tenant, read)
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:
-        at = self._places.existing(collection, tenant)
-        found: dict[str, DocumentRecord] = {}
-        for some in _batches(list(dict.fromkeys(document_ids))):
-            rows = self._run(
-                f'SELECT "document_id", "record" FROM {self._layout.documents} WHERE "id" = ANY(?)',
-                [document_key(at.name, id_) for id_ in some],
-            )
-            found |= {id_: stored_document(id_, record) for id_, record in rows}
-        return [found[id_] for id_ in document_ids if id_ in found]
+        at = self._catalog.existing(collection, tenant)
+        documents = reading.documents(self._connection, at, self._layout.documents, document_ids)
+        return [documents[id_] for id_ in document_ids if id_ in documents]
 
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""
@@ -310,66 +287,38 @@ class CrateStore(Store):
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
         among = None if document_id is None else Sql('"document_id" = ?', (document_id,))
-        everyone = set(self._places.on(collection, tenant, lambda at: self._ids(at, among)))
+        everyone = set(self._catalog.on(collection, tenant, lambda at: self._ids(at, among)))
         halves = {"vector": everyone, "keyword": set(everyone)}
         for name in self.schema(collection).named:
 
-            def having(at: Place, name: str = name) -> list[str]:
-                held = Sql(f'"{vector_column(at.schema, name)}" IS NOT NULL')
-                return self._ids(at, queries.both([among, held]))
+            def having(at: Scope, name: str = name) -> list[str]:
+                has_vector = Sql(f'"{vector_column(at.schema, name)}" IS NOT NULL')
+                return self._ids(at, queries.both([among, has_vector]))
 
-            halves[f"vector:{name}"] = set(self._places.on(collection, tenant, having))
+            halves[f"vector:{name}"] = set(self._catalog.on(collection, tenant, having))
         return halves
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
-        def read(at: Place) -> set[str]:
-            chunks = self._run(f'SELECT "document_id" FROM {at.table} GROUP BY "document_id"')
-            documents = self._run(
-                f'SELECT "document_id" FROM {self._layout.documents} WHERE "table_name" = ?',
-                at.name,
-            )
-            return {id_ for (id_,) in [*chunks, *documents]}
+        def read(at: Scope) -> set[str]:
+            return reading.document_ids(self._connection, at, self._layout.documents)
 
-        return self._places.on(collection, tenant, read)
+        return self._catalog.on(collection, tenant, read)
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
-        def read(at: Place, condition: Sql | None) -> int:
-            clause, args = _where(condition)
-            ((number,),) = self._run(f"SELECT COUNT(*) FROM {at.table}{clause}", *args)
-            return int(number)
+        def read(at: Scope, condition: Sql | None) -> int:
+            return reading.count(self._connection, at, condition)
 
         return self._matching(collection, tenant, where, read) or 0
 
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        def read(at: Place, condition: Sql | None) -> Counter[tuple[str, Scalar]]:
-            columns = at.columns.having({(TEXT, prop), (NUMBER, prop), (FLAG, prop)})
-            found: Counter[tuple[str, Scalar]] = Counter()
-            for kind in (TEXT, NUMBER, FLAG):
-                for column in filter(None, (columns.find(m, prop) for m in (kind, kind.upper()))):
-                    for value, count in self._groups(at, column, condition):
-                        found[kind, value] += count
-            return found
+        def read(at: Scope, condition: Sql | None) -> Counter[tuple[str, Scalar]]:
+            return reading.groups(self._connection, at, prop, condition)
 
-        found = self._matching(collection, tenant, where, read) or Counter()
-        ranked = sorted(found.items(), key=lambda group: (-group[1], group[0]))
+        counts = self._matching(collection, tenant, where, read) or Counter()
+        ranked = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
         return [(value, count) for (_, value), count in ranked]
-
-    def _groups(
-        self, at: Place, column: str, condition: Sql | None
-    ) -> Iterable[tuple[Scalar, int]]:
-        """The values in a column with their counts; those of lists are counted here."""
-        held = queries.both([Sql(f"{column} IS NOT NULL"), condition])
-        clause, args = _where(held)
-        if column.split("'")[1] in ("text", "number", "flag"):
-            rows = self._run(
-                f"SELECT {column}, COUNT(*) FROM {at.table}{clause} GROUP BY {column}", *args
-            )
-            return [(_value(value), count) for value, count in rows]
-        rows = self._run(f"SELECT {column} FROM {at.table}{clause}", *args)
-        lists = (value if isinstance(value, list) else [value] for (value,) in rows)
-        return Counter(_value(member) for members in lists for member in members).items()
 
     # Statements
 
@@ -384,21 +333,21 @@ class CrateStore(Store):
         rows: Sequence[Sequence[object]],
         ids: Sequence[str],
     ) -> dict[str, str]:
-        """Write rows; the reasons of those that were refused, by id."""
+        """Write rows; return the reason for each refused row, by id."""
         refused = self._connection.run_many(upsert(table, columns, key), rows)
         self._run(f"REFRESH TABLE {table}")
-        return {ids[place]: reason for place, reason in refused.items()}
+        return {ids[row]: reason for row, reason in refused.items()}
 
     def _matching(
         self,
         collection: str,
         tenant: str,
         where: Where | None,
-        act: Callable[[Place, Sql | None], T],
+        act: Callable[[Scope, Sql | None], T],
     ) -> T | None:
-        """Do something with the rows that match; None where it is plain that none does."""
+        """Call `act` with the scope and the filter's condition; None if no row can match."""
 
-        def run(at: Place) -> T | None:
+        def run(at: Scope) -> T | None:
             if where is None:
                 return act(at, None)
             condition = translate(where, at.columns.having(marks(where)).find)
@@ -406,25 +355,7 @@ class CrateStore(Store):
                 return None
             return act(at, None if condition == EVERYTHING else condition)
 
-        return self._places.on(collection, tenant, run)
+        return self._catalog.on(collection, tenant, run)
 
-    def _ids(self, at: Place, condition: Sql | None) -> list[str]:
-        clause, args = _where(condition)
-        return [id_ for (id_,) in self._run(f'SELECT "chunk_id" FROM {at.table}{clause}', *args)]
-
-
-def _where(condition: Sql | None) -> tuple[str, tuple[object, ...]]:
-    return (f" WHERE {condition.text}", condition.args) if condition else ("", ())
-
-
-def _value(value: object) -> Scalar:
-    """A value as groups give it: whole numbers as integers."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str | float | int):
-        return value
-    raise TypeError(type(value))
-
-
-def _batches(ids: Sequence[str]) -> list[Sequence[str]]:
-    return [ids[start : start + IDS_PER_CALL] for start in range(0, len(ids), IDS_PER_CALL)]
+    def _ids(self, at: Scope, condition: Sql | None) -> list[str]:
+        return reading.ids(self._connection, at, condition)

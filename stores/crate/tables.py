@@ -1,7 +1,7 @@
-"""The tables: one of chunks for each collection or tenant, and two of our own beside them.
+"""The tables: one of chunks for each collection or tenant, one of collections, one of documents.
 
-The first seven columns of a table of chunks are those of CrateDB's hybrid search specification, by
-which other programs read it.
+The first seven columns of a table of chunks are those of CrateDB's hybrid search specification, so
+that other programs can read the table.
 """
 
 import hashlib
@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callslip.errors import InvalidRequest
-from stores.crate.columns import MAX_COLUMNS, definition
-from stores.records import CollectionSchema
-from stores.schemas import dump_schema
+from callslip.stores.crate.columns import MAX_COLUMNS, definition
+from callslip.stores.records import CollectionSchema
+from callslip.stores.schemas import dump_schema
 
 MAX_DIMENSION = 2048
-"""Of a FLOAT_VECTOR."""
+"""The greatest dimension of a FLOAT_VECTOR."""
 
 MAX_NAME_BYTES = 1000
-"""Of a collection or a tenant; both are one key."""
+"""The most bytes in the name of a collection or a tenant; both names form one key."""
 
 _TEXT_TO_READ = "TEXT INDEX OFF STORAGE WITH (columnstore = FALSE)"
-"""A text of any length that nobody looks for."""
+"""The type of a text of any length that is never searched."""
 
 _SPECIFIED = (
     ("hierarchy", "TEXT"),
@@ -50,12 +50,12 @@ _OURS = (
 )
 
 COLUMNS = tuple(name for name, _ in (*_SPECIFIED, *_OURS))
-"""Of a table of chunks; the columns of named vectors follow."""
+"""The columns of a table of chunks; the columns of named vectors follow."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The schema that the tables lie in, and what they are made with."""
+    """The CrateDB schema of the tables, and the shards and replicas with which they are created."""
 
     schema: str
     shards: int
@@ -63,7 +63,7 @@ class Layout:
 
     @property
     def collections(self) -> str:
-        """The table of collections and tenants, which says how each was made."""
+        """The table of collections and tenants with their definitions."""
         return self.qualified("collections")
 
     @property
@@ -72,11 +72,11 @@ class Layout:
         return self.qualified("documents")
 
     def qualified(self, table: str) -> str:
-        """A table's name, in SQL."""
+        """The qualified name of a table, quoted for SQL."""
         return f'"{self.schema}"."{table}"'
 
     def our_tables(self) -> list[str]:
-        """The statements that make the tables of our own where they are missing."""
+        """The statements that create the tables of collections and of documents if missing."""
         end = f"CLUSTERED INTO 1 SHARDS WITH (number_of_replicas = '{self.replicas}')"
         return [
             f'CREATE TABLE IF NOT EXISTS {self.collections} ("collection" TEXT, "tenant" TEXT,'
@@ -87,7 +87,7 @@ class Layout:
         ]
 
     def chunks(self, table: str, schema: CollectionSchema) -> str:
-        """The statement that makes a table of chunks where it is missing."""
+        """The statement that creates a table of chunks if it is missing."""
         columns = [f'"{name}" {type_}' for name, type_ in (*_SPECIFIED, *_OURS)]
         columns += [
             f'"{vector_column(schema, name)}" FLOAT_VECTOR({spec.dimension})'
@@ -103,7 +103,7 @@ class Layout:
 
 
 def upsert(table: str, columns: Sequence[str], key: str) -> str:
-    """The statement that writes a row, or replaces all of the one with this key."""
+    """The statement that inserts a row, or replaces the whole row with the same key."""
     names = ", ".join(f'"{column}"' for column in columns)
     values = ", ".join("?" for _ in columns)
     replaced = ", ".join(f'"{c}" = excluded."{c}"' for c in columns if c != key)
@@ -114,10 +114,11 @@ def upsert(table: str, columns: Sequence[str], key: str) -> str:
 
 
 def table_name(schema: CollectionSchema, tenant: str) -> str:
-    """Name the table of chunks of a collection, or of one tenant of it.
+    """The name of the table of chunks of a collection, or of one of its tenants.
 
-    What can be read of the name, and a hash of the whole definition: a collection that is made
-    anew and otherwise is another table, so that nobody who knew the old one misreads it.
+    The name has the letters and digits of the collection's name and a hash of the whole definition:
+    a collection that is created again with another definition is another table, so that a process
+    with the old definition does not misread it.
     """
     spoken = re.sub("[^a-z0-9]+", "_", schema.name.lower()).strip("_")[:40] or "c"
     whole = f"{dump_schema(schema)}\n{tenant}"
@@ -130,7 +131,7 @@ def vector_column(schema: CollectionSchema, vector_name: str) -> str:
 
 
 def check_fits(schema: CollectionSchema) -> None:
-    """Raise InvalidRequest, naming what CrateDB cannot hold."""
+    """Raise InvalidRequest if CrateDB cannot store the name or the vectors of the collection."""
     check_name(schema.name)
     for name, spec in {"default": schema.default, **schema.named}.items():
         if spec.dimension > MAX_DIMENSION:

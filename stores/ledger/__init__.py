@@ -1,25 +1,11 @@
 """The ledger: the SQL database that owns the state of every document."""
 
-from stores.ledger.batches import Batches
-from stores.ledger.chunks import Chunks
-from stores.ledger.collections import Collections
-from stores.ledger.conversations import ConversationRecord, Conversations
-from stores.ledger.database import Database
-from stores.ledger.documents import Documents
-from stores.ledger.events import Event, EventKind, Events
-from stores.ledger.facet_values import FacetBuild, FacetValue, FacetValues
-from stores.ledger.failures import DeadLetter, Failures, Which
-from stores.ledger.family import Family
-from stores.ledger.inventory import Inventory, Item
-from stores.ledger.judged import JudgedSearch, JudgedSearches
-from stores.ledger.lease_keeper import LeaseKeeper
-from stores.ledger.leases import Leases
-from stores.ledger.memory import Memory, MemoryPlace, MemorySums
-from stores.ledger.model_usage import ModelUsage, Reservation, UsageRow
-from stores.ledger.moves import Move, Moves
-from stores.ledger.outcomes import OutcomeRecord, Outcomes
-from stores.ledger.receipts import Receipt, Receipts
-from stores.ledger.records import (
+from callslip.stores.ledger.answers.conversations import ConversationRecord, Conversations
+from callslip.stores.ledger.answers.model_usage import ModelUsage, Reservation, UsageRow
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import FairQueue, tenant_queue_of
+from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
+from callslip.stores.ledger.base.records import (
     ATTACHED,
     STEPS,
     Accepted,
@@ -28,27 +14,47 @@ from stores.ledger.records import (
     BatchReport,
     Claim,
     CollectionRecord,
+    Dispatch,
     DocumentRecord,
     DocumentState,
     Failure,
-    Nudge,
     Refusal,
     Step,
     StepRecord,
     Submission,
     VersionRecord,
 )
-from stores.ledger.searches import QueryProfile, RetrievalEvent, Searches, TraceRecord
-from stores.ledger.source_runs import ItemRecord, Run, SourceRuns
-from stores.ledger.sources import Outcome, SourceRecord, Sources
-from stores.ledger.sweep import Sweep
-from stores.ledger.tenants import Tenants
-from stores.ledger.token_vectors import TokenVectors
-from stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
-from stores.ledger.turns import Turns, lane_of
-from stores.ledger.vectors import Vectors
-from stores.ledger.versions import PRIORITIES, PastVersion, Versions
-from stores.ledger.webhooks import Delivery, DeliveryState, Webhook, Webhooks
+from callslip.stores.ledger.caches.token_vectors import TokenVectors
+from callslip.stores.ledger.caches.vectors import Vectors
+from callslip.stores.ledger.documents.attachments import ChildDocuments
+from callslip.stores.ledger.documents.batches import Batches
+from callslip.stores.ledger.documents.chunks import Chunks
+from callslip.stores.ledger.documents.collections import Collections
+from callslip.stores.ledger.documents.documents import Documents
+from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
+from callslip.stores.ledger.documents.inventory import Inventory, Item
+from callslip.stores.ledger.documents.leases import Leases
+from callslip.stores.ledger.documents.moves import Move, Moves
+from callslip.stores.ledger.documents.receipts import Receipt, Receipts
+from callslip.stores.ledger.documents.sweep import Sweep
+from callslip.stores.ledger.documents.tenants import Tenants
+from callslip.stores.ledger.documents.versions import PRIORITIES, PastVersion, Versions
+from callslip.stores.ledger.learning.facet_values import FacetBuild, FacetValue, FacetValues
+from callslip.stores.ledger.learning.judged import JudgedSearch, JudgedSearches
+from callslip.stores.ledger.learning.memory import Memory, MemoryScope, MemorySums
+from callslip.stores.ledger.learning.outcomes import OutcomeRecord, Outcomes
+from callslip.stores.ledger.learning.searches import (
+    QueryProfile,
+    RetrievalEvent,
+    Searches,
+    TraceRecord,
+)
+from callslip.stores.ledger.migrations.history import LEDGER, upgrade
+from callslip.stores.ledger.outbox.events import Event, EventKind, Events
+from callslip.stores.ledger.outbox.webhooks import Delivery, DeliveryState, Webhook, Webhooks
+from callslip.stores.ledger.sources.runs import ItemRecord, Run, SourceRuns
+from callslip.stores.ledger.sources.sources import Outcome, SourceRecord, Sources
+from callslip.stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
 
 __all__ = [
     "ATTACHED",
@@ -65,6 +71,7 @@ __all__ = [
     "DeadLetter",
     "Delivery",
     "DeliveryState",
+    "Dispatch",
     "DocumentRecord",
     "DocumentState",
     "Event",
@@ -77,12 +84,11 @@ __all__ = [
     "JudgedSearch",
     "LeaseKeeper",
     "Ledger",
-    "MemoryPlace",
+    "MemoryScope",
     "MemorySums",
     "ModelUsage",
     "Move",
     "Moves",
-    "Nudge",
     "Outcome",
     "OutcomeRecord",
     "PastVersion",
@@ -103,21 +109,21 @@ __all__ = [
     "VersionRecord",
     "Webhook",
     "Which",
-    "lane_of",
+    "tenant_queue_of",
 ]
 
 
 class Ledger:
-    """All of it over one database. One per process, made after the fork."""
+    """The tables of the ledger in one database. Create one per process, after the fork."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
         self.collections = Collections(self._database)
         self.tenants = Tenants(self._database)
         self.documents = Documents(self._database)
-        self.family = Family(self._database)
+        self.child_documents = ChildDocuments(self._database)
         self.versions = Versions(self._database)
-        self.turns = Turns(self._database)
+        self.fair_queue = FairQueue(self._database)
         self.leases = Leases(self._database)
         self.failures = Failures(self._database)
         self.chunks = Chunks(self._database)
@@ -142,9 +148,12 @@ class Ledger:
         self.model_usage = ModelUsage(self._database)
 
     def create(self) -> None:
-        """Make the tables where they are missing."""
-        self._database.create()
+        """Create the tables, or migrate those of an older Callslip to the newest revision.
+
+        Raises LedgerError or SettingsError if this Callslip cannot work with the database.
+        """
+        upgrade(self._database, LEDGER)
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close all connections of the pool."""
         self._database.close()

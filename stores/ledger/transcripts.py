@@ -1,4 +1,4 @@
-"""All that the ledger says of a live document, as one value that can move to another ledger."""
+"""Reads the ledger rows of a live document as one value and writes them into another ledger."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -9,13 +9,15 @@ from sqlalchemy import Connection, Row, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, Conflict
-from stores.ledger import events, moves, schema
-from stores.ledger.chunks import IDS_PER_STATEMENT
-from stores.ledger.database import Database
-from stores.ledger.locks import lock_document
-from stores.ledger.moves import Move
-from stores.ledger.records import STEPS, Failure, Step
-from stores.ledger.tenants import make_tenant
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.records import STEPS, Failure, Step
+from callslip.stores.ledger.documents import moves
+from callslip.stores.ledger.documents.chunks import IDS_PER_STATEMENT
+from callslip.stores.ledger.documents.moves import Move
+from callslip.stores.ledger.documents.tenants import make_tenant
+from callslip.stores.ledger.outbox import events
 
 _D, _V, _S, _C, _P = (
     table.c
@@ -27,7 +29,7 @@ _Name = Annotated[str, Field(max_length=1024)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 
 Standing = Literal["new", "same", "newer", "deleted"]
-"""How a document that arrives stands in this ledger already."""
+"""How an imported document compares with the one of its id in this ledger."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class VersionRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step of the live version, done. Of artifacts only the extracted text moves."""
+    """A completed step of the live version. The only artifact that moves is the extracted text."""
 
     step: Step
     attempts: _Count
@@ -63,7 +65,7 @@ class StepRow:
 
 @dataclass(frozen=True)
 class ChunkRow:
-    """Since which version a chunk of the live version stands where it does in the document."""
+    """A chunk of the live version; `first_version` is the first one with it at this position."""
 
     first_version: _Count
     text_hash: Annotated[str, Field(max_length=64)]
@@ -88,16 +90,16 @@ class Transcript:
 
     @property
     def live(self) -> VersionRow:
-        """The live version; StopIteration where a stranger's transcript has none."""
+        """The live version. Raises StopIteration if an untrusted transcript has none."""
         return next(v for v in self.versions if v.version == self.live_version)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A transcript and what tells it from a later one.
+    """A transcript with values that show later changes of the document.
 
-    `upserts` counts how often an upsert of the document was begun; `upserting` says until when the
-    lease of one runs that did not end: the store may hold other things than the live version has.
+    `upserts` is the number of upserts of the document that have begun. `upserting` is the end of
+    the lease of a running upsert: until then the chunks in the store may differ from the live ones.
     """
 
     transcript: Transcript
@@ -106,7 +108,7 @@ class Snapshot:
 
 
 class Transcripts:
-    """Reading what the ledger says of documents, and writing it into another ledger."""
+    """Reads transcripts of documents, and writes them into another ledger."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -136,7 +138,7 @@ class Transcripts:
             return list(connection.scalars(query))
 
     def counts(self, collection: str) -> dict[str, tuple[int, int]]:
-        """How many live documents, and chunks of them, each tenant has; "" where there are none."""
+        """The numbers of live documents and their chunks by tenant ("" if there are no tenants)."""
         ours = (_D.collection == collection) & _D.deleted_at.is_(None)
         documents = (
             select(_D.tenant, func.count())
@@ -150,12 +152,12 @@ class Transcripts:
             .group_by(_D.tenant)
         )
         with self._database.reading() as connection:
-            held = {row[0]: row[1] for row in connection.execute(chunks)}
-            found = {row[0]: row[1] for row in connection.execute(documents)}
-        return {tenant: (n, held.get(tenant, 0)) for tenant, n in found.items()}
+            chunk_counts = {row[0]: row[1] for row in connection.execute(chunks)}
+            by_tenant = {row[0]: row[1] for row in connection.execute(documents)}
+        return {tenant: (n, chunk_counts.get(tenant, 0)) for tenant, n in by_tenant.items()}
 
     def left_out(self, collection: str) -> int:
-        """How many documents have no live version."""
+        """The number of documents without a live version."""
         with self._database.reading() as connection:
             return (
                 connection.scalar(
@@ -168,33 +170,35 @@ class Transcripts:
             )
 
     def read(self, document_id: str) -> Snapshot | None:
-        """What there is to say now; None where the document is deleted or not live."""
-        with self._database.writing() as connection:  # so that all of it is of one moment
+        """The current snapshot of a document; None if it is deleted or has no live version."""
+        with self._database.writing() as connection:  # so that all rows are of one moment
             document = lock_document(connection, document_id)
             if document is None or document.live_version is None:
                 return None
             return _snapshot(connection, document)
 
-    def standing(self, collection: str, given: Transcript) -> Standing:
-        """How a document that arrives stands here; Conflict where it cannot arrive.
+    def standing(self, collection: str, transcript: Transcript) -> Standing:
+        """Compare an imported document with this ledger. Raises Conflict if it cannot be imported.
 
-        newer: it was changed here since; deleted: it was deleted here, and stays so.
+        `newer`: the document was changed here after the export. `deleted`: it was deleted here, and
+        must stay deleted.
         """
         with self._database.reading() as connection:
-            return _standing(connection, collection, given)
+            return _standing(connection, collection, transcript)
 
-    def write(self, collection: str, given: Transcript, under: Move) -> None:
-        """Let a document arrive: live at once and whole. Conflict where another is in its place.
+    def write(self, collection: str, transcript: Transcript, under: Move) -> None:
+        """Write a complete live document into this ledger, in one transaction.
 
-        LeaseLost where the lease that it is written under is no longer held.
+        Raises Conflict if another document has its id, its name or one of its chunks, LeaseLost if
+        the move no longer has its lease.
         """
         try:
             with self._database.writing() as connection:
                 moves.renew(connection, under)
-                _arrive(connection, collection, given)
+                _arrive(connection, collection, transcript)
         except IntegrityError:
             raise Conflict(
-                f"document {given.document_id}, its name or one of its chunks is here already"
+                f"document {transcript.document_id}, its name or one of its chunks is here already"
                 " as another document's",
                 hint="Import into a collection that has no documents of its own.",
             ) from None
@@ -219,7 +223,7 @@ def _snapshot(connection: Connection, document: Row[Any]) -> Snapshot:
         select(_C.chunk_id, _C.first_version, _C.text_hash, _C.start, _C.end)
         .join(schema.documents, _D.document_id == _C.document_id)
         .where(_C.document_id == mine, *_in_live_version())
-        .order_by(_C.first_version.desc())  # of two rows of a chunk the older one is kept
+        .order_by(_C.first_version.desc())  # the oldest row of a chunk comes last and counts
     )
     of_live = sorted(
         (row for row in steps if row.version == live), key=lambda row: STEPS.index(row.step)
@@ -276,98 +280,106 @@ def _step(row: Row[Any]) -> StepRow:
     )
 
 
-def _standing(connection: Connection, collection: str, given: Transcript) -> Standing:
+def _standing(connection: Connection, collection: str, transcript: Transcript) -> Standing:
     here = connection.execute(
-        select(schema.documents).where(_D.document_id == given.document_id)
+        select(schema.documents).where(_D.document_id == transcript.document_id)
     ).one_or_none()
     if here is None:
-        _check_chunks_free(connection, given)
+        _check_chunks_free(connection, transcript)
         return "new"
-    if here.collection != collection or here.tenant != given.tenant:
+    if here.collection != collection or here.tenant != transcript.tenant:
         raise Conflict(
-            f"document {given.document_id} is here already, in collection {here.collection!r}",
+            f"document {transcript.document_id} is here already, in collection {here.collection!r}",
             hint="Documents keep their ids: import into another installation, or delete that"
             " collection first.",
         )
     if here.deleted_at is not None:
         return "deleted"
-    if here.live_version is not None and here.live_version > given.live_version:
+    if here.live_version is not None and here.live_version > transcript.live_version:
         return "newer"
     if here.live_version is not None:
         known = _snapshot(connection, here).transcript
         if (known.live_version, known.live.sha256, known.chunks.keys()) == (
-            given.live_version,
-            given.live.sha256,
-            given.chunks.keys(),
+            transcript.live_version,
+            transcript.live.sha256,
+            transcript.chunks.keys(),
         ):
             return "same"
     raise Conflict(
-        f"document {given.document_id} is here already, in another state",
+        f"document {transcript.document_id} is here already, in another state",
         hint="Delete the collection, or import into another installation.",
     )
 
 
-def _check_chunks_free(connection: Connection, given: Transcript) -> None:
-    ids = list(given.chunks)
+def _check_chunks_free(connection: Connection, transcript: Transcript) -> None:
+    ids = list(transcript.chunks)
     for start in range(0, len(ids), IDS_PER_STATEMENT):
         some = ids[start : start + IDS_PER_STATEMENT]
         other = connection.scalar(select(_C.document_id).where(_C.chunk_id.in_(some)).limit(1))
         if other is not None:
             raise Conflict(
-                f"a chunk of document {given.document_id} is here already, in document {other}",
+                f"a chunk of document {transcript.document_id} is here already,"
+                f" in document {other}",
                 hint="Delete that document, or import into another installation.",
             )
 
 
-def _is_elsewhere(connection: Connection, collection: str, given: Transcript) -> bool:
-    """Whether the parent that it names is here as a document of another collection or tenant."""
+def _is_elsewhere(connection: Connection, collection: str, transcript: Transcript) -> bool:
+    """Whether the transcript's parent exists here in another collection or tenant."""
     here = connection.execute(
-        select(_D.collection, _D.tenant).where(_D.document_id == given.parent_id)
+        select(_D.collection, _D.tenant).where(_D.document_id == transcript.parent_id)
     ).one_or_none()
-    return here is not None and (here.collection, here.tenant) != (collection, given.tenant)
+    return here is not None and (here.collection, here.tenant) != (collection, transcript.tenant)
 
 
-def _arrive(connection: Connection, collection: str, given: Transcript) -> None:
-    found = schema.collections.c
+def _arrive(connection: Connection, collection: str, transcript: Transcript) -> None:
+    columns = schema.collections.c
     open_ = connection.scalar(
-        select(found.name)
-        .where(found.name == collection, found.deleted_at.is_(None))
+        select(columns.name)
+        .where(columns.name == collection, columns.deleted_at.is_(None))
         .with_for_update(read=True)
     )
     if open_ is None:
         raise CollectionNotFound(f"collection {collection!r} does not exist")
-    if given.tenant:
-        make_tenant(connection, collection, given.tenant, time.time())
-    _check_chunks_free(connection, given)
-    mine = {"document_id": given.document_id}
+    if transcript.tenant:
+        make_tenant(connection, collection, transcript.tenant, time.time())
+    _check_chunks_free(connection, transcript)
+    mine = {"document_id": transcript.document_id}
+    elsewhere = _is_elsewhere(connection, collection, transcript)
     connection.execute(
         insert(schema.documents).values(
             **mine,
             collection=collection,
-            tenant=given.tenant,
-            name=given.name,
-            live_version=given.live_version,
-            created_at=given.created_at,
-            parent_id=None if _is_elsewhere(connection, collection, given) else given.parent_id,
-            parent_version=given.parent_version,
+            tenant=transcript.tenant,
+            name=transcript.name,
+            live_version=transcript.live_version,
+            created_at=transcript.created_at,
+            parent_id=None if elsewhere else transcript.parent_id,
+            parent_version=transcript.parent_version,
         )
     )
-    sent = {"nudged_at": time.time()}
+    sent = {"dispatched_at": time.time()}
     connection.execute(
-        insert(schema.versions), [mine | sent | asdict(version) for version in given.versions]
+        insert(schema.versions), [mine | sent | asdict(version) for version in transcript.versions]
     )
-    done = {"version": given.live_version, "state": "done"}
-    connection.execute(insert(schema.steps), [mine | done | asdict(step) for step in given.steps])
-    if given.chunks:
+    done = {"version": transcript.live_version, "state": "done"}
+    connection.execute(
+        insert(schema.steps), [mine | done | asdict(step) for step in transcript.steps]
+    )
+    if transcript.chunks:
         connection.execute(
             insert(schema.chunks),
-            [mine | {"chunk_id": i} | asdict(chunk) for i, chunk in given.chunks.items()],
+            [mine | {"chunk_id": i} | asdict(chunk) for i, chunk in transcript.chunks.items()],
         )
     events.add(
-        connection, "document.live", given.document_id, given.live_version, sent["nudged_at"]
+        connection,
+        "document.live",
+        transcript.document_id,
+        transcript.live_version,
+        sent["dispatched_at"],
     )
     connection.execute(
         delete(schema.copies).where(
-            _P.collection == collection, _P.document_id == given.document_id
+            _P.collection == collection, _P.document_id == transcript.document_id
         )
     )

@@ -1,7 +1,7 @@
-"""Which collections and tenants there are, and in which folder each lies.
+"""Collections and tenants of the TF-IDF store: creates, lists and drops them with their folders.
 
 Folders have random names that are never used again: a process that still writes into a dropped
-collection cannot touch the one that was made after it.
+collection cannot change a collection that is created later.
 """
 
 import re
@@ -15,9 +15,15 @@ from pathlib import Path
 from filelock import FileLock
 
 from callslip.errors import CollectionNotFound, StoreReadOnly
-from stores.records import CollectionSchema
-from stores.schemas import check_made, check_tenant, dump_schema, load_schema, tenant_missing
-from stores.tfidf.database import Database
+from callslip.stores.records import CollectionSchema
+from callslip.stores.schemas import (
+    check_made,
+    check_tenant,
+    dump_schema,
+    load_schema,
+    tenant_missing,
+)
+from callslip.stores.tfidf.database import Database
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS collections (name TEXT PRIMARY KEY, schema TEXT NOT NULL) WITHOUT ROWID;
@@ -30,11 +36,14 @@ CREATE TABLE IF NOT EXISTS places (
 
 _NAME_BYTES = 8
 _NAME = re.compile(f"[0-9a-f]{{{2 * _NAME_BYTES}}}")
-"""Of a folder of ours: the sweep touches no other."""
+"""The pattern of the folders' names: `Catalog.sweep` removes no other folder."""
 
 
 class Catalog:
-    """The collections of one folder; `make` puts what is needed into a new place's folder."""
+    """The collections in one folder.
+
+    `make` creates an empty partition; its arguments are a new folder and the collection's name.
+    """
 
     def __init__(self, root: Path, make: Callable[[Path, str], None]) -> None:
         self._root = root
@@ -44,7 +53,7 @@ class Catalog:
         self._lock = threading.Lock()
 
     def ensure(self, schema: CollectionSchema) -> None:
-        """Make the collection where it is missing; Conflict where it has another schema."""
+        """Create the collection if it is missing. Raises Conflict if it has another schema."""
         with self._database().reading() as connection:
             missing = _schema(connection, schema.name) is None
         if missing:
@@ -55,36 +64,39 @@ class Catalog:
                 )
                 made = self._required(connection, schema.name)
                 if not made.tenants:
-                    self._ensure_place(connection, schema.name, "")
+                    self._ensure_partition(connection, schema.name, "")
         check_made(self.schema(schema.name), schema)
 
     def ensure_tenant(self, collection: str, tenant: str) -> None:
-        """Make the tenant where it is missing."""
+        """Create the tenant if it is missing."""
         with self._database().writing() as connection:
             check_tenant(self._required(connection, collection), tenant)
-            self._ensure_place(connection, collection, tenant)
+            self._ensure_partition(connection, collection, tenant)
 
     def schema(self, collection: str) -> CollectionSchema:
-        """The collection's schema; CollectionNotFound."""
+        """The collection's schema. Raises CollectionNotFound."""
         with self._database().reading() as connection:
             return self._required(connection, collection)
 
     def names(self) -> list[str]:
-        """All collections, in order."""
+        """The names of all collections, sorted."""
         with self._database().reading() as connection:
             return sorted(name for (name,) in connection.execute("SELECT name FROM collections"))
 
     def tenants(self, collection: str) -> list[str]:
-        """The collection's tenants, in order; `` is the place of one without tenants."""
+        """The collection's tenants, sorted; `[""]` for a collection without tenants."""
         with self._database().reading() as connection:
             self._required(connection, collection)
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT tenant FROM places WHERE collection = ?", (collection,)
             )
-            return sorted(tenant for (tenant,) in found)
+            return sorted(tenant for (tenant,) in rows)
 
     def find(self, collection: str, tenant: str) -> tuple[CollectionSchema, Path]:
-        """The schema and the folder; CollectionNotFound, TenantNotFound, InvalidRequest."""
+        """The schema and the folder of a collection or tenant.
+
+        Raises CollectionNotFound, TenantNotFound or InvalidRequest.
+        """
         with self._database().reading() as connection:
             schema = self._required(connection, collection)
             check_tenant(schema, tenant)
@@ -109,7 +121,7 @@ class Catalog:
             shutil.rmtree(self._root / folder, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove folders that nothing names: of a crash while making or dropping."""
+        """Remove folders that are not in the catalog: a crash can leave them."""
         with self._database().writing() as connection:
             known = {folder for (folder,) in connection.execute("SELECT folder FROM places")}
             for path in self._root.iterdir():
@@ -117,7 +129,7 @@ class Catalog:
                     shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         with self._lock:
             if self._opened:
                 self._opened.close()
@@ -143,7 +155,9 @@ class Catalog:
             ) from error
         return database
 
-    def _ensure_place(self, connection: sqlite3.Connection, collection: str, tenant: str) -> None:
+    def _ensure_partition(
+        self, connection: sqlite3.Connection, collection: str, tenant: str
+    ) -> None:
         if _folder(connection, collection, tenant) is not None:
             return
         folder = secrets.token_hex(_NAME_BYTES)
@@ -159,8 +173,8 @@ class Catalog:
 
 def _is_made(database: Database) -> bool:
     with database.reading() as connection:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'places'")
-        return found.fetchone() is not None
+        rows = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'places'")
+        return rows.fetchone() is not None
 
 
 def _schema(connection: sqlite3.Connection, collection: str) -> CollectionSchema | None:

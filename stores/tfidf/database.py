@@ -1,4 +1,4 @@
-"""One SQLite file that threads and processes share, with errors in our words."""
+"""One SQLite file that threads and processes share. Raises Callslip's errors."""
 
 import os
 import sqlite3
@@ -9,16 +9,16 @@ from pathlib import Path
 from callslip.errors import InvalidRequest, StoreDown, StoreReadOnly
 
 BUSY_SECONDS = 30.0
-"""How long a writer waits for another one, which writes a slice of a batch in a second."""
+"""How long a writer waits for another writer, which writes a slice of a batch in a second."""
 
 _READ_ONLY = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_PERM")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 class Database:
-    """Transactions on a file that exists; `what` names what it holds in errors.
+    """Transactions on an existing file; `what` names the file's contents in error messages.
 
-    Connections are opened at the first use, after a fork, and kept for the next.
+    Connections are opened at the first use, after a fork, and reused.
     """
 
     def __init__(self, path: Path, what: str) -> None:
@@ -28,7 +28,7 @@ class Database:
         self._closed = False
 
     def create(self, tables: str) -> None:
-        """Make the file with its tables; no other process may do the same at the same time."""
+        """Create the file with its tables. No other process may do so at the same time."""
         with self._answering():
             connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
             try:
@@ -39,21 +39,21 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One state of the database, that of the first statement; never waits for a writer."""
+        """A transaction that reads the state at its first statement. Never waits for a writer."""
         with self._answering(), self._connection() as connection:
             connection.execute("BEGIN")
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all of the block or nothing, on the disk when it ends."""
+        """A transaction that writes all of the block or nothing; it ends with the data on disk."""
         with self._answering(), self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Give back every connection; those in use follow when they are done."""
+        """Close every connection; a connection in use is closed after its use."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
@@ -80,7 +80,7 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         mode = "rw"
         if not (os.access(self._path, os.W_OK) and os.access(self._path.parent, os.W_OK)):
-            # Without a log nobody writes, and SQLite could not make the log's index here.
+            # Without a write-ahead log nobody writes. SQLite cannot create the log's index here.
             wal = self._path.with_name(f"{self._path.name}-wal")
             mode = "ro" if wal.exists() else "ro&immutable=1"
         connection = sqlite3.connect(

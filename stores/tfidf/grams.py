@@ -1,8 +1,8 @@
-"""TF-IDF over words and pairs of neighbouring words, weighed by scikit-learn.
+"""TF-IDF over words and pairs of adjacent words, weighted by scikit-learn.
 
-Scores are those of its TfidfVectorizer with `ngram_range=(1, 2)`. What that keeps for it, a
-dictionary of every n-gram's text, takes most of its memory and time: here an n-gram is an integer
-made of its words' numbers, and the n-grams of a collection are one sorted array.
+Scores are those of scikit-learn's TfidfVectorizer with `ngram_range=(1, 2)`. The vectorizer's
+dictionary of every n-gram's text takes most of its memory and time: here an n-gram is an integer
+computed from its words' numbers, and the n-grams of a collection are one sorted array.
 """
 
 import itertools
@@ -20,23 +20,23 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = (1 << 31) - 1
-"""The number of a word that nothing holds."""
+"""The number of a word that no text contains."""
 
 _TEXTS_PER_STEP = 5000
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each n-gram occurs: `matrix` has a row for each text and a column for each gram.
+    """How often each n-gram occurs: `matrix` has a row for each text and a column for each n-gram.
 
-    `grams` ascend. A word is its number, a pair `(first + 1) << 32 | second`.
+    `grams` are ascending. A single word is its number, a pair is `(first + 1) << 32 | second`.
     """
 
     grams: Integers
     matrix: Any  # csr_array of 32-bit floats
 
     def weighed(self, transformer: TfidfTransformer) -> "Postings":
-        """Weigh the counts: each row gets length 1."""
+        """Weight the counts by TF-IDF, and scale each row to length 1."""
         if not self.matrix.nnz:
             return Postings(self.grams, self.matrix.tocsc())
         return Postings(self.grams, transformer.transform(self.matrix).tocsc())
@@ -44,27 +44,30 @@ class Counts:
 
 @dataclass(frozen=True)
 class Postings:
-    """The weights of n-grams in texts, by n-gram: csc_array of shape (texts, grams)."""
+    """The weights of n-grams in texts, by n-gram: a csc_array of shape (texts, grams)."""
 
     grams: Integers
     matrix: Any
 
     def add_to(self, scores: Floats, grams: Integers, weights: Floats) -> None:
-        """Add the products with a query's weights to the texts' scores."""
-        at = _found(self.grams, grams)
-        starts, rows, held = self.matrix.indptr, self.matrix.indices, self.matrix.data
+        """Add the products of a query's weights and the texts' weights to the texts' scores."""
+        at = _columns(self.grams, grams)
+        starts, rows, weights_of = self.matrix.indptr, self.matrix.indices, self.matrix.data
         for column, weight in zip(at[at >= 0], weights[at >= 0], strict=True):
             some = slice(starts[column], starts[column + 1])
-            scores[rows[some]] += held[some] * weight
+            scores[rows[some]] += weights_of[some] * weight
 
     def holds(self, grams: Integers) -> npt.NDArray[np.bool_]:
-        """Which of the n-grams occur."""
-        return _found(self.grams, grams) >= 0
+        """For each of these n-grams, whether a text contains it."""
+        return _columns(self.grams, grams) >= 0
 
 
 @dataclass(frozen=True)
 class Model:
-    """What was fitted: the number of each word, and the inverse document frequency of n-grams."""
+    """The result of a fit: the number of each word, and each n-gram's inverse document frequency.
+
+    `texts` is the number of texts in the fit.
+    """
 
     words: dict[str, int]
     grams: Integers
@@ -72,13 +75,13 @@ class Model:
     texts: int
 
     def idf_of(self, grams: Integers) -> Floats:
-        """The inverse document frequency; of one that came since, as if one text had it."""
-        at = _found(self.grams, grams)
+        """The inverse document frequencies; an n-gram outside the fit counts as in one text."""
+        at = _columns(self.grams, grams)
         fresh = np.log((1 + self.texts) / 2) + 1
         return np.where(at >= 0, self.idf[at] if len(self.idf) else fresh, fresh)
 
     def weighed(self, counts: Counts) -> Postings:
-        """Weigh texts that came after the fit."""
+        """Weight texts that were added after the fit."""
         transformer = TfidfTransformer()
         transformer.idf_ = self.idf_of(counts.grams).astype(np.float32)
         return counts.weighed(transformer)
@@ -103,7 +106,7 @@ def fit(texts: Iterable[str]) -> tuple[Model, Postings]:
 
 
 def count(texts: Sequence[str], number: Callable[[str], int]) -> Counts:
-    """Count the n-grams of texts; `number` gives a word's number."""
+    """Count the n-grams of texts; `number` returns a word's number."""
     split = [text.split() for text in texts]
     words = np.fromiter(map(number, itertools.chain.from_iterable(split)), np.int64)
     rows = np.repeat(np.arange(len(split), dtype=np.int32), [len(text) for text in split])
@@ -116,7 +119,7 @@ def count(texts: Sequence[str], number: Callable[[str], int]) -> Counts:
 
 
 def stacked(parts: Sequence[Counts]) -> Counts:
-    """Put texts that were counted apart under one another."""
+    """Stack the counts of several groups of texts into one matrix, in this order."""
     grams = np.unique(np.concatenate([np.empty(0, np.int64), *(part.grams for part in parts)]))
     matrices = []
     for part in parts:
@@ -134,13 +137,13 @@ def stacked(parts: Sequence[Counts]) -> Counts:
 
 
 def joined(parts: Sequence[Postings]) -> Postings:
-    """Put texts that were weighed apart under one another."""
+    """Stack the weights of several groups of texts into one matrix, in this order."""
     both = stacked([Counts(part.grams, part.matrix.tocsr()) for part in parts])
     return Postings(both.grams, both.matrix.tocsc())
 
 
-def _found(sorted_: Integers, wanted: Integers) -> Integers:
-    """Where each of the wanted stands in a sorted array; -1 where it does not."""
+def _columns(sorted_: Integers, wanted: Integers) -> Integers:
+    """The position of each wanted integer in a sorted array; -1 if it is missing."""
     if not len(sorted_):
         return np.full(len(wanted), -1)
     at = np.minimum(np.searchsorted(sorted_, wanted), len(sorted_) - 1)

@@ -1,4 +1,4 @@
-"""The nearest vectors, exactly: one pass in 32 bits, then the best in 64 bits."""
+"""Exact nearest vectors: one pass over all in 32 bits, then the best ones again in 64 bits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stores.metrics import Metric, scores
-from stores.records import Vector
+from callslip.stores.metrics import Metric, scores
+from callslip.stores.records import Vector
 
 _ROWS_PER_STEP = 1024
-"""So many rows of a few hundred numbers stay in a core's cache."""
+"""This many rows of a few hundred numbers fit into a core's cache."""
 
 _FEW = 10
-"""Picking every tenth row takes as long as reading all of them in order."""
+"""Reading every tenth row takes as long as reading all rows in order."""
 
 _TINY = 1e-30
-"""Of shorter vectors the products are below what 32 bits can say."""
+"""The products of shorter vectors are too small for 32 bits."""
 
 _ROUNDING = float(np.finfo(np.float32).eps) / 2
 
@@ -27,7 +27,7 @@ Slots = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of one name, shape (n, d), their lengths, and the slots of the chunks they are of."""
+    """Vectors of one name, shape (n, d), their lengths, and the slots of their chunks."""
 
     slots: Slots
     rows: Rows
@@ -35,7 +35,7 @@ class Vectors:
 
     @staticmethod
     def of(slots: Slots, rows: Rows) -> "Vectors":
-        """Measure the vectors."""
+        """Compute the lengths of the vectors."""
         return Vectors(slots, rows, lengths(rows))
 
 
@@ -48,7 +48,7 @@ def lengths(rows: Rows) -> Floats:
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a block's vectors; the block's first chunk stands at `offset` of all slots."""
+    """Some rows of a block's vectors; `offset` is the slot of the block's first chunk."""
 
     vectors: Vectors
     picks: Slots
@@ -58,25 +58,25 @@ class Part:
 def nearest(
     metric: Metric, query: Vector, parts: Sequence[Part], limit: int
 ) -> tuple[Slots, Floats]:
-    """The slots of the best vectors and their scores, in no order; all that may be among them."""
+    """The slots and scores of all vectors that may be among the best, in undefined order."""
     parts = [part for part in parts if len(part.picks)]
     if not parts:
         return np.empty(0, np.int64), np.empty(0)
     with np.errstate(over="ignore", invalid="ignore"):
         rough = [_rough(metric, query, part.vectors, part.picks) for part in parts]
         least = _least(metric, query, parts, np.concatenate(rough), limit)
-    found, exact = [], []
+    candidates, exact = [], []
     for part, some in zip(parts, rough, strict=True):
-        chosen = part.picks[~(some < least)]  # also what is not a number
+        chosen = part.picks[~(some < least)]  # includes NaN
         for at in range(0, len(chosen), _ROWS_PER_STEP):
             step = chosen[at : at + _ROWS_PER_STEP]
-            found.append(part.vectors.slots[step] + part.offset)
+            candidates.append(part.vectors.slots[step] + part.offset)
             exact.append(scores(metric, query, part.vectors.rows[step]))
-    return np.concatenate(found), np.concatenate(exact)
+    return np.concatenate(candidates), np.concatenate(exact)
 
 
 def _rough(metric: Metric, query: Vector, vectors: Vectors, picks: Slots) -> Floats:
-    """Score in 32 bits; not a number where that is too coarse to tell."""
+    """Scores in 32 bits; NaN if a vector is too short for 32 bits."""
     few = len(picks) * _FEW < len(vectors.rows)
     rows = vectors.rows[picks] if few else vectors.rows
     if metric in ("hamming", "manhattan"):
@@ -85,8 +85,8 @@ def _rough(metric: Metric, query: Vector, vectors: Vectors, picks: Slots) -> Flo
             apart = [np.count_nonzero(some != query, axis=1) for some in steps]
         else:
             apart = [np.abs(some - query).sum(axis=1) for some in steps]
-        found = -np.concatenate(apart).astype(np.float64)
-        return found if few else found[picks]
+        candidates = -np.concatenate(apart).astype(np.float64)
+        return candidates if few else candidates[picks]
     query_long = _length(query)
     unit = (query / (query_long or 1.0)).astype(np.float32)
     products: Floats = np.vecdot(rows, unit).astype(np.float64)  # a third of the time of `@`
@@ -111,7 +111,7 @@ def _least(
     last = float(np.partition(rough, -limit)[-limit])
     longest = max(float(part.vectors.lengths.max()) for part in parts)
     query_long = _length(query)
-    # Of what each of d additions may round off: Higham, Accuracy and Stability, section 3.1.
+    # A bound of the rounding errors of d additions: Higham, Accuracy and Stability, section 3.1.
     scale = {
         "cosine": 1.0,
         "dot": query_long * longest,

@@ -1,7 +1,7 @@
-"""A fit as one `.npz`: what a client carries away and brings back.
+"""A fit as one `.npz` file, which a client receives and sends back.
 
-Read as data of a stranger: nothing is unpickled, what it unpacks to is bounded, and every array is
-held against the others before it is used.
+The file is untrusted: nothing is unpickled, the size of the unpacked data is bounded, and every
+array is checked against the others before use.
 """
 
 import io
@@ -17,42 +17,42 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from scipy import sparse
 
-from stores.tfidf.grams import UNKNOWN, Integers, Model, Postings, count, fit
+from callslip.stores.tfidf.grams import UNKNOWN, Integers, Model, Postings, count, fit
 
 FORMAT = 2
 
 MOST_BYTES = 400_000_000
-"""Of all arrays, unpacked; 20 MB of English prose give a fifth of it."""
+"""The most bytes of all unpacked arrays; 20 MB of English prose need a fifth of it."""
 
 MOST_TEXTS = 2_000_000
-"""So that no number in a file decides how much memory a question takes."""
+"""The most texts: no number in a file may decide how much memory a query takes."""
 
 MOST_WORDS = 4_000_000
-"""Of 20 MB of text, where its caller names no other number."""
+"""The most distinct words if the caller provides no other limit: those of 20 MB of text."""
 
 MOST_BYTES_OF_A_WORD = 20
-"""On average, its newline included."""
+"""The most bytes of a word on average, with its newline."""
 
 MOST_ABOUT = 65_536
-"""Bytes of JSON."""
+"""The most bytes of the JSON text."""
 
 _HEADER = 1024
-"""Bytes before an array, at most."""
+"""The most bytes before the data of an array."""
 
 _PAIRS = 1 << 32
-"""The n-grams from here on are pairs."""
+"""The first integer that is a pair of words; smaller n-grams are single words."""
 
 _reading = Lock()
-"""Of all that are read in a process at once, one is unpacked."""
+"""A process unpacks one file at a time."""
 
 
 class FitDamaged(ValueError):
-    """The bytes are no fit that `Fit.packed` wrote."""
+    """The bytes are not a fit that `Fit.packed` wrote, or exceed a limit."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """TF-IDF of texts, with what the caller wants to know of it later (`about`, JSON)."""
+    """TF-IDF of texts, with data of the caller that JSON can represent (`about`)."""
 
     model: Model
     postings: Postings
@@ -65,7 +65,7 @@ class Fit:
 
     @classmethod
     def read(cls, data: bytes, most_words: int = MOST_WORDS) -> "Fit":
-        """What `packed` wrote; FitDamaged, also for one of more words."""
+        """Read the output of `packed`. Raises FitDamaged, also for more than `most_words` words."""
         try:
             with _reading:
                 return _read(data, most_words)
@@ -78,11 +78,11 @@ class Fit:
 
     @property
     def texts(self) -> int:
-        """How many texts it was fitted on."""
+        """The number of texts in the fit."""
         return self.model.texts
 
     def packed(self) -> bytes:
-        """Arrays, words a line each, and JSON, compressed."""
+        """The fit as a compressed `.npz`: arrays, the words (one per line) and JSON."""
         matrix = self.postings.matrix
         about = json.dumps({"format": FORMAT, "about": dict(self.about)})
         file = io.BytesIO()
@@ -101,13 +101,16 @@ class Fit:
         return file.getvalue()
 
     def nearest(self, terms: str, most: int) -> list[int]:
-        """The numbers, from 0, of the texts by cosine with an analyzed text, then by number."""
+        """The indices, from 0, of the `most` texts with the greatest cosine to an analyzed text.
+
+        Ties are in order of the index.
+        """
         words = self.model.words
-        asked = count([terms], lambda word: words.get(word, UNKNOWN))
-        weights = asked.matrix.toarray()[0].astype(np.float64)
-        weights *= self.model.idf_of(asked.grams)
+        counted = count([terms], lambda word: words.get(word, UNKNOWN))
+        weights = counted.matrix.toarray()[0].astype(np.float64)
+        weights *= self.model.idf_of(counted.grams)
         scores = np.zeros(self.texts)
-        self.postings.add_to(scores, asked.grams, weights)
+        self.postings.add_to(scores, counted.grams, weights)
         return [int(at) for at in np.argsort(-scores, kind="stable")[:most]]
 
 
@@ -118,12 +121,12 @@ def _read(data: bytes, most_words: int) -> Fit:
             raise ValueError("unpacks to too much")
     _check(sizes["words.npy"] <= _HEADER + most_words * MOST_BYTES_OF_A_WORD, "words")
     _check(sizes["about.npy"] <= _HEADER + MOST_ABOUT, "format")
-    with np.load(io.BytesIO(data), allow_pickle=False) as held:
-        arrays = {name: held[name] for name in held.files}
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
     grams: Integers = arrays["grams"]
     idf, texts = arrays["idf"], arrays["texts"]
-    told = json.loads(_bytes(arrays["about"]))
-    _check(told["format"] == FORMAT and isinstance(told["about"], dict), "format")
+    header = json.loads(_bytes(arrays["about"]))
+    _check(header["format"] == FORMAT and isinstance(header["about"], dict), "format")
     _check(texts.shape == (1,) and texts.dtype == np.int64, "number of texts")
     _check(0 <= int(texts[0]) <= MOST_TEXTS, "number of texts")
     _check(grams.ndim == 1 and grams.dtype == np.int64 and _ascend(grams), "n-grams")
@@ -132,17 +135,17 @@ def _read(data: bytes, most_words: int) -> Fit:
     single = int(np.searchsorted(grams, _PAIRS))
     _check(single <= most_words, "words")
     numbers = _words(_bytes(arrays["words"]), single)
-    weights, places, starts = arrays["data"], arrays["indices"], arrays["indptr"]
+    weights, indices, starts = arrays["data"], arrays["indices"], arrays["indptr"]
     _check(weights.dtype == np.float32 and bool(np.isfinite(weights).all()), "weights")
-    _check(places.dtype.kind == starts.dtype.kind == "i", "places")
-    matrix = sparse.csc_array((weights, places, starts), shape=(int(texts[0]), len(grams)))
+    _check(indices.dtype.kind == starts.dtype.kind == "i", "places")
+    matrix = sparse.csc_array((weights, indices, starts), shape=(int(texts[0]), len(grams)))
     matrix.check_format(full_check=True)
     model = Model(numbers, grams, idf, int(texts[0]))
-    return Fit(model, Postings(grams, matrix), told["about"])
+    return Fit(model, Postings(grams, matrix), header["about"])
 
 
 def _words(lines: bytes, count: int) -> dict[str, int]:
-    """The number of each word. They are counted before they are split."""
+    """The number of each word. The lines are counted before they are split."""
     _check(count == (lines.count(b"\n") + 1 if lines else 0), "words")
     words = lines.decode().split("\n") if lines else []
     numbers = {word: number for number, word in enumerate(words)}
@@ -151,8 +154,8 @@ def _words(lines: bytes, count: int) -> dict[str, int]:
 
 
 def _bytes(array: Any) -> bytes:
-    told: bytes = array.astype(np.uint8, casting="no", copy=False).tobytes()
-    return told
+    data: bytes = array.astype(np.uint8, casting="no", copy=False).tobytes()
+    return data
 
 
 def _ascend(grams: Integers) -> bool:

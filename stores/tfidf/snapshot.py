@@ -1,6 +1,6 @@
-"""A fit on disk: arrays and JSON, nothing that is unpickled, each file written once.
+"""A fit on disk: arrays and JSON, never a pickle; each file is written once.
 
-A snapshot is a folder that appears whole by one rename and is never changed.
+A snapshot is a folder that one rename publishes complete, and that never changes.
 """
 
 import json
@@ -16,21 +16,21 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from stores.records import CollectionSchema
-from stores.tfidf.grams import Model, Postings
-from stores.tfidf.nearest import Vectors
-from stores.tfidf.table import Keys
+from callslip.stores.records import CollectionSchema
+from callslip.stores.tfidf.grams import Model, Postings
+from callslip.stores.tfidf.nearest import Vectors
+from callslip.stores.tfidf.table import Keys
 
 FORMAT = 1
 
 
 class SnapshotDamaged(Exception):
-    """The files of a snapshot are not what was written."""
+    """The files of a snapshot are missing, damaged or of another schema."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Chunks that are searched together: their keys, ascending, terms and vectors by name."""
+    """Chunks that are searched together: their keys (ascending), postings and vectors by name."""
 
     keys: Keys
     postings: Postings
@@ -38,7 +38,7 @@ class Block:
 
 
 def save(folder: Path, model: Model, block: Block) -> None:
-    """Write a snapshot into a folder; its vectors lie there already (`vectors_file`)."""
+    """Write a snapshot into a folder that already contains its vectors (`vectors_file`)."""
     matrix = block.postings.matrix
     names = sorted(block.vectors)
     arrays = {
@@ -58,7 +58,7 @@ def save(folder: Path, model: Model, block: Block) -> None:
 
 
 def publish(draft: Path, folder: Path) -> None:
-    """Give a draft its name, once it is on the disk."""
+    """Rename a draft to its final name after all its files are on the disk."""
     for path in draft.iterdir():
         _sync(path)
     _sync(draft)
@@ -67,15 +67,18 @@ def publish(draft: Path, folder: Path) -> None:
 
 
 def vectors_file(folder: Path, names: Mapping[str, object], name: str) -> Path:
-    """Where the vectors of a name lie."""
+    """The path of the vectors of this name; `names` are the names of all vectors."""
     return folder / f"vectors{sorted(names).index(name)}.npy"
 
 
 def load(folder: Path, schema: CollectionSchema) -> tuple[Model, Block]:
     """Read a snapshot; vectors are mapped into memory. Raises SnapshotDamaged."""
     try:
-        with (folder / "index.npz").open("rb") as file, np.load(file, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
+        with (
+            (folder / "index.npz").open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            arrays = {name: archive[name] for name in archive.files}
         about = json.loads((folder / "words.json").read_text(encoding="utf-8"))
         keys, grams, idf = arrays["keys"], arrays["grams"], arrays["idf"]
         _check(about["format"] == FORMAT, "format")
@@ -108,7 +111,7 @@ def _vectors(
 
 
 def discard(root: Path, keep: str | None) -> None:
-    """Remove all snapshots but one, and drafts; who reads one goes on with what it has opened."""
+    """Remove all snapshots but `keep`, and all drafts; readers continue with their open files."""
     for path in root.iterdir():
         if path.is_dir() and path.name != keep:
             shutil.rmtree(path, ignore_errors=True)

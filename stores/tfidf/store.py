@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from callslip.errors import NotFound, TransientError
-from stores.batching import slices, write
-from stores.checks import sound_chunks, sound_documents
-from stores.contract import Store
-from stores.filters import Where
-from stores.metrics import METRICS, Metric
-from stores.records import (
+from callslip.stores.batching import slices, write
+from callslip.stores.contract import Store
+from callslip.stores.metrics import METRICS, Metric
+from callslip.stores.properties.checks import sound_chunks, sound_documents
+from callslip.stores.properties.filters import Where
+from callslip.stores.records import (
     BatchOutcome,
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
-    LegHit,
+    RetrieverHit,
     Scalar,
     StoredChunk,
     Value,
@@ -29,28 +29,29 @@ from stores.records import (
     under,
     visible_in,
 )
-from stores.schemas import check_schema
-from stores.tfidf import table
-from stores.tfidf.catalog import Catalog
-from stores.tfidf.nearest import Floats
-from stores.tfidf.place import DUE, Place, make_place
-from stores.tfidf.where import Clauses, mask, translate
-from stores.ties import ranked
+from callslip.stores.schemas import check_schema
+from callslip.stores.tfidf import table
+from callslip.stores.tfidf.catalog import Catalog
+from callslip.stores.tfidf.filters import Clauses, mask, translate
+from callslip.stores.tfidf.nearest import Floats
+from callslip.stores.tfidf.partition import DUE, Partition, make_partition
+from callslip.stores.ties import ranked
 
 _CHUNKS_PER_WRITE = 1000
 _BYTES_PER_WRITE = 16_000_000
 
-_PLACES_KEPT = 64
-"""Collections and tenants whose views stay in memory, the ones used last."""
+_OPEN_PARTITIONS = 64
+"""The most collections and tenants whose views stay in memory, the most recently used ones."""
 
 log = logging.getLogger(__name__)
 
 
 class TfidfStore(Store):
-    """Each collection or tenant is a SQLite database and a snapshot of what is fitted to it.
+    """Each collection or tenant is a SQLite database and a snapshot of the TF-IDF fit.
 
-    The keyword leg is the cosine over TF-IDF of words and pairs of neighbouring words, in place
-    of BM25; vectors are compared one by one, so every method is answered at any size.
+    The score of the keyword retriever is the cosine over TF-IDF of words and pairs of adjacent
+    words instead of BM25. Vectors are compared one by one, so every metric is supported at any
+    size.
     """
 
     kind = "tfidf"
@@ -58,8 +59,8 @@ class TfidfStore(Store):
     keyword_score = "tfidf"
 
     def __init__(self, folder: Path) -> None:
-        self._catalog = Catalog(folder, make_place)
-        self._places: OrderedDict[tuple[str, str], Place] = OrderedDict()
+        self._catalog = Catalog(folder, make_partition)
+        self._partitions: OrderedDict[tuple[str, str], Partition] = OrderedDict()
         self._lock = threading.Lock()
 
     def ping(self) -> None:
@@ -67,8 +68,8 @@ class TfidfStore(Store):
 
     def close(self) -> None:
         with self._lock:
-            while self._places:
-                self._places.popitem()[1].close()
+            while self._partitions:
+                self._partitions.popitem()[1].close()
         self._catalog.close()
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
@@ -97,14 +98,14 @@ class TfidfStore(Store):
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         good, failed = sound_documents(documents)
-        with self._of(collection, tenant).database.writing() as connection:
+        with self._partition(collection, tenant).database.writing() as connection:
             table.put_documents(connection, good)
         return BatchOutcome(tuple(document.document_id for document in good), failed)
 
     def batch_upsert_chunks(
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
-        at = self._of(collection, tenant)
+        at = self._partition(collection, tenant)
         good, failed = sound_chunks(chunks, at.schema)
 
         def put(some: Sequence[ChunkRecord]) -> dict[str, str]:
@@ -116,12 +117,12 @@ class TfidfStore(Store):
         return write(cut, put, lambda chunk: chunk.chunk_id, failed=failed)
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
-        with self._of(collection, tenant).database.writing() as connection:
+        with self._partition(collection, tenant).database.writing() as connection:
             keys = table.keys_of(connection, chunk_ids)
             table.remove_keys(connection, list(keys.values()))
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        with self._of(collection, tenant).database.writing() as connection:
+        with self._partition(collection, tenant).database.writing() as connection:
             table.remove_document(connection, document_id)
 
     def build_where(self, where: Where) -> Clauses:
@@ -139,7 +140,7 @@ class TfidfStore(Store):
         *,
         tenant: str = "",
         vector_name: str = "",
-    ) -> list[LegHit]:
+    ) -> list[RetrieverHit]:
         return self.exact_query(
             collection,
             vector,
@@ -160,11 +161,11 @@ class TfidfStore(Store):
         tenant: str,
         vector_name: str,
         metric: Metric,
-    ) -> list[LegHit]:
+    ) -> list[RetrieverHit]:
         if limit < 1:
             return []
         query = np.asarray(vector, np.float32)
-        with self._of(collection, tenant).searching() as (connection, view):
+        with self._partition(collection, tenant).searching() as (connection, view):
             passing = view.passing(connection, where)
             slots, scores = view.by_vector(metric, vector_name, query, limit, passing)
             ids = table.ids_of(connection, view.keys[slots])
@@ -178,10 +179,10 @@ class TfidfStore(Store):
         where: Where | None = None,
         *,
         tenant: str = "",
-    ) -> list[LegHit]:
+    ) -> list[RetrieverHit]:
         if limit < 1:
             return []
-        with self._of(collection, tenant).searching() as (connection, view):
+        with self._partition(collection, tenant).searching() as (connection, view):
             passing = view.passing(connection, where)
             slots, scores = view.by_terms(terms, limit, passing)
             ids = table.ids_of(connection, view.keys[slots])
@@ -196,7 +197,7 @@ class TfidfStore(Store):
         include_vector: bool = False,
         include_terms: bool = False,
     ) -> list[StoredChunk]:
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             return list(
                 table.chunks_of(
                     connection,
@@ -210,26 +211,26 @@ class TfidfStore(Store):
         self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""
     ) -> dict[str, dict[str, Value]]:
         wanted = frozenset(props)
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             records = table.records_of(connection, chunk_ids)
             return {i: under(wanted, visible_in(record)) for i, record in records}
 
     def terms(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
     ) -> dict[str, str]:
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             return dict(table.terms_of(connection, chunk_ids))
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             return list(table.documents_of(connection, document_ids))
 
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[str]:
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             if where is None:
                 return table.all_ids(connection)
             return sorted(table.ids_of(connection, _matching(connection, where)))
@@ -237,7 +238,7 @@ class TfidfStore(Store):
     def chunk_ids(
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
-        at = self._of(collection, tenant)
+        at = self._partition(collection, tenant)
         with at.database.reading() as connection:
             named = {
                 f"vector:{name}": table.with_vector(connection, document_id, name)
@@ -247,14 +248,14 @@ class TfidfStore(Store):
             return {"vector": every, **named, "keyword": table.with_terms(connection, document_id)}
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
-        with self._of(collection, tenant).database.reading() as connection:
-            found = connection.execute(
+        with self._partition(collection, tenant).database.reading() as connection:
+            rows = connection.execute(
                 "SELECT document_id FROM documents UNION SELECT document_id FROM chunks"
             )
-            return {document_id for (document_id,) in found}
+            return {document_id for (document_id,) in rows}
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             if where is None:
                 return table.state(connection).rows
             return len(_matching(connection, where))
@@ -262,18 +263,21 @@ class TfidfStore(Store):
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        with self._of(collection, tenant).database.reading() as connection:
+        with self._partition(collection, tenant).database.reading() as connection:
             among = None if where is None else _matching(connection, where)
             return table.groups(connection, prop, among)
 
     def maintain(self) -> None:
-        """Refit what is due, and remove folders that a crash left."""
+        """Refit the collections and tenants that are due, and remove folders that a crash left.
+
+        Continues after the TransientError of a collection, and raises the last one at the end.
+        """
         self._catalog.sweep()
         failed: TransientError | None = None
         for collection in self.collections():
             try:
                 for tenant in self._catalog.tenants(collection):
-                    at = self._of(collection, tenant)
+                    at = self._partition(collection, tenant)
                     if at.is_due():
                         at.refit(DUE, wait=0)
             except NotFound:
@@ -285,28 +289,28 @@ class TfidfStore(Store):
             raise failed
 
     def refit(self, collection: str, tenant: str = "") -> None:
-        """Fit anew now, so that scores are of all that is stored."""
-        self._of(collection, tenant).refit()
+        """Refit now, so that scores use the document frequencies of all stored chunks."""
+        self._partition(collection, tenant).refit()
 
-    def _of(self, collection: str, tenant: str) -> Place:
-        """Find a collection or a tenant of it, the same object for all threads."""
+    def _partition(self, collection: str, tenant: str) -> Partition:
+        """The partition of a collection or tenant, the same object for all threads."""
         name = collection, tenant
         try:
             schema, folder = self._catalog.find(collection, tenant)
         except NotFound:
             with self._lock:
-                if name in self._places:
-                    self._places.pop(name).close()
+                if name in self._partitions:
+                    self._partitions.pop(name).close()
             raise
         with self._lock:
-            known = self._places.get(name)
+            known = self._partitions.get(name)
             if known is None or known.folder != folder:
                 if known is not None:
                     known.close()
-                known = self._places[name] = Place(folder, schema)
-            self._places.move_to_end(name)
-            while len(self._places) > _PLACES_KEPT:
-                self._places.popitem(last=False)[1].close()
+                known = self._partitions[name] = Partition(folder, schema)
+            self._partitions.move_to_end(name)
+            while len(self._partitions) > _OPEN_PARTITIONS:
+                self._partitions.popitem(last=False)[1].close()
             return known
 
 
@@ -315,11 +319,11 @@ def _matching(connection: sqlite3.Connection, where: Where) -> table.Keys:
     return keys[mask(connection, translate(where), keys)]
 
 
-def _hits(ids: Sequence[str], scores: Floats, limit: int) -> list[LegHit]:
+def _hits(ids: Sequence[str], scores: Floats, limit: int) -> list[RetrieverHit]:
     pairs = zip(ids, scores.tolist(), strict=True)
-    return ranked(LegHit(chunk_id, score) for chunk_id, score in pairs)[:limit]
+    return ranked(RetrieverHit(chunk_id, score) for chunk_id, score in pairs)[:limit]
 
 
 def _bytes(chunk: ChunkRecord) -> int:
-    """About what a chunk takes in a transaction."""
+    """The approximate size of a chunk in a transaction, in bytes."""
     return len(chunk.body) + len(chunk.terms) + chunk.vector.nbytes

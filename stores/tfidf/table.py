@@ -1,7 +1,8 @@
-"""The rows of one collection or tenant: what SQLite keeps of chunks, documents and properties.
+"""The rows of one collection or tenant in SQLite: chunks, documents and properties.
 
-A chunk that is written gets the next key and keeps it until it is replaced or deleted; no key is
-used twice. So rows never change, and what came or went since a snapshot is seen by the keys.
+Each written chunk gets the next key and has it until the chunk is replaced or deleted; no key is
+used twice. So rows never change, and the keys show which chunks were added or removed since a
+snapshot.
 """
 
 import json
@@ -14,8 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stores.atoms import NUMBER, Atom, atoms
-from stores.records import ChunkRecord, DocumentRecord, Scalar, StoredChunk, Vector, visible
+from callslip.stores.properties.terms import NUMBER, PropertyTerm, property_terms
+from callslip.stores.records import (
+    ChunkRecord,
+    DocumentRecord,
+    Scalar,
+    StoredChunk,
+    Vector,
+    visible,
+)
 
 TABLES = """
 CREATE TABLE state (
@@ -56,7 +64,7 @@ Keys = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class State:
-    """The one row of `state`."""
+    """The one row of the table `state`."""
 
     changes: int
     next_key: int
@@ -66,13 +74,13 @@ class State:
 
 
 def state(connection: sqlite3.Connection) -> State:
-    """Read it."""
-    found = connection.execute("SELECT changes, next_key, rows, moved, snapshot FROM state")
-    return State(*found.fetchone())
+    """Read the row of the table `state`."""
+    rows = connection.execute("SELECT changes, next_key, rows, moved, snapshot FROM state")
+    return State(*rows.fetchone())
 
 
 def put_chunks(connection: sqlite3.Connection, chunks: Sequence[ChunkRecord]) -> None:
-    """Write chunks of different ids; those that are there already are replaced."""
+    """Write chunks with different ids. A chunk with an existing id replaces the stored one."""
     old = keys_of(connection, (chunk.chunk_id for chunk in chunks))
     remove_keys(connection, list(old.values()))
     first = state(connection).next_key
@@ -89,7 +97,10 @@ def put_chunks(connection: sqlite3.Connection, chunks: Sequence[ChunkRecord]) ->
             for name, vector in {"": c.vector, **c.named}.items()
         ),
     )
-    _put_atoms(connection, [(k, _plain(atom)) for k, c in keyed for atom in atoms(visible(c))])
+    _put_property_terms(
+        connection,
+        [(k, _plain(term)) for k, c in keyed for term in property_terms(visible(c))],
+    )
     connection.execute(
         "UPDATE state SET changes = changes + 1, next_key = next_key + :n, rows = rows + :n,"
         " moved = moved + :n",
@@ -98,7 +109,7 @@ def put_chunks(connection: sqlite3.Connection, chunks: Sequence[ChunkRecord]) ->
 
 
 def put_documents(connection: sqlite3.Connection, documents: Iterable[DocumentRecord]) -> None:
-    """Write documents; the same id again replaces."""
+    """Write documents. A document with an existing id replaces the stored one."""
     connection.executemany(
         "INSERT OR REPLACE INTO documents VALUES (?, ?)",
         (
@@ -112,7 +123,7 @@ def put_documents(connection: sqlite3.Connection, documents: Iterable[DocumentRe
 
 
 def remove_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
-    """Remove chunks, and say so to those who work from a snapshot."""
+    """Remove chunks, and record their keys in `gone` for the readers of a snapshot."""
     if not keys:
         return
     among = "IN (SELECT value FROM json_each(?))"
@@ -130,44 +141,44 @@ def remove_keys(connection: sqlite3.Connection, keys: Sequence[int]) -> None:
 
 def remove_document(connection: sqlite3.Connection, document_id: str) -> None:
     """Remove a document and all its chunks."""
-    found = connection.execute("SELECT key FROM chunks WHERE document_id = ?", (document_id,))
-    remove_keys(connection, [key for (key,) in found])
+    rows = connection.execute("SELECT key FROM chunks WHERE document_id = ?", (document_id,))
+    remove_keys(connection, [key for (key,) in rows])
     connection.execute("DELETE FROM documents WHERE document_id = ?", (document_id,))
 
 
 def keys_of(connection: sqlite3.Connection, chunk_ids: Iterable[str]) -> dict[str, int]:
-    """The keys of those ids that are there."""
-    found = {}
+    """The keys of these chunks, by chunk id. Ignores unknown ids."""
+    keys = {}
     for chunk_id in chunk_ids:
         row = connection.execute("SELECT key FROM chunks WHERE chunk_id = ?", (chunk_id,))
         for (key,) in row:
-            found[chunk_id] = key
-    return found
+            keys[chunk_id] = key
+    return keys
 
 
 def ids_of(connection: sqlite3.Connection, keys: Keys) -> list[str]:
-    """The ids of these keys, in this order."""
-    found = connection.execute(
+    """The chunk ids of these keys, in this order."""
+    rows = connection.execute(
         "SELECT chunk_id FROM json_each(?) AS listed JOIN chunks ON chunks.key = listed.value"
         " ORDER BY listed.key",
         (json.dumps(keys.tolist()),),
     )
-    return [chunk_id for (chunk_id,) in found]
+    return [chunk_id for (chunk_id,) in rows]
 
 
 def all_ids(connection: sqlite3.Connection) -> list[str]:
-    """The ids of all chunks, in order."""
+    """The ids of all chunks, sorted."""
     return sorted(chunk_id for (chunk_id,) in connection.execute("SELECT chunk_id FROM chunks"))
 
 
 def with_vector(connection: sqlite3.Connection, document_id: str | None, name: str) -> set[str]:
-    """The ids of a document's chunks, or of all, that have a vector of this name."""
+    """The ids of a document's chunks, or of all chunks, that have a vector of this name."""
     has_one = "EXISTS (SELECT 1 FROM vectors WHERE chunk = chunks.key AND name = ?)"
     return _ids(connection, document_id, has_one, name)
 
 
 def with_terms(connection: sqlite3.Connection, document_id: str | None) -> set[str]:
-    """The ids of a document's chunks, or of all, that words and filters find."""
+    """The ids of a document's chunks, or of all chunks, that have property terms."""
     return _ids(connection, document_id, "EXISTS (SELECT 1 FROM held WHERE chunk = chunks.key)")
 
 
@@ -175,18 +186,18 @@ def _ids(
     connection: sqlite3.Connection, document_id: str | None, condition: str, *values: str
 ) -> set[str]:
     sql = f"SELECT chunk_id FROM chunks WHERE {condition}"  # noqa: S608 - the callers' own
-    if document_id is not None:  # apart, so that the index of documents is used
+    if document_id is not None:  # not `? IS NULL OR …`, so that the index of documents is used
         sql, values = f"{sql} AND document_id = ?", (*values, document_id)
     return {chunk_id for (chunk_id,) in connection.execute(sql, values)}
 
 
 def all_keys(connection: sqlite3.Connection) -> Keys:
-    """Of all chunks, ascending."""
+    """The keys of all chunks, ascending."""
     return np.sort(integers(connection, "SELECT group_concat(key) FROM chunks", ()))
 
 
 def integers(connection: sqlite3.Connection, sql: str, values: Sequence[object]) -> Keys:
-    """What a statement gives that joins integers by commas: three times as fast as rows."""
+    """The result of a statement that joins integers with commas: three times as fast as rows."""
     return _integers(connection.execute(sql, values).fetchone()[0])
 
 
@@ -197,7 +208,7 @@ def chunks_of(
     include_vector: bool,
     include_terms: bool,
 ) -> Iterator[StoredChunk]:
-    """The chunks of these ids, in this order, that are there."""
+    """The chunks with these ids, in this order. Ignores unknown ids."""
     for chunk_id in chunk_ids:
         row = connection.execute(
             "SELECT key, document_id, record, body, terms FROM chunks WHERE chunk_id = ?",
@@ -219,7 +230,7 @@ def chunks_of(
 
 
 def terms_of(connection: sqlite3.Connection, chunk_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Those of these chunks that are there, each with its terms."""
+    """The ids and terms of these chunks. Ignores unknown ids."""
     for chunk_id in chunk_ids:
         yield from connection.execute(
             "SELECT chunk_id, terms FROM chunks WHERE chunk_id = ?", (chunk_id,)
@@ -229,54 +240,54 @@ def terms_of(connection: sqlite3.Connection, chunk_ids: Iterable[str]) -> Iterat
 def records_of(
     connection: sqlite3.Connection, chunk_ids: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Those of these chunks that are there, each with its fields but for its texts."""
+    """The ids and records (fields without body and terms) of these chunks. Ignores unknown ids."""
     for chunk_id in chunk_ids:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT document_id, record FROM chunks WHERE chunk_id = ?", (chunk_id,)
         )
-        for document_id, record in found:
+        for document_id, record in rows:
             yield chunk_id, {"document_id": document_id, **json.loads(record)}
 
 
 def vectors_of(connection: sqlite3.Connection, key: int) -> Iterator[tuple[str, Vector]]:
-    """The vectors of a chunk by name, the default one's is empty."""
-    found = connection.execute("SELECT name, vector FROM vectors WHERE chunk = ?", (key,))
-    for name, blob in found:
+    """The vectors of a chunk with their names; the name of the default vector is empty."""
+    rows = connection.execute("SELECT name, vector FROM vectors WHERE chunk = ?", (key,))
+    for name, blob in rows:
         yield name, np.frombuffer(blob, "<f4").astype(np.float32)
 
 
 def documents_of(
     connection: sqlite3.Connection, document_ids: Iterable[str]
 ) -> Iterator[DocumentRecord]:
-    """The documents of these ids, in this order, that are there."""
+    """The documents with these ids, in this order. Ignores unknown ids."""
     for document_id in document_ids:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT record FROM documents WHERE document_id = ?", (document_id,)
         )
-        for (record,) in found:
+        for (record,) in rows:
             yield DocumentRecord(document_id=document_id, **json.loads(record))
 
 
 def groups(
     connection: sqlite3.Connection, prop: str, among: Keys | None
 ) -> list[tuple[Scalar, int]]:
-    """Count the chunks under each value of a property, most frequent first."""
-    found = connection.execute(
+    """Count the chunks for each value of a property, most frequent first; `among` limits them."""
+    rows = connection.execute(
         "SELECT id, lower(mark), value FROM atoms"
         " WHERE name = ? AND mark IN ('t', 'T', 'n', 'N', 'b', 'B')",
         (prop,),
     )
-    atoms = {id_: (mark, value) for id_, mark, value in found}
-    held = connection.execute(
+    values = {id_: (mark, value) for id_, mark, value in rows}
+    stored = connection.execute(
         "SELECT group_concat(atom), group_concat(chunk) FROM held"
         " WHERE atom IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(atoms)),),
+        (json.dumps(list(values)),),
     )
-    by, chunks = (_integers(joined) for joined in held.fetchone())
+    by, chunks = (_integers(joined) for joined in stored.fetchone())
     counts: Counter[tuple[str, Scalar]] = Counter()
     passing = by if among is None else by[np.isin(chunks, among)]
     for id_, count in zip(*np.unique(passing, return_counts=True), strict=True):
-        counts[atoms[int(id_)]] += int(count)  # of a value alone and of one in a list
+        counts[values[int(id_)]] += int(count)  # the value alone and the value in a list
     ranked = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
     return [(_scalar(mark, value), count) for (mark, value), count in ranked]
 
@@ -285,21 +296,22 @@ def _integers(joined: str | None) -> Keys:
     return np.fromstring(joined or "", np.int64, sep=",")
 
 
-def _put_atoms(
-    connection: sqlite3.Connection, held: Sequence[tuple[int, tuple[str, str, Scalar]]]
+def _put_property_terms(
+    connection: sqlite3.Connection, stored: Sequence[tuple[int, tuple[str, str, Scalar]]]
 ) -> None:
     ids = {}
-    for atom in dict.fromkeys(atom for _, atom in held):
-        connection.execute("INSERT OR IGNORE INTO atoms (name, mark, value) VALUES (?, ?, ?)", atom)
-        (ids[atom],) = connection.execute(
-            "SELECT id FROM atoms WHERE name = ? AND mark = ? AND value = ?", atom
+    for term in dict.fromkeys(term for _, term in stored):
+        connection.execute("INSERT OR IGNORE INTO atoms (name, mark, value) VALUES (?, ?, ?)", term)
+        (ids[term],) = connection.execute(
+            "SELECT id FROM atoms WHERE name = ? AND mark = ? AND value = ?", term
         ).fetchone()
     connection.executemany(
-        "INSERT OR IGNORE INTO held VALUES (?, ?)", ((ids[atom], key) for key, atom in held)
+        "INSERT OR IGNORE INTO held VALUES (?, ?)",
+        ((ids[term], key) for key, term in stored),
     )
 
 
-def _plain(item: Atom) -> tuple[str, str, Scalar]:
+def _plain(item: PropertyTerm) -> tuple[str, str, Scalar]:
     return item.name, item.mark, int(item.value) if isinstance(item.value, bool) else item.value
 
 

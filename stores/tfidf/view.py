@@ -1,4 +1,4 @@
-"""What a process searches: a fit, and the chunks that came or went since, at one state."""
+"""The data that a process searches: a fit, and the chunks added or removed since, at one state."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -6,26 +6,28 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from stores.filters import Where
-from stores.metrics import Metric
-from stores.records import CollectionSchema, Vector
-from stores.tfidf.grams import UNKNOWN, Model, count, fit, joined
-from stores.tfidf.nearest import Floats, Part, Slots, Vectors, nearest
-from stores.tfidf.snapshot import Block
-from stores.tfidf.table import Keys, State, all_keys
-from stores.tfidf.where import Mask, mask, translate
+from callslip.stores.metrics import Metric
+from callslip.stores.properties.filters import Where
+from callslip.stores.records import CollectionSchema, Vector
+from callslip.stores.tfidf.filters import Mask, mask, translate
+from callslip.stores.tfidf.grams import UNKNOWN, Model, count, fit, joined
+from callslip.stores.tfidf.nearest import Floats, Part, Slots, Vectors, nearest
+from callslip.stores.tfidf.snapshot import Block
+from callslip.stores.tfidf.table import Keys, State, all_keys
 
-_MASKS_KEPT = 64
-"""Filters whose result is kept until something changes, a byte a chunk each."""
+_CACHED_MASKS = 64
+"""The most filters whose masks are cached until the next change: one byte per chunk each."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Immutable but for what it remembers. A chunk's slot is its place in `keys`, which ascend.
+    """The searchable chunks at one state; immutable except for `masks` and `beyond`.
 
-    The first block is the fit's, the others hold what came since; `beyond` numbers the words that
-    the fit did not know. Scores are of the fit's document frequencies until the next fit. `seen`
-    is the number of the last deletion that is known.
+    A chunk's slot is its position in `keys`, which are ascending; `alive` is false for removed
+    chunks. The first block has the chunks of the fit, the other blocks the chunks added since;
+    `beyond` has the numbers of the words that are not in the fit. Scores use the document
+    frequencies of the fit until the next fit. `seen` is the number of the last deletion that the
+    view includes.
     """
 
     state: State
@@ -38,22 +40,22 @@ class View:
     masks: dict[str, Mask] = field(default_factory=dict)
 
     def passing(self, connection: sqlite3.Connection, where: Where | None) -> Mask:
-        """Which slots hold a chunk that passes the filter."""
+        """For each slot, whether its chunk is alive and passes the filter."""
         if where is None:
             return self.alive
-        name = repr(where)  # as a key True would be 1
-        found = self.masks.get(name)
-        if found is None:
-            found = mask(connection, translate(where), self.keys) & self.alive
-            if len(self.masks) >= _MASKS_KEPT:
+        name = repr(where)  # in a dictionary, True and 1 are the same key
+        result = self.masks.get(name)
+        if result is None:
+            result = mask(connection, translate(where), self.keys) & self.alive
+            if len(self.masks) >= _CACHED_MASKS:
                 self.masks.clear()
-            self.masks[name] = found
-        return found
+            self.masks[name] = result
+        return result
 
     def by_terms(self, terms: str, limit: int, passing: Mask) -> tuple[Slots, Floats]:
-        """The slots of the best chunks by TF-IDF and their scores; with all ties, in no order."""
-        asked = count([terms], self._number)
-        grams, times = asked.grams, asked.matrix.toarray()[0].astype(np.float64)
+        """The slots and scores of the best chunks by TF-IDF, with all ties, in undefined order."""
+        counted = count([terms], self._number)
+        grams, times = counted.grams, counted.matrix.toarray()[0].astype(np.float64)
         known = [block.postings.holds(grams) for block in self.blocks]
         weights = times * self.model.idf_of(grams) * np.any(known, axis=0)
         length = np.linalg.norm(weights)
@@ -73,7 +75,10 @@ class View:
     def by_vector(
         self, metric: Metric, name: str, query: Vector, limit: int, passing: Mask
     ) -> tuple[Slots, Floats]:
-        """The slots of the nearest chunks that have such a vector and their scores, in no order."""
+        """The slots and scores of chunks with a vector of this name, in undefined order.
+
+        The nearest `limit` chunks are among them.
+        """
         parts, offset = [], 0
         for block in self.blocks:
             vectors = block.vectors[name]
@@ -85,7 +90,7 @@ class View:
     def moved_on(
         self, connection: sqlite3.Connection, state: State, schema: CollectionSchema
     ) -> "View":
-        """The view at a later state of the same snapshot."""
+        """The view at a later state with the same snapshot."""
         gone = connection.execute("SELECT number, chunk FROM gone WHERE number > ?", (self.seen,))
         numbers, lost = np.array(gone.fetchall(), np.int64).reshape(-1, 2).T
         keys, terms = chunks_since(connection, self.state.next_key)
@@ -117,7 +122,7 @@ class View:
 
 
 def fitted(connection: sqlite3.Connection, state: State, schema: CollectionSchema) -> View:
-    """A view of all chunks with a fit of its own, in memory."""
+    """A view of all chunks with a new fit in memory."""
     keys, terms = chunks_since(connection, 0)
     model, postings = fit(terms)
     block = Block(keys, postings, read_vectors(connection, keys, schema))
@@ -134,34 +139,34 @@ def opened(connection: sqlite3.Connection, state: State, model: Model, block: Bl
 
 
 def chunks_since(connection: sqlite3.Connection, key: int) -> tuple[Keys, list[str]]:
-    """The keys, ascending, and the terms of all chunks from a key on."""
+    """The keys, ascending, and the terms of all chunks whose key is at least `key`."""
     rows = connection.execute("SELECT key, terms FROM chunks WHERE key >= ? ORDER BY key", (key,))
-    found = rows.fetchall()
-    return np.array([key for key, _ in found], np.int64), [terms for _, terms in found]
+    result = rows.fetchall()
+    return np.array([key for key, _ in result], np.int64), [terms for _, terms in result]
 
 
 def read_vectors(
     connection: sqlite3.Connection, keys: Keys, schema: CollectionSchema
 ) -> Mapping[str, Vectors]:
-    """The vectors of these chunks, the last ones there are, by name."""
+    """The vectors of these chunks by vector name. `keys` must be the last keys of the database."""
     first = int(keys[0]) if len(keys) else 0
-    found = {}
+    result = {}
     for name in {"": None, **schema.named}:
         rows = connection.execute(
             "SELECT chunk, vector FROM vectors WHERE chunk >= ? AND name = ? ORDER BY chunk",
             (first, name),
         ).fetchall()
         slots = np.searchsorted(keys, np.array([chunk for chunk, _ in rows], np.int64))
-        held = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
+        vectors_read = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
         shape = (len(rows), schema.vector(name).dimension)
-        found[name] = Vectors.of(slots, held.reshape(shape).astype(np.float32, copy=False))
-    return found
+        result[name] = Vectors.of(slots, vectors_read.reshape(shape).astype(np.float32, copy=False))
+    return result
 
 
 def _settled(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """Join small blocks behind the first until each is more than twice as long as the next.
+    """Join small blocks after the first until each is more than twice as long as the next.
 
-    So there are few, and a chunk is moved seldom.
+    So the number of blocks stays small, and each chunk is copied few times.
     """
     while len(blocks) > 2 and len(blocks[-2].keys) <= 2 * len(blocks[-1].keys):
         blocks = (*blocks[:-2], _together(blocks[-2:]))

@@ -1,11 +1,11 @@
-"""Moving collections: into a file and out of it, and from one store to another.
+"""Exports collections to files, imports them, and moves them from one store to another.
 
-docs/moving.md says what an archive holds and what a move promises.
+docs/moving.md explains the contents of an archive and the guarantees of a move.
 """
 
-from stores.transfer.arrival import import_archive
-from stores.transfer.departure import export_collection
-from stores.transfer.house import House, Progress, Report
-from stores.transfer.migration import migrate
+from callslip.stores.transfer.exporting import export_collection
+from callslip.stores.transfer.importing import import_archive
+from callslip.stores.transfer.migration import migrate
+from callslip.stores.transfer.reports import Progress, Report
 
-__all__ = ["House", "Progress", "Report", "export_collection", "import_archive", "migrate"]
+__all__ = ["Progress", "Report", "export_collection", "import_archive", "migrate"]

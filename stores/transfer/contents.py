@@ -1,4 +1,4 @@
-"""Chunks as an archive keeps them: lines of JSON, and their vectors as arrays."""
+"""Encodes chunks for an archive, as lines of JSON and NumPy arrays of vectors, and decodes them."""
 
 import io
 import zipfile
@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, TypeAdapter
 
-from stores.records import ChunkRecord, Vector
-from stores.transfer.parcel import PLAIN
+from callslip.stores.records import ChunkRecord, Vector
+from callslip.stores.transfer.bundle import PLAIN
 
 _Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A chunk but for its vectors; its document is the one whose line it is."""
+    """One line of chunks.jsonl: a chunk without its vectors and without its document id."""
 
     chunk_id: Annotated[str, Field(min_length=1, max_length=64)]
     body: str
@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of chunks.jsonl and of vectors.npz; the names of vectors in the arrays' order."""
+    """The bytes of chunks.jsonl and of vectors.npz, and the vector names in array order."""
 
     lines: bytes
     vectors: bytes
@@ -49,10 +49,10 @@ _LINE = TypeAdapter(Line)
 
 
 def encode(chunks: Sequence[ChunkRecord]) -> Content:
-    """Write chunks down.
+    """Encode chunks.
 
-    The array `vectors` has shape (chunks, dimension). Vectors of the n-th name are `named-n`, those
-    of the chunks at the places in `rows-n`.
+    The array `vectors` has shape (chunks, dimension). For the n-th vector name, `named-n` has the
+    vectors, shape (rows, dimension), and `rows-n` has the indices of their chunks, shape (rows,).
     """
     lines = b"".join(_LINE.dump_json(_line(chunk)) + b"\n" for chunk in chunks)
     names = tuple(sorted({name for chunk in chunks for name in chunk.named}))
@@ -64,12 +64,12 @@ def encode(chunks: Sequence[ChunkRecord]) -> Content:
         arrays[f"rows-{n}"] = np.array(rows, np.int64)
         arrays[f"named-{n}"] = np.stack([chunks[row].named[name] for row in rows], dtype=np.float32)
     file = io.BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type]  # of names that are no parameters
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # the names are not parameters
     return Content(lines, file.getvalue(), names)
 
 
 def decode(content: Content, document_id: str) -> list[ChunkRecord]:
-    """Read chunks back; ValueError or KeyError where anything does not fit."""
+    """Decode chunks. Raises ValueError or KeyError if lines and arrays do not fit each other."""
     lines = [_LINE.validate_json(line, strict=True) for line in content.lines.splitlines()]
     arrays = _arrays(content.vectors)
     none = np.zeros((0, 0), np.float32)
@@ -95,21 +95,21 @@ def _line(chunk: ChunkRecord) -> Line:
 
 
 def _arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays that are no larger than their bytes: a compressed one could be of any size."""
+    """Read uncompressed arrays only: a compressed array could expand to any size in memory."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as held:
-            files = held.infolist()
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            files = archive.infolist()
             if any(file.compress_type != zipfile.ZIP_STORED for file in files):
                 raise ValueError("an array is compressed")
             if sum(file.file_size for file in files) > len(content):
                 raise ValueError("an array is there more than once")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except Exception as error:  # at hostile bytes zipfile and numpy raise a dozen kinds
+            values = {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # zipfile and numpy raise a dozen kinds for hostile bytes
         raise ValueError("vectors.npz cannot be read") from error
-    if not all(isinstance(array, np.ndarray) for array in found.values()):
+    if not all(isinstance(array, np.ndarray) for array in values.values()):
         raise ValueError("vectors.npz holds what is no array")
-    return found
+    return values
 
 
 def _of_floats(array: npt.NDArray[Any] | None, count: int) -> npt.NDArray[np.float32]:

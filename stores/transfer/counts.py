@@ -1,12 +1,15 @@
-"""Counting what a store holds of a collection."""
+"""Counts the chunks and documents of a collection in a store."""
 
 from callslip.errors import TenantNotFound
-from stores.contract import Store
-from stores.ledger import Ledger
+from callslip.stores.contract import Store
+from callslip.stores.ledger import Ledger
 
 
 def store_counts(ledger: Ledger, store: Store, collection: str) -> dict[str, int]:
-    """How many chunks a store holds of each tenant that the ledger knows; "" where none are."""
+    """The number of chunks in the store for each tenant in the ledger.
+
+    The key is "" if the collection has no tenants.
+    """
     counts = {}
     with_tenants = ledger.collections.get(collection).schema.tenants
     for tenant in ledger.tenants.all(collection) if with_tenants else [""]:
@@ -18,11 +21,11 @@ def store_counts(ledger: Ledger, store: Store, collection: str) -> dict[str, int
 
 
 def document_ids(store: Store, collection: str) -> set[str]:
-    """The ids of all documents that a store holds of a collection, of every tenant."""
-    places = store.tenants(collection) if store.schema(collection).tenants else [""]
-    return set().union(*(store.document_ids(collection, tenant=place) for place in places))
+    """The ids of all documents of a collection in a store, over all tenants."""
+    tenants = store.tenants(collection) if store.schema(collection).tenants else [""]
+    return set().union(*(store.document_ids(collection, tenant=tenant_) for tenant_ in tenants))
 
 
 def occupied(store: Store, collection: str) -> bool:
-    """Whether a store holds anything under a collection's name."""
+    """Whether the store has a collection of this name with at least one document."""
     return collection in store.collections() and bool(document_ids(store, collection))

@@ -1,43 +1,39 @@
-"""Moving a collection to another store while it is searched and documents keep arriving.
+"""Moves a collection to another store while searches and upserts continue.
 
-Documents are copied one by one, in passes, until little changes; then upserts wait for a moment,
-the rest is copied, both sides are compared, and the ledger names the other store. A mover that was
-killed at any point is followed by another that finishes the job.
+The mover copies documents in passes until a pass copies few of them. Then it pauses upserts, copies
+the rest, compares both stores, and sets the collection's store in the ledger. If a mover is killed
+at any point, the next call of `migrate` completes the move.
 """
 
 import time
 from collections.abc import Iterator
 
-from callslip.errors import (
-    Conflict,
-    CopyDiffers,
-    MoveError,
-    NotFound,
-)
-from stores.contract import Store
-from stores.ledger import CollectionRecord, Move
-from stores.transfer.counts import document_ids, store_counts
-from stores.transfer.hold import Hold, take
-from stores.transfer.house import House, Phase, Progress, Report
-from stores.transfer.parcel import Parcel, collect, grouped, put
-from stores.transfer.probes import Comparison, ask, best_of_both, draw
+from callslip.errors import Conflict, CopyDiffers, MoveError, NotFound
+from callslip.stores.backend import Backend
+from callslip.stores.contract import Store
+from callslip.stores.ledger import CollectionRecord, Move
+from callslip.stores.transfer.bundle import DocumentBundle, collect, grouped, put
+from callslip.stores.transfer.counts import document_ids, store_counts
+from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
+from callslip.stores.transfer.probes import Comparison, ask, best_of_both, draw
+from callslip.stores.transfer.reports import Phase, Progress, Report
 
 FEW = 20
-"""Documents that a pass copied, when upserts are made to wait for the rest."""
+"""Upserts are paused once a pass copies at most this many documents."""
 
 MOST_PASSES = 10
 
 UPSERT_SECONDS = 600.0
-"""How long to wait for running upserts to end."""
+"""Maximum time to wait until running upserts end."""
 
 SETTLE_SECONDS = 5.0
-"""How long counts may differ while deletions are on their way through the stores."""
+"""Maximum time for which counts may differ because stores are still processing deletions."""
 
 IDS_PER_CALL = 500
 
 
 def migrate(
-    house: House,
+    backend: Backend,
     name: str,
     to: str,
     *,
@@ -46,26 +42,27 @@ def migrate(
     progress: Progress,
     phase: Phase = lambda _: None,
 ) -> Report:
-    """Move a collection to the store `to`; `keep` leaves the copy in the old one.
+    """Move a collection to the store `to`; with `keep`, the copy in the old store is not deleted.
 
-    `grace` is how long, in seconds, a search may take that has begun at the old one. Conflict for
-    the store that it is kept in, while another process moves it, and where a foreign collection of
-    this name is in its way; CopyDiffers where both sides are not alike: nothing was switched then.
+    `grace` is the longest duration, in seconds, of a search that began in the old store. Raises
+    Conflict if `to` is the current store, another process is moving the collection, or the target
+    has a foreign collection of this name. Raises CopyDiffers if both stores differ: then the
+    collection's store is unchanged.
     """
     begun = time.monotonic()
-    house.ledger.collections.writable(name)
-    target = house.store_of(to)
+    backend.ledger.collections.writable(name)
+    target = backend.store_of(to)
     target.ping()
-    with _Mover(house, name, to, phase) as mover:
+    with _Mover(backend, name, to, phase) as mover:
         collection = mover.collection
-        if collection.store == to:  # the one before was killed after it had switched
+        if collection.store == to:  # an earlier call was killed after the switch
             mover.clear(keep, grace)
-            counts = store_counts(house.ledger, target, name)
-            documents = sum(n for n, _ in house.ledger.transcripts.counts(name).values())
+            counts = store_counts(backend.ledger, target, name)
+            documents = sum(n for n, _ in backend.ledger.transcripts.counts(name).values())
             return Report(name, documents, sum(counts.values()), time.monotonic() - begun)
-        source = house.store_of(collection.store)
+        source = backend.store_of(collection.store)
         source.ping()
-        passage = _Passage(house, collection, source, target, mover, progress)
+        passage = _Passage(backend, collection, source, target, mover, progress)
         passage.prepare()
         passage.copy_most()
         mover.pause()
@@ -81,31 +78,31 @@ def migrate(
         documents=sum(counts["documents"] for counts in tenants.values()),
         chunks=sum(counts["chunks"] for counts in tenants.values()),
         seconds=time.monotonic() - begun,
-        left_out=house.ledger.transcripts.left_out(name),
+        left_out=backend.ledger.transcripts.left_out(name),
         tenants=tenants,
         probes=comparison.as_json(),
     )
 
 
-class _Mover(Hold):
-    """Holds the lease of a move to another store.
+class _Mover(MoveLeaseKeeper):
+    """Has the lease of a move to another store.
 
-    `collection` is as it is under the lease: nobody else can give it another store.
+    `collection` is read under the lease, so no other process can change its store.
     """
 
-    def __init__(self, house: House, name: str, to: str, phase: Phase) -> None:
-        self._house, self._moves, self._phase = house, house.ledger.moves, phase
+    def __init__(self, backend: Backend, name: str, to: str, phase: Phase) -> None:
+        self._backend, self._moves, self._phase = backend, backend.ledger.moves, phase
         self._name, self._to = name, to
         move, self.collection = self._begin()
         super().__init__(self._moves, move)
 
     def drop(self, store: Store) -> None:
-        """Drop the collection's copy in a store; LeaseLost where somebody else may be using it."""
+        """Drop the collection's copy in a store. Raises LeaseLost if the lease has expired."""
         self.renew()
         store.drop_collection(self._name)
 
     def pause(self) -> None:
-        """From now on no upsert of the collection is begun, until the switch or the end."""
+        """Refuse new upserts of the collection until the switch or the end of the move."""
         self._moves.pause(self.move)
 
     def switch(self, source: str) -> None:
@@ -114,27 +111,27 @@ class _Mover(Hold):
         self.move = self._moves.switch(self.move, source)
 
     def clear(self, keep: bool, grace: float) -> None:
-        """Drop the copy that is left over, when no search can be at it any more."""
+        """Drop the copy in the old store after every search there has ended, and end the move."""
         if not keep:
             self._phase(f"Switched. Searches at the old store have {grace:.0f} s to end")
             time.sleep(grace)
-            self.drop(self._house.store_of(self.move.store))
+            self.drop(self._backend.store_of(self.move.store))
         self._moves.end(self.move)
 
     def _begin(self) -> tuple[Move, CollectionRecord]:
-        """Take the lease, clean up after another move that did not end, and begin or go on.
+        """Take the lease, clean up after another interrupted move, and begin or continue this one.
 
-        The lease may have been waited for: what it moves is looked at under it.
+        The collection is read under the lease, because it may change while the call waits for it.
         """
         while True:
             move = take(self._moves, self._name, self._to)
             try:
-                collection = self._house.ledger.collections.get(self._name)
+                collection = self._backend.ledger.collections.get(self._name)
                 here = collection.store == self._to
                 if here if move.switched else move.store == self._to and not here:
                     return move, collection
                 if move.store not in (self._to, collection.store):
-                    self._house.store_of(move.store).drop_collection(self._name)
+                    self._backend.store_of(move.store).drop_collection(self._name)
                 self._moves.end(move)
             except BaseException:
                 self._moves.release(move)
@@ -147,24 +144,24 @@ class _Mover(Hold):
 
 
 class _Passage:
-    """From one store to the other."""
+    """Copies a collection from the source store to the target store and compares both."""
 
     def __init__(
         self,
-        house: House,
+        backend: Backend,
         collection: CollectionRecord,
         source: Store,
         target: Store,
         mover: _Mover,
         progress: Progress,
     ) -> None:
-        self._ledger, self._collection, self._name = house.ledger, collection, collection.name
+        self._ledger, self._collection, self._name = backend.ledger, collection, collection.name
         self._source, self._target = source, target
         self._mover, self._progress = mover, progress
         self._total = sum(n for n, _ in self._ledger.transcripts.counts(self._name).values())
 
     def prepare(self) -> None:
-        """Make the collection in the target; a copy that was kept there is out of date and goes."""
+        """Create the collection in the target, after dropping an outdated copy there."""
         name, to = self._name, self._target.kind
         for tenant in ("", *self._ledger.tenants.all(name)):
             self._target.check_names(name, tenant)
@@ -184,18 +181,18 @@ class _Passage:
         self.make_tenants()
 
     def make_tenants(self) -> None:
-        """Make the ledger's tenants in the target."""
+        """Create the ledger's tenants in the target."""
         for tenant in self._ledger.tenants.all(self._name):
             self._target.ensure_tenant(self._name, tenant)
 
     def copy_most(self) -> None:
-        """Copy in passes until one finds little to do."""
+        """Copy in passes until a pass copies at most FEW documents."""
         for _ in range(MOST_PASSES):
             if self._pass() <= FEW:
                 return
 
     def copy_rest(self) -> None:
-        """Wait for upserts that run, then copy until nothing differs."""
+        """Wait until running upserts end, then copy until no document differs."""
         deadline = time.monotonic() + UPSERT_SECONDS
         while self._ledger.moves.upserting(self._name):
             self._mover.check()
@@ -214,7 +211,7 @@ class _Passage:
         raise CopyDiffers(f"documents of {self._name!r} changed although upserts wait")
 
     def verify(self) -> tuple[dict[str, dict[str, int]], Comparison]:
-        """Compare counts and answers; CopyDiffers where they are not alike."""
+        """Compare counts and answers. Raises CopyDiffers if they differ."""
         tenants, differing = self._compare_counts()
         comparison = Comparison()
         for probe in draw(self._ledger, self._source, self._name):
@@ -234,14 +231,14 @@ class _Passage:
         return tenants, comparison
 
     def _compare_counts(self) -> tuple[dict[str, dict[str, int]], list[str]]:
-        """Counts of each tenant, and where they differ when deletions have gone through."""
+        """The counts of each tenant, and the differences that remain after SETTLE_SECONDS."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             self._remove_gone()
             live = self._ledger.transcripts.counts(self._name)
-            held = store_counts(self._ledger, self._target, self._name)
-            wanted = {tenant: live.get(tenant, (0, 0))[1] for tenant in held}
-            if held == wanted or time.monotonic() > deadline:
+            counts = store_counts(self._ledger, self._target, self._name)
+            wanted = {tenant: live.get(tenant, (0, 0))[1] for tenant in counts}
+            if counts == wanted or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
         there = store_counts(self._ledger, self._source, self._name)
@@ -250,18 +247,18 @@ class _Passage:
                 "documents": live.get(tenant, (0, 0))[0],
                 "chunks": wanted[tenant],
                 f"chunks in {self._source.kind}": there.get(tenant, 0),
-                f"chunks in {self._target.kind}": held[tenant],
+                f"chunks in {self._target.kind}": counts[tenant],
             }
-            for tenant in held
+            for tenant in counts
         }
         return tenants, [
-            f"tenant {tenant!r} has {held[tenant]} chunks, not {wanted[tenant]}"
-            for tenant in held
-            if held[tenant] != wanted[tenant]
+            f"tenant {tenant!r} has {counts[tenant]} chunks, not {wanted[tenant]}"
+            for tenant in counts
+            if counts[tenant] != wanted[tenant]
         ]
 
     def _pass(self) -> int:
-        """Copy what differs; returns how many documents that were."""
+        """Copy the documents that differ, and return their number."""
         copied, after = 0, ""
         while page := self._ledger.moves.stale(self._name, self._target.kind, after=after):
             for group in grouped(self._collected(page)):
@@ -270,35 +267,35 @@ class _Passage:
         self._remove_gone()
         return copied
 
-    def _collected(self, document_ids: list[str]) -> Iterator[Parcel]:
-        """Take documents out of the source, but those that are changing."""
+    def _collected(self, document_ids: list[str]) -> Iterator[DocumentBundle]:
+        """Read documents from the source; skip those that an upsert is changing."""
         for document_id in document_ids:
             self._mover.check()
-            parcel = collect(self._ledger, self._source, self._name, document_id, settled=True)
-            if parcel is not None:
-                yield parcel
+            bundle = collect(self._ledger, self._source, self._name, document_id, settled=True)
+            if bundle is not None:
+                yield bundle
 
-    def _copy(self, group: list[Parcel]) -> int:
-        """Copy documents of one tenant; returns how many, but those that changed meanwhile."""
+    def _copy(self, group: list[DocumentBundle]) -> int:
+        """Copy documents of one tenant. The returned number omits those that changed meanwhile."""
         moves, to = self._ledger.moves, self._target.kind
         moves.note(self._name, to, {p.transcript.document_id: (0, 0) for p in group})
         try:
             put(self._target, self._name, group, self._mover.check)
         except (CopyDiffers, NotFound):
             if len(group) > 1:
-                return sum(self._copy([parcel]) for parcel in group)
+                return sum(self._copy([bundle]) for bundle in group)
             now = self._ledger.transcripts.read(group[0].transcript.document_id)
             if now is not None and now.transcript == group[0].transcript:
                 raise
-            return 0  # its removal went through the target meanwhile
+            return 0  # a deletion has removed it from the target meanwhile
         copied = {p.transcript.document_id: (p.transcript.live_version, p.upserts) for p in group}
         moves.note(self._name, to, copied)
-        for parcel in group:
-            self._progress(self._total, len(parcel.chunks))
+        for bundle in group:
+            self._progress(self._total, len(bundle.chunks))
         return len(group)
 
     def _remove_gone(self) -> None:
-        """Take out of the target what was deleted after it was copied, or while it was."""
+        """Delete from the target the documents that were deleted during or after their copy."""
         moves, to = self._ledger.moves, self._target.kind
         while gone := moves.gone(self._name, to):
             for document_id, tenant in gone:

@@ -1,6 +1,6 @@
-"""Probe queries: the same questions to both sides of a move, and how alike they answer.
+"""Probe queries: sends the same queries to both sides of a move and compares their hits.
 
-A probe is a chunk taken at random: its own vectors and some of its terms are the queries.
+A probe is a random chunk: its vectors and some of its terms are the queries.
 """
 
 import random
@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callslip.errors import MetricNotIndexed, StoreCannot
-from stores.contract import Store, score_chunks
-from stores.ledger import Ledger
-from stores.records import LegHit, StoredChunk
-from stores.ties import ranked
+from callslip.stores.contract import Store, score_chunks
+from callslip.stores.ledger import Ledger
+from callslip.stores.records import RetrieverHit, StoredChunk
+from callslip.stores.ties import ranked
 
 PROBES = 20
 DEPTH = 10
 """Hits that are compared: overlap@10."""
 
 POOL = 50
-"""Hits that are asked for, so that 10 are left where a side holds what is not live."""
+"""Hits that each side returns, so that 10 remain if some of them are not live."""
 
 TERMS = 5
 LEAST_RECALL = 0.9
-"""Of a vector leg on average; indexes are approximate."""
+"""Least mean recall of a vector retriever; indexes are approximate."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A query: a chunk of which the vectors are taken, and terms of it."""
+    """A query: the id of the chunk whose vectors are the query vectors, and terms of the chunk."""
 
     tenant: str
     chunk_id: str
@@ -36,15 +36,16 @@ class Probe:
 
 
 Answers = Mapping[str, list[str]]
-"""The best chunks by leg: `vector`, `vector:NAME` and `keyword`, those that the store answers."""
+"""Chunk ids, best first, by retriever of the store: `vector`, `vector:NAME` or `keyword`."""
 
 
 @dataclass
 class Comparison:
-    """How alike two sides answer.
+    """Compares the answers of two sides, by retriever.
 
-    overlap@10; how often the probe itself came first; and of the vector legs, each side's recall of
-    the truly nearest among all that either side found: an approximate index may miss some.
+    `overlaps` has overlap@10 of each probe. `firsts` says for each side whether the probe's own
+    chunk is the first hit. `recalls` has each side's recall of the nearest chunks by exact distance
+    among the hits of both sides: an approximate index may miss some.
     """
 
     overlaps: dict[str, list[float]] = field(default_factory=dict)
@@ -52,38 +53,39 @@ class Comparison:
     recalls: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, probe: Probe, one: Answers, other: Answers, nearest: Answers) -> None:
-        """Compare what both sides answered; `nearest` has the best of both by leg."""
-        for leg in one.keys() & other.keys():
-            wanted, got = one[leg], other[leg]
+        """Add the answers of both sides to a probe; `nearest` is the result of `best_of_both`."""
+        for retriever in one.keys() & other.keys():
+            wanted, got = one[retriever], other[retriever]
             if not wanted and not got:
                 continue
-            self.overlaps.setdefault(leg, []).append(_share(wanted, got))
+            self.overlaps.setdefault(retriever, []).append(_share(wanted, got))
             first = ([probe.chunk_id] == wanted[:1], [probe.chunk_id] == got[:1])
-            self.firsts.setdefault(leg, []).append(first)
-            if best := nearest.get(leg):
+            self.firsts.setdefault(retriever, []).append(first)
+            if best := nearest.get(retriever):
                 recall = (_share(best, wanted), _share(best, got))
-                self.recalls.setdefault(leg, []).append(recall)
+                self.recalls.setdefault(retriever, []).append(recall)
 
     def faults(self) -> list[str]:
-        """Vector legs of the other side that miss too much; the keyword leg is not judged."""
+        """The vector retrievers of the other side with a mean recall below LEAST_RECALL."""
         return [
-            f"the {leg} leg finds {mean:.2f} of the nearest, at least {LEAST_RECALL} are wanted"
-            for leg, recalls in sorted(self.recalls.items())
+            f"the {retriever} retriever finds {mean:.2f} of the nearest,"
+            f" at least {LEAST_RECALL} are wanted"
+            for retriever, recalls in sorted(self.recalls.items())
             if (mean := sum(got for _, got in recalls) / len(recalls)) < LEAST_RECALL
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """By leg: how many probes, and the means; pairs are of one side and of the other."""
-        told: dict[str, Any] = {}
-        for leg, overlaps in sorted(self.overlaps.items()):
-            told[leg] = {
+        """The number of probes and the means, by retriever. A pair has one value for each side."""
+        summary: dict[str, Any] = {}
+        for retriever, overlaps in sorted(self.overlaps.items()):
+            summary[retriever] = {
                 "probes": len(overlaps),
                 f"overlap@{DEPTH}": round(sum(overlaps) / len(overlaps), 4),
-                "itself_first": _means(self.firsts[leg]),
+                "itself_first": _means(self.firsts[retriever]),
             }
-            if leg in self.recalls:
-                told[leg][f"recall@{DEPTH}"] = _means(self.recalls[leg])
-        return told
+            if retriever in self.recalls:
+                summary[retriever][f"recall@{DEPTH}"] = _means(self.recalls[retriever])
+        return summary
 
 
 def _share(wanted: Sequence[str], got: Sequence[str]) -> float:
@@ -103,8 +105,8 @@ def draw(ledger: Ledger, store: Store, collection: str) -> list[Probe]:
             continue
         tenant = snapshot.transcript.tenant
         chunk_id = random.choice(sorted(snapshot.transcript.chunks))  # noqa: S311 - a sample
-        found = store.get_chunks(collection, [chunk_id], tenant=tenant, include_terms=True)
-        for chunk in found:
+        chunks = store.get_chunks(collection, [chunk_id], tenant=tenant, include_terms=True)
+        for chunk in chunks:
             terms = sorted(set((chunk.terms or "").split()))
             some = random.sample(terms, min(TERMS, len(terms)))
             probes.append(Probe(tenant, chunk_id, " ".join(some)))
@@ -112,17 +114,19 @@ def draw(ledger: Ledger, store: Store, collection: str) -> list[Probe]:
 
 
 def ask(ledger: Ledger, store: Store, collection: str, probe: Probe) -> Answers:
-    """What a store answers, of what is live; nothing where the probe is gone."""
-    found = store.get_chunks(collection, [probe.chunk_id], tenant=probe.tenant, include_vector=True)
+    """The best live chunks by retriever; empty if the probe's chunk is gone."""
+    chunks = store.get_chunks(
+        collection, [probe.chunk_id], tenant=probe.tenant, include_vector=True
+    )
     answers: dict[str, list[str]] = {}
-    for chunk in found:
+    for chunk in chunks:
         for name in ("", *sorted(chunk.named)):
             try:
                 hits = _nearest(store, collection, probe.tenant, chunk, name)
             except (MetricNotIndexed, StoreCannot):
-                continue  # one side cannot be asked: nothing is to be compared
+                continue  # one side has no such query: there is nothing to compare
             answers[f"vector:{name}" if name else "vector"] = _live(ledger, hits, probe)
-    if found and probe.terms:
+    if chunks and probe.terms:
         hits = store.keyword_query(collection, probe.terms, POOL, tenant=probe.tenant)
         answers["keyword"] = _live(ledger, hits, probe)
     return answers
@@ -131,32 +135,34 @@ def ask(ledger: Ledger, store: Store, collection: str, probe: Probe) -> Answers:
 def best_of_both(
     store: Store, collection: str, probe: Probe, one: Answers, other: Answers
 ) -> dict[str, list[str]]:
-    """Of all that either side found by a vector, the truly nearest by the store's own vectors."""
+    """The nearest chunks among the vector hits of both sides, by exact distance in `store`."""
     best: dict[str, list[str]] = {}
-    for leg in one.keys() & other.keys() - {"keyword"}:
-        name, tenant = leg.removeprefix("vector").removeprefix(":"), probe.tenant
-        ids = [probe.chunk_id, *{*one[leg], *other[leg]} - {probe.chunk_id}]
-        found = store.get_chunks(collection, ids, tenant=tenant, include_vector=True)
-        vector = found[0].named.get(name) if name else found[0].vector
-        if found[0].chunk_id == probe.chunk_id and vector is not None:
+    for retriever in one.keys() & other.keys() - {"keyword"}:
+        name, tenant = retriever.removeprefix("vector").removeprefix(":"), probe.tenant
+        ids = [probe.chunk_id, *{*one[retriever], *other[retriever]} - {probe.chunk_id}]
+        chunks = store.get_chunks(collection, ids, tenant=tenant, include_vector=True)
+        vector = chunks[0].named.get(name) if name else chunks[0].vector
+        if chunks[0].chunk_id == probe.chunk_id and vector is not None:
             metric = store.schema(collection).vector(name).metric
-            best[leg] = [h.chunk_id for h in ranked(score_chunks(found, vector, metric, name))]
-            best[leg] = best[leg][:DEPTH]
+            best[retriever] = [
+                h.chunk_id for h in ranked(score_chunks(chunks, vector, metric, name))
+            ]
+            best[retriever] = best[retriever][:DEPTH]
     return best
 
 
 def _nearest(
     store: Store, collection: str, tenant: str, chunk: StoredChunk, name: str
-) -> list[LegHit]:
+) -> list[RetrieverHit]:
     vector = chunk.named[name] if name else chunk.vector
-    assert vector is not None  # noqa: S101 - it was asked for
+    assert vector is not None  # noqa: S101 - it was requested
     return store.vector_query(collection, vector, POOL, tenant=tenant, vector_name=name)
 
 
-def _live(ledger: Ledger, hits: Sequence[LegHit], probe: Probe) -> list[str]:
-    """The best that are live; the probe before others of the same score.
+def _live(ledger: Ledger, hits: Sequence[RetrieverHit], probe: Probe) -> list[str]:
+    """The best live chunks. The probe's chunk precedes other chunks of the same score.
 
-    The parents of a document of one passage have its vector.
+    In a document of one passage, the parent chunks have the same vector as the passage.
     """
     visible = ledger.chunks.visible([hit.chunk_id for hit in hits])
     hits = sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id != probe.chunk_id))

@@ -1,4 +1,4 @@
-"""Streams whose bytes are counted and hashed on their way."""
+"""Streams that compute or verify a SHA-256 checksum while they are read."""
 
 import hashlib
 from typing import IO
@@ -7,7 +7,7 @@ from callslip.errors import ArchiveError
 
 
 class Hashing:
-    """A stream that is hashed while it is read."""
+    """A stream that computes the SHA-256 of the bytes read so far."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -21,14 +21,14 @@ class Hashing:
 
 
 class Checked(Hashing):
-    """A stream that raises at its end where size or SHA-256 are not as promised."""
+    """A stream that raises `error` at its end if its size or SHA-256 is not the expected one."""
 
     def __init__(self, stream: IO[bytes], size: int, sha256: str, error: ArchiveError) -> None:
         super().__init__(stream)
         self._left, self._promised, self._error = size, sha256, error
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; the error where they are the last and something is wrong."""
+        """The next bytes. Raises the error at the end if size or SHA-256 differs."""
         block = super().read(size)
         self._left -= len(block)
         if (not block and self._left) or (

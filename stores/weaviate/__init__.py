@@ -1,5 +1,1 @@
-"""Weaviate: vectors, keywords and filters in one server, over its own client."""
-
-from stores.weaviate.store import WeaviateStore
-
-__all__ = ["WeaviateStore"]
+"""Weaviate: vectors, keywords and filters in one server, through the vendor's client."""

@@ -1,4 +1,4 @@
-"""The classes of a collection: their properties, indexes and the schema that they keep."""
+"""The Weaviate classes of a collection: their properties, indexes and the stored schema."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,19 +17,19 @@ from weaviate.client import WeaviateClient
 from weaviate.exceptions import UnexpectedStatusCodeException, WeaviateInvalidInputError
 
 from callslip.errors import CollectionNotFound, Conflict
-from stores.metrics import Metric
-from stores.records import FILTERABLE, CollectionSchema
-from stores.schemas import dump_schema, load_schema
-from stores.weaviate.connection import At, Connection, answering
-from stores.weaviate.names import CHUNKS, DOCUMENTS, class_of, vector_of
-from stores.weaviate.values import KIND_TYPES, property_at
+from callslip.stores.metrics import Metric
+from callslip.stores.records import FILTERABLE, CollectionSchema
+from callslip.stores.schemas import dump_schema, load_schema
+from callslip.stores.weaviate.connection import At, Connection, answering
+from callslip.stores.weaviate.names import CHUNKS, DOCUMENTS, class_of, vector_of
+from callslip.stores.weaviate.values import KIND_TYPES, property_at
 
 K1, B = 1.2, 0.75
 
 TERMS, RECORD, BODY, VECTORS = "terms", "record", "body", "vectors"
 
 PARENT, OF_DOC, PARENT_ID = "parent_id", "of_doc", "parent_chunk_id"
-"""References to the parent and to the document, and the text that keeps the parent's id."""
+"""The references to the parent and to the document, and the text property of the parent's id."""
 
 _DISTANCES: Mapping[Metric, VectorDistances] = {
     "cosine": VectorDistances.COSINE,
@@ -48,16 +48,17 @@ ENTITIES = "entities"
 
 @dataclass(frozen=True)
 class Made:
-    """What a collection was made with, and the properties that its chunks have by now."""
+    """The schema of a collection, and the names of the properties in its class of chunks."""
 
     schema: CollectionSchema
     properties: frozenset[str]
 
 
 def look_up(connection: Connection, collection: str) -> Made:
-    """Read a collection's schema and properties from the server; CollectionNotFound.
+    """Read a collection's schema and properties from the server.
 
-    Conflict where a class of that name is not Callslip's.
+    Raises CollectionNotFound if the collection does not exist, and Conflict if Callslip did not
+    create the class of that name.
     """
     name = class_of(CHUNKS, collection)
     try:
@@ -77,15 +78,19 @@ def look_up(connection: Connection, collection: str) -> Made:
 
 
 def all_collections(client: WeaviateClient) -> list[str]:
-    """The names of all collections that Callslip made, in order."""
+    """The names of all collections that Callslip created, sorted."""
     with answering():
-        found = client.collections.list_all(simple=True)
-    schemas = (_schema_in(c.description) for n, c in found.items() if n.startswith(CHUNKS))
+        configs = client.collections.list_all(simple=True)
+    schemas = (_schema_in(c.description) for n, c in configs.items() if n.startswith(CHUNKS))
     return sorted(schema.name for schema in schemas if schema)
 
 
 def make_classes(client: WeaviateClient, schema: CollectionSchema) -> None:
-    """Make those that are missing, the one that tells of the collection last. Idempotent."""
+    """Create the missing classes of a collection. Idempotent.
+
+    The class of chunks, which stores the schema, is created last: without this class, the
+    collection does not exist.
+    """
     documents = class_of(DOCUMENTS, schema.name)
     chunks = class_of(CHUNKS, schema.name)
     tenants = Configure.multi_tenancy(
@@ -128,9 +133,9 @@ def make_classes(client: WeaviateClient, schema: CollectionSchema) -> None:
 
 
 def add_properties(at: At, names: Iterable[str]) -> None:
-    """Add properties of atoms to a class, explicitly: a guessed type would be a wrong one.
+    """Add properties for property terms to a class, with explicit types: Weaviate may guess wrong.
 
-    Another process may add the same ones at the same time.
+    Another process may add the same properties at the same time.
     """
     for name in sorted(names):
         kind = name.partition("_")[0]
@@ -139,15 +144,15 @@ def add_properties(at: At, names: Iterable[str]) -> None:
 
 
 class _made_already:  # noqa: N801 - a context manager, used like a function
-    """Passes over the refusal to make what is there."""
+    """Ignores the server's error for a class or property that already exists."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: object, _: object) -> bool:
-        said = str(error)
+        message = str(error)
         return isinstance(error, UnexpectedStatusCodeException | WeaviateInvalidInputError) and (
-            "already exists" in said or "already in use" in said
+            "already exists" in message or "already in use" in message
         )
 
 

@@ -1,4 +1,4 @@
-"""One connection to a Weaviate server, opened at the first use, with errors in our words."""
+"""The connection to a Weaviate server, opened at the first use. Raises Callslip's errors."""
 
 import logging
 import threading
@@ -34,24 +34,24 @@ _HEALTH = "/grpc.health.v1.Health/Check"
 _CHANNEL: Mapping[str, int] = {
     "grpc.enable_http_proxy": 0,  # as over HTTP
     "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 1000,  # by default a server that is back waits two minutes
+    "grpc.max_reconnect_backoff_ms": 1000,  # by default, a reconnect can take two minutes
 }
 
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 At = Collection[Any, Any]
-"""The client's handle of a class, or of one tenant in it."""
+"""The client's handle of a class or of one tenant in a class."""
 
 
 class TooLarge(Exception):
-    """A message is larger than the server or the client takes."""
+    """A message is larger than the server or the client accepts."""
 
 
 class Connection:
-    """A client of its own for this process; threads share it. Made after a fork, like its store.
+    """The client of one process, shared by its threads. Create it after the fork, like the store.
 
-    Calls go nowhere but to the server: at the start one asks for its version, over HTTP.
+    All calls go to the configured server; the first call requests the server's version over HTTP.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Connection:
             call(health_weaviate_pb2.WeaviateHealthCheckRequest(), timeout=PING_SECONDS)
 
     def client(self) -> weaviate.WeaviateClient:
-        """The client, connected."""
+        """The connected client."""
         with self._lock:
             if self._client is None:
                 self._ping_http()  # the client's own first call waits as long as any
@@ -87,7 +87,7 @@ class Connection:
             return self._client
 
     def at(self, class_: str, tenant: str = "") -> At:
-        """The handle of a class, or of one tenant in it; asks the server nothing."""
+        """The handle of a class or of one tenant in a class. Sends no request."""
         handle = self._handles.get((class_, tenant))
         if handle is None:
             handle = self.client().collections.use(class_)
@@ -110,7 +110,7 @@ class Connection:
             httpx.get(url, timeout=PING_SECONDS, trust_env=False).raise_for_status()
 
     def _connect(self) -> weaviate.WeaviateClient:
-        # It logs every object that a server refuses, with its text.
+        # The client logs every object that a server refuses, with its text.
         logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
         seconds = self._seconds
         with answering():
@@ -136,7 +136,7 @@ class Connection:
 
 
 class _Promptly(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc is not typed
-    """Says at once that the server is away: the client would sleep for a minute between tries."""
+    """Raises StoreDown at once: the client would sleep for a minute between attempts."""
 
     def intercept_unary_unary(
         self, continuation: Callable[..., Any], details: object, request: object
@@ -154,7 +154,11 @@ class _Promptly(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Raise StoreDown for everything that says that the server is away or not itself."""
+    """Raise StoreDown if the server is unreachable or fails.
+
+    Raises StoreReadOnly if the server cannot write, and SettingsError if it refuses the API key.
+    Other errors of the client pass unchanged.
+    """
     try:
         yield
     except (httpx.HTTPError, grpc.RpcError) as error:
@@ -181,12 +185,12 @@ def answering() -> Iterator[None]:
 
 
 def is_read_only(message: str) -> bool:
-    """Tell whether the server's message says that it takes nothing."""
+    """Tell whether the server's message means that it cannot write."""
     return "read-only" in message or "READONLY" in message
 
 
 def read_only() -> StoreReadOnly:
-    """The error for a server that takes nothing."""
+    """The error for a server that cannot write."""
     return StoreReadOnly("Weaviate takes nothing: its disk is full or its shard is read-only.")
 
 
@@ -195,7 +199,7 @@ def _key_refused() -> SettingsError:
 
 
 def _address(setting: str, url: str, port: int) -> tuple[str, int, bool]:
-    """Host, port and whether it is encrypted."""
+    """Host, port and whether the connection is encrypted. `port` is the default if it is."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https", "grpc", "grpcs") or not parts.hostname:
         raise SettingsError(f"{setting} is no address such as http://127.0.0.1:8080: {url!r}")

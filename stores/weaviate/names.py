@@ -1,4 +1,4 @@
-"""Names in Weaviate's alphabets, made from any name; those of collections read back."""
+"""Encodes any name in Weaviate's alphabets, and decodes names of tenants."""
 
 import base64
 import hashlib
@@ -9,10 +9,10 @@ from uuid import UUID, uuid5
 from callslip.errors import InvalidRequest
 
 MAX_SLUG = 200
-"""Letters of a slug: a class is a folder, a property one whose name has a prefix and a suffix."""
+"""The most characters in a slug: a class is a folder, a property one with a prefix and a suffix."""
 
 MAX_TENANT = 64
-"""Letters of a tenant's name, by Weaviate's rule."""
+"""The most characters in a tenant's name, a limit of Weaviate."""
 
 CHUNKS, DOCUMENTS = "Chunk_", "Document_"
 
@@ -20,9 +20,9 @@ _IDS = UUID("5d3c4c7e-53b0-5a5b-9d0e-6f6ff0a6c0de")
 
 
 def class_of(prefix: str, collection: str) -> str:
-    """Name the class that holds a collection's chunks or documents.
+    """The name of the class of a collection's chunks or documents.
 
-    Raises InvalidRequest for an empty name and for one that gets too long.
+    Raises InvalidRequest if the name is empty or its slug is longer than MAX_SLUG.
     """
     if not collection:
         raise InvalidRequest("A collection's name is empty.")
@@ -36,9 +36,10 @@ def class_of(prefix: str, collection: str) -> str:
 
 
 def tenant_of(tenant: str) -> str:
-    """Write a tenant's name: as it is with `_xx` for other bytes, or where that is too long, whole.
+    """Encode a tenant's name: unchanged except for `_xx` in place of bytes that are not allowed.
 
-    Raises InvalidRequest for one that gets too long in either way.
+    If the result is too long, the whole name is encoded in base64. Raises InvalidRequest if that
+    result is too long as well.
     """
     written = _slug(tenant, keep="A-Za-z0-9-")
     if len(written) > MAX_TENANT:
@@ -54,17 +55,20 @@ def tenant_of(tenant: str) -> str:
 
 
 def read_tenant(written: str) -> str:
-    """Read a tenant's name back."""
+    """Decode a tenant's name."""
     if written.startswith("__"):
         coded = written[2:]
         return base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
-    raw = re.sub("_(..)", lambda found: chr(int(found[1], 16)), written)
+    raw = re.sub("_(..)", lambda match: chr(int(match[1], 16)), written)
     return raw.encode("latin-1").decode(errors="replace")
 
 
 @lru_cache(maxsize=4096)
 def property_of(kind: str, name: str) -> str:
-    """Name the property of the values of one kind, or a vector; long names are hashed."""
+    """The name of the Weaviate property for values of one kind, or of a vector.
+
+    Names with a slug longer than MAX_SLUG are hashed.
+    """
     written = _slug(name)
     if len(written) > MAX_SLUG:
         written = "_" + hashlib.sha256(name.encode()).hexdigest()
@@ -72,22 +76,23 @@ def property_of(kind: str, name: str) -> str:
 
 
 def vector_of(vector_name: str) -> str:
-    """Name a vector; the default one's name is empty."""
+    """The name of a vector in Weaviate. The default vector's own name is empty."""
     return property_of("named", vector_name) if vector_name else "default"
 
 
 def uuid_of(id_: str) -> UUID:
-    """The UUID under which a chunk or a document of this id lies."""
+    """The UUID of the chunk or document with this id."""
     return uuid5(_IDS, id_)
 
 
 def _slug(name: str, keep: str = "a-z0-9") -> str:
-    """Keep some letters and write every other byte of the name's UTF-8 as `_xx`.
+    """Keep the characters in `keep` and write every other byte of the name's UTF-8 as `_xx`.
 
-    Capitals only where Weaviate tells them apart: it does not for classes and properties.
+    `keep` has capitals only for tenants: Weaviate ignores case in the names of classes and
+    properties.
     """
     return re.sub(
         f"[^{keep}]",
-        lambda found: "".join(f"_{byte:02x}" for byte in found[0].encode(errors="replace")),
+        lambda match: "".join(f"_{byte:02x}" for byte in match[0].encode(errors="replace")),
         name,
     )

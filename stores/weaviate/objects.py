@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 from weaviate.classes.data import DataObject
 
-from stores.filters import instant
-from stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
-from stores.weaviate.classes import (
+from callslip.stores.properties.filters import instant
+from callslip.stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
+from callslip.stores.weaviate.classes import (
     BODY,
     CHUNK_DATES,
     DOCUMENT_DATES,
@@ -22,7 +22,7 @@ from stores.weaviate.classes import (
     TERMS,
     VECTORS,
 )
-from stores.weaviate.names import uuid_of, vector_of
+from callslip.stores.weaviate.names import uuid_of, vector_of
 
 _FIELDS = (
     *("chunk_id", "document_id", "parent_id", "section", "heading", "title", "filename", "lang"),
@@ -30,13 +30,13 @@ _FIELDS = (
 )
 
 _DATES = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
-"""Weaviate indexes a date as 64 bits of nanoseconds and wraps silently beyond."""
+"""The range of indexed dates: Weaviate uses 64 bits of nanoseconds and overflows silently."""
 
 
 def chunk_object(
-    chunk: ChunkRecord, atoms: Mapping[str, object], references: Mapping[str, UUID]
+    chunk: ChunkRecord, property_terms: Mapping[str, object], references: Mapping[str, UUID]
 ) -> DataObject[Any, Any]:
-    """A chunk with everything that is filtered on, which `atoms` are, or read back."""
+    """A chunk as an object: `property_terms` for filters, and the record to read it back."""
     vectors = {"": chunk.vector, **chunk.named}
     record = {name: getattr(chunk, name) for name in _FIELDS}
     properties: dict[str, object] = {
@@ -49,7 +49,7 @@ def chunk_object(
         VECTORS: [vector_of(name) for name in vectors],
         RECORD: _dump({**record, "properties": dict(chunk.properties)}),
         **_specified(chunk.properties, texts=(), dates=CHUNK_DATES),
-        **atoms,
+        **property_terms,
     }
     return DataObject(
         uuid=uuid_of(chunk.chunk_id),
@@ -62,29 +62,34 @@ def chunk_object(
 def stored_chunk(
     properties: Mapping[str, Any], vectors: Mapping[str, Any], named: Iterable[str]
 ) -> StoredChunk:
-    """Read a chunk back, with the vectors and terms that came along."""
-    held = {name: _vector(vectors[at]) for name in named if (at := vector_of(name)) in vectors}
+    """Read a chunk back, with the vectors and terms that `vectors` and `properties` contain.
+
+    `named` are the names of the collection's named vectors.
+    """
+    named_vectors = {
+        name: _vector(vectors[at]) for name in named if (at := vector_of(name)) in vectors
+    }
     default = vectors.get(vector_of(""))
     return StoredChunk(
         body=properties[BODY],
         vector=None if default is None else _vector(default),
-        named=held,
+        named=named_vectors,
         terms=properties.get(TERMS),
         **json.loads(properties[RECORD]),
     )
 
 
 def document_object(document: DocumentRecord) -> DataObject[Any, Any]:
-    """A document; Weaviate stores it without a vector."""
+    """A document as an object without a vector."""
     record = {name: getattr(document, name) for name in ("document_id", "title", "filename")}
-    given = document.properties
+    properties = document.properties
     return DataObject(
         uuid=uuid_of(document.document_id),
         properties={
             "doc_id": document.document_id,
             "title": document.title,
-            RECORD: _dump({**record, "properties": dict(given)}),
-            **_specified(given, texts=DOCUMENT_TEXTS, dates=DOCUMENT_DATES),
+            RECORD: _dump({**record, "properties": dict(properties)}),
+            **_specified(properties, texts=DOCUMENT_TEXTS, dates=DOCUMENT_DATES),
         },
     )
 
@@ -95,21 +100,21 @@ def stored_document(properties: Mapping[str, Any]) -> DocumentRecord:
 
 
 def _specified(
-    given: Properties, *, texts: Iterable[str], dates: Iterable[str]
+    properties: Properties, *, texts: Iterable[str], dates: Iterable[str]
 ) -> dict[str, object]:
-    """Those properties that the classes have a typed place for, where they are of its type."""
-    found: dict[str, object] = {
-        name: value for name in texts if isinstance(value := given.get(name), str)
+    """The properties for which the classes have a typed property, if the values have its type."""
+    record: dict[str, object] = {
+        name: value for name in texts if isinstance(value := properties.get(name), str)
     }
     for name in dates:
-        value = given.get(name)
+        value = properties.get(name)
         moment = instant(value) if isinstance(value, str) else None
         if moment and _DATES[0] <= moment < _DATES[1]:
-            found[name] = moment
-    entities = given.get(ENTITIES)
+            record[name] = moment
+    entities = properties.get(ENTITIES)
     if isinstance(entities, list) and entities and isinstance(entities[0], str):
-        found[ENTITIES] = entities
-    return found
+        record[ENTITIES] = entities
+    return record
 
 
 def _vector(numbers: object) -> Vector:

@@ -1,4 +1,4 @@
-"""Reading from a class: everything that matches, however much a server gives at once."""
+"""Reads all matching objects of a class, in as many requests as the server's limits need."""
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -11,51 +11,54 @@ from weaviate.classes.query import Filter
 from weaviate.collections.classes.aggregate import AggregateNumber
 from weaviate.collections.classes.filters import FilterReturn
 
-from stores.atoms import FLAG, NUMBER, TEXT
-from stores.records import LegHit, Scalar
-from stores.ties import best, ranked
-from stores.weaviate.connection import At, TooLarge
-from stores.weaviate.names import uuid_of
-from stores.weaviate.values import property_at, read
+from callslip.stores.properties.terms import FLAG, NUMBER, TEXT
+from callslip.stores.records import RetrieverHit, Scalar
+from callslip.stores.ties import best, ranked
+from callslip.stores.weaviate.connection import At, TooLarge
+from callslip.stores.weaviate.names import uuid_of
+from callslip.stores.weaviate.values import property_at, read
 
 MOST_RESULTS = 10_000
-"""Hits of one query, by Weaviate's own QUERY_MAXIMUM_RESULTS; without a limit it gives 10."""
+"""The most hits of one query: the default of Weaviate's QUERY_MAXIMUM_RESULTS.
+
+A query without a limit returns 10 hits.
+"""
 
 MOST_GROUPS = 1_000_000
-"""Values of a property that are counted apart."""
+"""The most values of a property that are counted separately."""
 
 PAGE = 5000
 OBJECTS_PER_CALL = 500
 
 _FIRST = UUID(int=0)
 _UUIDS = 2**32
-"""By their first eight digits."""
+"""The number of prefixes of UUIDs: the first eight hexadecimal digits."""
 
 
 def values(at: At, prop: str, where: FilterReturn | None = None) -> list[str]:
-    """One text property of every object that matches, in no order."""
-    found = list(_all(at, prop)) if where is None else _matching(at, prop, where)
-    return [str(value) for value in found]
+    """The values of a text property of all objects that match, in undefined order."""
+    results = list(_all(at, prop)) if where is None else _matching(at, prop, where)
+    return [str(value) for value in results]
 
 
 def count(at: At, where: FilterReturn | None = None) -> int:
-    """How many objects match."""
+    """The number of objects that match."""
     return at.aggregate.over_all(total_count=True, filters=where).total_count or 0
 
 
 def objects(
     at: At, uuids: Sequence[UUID], properties: Sequence[str], *, vectors: bool = False
 ) -> dict[UUID, Any]:
-    """The objects of these ids, those that there are."""
+    """The objects with these ids, by id. Ignores unknown ids."""
     unique = list(dict.fromkeys(uuids))
     if len(unique) > OBJECTS_PER_CALL:
         parts = (unique[i : i + OBJECTS_PER_CALL] for i in range(0, len(unique), OBJECTS_PER_CALL))
-        found_in = (objects(at, part, properties, vectors=vectors) for part in parts)
-        return {uuid: each for found in found_in for uuid, each in found.items()}
+        results_in = (objects(at, part, properties, vectors=vectors) for part in parts)
+        return {uuid: each for results in results_in for uuid, each in results.items()}
     if not unique:
         return {}
     try:
-        found = at.query.fetch_objects_by_ids(
+        results = at.query.fetch_objects_by_ids(
             unique,
             limit=len(unique),
             return_properties=list(properties),
@@ -67,14 +70,17 @@ def objects(
             **objects(at, unique[:middle], properties, vectors=vectors),
             **objects(at, unique[middle:], properties, vectors=vectors),
         }
-    return {each.uuid: each for each in found.objects}
+    return {each.uuid: each for each in results.objects}
 
 
 def groups(
     at: At, prop: str, known: Container[str], where: FilterReturn | None
 ) -> list[tuple[Scalar, int]]:
-    """How many objects hold each value of a property, most frequent first, then by value."""
-    found: Counter[tuple[str, Scalar]] = Counter()
+    """The number of objects for each value of a property, most frequent first, then by value.
+
+    `known` are the Weaviate properties of the class.
+    """
+    results: Counter[tuple[str, Scalar]] = Counter()
     for kind in (TEXT, NUMBER, FLAG):
         for mark in (kind, kind.upper()):
             name = property_at(mark, prop)
@@ -83,18 +89,18 @@ def groups(
             by = GroupByAggregate(prop=name, limit=MOST_GROUPS)
             got = at.aggregate.over_all(group_by=by, total_count=True, filters=where)
             for group in got.groups:
-                found[kind, read(mark, group.grouped_by.value)] += group.total_count or 0
-    ordered = sorted(found.items(), key=lambda group: (-group[1], group[0]))
+                results[kind, read(mark, group.grouped_by.value)] += group.total_count or 0
+    ordered = sorted(results.items(), key=lambda group: (-group[1], group[0]))
     return [(value, count) for (_, value), count in ordered]
 
 
 def greatest(at: At, prop: str) -> int | None:
-    """The greatest value of a property of whole numbers; None where no object has it."""
+    """The greatest value of a property of whole numbers; None if no object has the property."""
     got = at.aggregate.over_all(return_metrics=Metrics(prop).number(maximum=True), total_count=True)
-    found = got.properties[prop] if got.total_count else None
+    results = got.properties[prop] if got.total_count else None
     return (
-        int(found.maximum)
-        if isinstance(found, AggregateNumber) and found.maximum is not None
+        int(results.maximum)
+        if isinstance(results, AggregateNumber) and results.maximum is not None
         else None
     )
 
@@ -103,19 +109,19 @@ def best_of(
     at: At,
     where: FilterReturn | None,
     limit: int,
-    ask: Callable[[FilterReturn | None, int], list[LegHit]],
-) -> list[LegHit]:
-    """The best hits of one leg, ties broken by chunk id, also beyond what a query may give.
+    ask: Callable[[FilterReturn | None, int], list[RetrieverHit]],
+) -> list[RetrieverHit]:
+    """The best hits of one retriever, ties broken by chunk id, also more than one query returns.
 
-    `ask(where, n)` gives the n best. Beyond the most results it is asked of a slice of ids after
-    another: no filter changes a score.
+    `ask(where, n)` returns the n best. For more than MOST_RESULTS hits, `ask` is called for one
+    slice of the matching ids after the other: no filter changes a score.
     """
 
-    def fetch(wanted: int) -> list[LegHit]:
-        found = ask(where, min(wanted, MOST_RESULTS))
-        if wanted <= MOST_RESULTS or len(found) < MOST_RESULTS:
-            return found
-        hits: list[LegHit] = []
+    def fetch(wanted: int) -> list[RetrieverHit]:
+        results = ask(where, min(wanted, MOST_RESULTS))
+        if wanted <= MOST_RESULTS or len(results) < MOST_RESULTS:
+            return results
+        hits: list[RetrieverHit] = []
         matching = values(at, "chunk_id", where)
         for start in range(0, len(matching), PAGE):
             among = [uuid_of(chunk_id) for chunk_id in matching[start : start + PAGE]]
@@ -136,7 +142,11 @@ def _all(at: At, prop: str) -> Iterator[object]:
 
 
 def _matching(at: At, prop: str, where: FilterReturn) -> list[object]:
-    """A cursor takes no filter: beyond a page, windows of ids do, which are spread evenly."""
+    """The values of a property for the objects that match.
+
+    Weaviate's cursor accepts no filter. If more than a page matches, the range of UUIDs, which are
+    spread evenly, is read in windows.
+    """
     page = _page(at, prop, where)
     if len(page) < PAGE:
         return page
@@ -160,5 +170,5 @@ def _window(at: At, prop: str, where: FilterReturn, low: int, high: int) -> list
 
 
 def _page(at: At, prop: str, where: FilterReturn) -> list[object]:
-    found = at.query.fetch_objects(limit=PAGE, filters=where, return_properties=[prop])
-    return [each.properties[prop] for each in found.objects]
+    results = at.query.fetch_objects(limit=PAGE, filters=where, return_properties=[prop])
+    return [each.properties[prop] for each in results.objects]

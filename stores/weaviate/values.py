@@ -1,4 +1,4 @@
-"""Typed atoms as properties of Weaviate: one property for each kind and name."""
+"""Property terms as Weaviate properties: one Weaviate property for each kind and name."""
 
 import re
 from collections.abc import Mapping
@@ -6,12 +6,20 @@ from datetime import timedelta
 
 from weaviate.classes.config import DataType
 
-from stores.atoms import DATE, EPOCH, FLAG, NUMBER, TEXT, Atom, atoms
-from stores.records import Scalar
-from stores.weaviate.names import property_of
+from callslip.stores.properties.terms import (
+    DATE,
+    EPOCH,
+    FLAG,
+    NUMBER,
+    TEXT,
+    PropertyTerm,
+    property_terms,
+)
+from callslip.stores.records import Scalar
+from callslip.stores.weaviate.names import property_of
 
-Held = str | float | bool
-"""A value as Weaviate holds it."""
+StoredValue = str | float | bool
+"""A value as Weaviate stores it."""
 
 _KINDS = {
     TEXT: ("text", DataType.TEXT),
@@ -40,15 +48,15 @@ _ESCAPED = re.compile(f"{_NONCHARACTERS[0]}[{_NONCHARACTERS[1:]}]{{3}}")
 
 
 def property_at(mark: str, name: str) -> str:
-    """The property in which the atoms of this mark and name lie."""
+    """The Weaviate property that stores the property terms with this mark and name."""
     return property_of(_KINDS[mark][0], name)
 
 
-def held(item: Atom) -> Held:
-    """An atom's value as Weaviate holds it, which compares as the value does.
+def stored_value(item: PropertyTerm) -> StoredValue:
+    """A property term's value as Weaviate stores it; stored values have the order of the values.
 
-    An instant is text of one width in UTC: Weaviate's dates end in 2262, and its integers on the
-    wire are exact to 53 bits only.
+    An instant is text of a fixed width in UTC: Weaviate's dates end in 2262, and its integers are
+    exact to only 53 bits in messages.
     """
     if item.mark.lower() == DATE:
         return (EPOCH + timedelta(microseconds=int(item.value))).isoformat(timespec="microseconds")
@@ -58,33 +66,35 @@ def held(item: Atom) -> Held:
 
 
 def write_text(text: str) -> str:
-    """Write text so that Weaviate's `Like` can be exact.
+    """Encode text so that Weaviate's `Like` is exact.
 
-    Its `?` stands for any letter, nothing escapes that, and its `*` does not match a line's end.
-    Both are written as four noncharacters, of which only the first begins such a sequence, so that
-    no part of a pattern matches a part of one. The edges that `held` adds keep blanks at the ends.
+    In `Like`, `?` stands for any character and cannot be escaped, and `*` does not match a line
+    feed. Each `?`, line feed and noncharacter of this encoding is written as four Unicode
+    noncharacters. The first of these four occurs only at the beginning of such a sequence, so that
+    no part of a pattern matches a part of a sequence. The edges that `stored_value` adds preserve
+    blanks at both ends.
     """
     return text.translate(_WRITTEN)
 
 
 def read(mark: str, value: object) -> Scalar:
-    """Read a value back; a whole number is an integer."""
+    """Read a stored text, number or flag back; a whole number becomes an integer."""
     if mark.lower() == TEXT:
-        return _ESCAPED.sub(lambda found: _LETTERS[found[0]], str(value)[1:-1])
+        return _ESCAPED.sub(lambda match: _LETTERS[match[0]], str(value)[1:-1])
     if mark.lower() == FLAG:
         return bool(value)
     number = float(str(value))
     return int(number) if number.is_integer() else number
 
 
-def as_properties(properties: Mapping[str, object]) -> dict[str, Held | list[Held]]:
-    """All atoms of a chunk's properties."""
-    single: dict[str, Held | list[Held]] = {}
-    lists: dict[str, dict[Held, None]] = {}
-    for item in atoms(properties):
+def as_properties(properties: Mapping[str, object]) -> dict[str, StoredValue | list[StoredValue]]:
+    """All property terms of a chunk's properties, by Weaviate property."""
+    single: dict[str, StoredValue | list[StoredValue]] = {}
+    lists: dict[str, dict[StoredValue, None]] = {}
+    for item in property_terms(properties):
         at = property_at(item.mark, item.name)
         if item.mark.isupper():
-            lists.setdefault(at, {})[held(item)] = None
+            lists.setdefault(at, {})[stored_value(item)] = None
         else:
-            single[at] = held(item)
+            single[at] = stored_value(item)
     return {**single, **{at: list(values) for at, values in lists.items()}}

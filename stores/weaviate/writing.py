@@ -1,4 +1,4 @@
-"""Writing objects into a class and removing them, each result looked at."""
+"""Writes objects into a class and removes them, and checks each result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,25 +9,25 @@ from weaviate.collections.classes.filters import FilterReturn
 from weaviate.exceptions import WeaviateInsertManyAllFailedError
 
 from callslip.errors import StoreDown
-from stores.batching import slices
-from stores.records import ChunkRecord
-from stores.weaviate.classes import OF_DOC, PARENT
-from stores.weaviate.connection import At, TooLarge, is_read_only, read_only
-from stores.weaviate.names import uuid_of
-from stores.weaviate.reading import objects
+from callslip.stores.batching import slices
+from callslip.stores.records import ChunkRecord
+from callslip.stores.weaviate.classes import OF_DOC, PARENT
+from callslip.stores.weaviate.connection import At, TooLarge, is_read_only, read_only
+from callslip.stores.weaviate.names import uuid_of
+from callslip.stores.weaviate.reading import objects
 
 OBJECTS_PER_CALL = 1000
 BYTES_PER_CALL = 10_000_000
-"""Weaviate takes messages of 104 MB, but one of this size in a second or two."""
+"""Weaviate accepts messages of 104 MB; one of this size takes a second or two."""
 
 _NUMBER_BYTES = 4
 _OTHER_BYTES = 2000
 
 
 def waves(chunks: Sequence[ChunkRecord]) -> Iterator[list[ChunkRecord]]:
-    """Slices of a batch in which no chunk lies before its parent or in one slice with it.
+    """Cut a batch into slices so that no chunk is before its parent or in the same slice.
 
-    Weaviate refuses an object that refers to one which is not stored yet.
+    Weaviate refuses an object with a reference to an object that is not stored yet.
     """
     by_id = {chunk.chunk_id: chunk for chunk in chunks}
     depths: dict[str, int] = {}
@@ -56,7 +56,7 @@ def waves(chunks: Sequence[ChunkRecord]) -> Iterator[list[ChunkRecord]]:
 def references(
     chunks: Sequence[ChunkRecord], chunks_at: At, documents_at: At
 ) -> list[dict[str, UUID]]:
-    """What each chunk refers to, of what is stored: its parent and its document."""
+    """The references of each chunk, to its parent and its document, if they are stored."""
     parents = {uuid_of(c.parent_id) for c in chunks if c.parent_id}
     documents = {uuid_of(c.document_id) for c in chunks}
     stored = {
@@ -68,9 +68,10 @@ def references(
 
 
 def put(at: At, items: Sequence[tuple[str, DataObject[Any, Any]]]) -> Mapping[str, str]:
-    """Write objects under their ids; the reason of each that the server refused.
+    """Write objects; return the server's reason for each refused one, by id.
 
-    StoreReadOnly where it takes none: then it names one object only of those that it left out.
+    `items` are pairs of an id and an object. Raises StoreReadOnly if the server cannot write: then
+    the server names only one of the objects that it did not store.
     """
     try:
         errors = at.data.insert_many([each for _, each in items]).errors
@@ -84,11 +85,14 @@ def put(at: At, items: Sequence[tuple[str, DataObject[Any, Any]]]) -> Mapping[st
         return {**put(at, items[:middle]), **put(at, items[middle:])}
     if any(is_read_only(message) for message in refused.values()):
         raise read_only()
-    return {id_: f"Weaviate refused it: {_told(message)}" for id_, message in refused.items()}
+    return {id_: f"Weaviate refused it: {_message(message)}" for id_, message in refused.items()}
 
 
 def remove(at: At, where: FilterReturn) -> None:
-    """Remove all objects that match; a call removes no more than its most results."""
+    """Remove all objects that match, in several calls.
+
+    One call removes at most QUERY_MAXIMUM_RESULTS objects.
+    """
     while True:
         outcome = at.data.delete_many(where=where)
         if outcome.failed:
@@ -104,6 +108,6 @@ def _bytes(chunk: ChunkRecord) -> int:
     return 3 * (len(chunk.body) + len(chunk.terms)) + _NUMBER_BYTES * numbers + _OTHER_BYTES
 
 
-def _told(message: str) -> str:
-    """A server's message up to the first quotation mark: a value may follow."""
+def _message(message: str) -> str:
+    """The server's message up to the first quotation mark: a stored value may follow."""
     return message.partition("'")[0].strip()[:200]

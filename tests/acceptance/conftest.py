@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from judged_parts import DATA, LEARNING, Held, Hold, Measure, Tell, part_of, tend
+from judged_parts import LEARNING, Held, Hold, Measure, Tell, folder_of, part_of, tend
 from stack import Stack, new_home
 
-from evals.beir import JudgedSet
-from evals.client import Desk
-from evals.judge import ingested, scratch_name
-from evals.quality import Quality, compare
-from evals.ways import HYBRID, KEYWORD, WAYS, teach_half_of_the_answers
+from benchmarks.quality import Quality, compare
+from callslip.evals.beir import JudgedSet
+from callslip.evals.client import JsonClient
+from callslip.evals.judge import ingested, scratch_name
+from callslip.evals.variants import HYBRID, KEYWORD, VARIANTS, teach_half_of_the_answers
 
 FACETS = "domain,act,status,shelf"
 """Facets of ko_autorag, ko_law_versions and en_rfc_small, and one that says nothing."""
@@ -36,40 +36,42 @@ def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def desk(stack: Stack) -> Iterator[Desk]:
-    with Desk(stack.url) as desk:
-        yield desk
+def client(stack: Stack) -> Iterator[JsonClient]:
+    with JsonClient(stack.url) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")
-def held(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hold]:
+def held(client: JsonClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hold]:
     """Ingests a judged set, or its part, once, and keeps it until the end."""
     parts = tmp_path_factory.mktemp("parts")
     with ExitStack() as kept:
 
         @cache
         def hold(name: str) -> Held:
-            if not (DATA / name).is_dir():
-                pytest.skip(f"the judged set {name} is not here: {DATA / name}")
+            if not (folder := folder_of(name)).is_dir():
+                pytest.skip(f"the judged set {name} is not here: {folder}")
             judged, collection = part_of(name, parts / name), scratch_name(name)
-            ids = kept.enter_context(ingested(desk, collection, judged, []))
+            ids = kept.enter_context(ingested(client, collection, judged, []))
             return Held(collection, judged, ids)
 
         yield hold
 
 
 @pytest.fixture(scope="session")
-def measured(stack: Stack, desk: Desk, held: Hold) -> Measure:
+def measured(stack: Stack, client: JsonClient, held: Hold) -> Measure:
     """Measures a set once: hybrid, with the prior, with memory of other questions, one by words."""
 
-    def taught(desk: Desk, collection: str, judged: JudgedSet, ids: dict[str, str]) -> JudgedSet:
-        others = teach_half_of_the_answers(desk, collection, judged, ids)
-        known = desk.get(f"/v1/collections/{collection}/memory", limit=1)["chunks"]
+    def taught(
+        client: JsonClient, collection: str, judged: JudgedSet, ids: dict[str, str]
+    ) -> JudgedSet:
+        others = teach_half_of_the_answers(client, collection, judged, ids)
+        known = client.get(f"/v1/collections/{collection}/memory", limit=1)["chunks"]
         assert known >= len({d for grades in judged.qrels.values() for d in grades}) / 10
         tend(stack)
         return others
 
-    by_name = {way.name: replace(way, top=SHORT) for way in WAYS}
+    by_name = {way.name: replace(way, top=SHORT) for way in VARIANTS}
     by_name[LEARNING] = replace(by_name[LEARNING], prepare=taught)
     ways = [by_name[name] for name in (HYBRID.name, "hybrid + prior", LEARNING)]
 
@@ -77,7 +79,7 @@ def measured(stack: Stack, desk: Desk, held: Hold) -> Measure:
     def measure(name: str) -> Quality:
         part = held(name)
         words = [by_name[KEYWORD.name]] if name == BY_WORDS else []
-        return compare(desk, part.collection, part.judged, part.ids, words + ways)
+        return compare(client, part.collection, part.judged, part.ids, words + ways)
 
     return measure
 

@@ -1,4 +1,8 @@
-"""Judged sets as the suite asks them: a part of each, or all with CALLSLIP_TEST_SLOW=1."""
+"""Judged sets as the suite asks them: our own whole, of others a part of each.
+
+`make test` asks our own and the parts of three, `make test-all` the parts of all; with
+CALLSLIP_TEST_SLOW=1 each is asked whole.
+"""
 
 import json
 import os
@@ -9,14 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+from long_forms import ALL
 from stack import Stack
 
-from evals import beir
-from evals.quality import Quality
-from retrieval.memory import FEWEST_QUESTIONS
-from stores.ledger import Ledger
+from benchmarks.quality import Quality
+from callslip.evals import beir
+from callslip.retrieval.ranking.memory import FEWEST_QUESTIONS
+from callslip.stores.ledger import Ledger
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[2]
+
+DATA = ROOT.parent / "shared" / "data"
+"""Where sets of others are, on some machines."""
+
+OWN = ROOT / "tests" / "data" / "judged"
+"""Our own sets, small, which are in every clone."""
 
 SLOW = os.environ.get("CALLSLIP_TEST_SLOW") == "1"
 
@@ -50,10 +62,26 @@ PARTS = {
 }
 """So much that all of it is embedded in two minutes; long texts are cut."""
 
+LATER = ("en_stackfaq", "en_scifact", "en_rfc_small")
+"""Of those, the sets that `make test` leaves to `make test-all`."""
+
+OURS = ("own_en", "own_ko", "own_law_versions", "own_rule_versions")
+
+
+def sets(*names: str) -> list[object]:
+    """Parameters of a test: sets by name, of which some are for `make test-all`."""
+    later = pytest.mark.skipif(not (ALL or SLOW), reason="`make test-all` measures it")
+    return [pytest.param(n, marks=later) if n in LATER else n for n in names]
+
+
+def folder_of(name: str) -> Path:
+    """Where a set is, if it is here."""
+    return (OWN if name in OURS else DATA) / name
+
 
 @dataclass(frozen=True)
 class Held:
-    """A set that was ingested. `ids` are the desk's document ids to the set's."""
+    """A set that was ingested. `ids` are the server's document ids to the set's."""
 
     collection: str
     judged: beir.JudgedSet
@@ -76,13 +104,13 @@ def tend(stack: Stack) -> None:
 
 def part_of(name: str, folder: Path) -> beir.JudgedSet:
     """Write the part of a set, or all of it, with the facet `shelf`; at `folder`, which is new."""
-    whole = beir.read(DATA / name)
+    whole = beir.read(folder_of(name))
     corpus = {document.document_id: document for document in whole.corpus()}
-    part = PARTS[name]
-    chosen = whole if SLOW else _asked(whole, part)
-    kept = set(corpus) if SLOW else _kept(chosen, list(corpus), part.documents)
+    part = None if SLOW else PARTS.get(name)
+    chosen = _asked(whole, part) if part else whole
+    kept = _kept(chosen, list(corpus), part.documents) if part else set(corpus)
     folder.mkdir(parents=True)
-    chars = None if SLOW else part.chars
+    chars = part.chars if part else None
     _write(folder / beir.CORPUS, [_line(d, chars) for i, d in corpus.items() if i in kept])
     times = {query: {"as_of": moment} for query, moment in chosen.as_of.items()}
     _write(

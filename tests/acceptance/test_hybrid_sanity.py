@@ -5,8 +5,8 @@ from statistics import fmean
 import pytest
 from judged_parts import LONGEST, Hold, Tell
 
-from evals.client import Desk
-from evals.measures import rank_documents
+from callslip.evals.client import JsonClient
+from callslip.evals.measures import rank_documents
 
 pytestmark = pytest.mark.timeout(LONGEST)
 
@@ -15,9 +15,9 @@ ENTITY_HEAVY, SEMANTIC = 0.25, 0.6
 QUESTIONS = 40
 
 
-@pytest.mark.parametrize("name", ["en_xquad", "ko_autorag"])
+@pytest.mark.parametrize("name", ["own_en", "own_ko", "en_xquad", "ko_autorag"])
 def test_two_tilts_give_different_candidates_that_both_hold_the_answer(
-    desk: Desk, held: Hold, tell: Tell, name: str
+    client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:
     shelf = held(name)
     judged = shelf.judged.at_most(QUESTIONS)
@@ -27,7 +27,7 @@ def test_two_tilts_give_different_candidates_that_both_hold_the_answer(
         found = []
         for alpha, answered in kept.items():
             body = {"collection": shelf.collection, "query": text, "top": 20, "alpha": alpha}
-            hits = desk.search({**body, "ranking": {"exploration_ratio": 0}})["hits"]
+            hits = client.search({**body, "ranking": {"exploration_ratio": 0}})["hits"]
             found.append({hit["chunk_id"] for hit in hits})
             best = list(rank_documents(shelf.ids[hit["document_id"]] for hit in hits[:10]))
             answered.append(any(judged.qrels[query].get(document_id) for document_id in best))

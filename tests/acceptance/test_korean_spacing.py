@@ -5,22 +5,22 @@ from statistics import fmean
 import pytest
 from judged_parts import LONGEST, Hold, Tell
 
-from evals import spacing
-from evals.client import Desk
+from benchmarks import spacing
+from callslip.evals.client import JsonClient
 
 pytestmark = pytest.mark.timeout(LONGEST)
 
 COMPOUNDS = 30
 
 
-@pytest.mark.parametrize("name", ["ko_autorag", "ko_law_versions"])
+@pytest.mark.parametrize("name", ["own_ko", "ko_autorag", "ko_law_versions"])
 def test_both_spellings_of_a_compound_share_their_hits(
-    desk: Desk, held: Hold, tell: Tell, name: str
+    client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:
     shelf = held(name)
     texts = (document.content for document in shelf.judged.corpus())
     found = spacing.compounds(texts, COMPOUNDS)
-    shared = [spacing.shared(desk, shelf.collection, compound) for compound in found]
+    shared = [spacing.shared(client, shelf.collection, compound) for compound in found]
     tell(
         f"spacing, {name}: {fmean(shared):.3f} of the top {spacing.TOP} are shared, at least"
         f" {min(shared):.2f}, {len(found)} compounds"

@@ -11,16 +11,16 @@ from itertools import cycle
 from statistics import fmean
 
 import pytest
-from judged_parts import LONGEST, Held, Hold, Tell, tend
+from judged_parts import LONGEST, Held, Hold, Tell, sets, tend
 from stack import Stack
 
-from evals.client import Desk
-from evals.measures import estimate
-from evals.ways import forget
+from callslip.evals.client import JsonClient
+from callslip.evals.measures import estimate
+from callslip.evals.variants import forget
 
 pytestmark = pytest.mark.timeout(LONGEST)
 
-SET, RUNS = "en_stackfaq", 3
+SETS, RUNS = ("own_en", "en_stackfaq"), 3
 
 STOOD_AT = range(6, 21)
 """Where passages stand before, one of each rank in turn."""
@@ -29,15 +29,15 @@ ANSWERS, DEPTH = 30, 60
 """Questions that are asked, and the hits that are looked through."""
 
 
-@pytest.fixture
-def shelf(desk: Desk, held: Hold) -> Iterator[Held]:
+@pytest.fixture(params=sets(*SETS))
+def shelf(request: pytest.FixtureRequest, client: JsonClient, held: Hold) -> Iterator[Held]:
     """Forgets at the end what was learned."""
-    yield held(SET)
-    forget(desk, held(SET).collection)
+    yield held(request.param)
+    forget(client, held(request.param).collection)
 
 
 def test_after_three_validated_runs_of_a_similar_question_a_passage_rises_five_ranks(
-    stack: Stack, desk: Desk, shelf: Held, tell: Tell
+    stack: Stack, client: JsonClient, shelf: Held, tell: Tell
 ) -> None:
     phrasings = defaultdict(list)
     for query, text in shelf.judged.queries.items():
@@ -45,10 +45,10 @@ def test_after_three_validated_runs_of_a_similar_question_a_passage_rises_five_r
     helpful, before = {}, {}
     several = [p for p in phrasings.values() if len(p) > RUNS][:ANSWERS]
     for (asked, *others), rank in zip(several, cycle(STOOD_AT), strict=False):
-        helpful[asked], before[asked] = _hits(desk, shelf, asked)[rank - 1], rank
-        _teach(desk, shelf, others[:RUNS], helpful[asked])
+        helpful[asked], before[asked] = _hits(client, shelf, asked)[rank - 1], rank
+        _teach(client, shelf, others[:RUNS], helpful[asked])
     tend(stack)
-    after = {asked: _hits(desk, shelf, asked).index(i) + 1 for asked, i in helpful.items()}
+    after = {asked: _hits(client, shelf, asked).index(i) + 1 for asked, i in helpful.items()}
     rises = [before[asked] - rank for asked, rank in after.items()]
     found = estimate(rises)
     tell(
@@ -58,18 +58,20 @@ def test_after_three_validated_runs_of_a_similar_question_a_passage_rises_five_r
     assert found.mean >= 5
 
 
-def _hits(desk: Desk, shelf: Held, question: str) -> list[str]:
+def _hits(client: JsonClient, shelf: Held, question: str) -> list[str]:
     """The ids of the passages, best first."""
     body = {"collection": shelf.collection, "query": question, "top": DEPTH}
-    hits = desk.search({**body, "ranking": {"exploration_ratio": 0}})["hits"]
+    hits = client.search({**body, "ranking": {"exploration_ratio": 0}})["hits"]
     return [hit["chunk_id"] for hit in hits]
 
 
-def _teach(desk: Desk, shelf: Held, questions: list[str], chunk_id: str) -> None:
+def _teach(client: JsonClient, shelf: Held, questions: list[str], chunk_id: str) -> None:
     """Each question is asked by another reader, who finds that this passage helped."""
     for number, question in enumerate(questions):
         body = {"collection": shelf.collection, "query": question, "top": DEPTH}
-        answer = desk.search(body)
+        answer = client.search(body)
         if chunk_id in {hit["chunk_id"] for hit in answer["hits"]}:
             said = {"trace_id": answer["trace_id"], "chunk_ids": [chunk_id]}
-            desk.post("/v1/feedback", {**said, "verdict": "validated", "user": f"reader {number}"})
+            client.post(
+                "/v1/feedback", {**said, "verdict": "validated", "user": f"reader {number}"}
+            )

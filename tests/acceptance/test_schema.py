@@ -11,20 +11,25 @@ from functools import cache
 from typing import Any
 
 import pytest
-from judged_parts import LONGEST, Hold, Tell
+from judged_parts import LONGEST, Hold, Tell, sets
 from stack import Stack
 
-from evals.client import Desk
-from evals.judge import ingested, scratch_name
-from stores.filters import Condition, Where, instant
-from stores.records import visible
-from stores.registry import make_store
+from callslip.evals.client import JsonClient
+from callslip.evals.judge import ingested, scratch_name
+from callslip.stores.properties.filters import Condition, Where, instant
+from callslip.stores.records import visible
+from callslip.stores.registry import make_store
 
 pytestmark = pytest.mark.timeout(LONGEST)
 
+OUR_LAWS, OUR_RULES = "own_law_versions", "own_rule_versions"
 LAWS, RFCS = "ko_law_versions", "en_rfc_small"
 
-WHERE = [(LAWS, "chroma"), (LAWS, "tfidf"), (RFCS, "chroma")]
+WHERE = [
+    *((OUR_LAWS, "chroma"), (OUR_LAWS, "tfidf"), (OUR_RULES, "chroma")),
+    *((LAWS, "chroma"), (LAWS, "tfidf")),
+    *(pytest.param(*parameter.values, "chroma", marks=parameter.marks) for parameter in sets(RFCS)),
+]
 
 FIELDS = (
     *("section", "level", "ordinal", "lang", "parent_id"),
@@ -38,7 +43,7 @@ CollectionIn = Callable[[str, str], str]
 
 
 @pytest.fixture(scope="module")
-def collection_in(desk: Desk, held: Hold) -> Iterator[CollectionIn]:
+def collection_in(client: JsonClient, held: Hold) -> Iterator[CollectionIn]:
     """The collection of a set in a store; what was embedded for one is not embedded for another."""
     with ExitStack() as kept:
 
@@ -48,7 +53,7 @@ def collection_in(desk: Desk, held: Hold) -> Iterator[CollectionIn]:
             if kind == "chroma":
                 return shelf.collection
             scratch = scratch_name(name)
-            kept.enter_context(ingested(desk, scratch, shelf.judged, [], kind))
+            kept.enter_context(ingested(client, scratch, shelf.judged, [], kind))
             return scratch
 
         yield collection
@@ -62,8 +67,8 @@ def chunks_of(stack: Stack, kind: str, collection: str) -> dict[str, dict[str, A
 
 
 @pytest.mark.parametrize(("name", "kind"), WHERE)
-def test_every_field_of_documents_and_chunks_filters_at_the_desk(
-    stack: Stack, desk: Desk, held: Hold, collection_in: CollectionIn, name: str, kind: str
+def test_every_field_of_documents_and_chunks_filters_at_the_server(
+    stack: Stack, client: JsonClient, held: Hold, collection_in: CollectionIn, name: str, kind: str
 ) -> None:
     collection = collection_in(name, kind)
     chunks = chunks_of(stack, kind, collection)
@@ -71,7 +76,7 @@ def test_every_field_of_documents_and_chunks_filters_at_the_desk(
 
     def found(**having: object) -> set[str]:
         body = {"collection": collection, "query": question, "as_of": "any", "top": 200}
-        return {hit["chunk_id"] for hit in desk.search({**body, "having_all": having})["hits"]}
+        return {hit["chunk_id"] for hit in client.search({**body, "having_all": having})["hits"]}
 
     for field in FIELDS:
         value, _ = Counter(c[field] for c in chunks.values()).most_common()[-1]
@@ -104,11 +109,12 @@ def test_aggregates_by_every_field_count_its_values(
 
 
 @pytest.mark.parametrize("kind", ["chroma", "tfidf"])
-def test_the_desk_proposes_facets_by_aggregates(
-    stack: Stack, desk: Desk, collection_in: CollectionIn, kind: str
+@pytest.mark.parametrize("laws", [OUR_LAWS, LAWS])
+def test_the_server_proposes_facets_by_aggregates(
+    stack: Stack, client: JsonClient, collection_in: CollectionIn, laws: str, kind: str
 ) -> None:
-    collection = collection_in(LAWS, kind)
-    proposed = desk.get(f"/v1/collections/{collection}/facets/proposals")["properties"]
+    collection = collection_in(laws, kind)
+    proposed = client.get(f"/v1/collections/{collection}/facets/proposals")["properties"]
     counted = {found["name"]: found["values"] for found in proposed}["n_versions"]
     versions = Counter(f"{c['n_versions']:g}" for c in chunks_of(stack, kind, collection).values())
     assert counted == {value: versions[value] for value in counted}

@@ -7,23 +7,23 @@ import httpx
 import numpy as np
 from stack import Stack
 
-from config.settings import ChunkingSettings
-from ingestion.chunk import chunk
-from ingestion.hierarchy import with_parents
-from ingestion.parts import Chunk, ExtractedText
-from ingestion.sectionize import sectionize
-from models.tokens import Tokenizer
-from stores.ledger import STEPS, DocumentRecord, Ledger, Step, StepRecord
-from stores.records import ChunkRecord
-from stores.records import DocumentRecord as DocumentRow
-from stores.registry import make_store
+from callslip.config.settings import ChunkingSettings
+from callslip.ingestion.chunks.chunk import chunk
+from callslip.ingestion.sections.hierarchy import with_parents
+from callslip.ingestion.sections.sectionize import sectionize
+from callslip.ingestion.values import Chunk, ExtractedText
+from callslip.models.e5.tokens import Tokenizer
+from callslip.stores.ledger import STEPS, DocumentRecord, Ledger, Step, StepRecord
+from callslip.stores.records import ChunkRecord
+from callslip.stores.records import DocumentRecord as DocumentRow
+from callslip.stores.registry import make_store
 
 COLLECTION = "chaos"
 LONGEST_WAIT = 180.0
 
 
 class Outcome:
-    """Submits documents and looks at what became of them, past the desk."""
+    """Submits documents and looks at what became of them, past the API."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack

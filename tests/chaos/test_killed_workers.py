@@ -6,7 +6,7 @@ import pytest
 from outcome import Outcome, essay
 from stack import Stack
 
-from stores.ledger import STEPS, Step
+from callslip.stores.ledger import STEPS, Step
 
 TRIES = 25
 """Short steps are over before the signal arrives, now and then; then the next document is used."""

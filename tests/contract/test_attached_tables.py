@@ -12,10 +12,13 @@ import pytest
 from crate_page import statement
 from crate_server import table_of
 from cratedb_sqlparse import sqlparse
-from genie_parts import DOCUMENTS, call, floor_of
+from genie_parts import DOCUMENTS, adapter_context_of, call
 from search_parts import Embedder, made_of
 from store_cases import chunk, ids
 
+from callslip.compat.crate import attach, table_named
+from callslip.config.ranking import SearchSettings
+from callslip.config.settings import Settings
 from callslip.errors import (
     AttachedReadOnly,
     CollectionExists,
@@ -26,19 +29,17 @@ from callslip.errors import (
     StoreNotAllowed,
     TableNotFound,
 )
-from compat.crate import attach, table_named
-from config.ranking import SearchSettings
-from config.settings import Settings
-from retrieval.engine import Engine
-from retrieval.messages import SearchRequest, SearchResponse
-from stores.blobs import Blobs
-from stores.crate.attached import AttachedStore
-from stores.crate.connection import Connection, RelationMissing, Sql
-from stores.crate.store import CrateStore
-from stores.filters import matches, parse
-from stores.ledger import Attachment, CollectionRecord, Ledger, Submission
-from stores.records import CollectionSchema, Value, VectorSpec, visible
-from stores.registry import make_store
+from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.messages import SearchRequest, SearchResponse
+from callslip.retrieval.run import search
+from callslip.stores.blobs import Blobs
+from callslip.stores.crate.attached import AttachedStore
+from callslip.stores.crate.connection import Connection, RelationMissing, Sql
+from callslip.stores.crate.store import CrateStore
+from callslip.stores.ledger import Attachment, CollectionRecord, Ledger, Submission
+from callslip.stores.properties.filters import matches, parse
+from callslip.stores.records import CollectionSchema, Value, VectorSpec, visible
+from callslip.stores.registry import make_store
 
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
 
@@ -120,12 +121,12 @@ def attached(ledger: Ledger, raw: Connection, table: str) -> Attach:
 
 
 @pytest.fixture
-def engine(ledger: Ledger, store: AttachedStore) -> Engine:
+def engine(ledger: Ledger, store: AttachedStore) -> Resources:
     return made_of(ledger, store, SearchSettings())
 
 
-def ask(engine: Engine, **asked: Any) -> SearchResponse:
-    return engine.search(SearchRequest.model_validate({"collection": "films", **asked}))
+def ask(engine: Resources, **asked: Any) -> SearchResponse:
+    return search(engine, SearchRequest.model_validate({"collection": "films", **asked}))
 
 
 def titles(response: SearchResponse) -> list[str]:
@@ -133,7 +134,7 @@ def titles(response: SearchResponse) -> list[str]:
 
 
 def test_words_of_a_question_are_searched_as_they_are_and_a_hit_shows_the_row(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table)
     record = attached()
@@ -160,7 +161,7 @@ def test_words_of_a_question_are_searched_as_they_are_and_a_hit_shows_the_row(
 
 
 def test_a_vector_of_the_request_is_searched_whoever_made_the_table(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table)
     attached()
@@ -178,7 +179,7 @@ def test_a_vector_of_the_request_is_searched_whoever_made_the_table(
 
 
 def test_hits_explain_themselves_and_are_told_apart(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table)
     attached()
@@ -201,21 +202,23 @@ def test_the_invokers_of_genie_flow_search_it_by_a_vector_and_write_nothing(
 ) -> None:
     make_table(raw, table)
     attached()
-    floor, _ = floor_of(ledger, store, Blobs(str(tmp_path / "blobs")))
+    context, _ = adapter_context_of(ledger, store, Blobs(str(tmp_path / "blobs")))
     where = {"collection": "films", "having_all": {"genre": "drama"}}
-    (found,) = call(floor, "VectorSimilaritySearch", {"query_embedding": [0, 1]}, **where)
+    (found,) = call(context, "VectorSimilaritySearch", {"query_embedding": [0, 1]}, **where)
     assert [c["content"] for c in found["chunks"]] == ["A ship meets the wind."]
     with pytest.raises(ValueError, match="embedder"):
-        call(floor, "SimilaritySearch", "90", collection="films")
+        call(context, "SimilaritySearch", "90", collection="films")
     with pytest.raises(ValueError, match="only read"):
-        call(floor, "Persist", {"collection_name": "films", "document": DOCUMENTS})
-    counts = call(floor, "DeleteByFilter", {"collection_name": "films", "having_all": {"level": 2}})
+        call(context, "Persist", {"collection_name": "films", "document": DOCUMENTS})
+    counts = call(
+        context, "DeleteByFilter", {"collection_name": "films", "having_all": {"level": 2}}
+    )
     assert counts.get("matches", 0) == 0
     assert len(store.find_ids("films")) == len(FILMS)
 
 
 def test_vectors_that_are_said_to_be_ours_are_searched_by_the_question(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table)
     record = attached("ours")
@@ -227,7 +230,7 @@ def test_vectors_that_are_said_to_be_ours_are_searched_by_the_question(
 
 
 def test_vectors_of_other_lengths_are_compared_by_their_distance(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table, [("far", "x", [3, 0], {}), ("near", "x", [0, 1], {})])
     assert attached().schema.default.metric == "l2-squared"
@@ -283,7 +286,7 @@ def test_filters_mean_of_a_row_what_they_mean_of_a_hit(
 
 
 def test_times_of_a_typed_column_are_read_as_dates(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table, [])
     raw.run(Sql(f"ALTER TABLE {table} ADD COLUMN \"metadata\"['at'] TIMESTAMP WITH TIME ZONE"))
@@ -302,7 +305,7 @@ def test_times_of_a_typed_column_are_read_as_dates(
 
 
 def test_a_property_that_came_later_is_known_and_an_unknown_one_is_named(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     make_table(raw, table)
     attached()
@@ -322,7 +325,7 @@ def test_a_property_that_came_later_is_known_and_an_unknown_one_is_named(
 
 
 def test_levels_and_dates_of_force_are_as_for_any_passage(
-    raw: Connection, table: str, attached: Attach, engine: Engine
+    raw: Connection, table: str, attached: Attach, engine: Resources
 ) -> None:
     films = [("old", "storm", [1, 0], {"valid_to": "2020-01-01"}), ("new", "storm", [1, 0], {})]
     make_table(raw, table, films)
@@ -356,7 +359,7 @@ def test_what_is_wrong_with_a_table_is_said_at_once(
 
 
 def test_a_table_that_is_none_is_named(
-    raw: Connection, server: Settings, table: str, attached: Attach, engine: Engine
+    raw: Connection, server: Settings, table: str, attached: Attach, engine: Resources
 ) -> None:
     with pytest.raises(TableNotFound, match="Films"):
         attached()
@@ -447,7 +450,7 @@ def test_a_table_of_callslips_own_is_searched_as_well(
     box: str,
     attached: Attach,
     store: AttachedStore,
-    engine: Engine,
+    engine: Resources,
 ) -> None:
     properties: dict[str, Value] = {"genre": "drama"}
     some = [chunk("a", title="Storm", body="wind", properties=properties), chunk("b", title="Calm")]
@@ -512,7 +515,11 @@ def test_every_statement_is_sql_that_crate_parses(
 
 
 def test_a_server_that_is_away_is_down(
-    table: str, raw: Connection, attached: Attach, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    table: str,
+    raw: Connection,
+    attached: Attach,
+    engine: Resources,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make_table(raw, table)
     attached()

@@ -1,4 +1,4 @@
-"""Attaching a table at the desk and from the command line."""
+"""Attaching a table over the API and from the command line."""
 
 import json
 import time
@@ -13,42 +13,52 @@ import pytest
 from click.testing import CliRunner, Result
 from crate_page import statement
 from flask.testing import FlaskClient
+from flask_openapi3 import OpenAPI
 from search_parts import Embedder
 
-from api import attachments, collections, documents, facets, feedback
-from api.app import create_app
+from callslip.api.app import create_app
+from callslip.cli.commands import attach
+from callslip.cli.main import main
+from callslip.client import Client
+from callslip.config.settings import Settings
 from callslip.errors import StoreDown
-from cli import attaching
-from cli.client import Client
-from cli.main import main
-from config.settings import Settings
-from stores.crate.connection import Connection, Sql
-from stores.ledger import Ledger
-from stores.records import CollectionSchema, VectorSpec
-from tasks import maintenance
+from callslip.ingestion.maintenance.removal import drop_collection
+from callslip.stores.crate.connection import Connection, Sql
+from callslip.stores.ledger import Ledger
+from callslip.stores.records import CollectionSchema, VectorSpec
+from callslip.tasks import maintenance
+from callslip.tasks.composition import Context
 
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
 
 
 @pytest.fixture
-def ledger(server: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as made:
         made.create()
-        for module in (attachments, collections, documents, facets, feedback, maintenance):
-            monkeypatch.setattr(module, "ledger", lambda: made)
-        monkeypatch.setattr(attachments, "get_settings", lambda: server)
-        monkeypatch.setattr(attachments, "embedder", Embedder)
-        monkeypatch.setattr(collections, "embedder", Embedder)
-        monkeypatch.setattr(maintenance, "stores", dict)
-        monkeypatch.setattr(maintenance, "blobs", lambda: SimpleNamespace(count=lambda _: 0))
-        monkeypatch.setattr(maintenance, "send_drop", maintenance.drop)
+        drop = lambda context, name: drop_collection(context.backend, name)  # noqa: E731
+        monkeypatch.setattr(maintenance, "send_drop", drop)
         yield made
+
+
+@pytest.fixture
+def app(server: Settings, ledger: Ledger) -> OpenAPI:
+    return app_of(server, ledger)
+
+
+def app_of(settings: Settings, ledger: Ledger) -> OpenAPI:
+    """The API over this ledger; collections of no store can be removed."""
+    blobs = SimpleNamespace(count=lambda _: 0)
+    context = Context(
+        settings, local=True, store_kinds=(), ledger=ledger, blobs=blobs, embedder=Embedder()
+    )
+    return create_app(context)
 
 
 @pytest.fixture
 def table(server: Settings, raw: Connection) -> Iterator[str]:
     """The documented table with one row, made by no hand of Callslip's; its name without quotes."""
-    name = f"desk{time.monotonic_ns()}"
+    name = f"films{time.monotonic_ns()}"
     quoted = f'"{server.crate.schema_name}"."{name}"'
     raw.run(Sql(statement("The table", quoted).replace("FLOAT_VECTOR(384)", "FLOAT_VECTOR(2)")))
     row = ("Storm", "A ship meets the wind.", [1, 0], {})
@@ -60,8 +70,8 @@ def table(server: Settings, raw: Connection) -> Iterator[str]:
 
 
 @pytest.fixture
-def client(ledger: Ledger) -> FlaskClient:
-    return create_app().test_client()
+def client(app: OpenAPI) -> FlaskClient:
+    return app.test_client()
 
 
 def post(client: FlaskClient, body: Any) -> Any:
@@ -139,7 +149,7 @@ def test_a_wrong_request_is_named(
 
 
 def test_a_crate_that_is_away_or_not_set_up_is_said(
-    client: FlaskClient, table: str, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, ledger: Ledger, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*_: object) -> None:
         raise StoreDown("CrateDB does not answer")
@@ -148,22 +158,20 @@ def test_a_crate_that_is_away_or_not_set_up_is_said(
         patch.setattr(Connection, "run", down)
         answer = post(client, {"name": "films", "table": table})
     assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
-    monkeypatch.setattr(attachments, "get_settings", Settings)
-    answer = post(client, {"name": "films", "table": table})
+    answer = post(app_of(Settings(), ledger).test_client(), {"name": "films", "table": table})
     assert answer.status_code == 400
     assert "no CrateDB: crate.url is not set" in answer.json["detail"]
     assert "CALLSLIP_CRATE__URL" in answer.json["advice"]
 
 
 @pytest.fixture
-def run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a command against the desk."""
-    app = create_app()
+def run(app: OpenAPI, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a command against the API."""
 
     def connect(_: str | None) -> Client:
         return Client("http://127.0.0.1", http=httpx.Client(transport=httpx.WSGITransport(app)))
 
-    monkeypatch.setattr(attaching, "connect", connect)
+    monkeypatch.setattr(attach, "connect", connect)
 
     def command(*words: str) -> Result:
         return CliRunner().invoke(main, words)
@@ -172,25 +180,25 @@ def run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_command_line_attaches_and_detaches(run: Any, raw: Connection, table: str) -> None:
-    said = run("attach", "crate", table, "--name", "films")
-    assert said.exit_code == 0
-    assert f"films: table {table}, 2 dimensions, cosine; only read" in said.output
-    assert "by their words alone" in said.output
-    found = json.loads(run("attach", "crate", table, "--name", "films", "--json").output)
-    assert found["attached"]["table"] == table
+    result = run("attach", "crate", table, "--name", "films")
+    assert result.exit_code == 0
+    assert f"films: table {table}, 2 dimensions, cosine; only read" in result.output
+    assert "by their words alone" in result.output
+    shown = json.loads(run("attach", "crate", table, "--name", "films", "--json").output)
+    assert shown["attached"]["table"] == table
     refused = run("attach", "crate", table, "--name", "films", "--vectors", "ours")
     assert (refused.exit_code, "exists" in refused.output) == (1, True)
     assert run("attach", "crate", table).exit_code == 2
     assert "is as it was" in run("detach", "films").output
     assert run("detach", "films").exit_code == 1
     assert rows(raw, table) == [["Storm"]]
-    json_said = run("attach", "crate", table, "--name", "films", "--vectors", "ours", "--json")
-    assert json.loads(json_said.output)["embedder"] == "tiny"
+    json_result = run("attach", "crate", table, "--name", "films", "--vectors", "ours", "--json")
+    assert json.loads(json_result.output)["embedder"] == "tiny"
 
 
 def test_a_collection_that_is_no_table_is_not_detached(run: Any, ledger: Ledger) -> None:
     schema = CollectionSchema("shelf", VectorSpec(2))
     ledger.collections.create(schema, store="chroma", embedder="tiny", analyzer="1")
-    said = run("detach", "shelf")
-    assert (said.exit_code, "no attached table" in said.output) == (1, True)
+    result = run("detach", "shelf")
+    assert (result.exit_code, "no attached table" in result.output) == (1, True)
     assert ledger.collections.get("shelf").name == "shelf"

@@ -15,17 +15,17 @@ from filelock import FileLock
 from processes import waits_until
 from store_cases import EAST, chunk, ids, unit
 
+from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, StoreDown
-from config.settings import Settings
-from stores import keyword_index
-from stores.chroma import connection
-from stores.chroma.names import slug
-from stores.contract import Store
-from stores.filters import parse
-from stores.kept_terms import KeptTerms
-from stores.keyword_index import Entry, KeywordIndex
-from stores.records import ChunkRecord, CollectionSchema, VectorSpec
-from stores.registry import make_store
+from callslip.stores.chroma import connection
+from callslip.stores.chroma.names import slug
+from callslip.stores.contract import Store
+from callslip.stores.fulltext import index as keyword_index
+from callslip.stores.fulltext.index import Entry, KeywordIndex
+from callslip.stores.fulltext.stored_terms import StoredTerms
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import ChunkRecord, CollectionSchema, VectorSpec
+from callslip.stores.registry import make_store
 
 pytest_plugins = ["store_fixtures"]
 
@@ -85,7 +85,7 @@ def test_properties_that_an_older_index_did_not_keep_are_read_from_chroma(
     store: Store, shelf: str, chroma_at: Settings
 ) -> None:
     store.batch_upsert_chunks(shelf, [chunk("a", properties={"kind": "law"}), chunk("b")])
-    KeptTerms(chroma_at.index_dir / slug(shelf) / "terms.db").delete(["a"])
+    StoredTerms(chroma_at.index_dir / slug(shelf) / "terms.db").delete(["a"])
     assert store.properties(shelf, ["b", "a"], ["kind"]) == {"b": {}, "a": {"kind": "law"}}
 
 
@@ -123,13 +123,13 @@ def test_no_terms_are_left_of_a_chunk_that_the_index_does_not_have(
     index = KeywordIndex(tmp_path / "index", "terms")
     index.create()
     index.upsert([Entry("a", "every", {})])
-    kept = KeptTerms(tmp_path / "index" / "terms.db")
+    kept = StoredTerms(tmp_path / "index" / "terms.db")
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(KeptTerms, act, killed)
+        patched.setattr(StoredTerms, act, killed)
         with suppress(KeyboardInterrupt):
             index.upsert([Entry("b", "every", {})])
         with suppress(KeyboardInterrupt):

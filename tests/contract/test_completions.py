@@ -26,10 +26,10 @@ from openai_server import (
 )
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from callslip.config.settings import LlmSettings
 from callslip.errors import BadReply, InvalidRequest, LanguageModelDown, SettingsError
-from config.settings import LlmSettings
-from models.completion import Completion, Usage, estimated, prompt_tokens
-from models.language_model import MOST_BYTES, LanguageModel
+from callslip.models.language_models.client import MOST_BYTES, LanguageModel
+from callslip.models.language_models.completion import Completion, Usage, estimated, prompt_tokens
 
 pytest_plugins = ["openai_fixtures"]
 

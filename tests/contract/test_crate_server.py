@@ -15,6 +15,7 @@ from cratedb_sqlparse import sqlparse
 from processes import waits_until
 from store_cases import EAST, chunk, ids
 
+from callslip.config.settings import Settings
 from callslip.errors import (
     BatchInterrupted,
     CallslipError,
@@ -23,14 +24,13 @@ from callslip.errors import (
     StoreNotAllowed,
     StoreReadOnly,
 )
-from config.settings import Settings
-from stores.contract import Store
-from stores.crate import connection, store, tables
-from stores.crate.connection import Connection, Sql
-from stores.crate.store import CrateStore
-from stores.filters import parse
-from stores.records import CollectionSchema, DocumentRecord, VectorSpec
-from stores.registry import make_store
+from callslip.stores.contract import Store
+from callslip.stores.crate import connection, store, tables
+from callslip.stores.crate.connection import Connection, Sql
+from callslip.stores.crate.store import CrateStore
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import CollectionSchema, DocumentRecord, VectorSpec
+from callslip.stores.registry import make_store
 
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
 

@@ -11,10 +11,10 @@ from crate_page import statement
 from crate_server import table_of
 from store_cases import chunk
 
-from config.settings import Settings
-from stores.crate.connection import Connection, Sql
-from stores.crate.store import CrateStore
-from stores.records import CollectionSchema, Vector, VectorSpec
+from callslip.config.settings import Settings
+from callslip.stores.crate.connection import Connection, Sql
+from callslip.stores.crate.store import CrateStore
+from callslip.stores.records import CollectionSchema, Vector, VectorSpec
 
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
 

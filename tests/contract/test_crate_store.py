@@ -8,18 +8,14 @@ import pytest
 from crate_server import REAL_CRATE, table_of
 from store_cases import EAST, chunk, ids, unit
 
-from callslip.errors import (
-    InvalidRequest,
-    SettingsError,
-    StoreCannot,
-)
-from config.settings import Settings
-from stores.crate import columns, tables
-from stores.crate.connection import Connection, Sql
-from stores.crate.store import CrateStore
-from stores.crate.tables import Layout
-from stores.filters import matches, parse
-from stores.records import CollectionSchema, DocumentRecord, VectorSpec, visible
+from callslip.config.settings import Settings
+from callslip.errors import InvalidRequest, SettingsError, StoreCannot
+from callslip.stores.crate import columns, tables
+from callslip.stores.crate.connection import Connection, Sql
+from callslip.stores.crate.store import CrateStore
+from callslip.stores.crate.tables import Layout
+from callslip.stores.properties.filters import matches, parse
+from callslip.stores.records import CollectionSchema, DocumentRecord, VectorSpec, visible
 
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
 

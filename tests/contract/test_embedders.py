@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from chroma_server import free_port
 
+from callslip.config.settings import EmbedderSettings, Settings
 from callslip.errors import EmbedderDown, InvalidRequest, SettingsError
-from config.settings import EmbedderSettings, Settings
-from models.embedder import Embedder
-from models.registry import make_embedder, make_tokenizer
+from callslip.models.embedders.contract import Embedder
+from callslip.models.registry import make_embedder, make_tokenizer
 
 STARTUP_SECONDS = 60.0
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 from faq_parts import ROWS, ingest, row
-from genie_parts import floor_of
+from genie_parts import adapter_context_of
 
-from compat.faq import VectorSearch, entries
-from compat.faq.entries import Counts
-from compat.faq.places import siblings
-from compat.floor import Floor
-from stores.blobs import Blobs
-from stores.contract import Store
-from stores.ledger import Ledger
+from callslip.compat.context import AdapterContext
+from callslip.compat.faq import VectorSearch, entries
+from callslip.compat.faq.collections import siblings
+from callslip.compat.faq.entries import Counts
+from callslip.stores.blobs import Blobs
+from callslip.stores.contract import Store
+from callslip.stores.ledger import Ledger
 
 pytest_plugins = ["store_fixtures"]
 
@@ -22,24 +22,24 @@ HALF = 0.707107
 
 
 @pytest.fixture
-def floor(store: Store, tmp_path: Path) -> Iterator[Floor]:
+def context(store: Store, tmp_path: Path) -> Iterator[AdapterContext]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        yield floor_of(ledger, store, Blobs(str(tmp_path / "blobs")))[0]
+        yield adapter_context_of(ledger, store, Blobs(str(tmp_path / "blobs")))[0]
 
 
 @pytest.fixture
-def faq(floor: Floor, store: Store) -> Iterator[str]:
-    name = f"f{id(floor)}"
+def faq(context: AdapterContext, store: Store) -> Iterator[str]:
+    name = f"f{id(context)}"
     yield name
-    for record, _ in floor.ledger.collections.all():
+    for record, _ in context.ledger.collections.all():
         store.drop_collection(record.name)
 
 
-def test_unit_vectors_score_their_cosine(floor: Floor, faq: str) -> None:
-    ingest(floor, faq)
+def test_unit_vectors_score_their_cosine(context: AdapterContext, faq: str) -> None:
+    ingest(context, faq)
     questions, answers = f"{faq}__question", f"{faq}__answer"
-    search = VectorSearch([questions, answers], floor=floor)
+    search = VectorSearch([questions, answers], context=context)
     found = search.search("0 what", top_k=4, threshold=-1)
     assert list(found) == [questions, answers]
     told = [[(h["id"], h["similarity"], h["distance"]) for h in hits] for hits in found.values()]
@@ -67,17 +67,19 @@ def test_unit_vectors_score_their_cosine(floor: Floor, faq: str) -> None:
     }
 
 
-def test_what_changed_is_written_and_what_left_is_removed(floor: Floor, faq: str) -> None:
+def test_what_changed_is_written_and_what_left_is_removed(
+    context: AdapterContext, faq: str
+) -> None:
     both = f"{faq}__question_answer"
-    assert ingest(floor, faq)["question_answer"] == Counts(new=4)
-    assert ingest(floor, faq)["question_answer"] == Counts(unchanged=4)
+    assert ingest(context, faq)["question_answer"] == Counts(new=4)
+    assert ingest(context, faq)["question_answer"] == Counts(unchanged=4)
     changed = [row(1, "0 same", "90 otherwise"), *ROWS[1:3]]
-    told = ingest(floor, faq, [*changed, row("five", "7 new", "8 new")])
+    told = ingest(context, faq, [*changed, row("five", "7 new", "8 new")])
     assert told["question"] == told["question_answer"] == Counts(1, 1, 2)
-    record = siblings(floor, faq)["question_answer"]
-    assert entries.ids(floor, record) == [1, 2, 3, "five", "four"]
-    assert entries.remove(floor, record, ["four", "nobody"]) == 1
-    search = VectorSearch(both, floor=floor)
+    record = siblings(context, faq)["question_answer"]
+    assert entries.ids(context, record) == [1, 2, 3, "five", "four"]
+    assert entries.remove(context, record, ["four", "nobody"]) == 1
+    search = VectorSearch(both, context=context)
     assert [(d["id"], d["text"]) for d in search.get_all_documents()] == [
         ("faq_1", "0 same\n\n90 otherwise"),
         ("faq_2", "45 half\n\n0 same"),
@@ -89,20 +91,20 @@ def test_what_changed_is_written_and_what_left_is_removed(floor: Floor, faq: str
 
 
 def test_long_texts_hostile_ones_and_korean_are_given_back_as_they_were(
-    floor: Floor, faq: str
+    context: AdapterContext, faq: str
 ) -> None:
     rows = [
         row("1", "30 " + "여권은 어디서 만드나요? " * 600, "<b>'; DROP TABLE faq; --</b>\t\r\n"),
         row("2024-03-01", "60 질문", "2024-03-01"),
     ]
-    ingest(floor, faq, rows)
-    documents = VectorSearch(f"{faq}__answer", floor=floor).get_all_documents()
+    ingest(context, faq, rows)
+    documents = VectorSearch(f"{faq}__answer", context=context).get_all_documents()
     assert [d["metadata"] for d in documents] == [dict(r.metadata) for r in rows]
     assert [d["text"] for d in documents] == [r.answer for r in rows]
 
 
-def test_missing_collections_are_made_and_are_empty(floor: Floor, faq: str) -> None:
-    made = VectorSearch([faq, f"{faq}.b"], floor=floor)
+def test_missing_collections_are_made_and_are_empty(context: AdapterContext, faq: str) -> None:
+    made = VectorSearch([faq, f"{faq}.b"], context=context)
     assert made.search("0 what") == {faq: [], f"{faq}.b": []}
     assert made.search_merged("0 what") == []
     assert made.get_all_documents() == []

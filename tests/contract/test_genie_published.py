@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from genie_parts import DOCUMENTS, NAMES, at, call, chunk_id, floor_of, make
+from genie_parts import DOCUMENTS, NAMES, adapter_context_of, at, call, chunk_id, make
 
-from compat.genie.documents import OF_CHUNK, OF_DOCUMENT, flat
-from compat.genie.floor import Floor
-from stores.blobs import Blobs
-from stores.contract import Store
-from stores.ledger import Ledger
+from callslip.compat.context import AdapterContext
+from callslip.compat.genie.documents import OF_CHUNK, OF_DOCUMENT, flat
+from callslip.stores.blobs import Blobs
+from callslip.stores.contract import Store
+from callslip.stores.ledger import Ledger
 
 published = pytest.importorskip(
     "genie_flow_invoker.invoker.weaviate",
@@ -44,12 +44,12 @@ class References(list[Any]):
 class Collection:
     """What the package calls of a collection of the client."""
 
-    def __init__(self, floor: Floor, name: str, tenant: str = "") -> None:
-        self.floor, self.name, self.tenant = floor, name, tenant
-        self.store = floor.store_of("")
+    def __init__(self, context: AdapterContext, name: str, tenant: str = "") -> None:
+        self.context, self.name, self.tenant = context, name, tenant
+        self.store = context.store_of("")
         self.query = SimpleNamespace(near_vector=self.near_vector, near_text=self.near_text)
         self.aggregate = SimpleNamespace(over_all=self.over_all)
-        self.tenants = SimpleNamespace(exists=lambda t: t in floor.ledger.tenants.all(name))
+        self.tenants = SimpleNamespace(exists=lambda t: t in context.ledger.tenants.all(name))
         self.data = SimpleNamespace(
             exists=lambda i: str(i) in self.seen(),
             insert_many=self.insert_many,
@@ -65,11 +65,13 @@ class Collection:
         return True
 
     def with_tenant(self, tenant: str) -> "Collection":
-        return Collection(self.floor, self.name, tenant)
+        return Collection(self.context, self.name, tenant)
 
     def seen(self) -> list[str]:
         ids = self.store.find_ids(self.name, tenant=self.tenant)
-        return list(self.floor.ledger.chunks.visible(ids, collection=self.name, tenant=self.tenant))
+        return list(
+            self.context.ledger.chunks.visible(ids, collection=self.name, tenant=self.tenant)
+        )
 
     def objects(self, ids: list[str], references: bool, vectors: bool) -> list[Any]:
         found = self.store.get_chunks(self.name, ids, tenant=self.tenant, include_vector=True)
@@ -135,7 +137,7 @@ class Collection:
         return_references: Any = None,
         target_vector: str | None = None,
     ) -> Any:
-        vector = self.floor.embedder().query(query).tolist()
+        vector = self.context.embedder().query(query).tolist()
         how = (filters, include_vector, return_references, target_vector)
         return self.near_vector(vector, distance, limit, *how)
 
@@ -167,12 +169,12 @@ class Collection:
             )
         for name, document in documents.items():
             asked = {"document": document | {"filename": name}}
-            call(self.floor, "Persist", asked, **self.place)
+            call(self.context, "Persist", asked, **self.place)
 
     def delete_many(self, where: Any) -> Any:
         found = self.objects(self.seen(), references=False, vectors=False)
         ids = [e.uuid for e in found if passes(where, e.properties | {"_id": e.uuid})]
-        counts = call(self.floor, "DeleteChunk", {"chunk_id": ids}, **self.place)
+        counts = call(self.context, "DeleteChunk", {"chunk_id": ids}, **self.place)
         return SimpleNamespace(**counts)
 
 
@@ -207,10 +209,10 @@ def passes(condition: Any, properties: dict[str, Any]) -> bool:
 class Client:
     """In the place of the package's factory of clients, and of its client."""
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, context: AdapterContext) -> None:
         self.collections = SimpleNamespace(
-            exists=lambda name: name in {r.name for r, _ in floor.ledger.collections.all()},
-            get=lambda name: Collection(floor, name),
+            exists=lambda name: name in {r.name for r, _ in context.ledger.collections.all()},
+            get=lambda name: Collection(context, name),
         )
 
     def __enter__(self) -> "Client":
@@ -221,29 +223,29 @@ class Client:
 
 
 @pytest.fixture
-def floor(store: Store, tmp_path: Path) -> Iterator[Floor]:
+def context(store: Store, tmp_path: Path) -> Iterator[AdapterContext]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        yield floor_of(ledger, store, Blobs(str(tmp_path / "blobs")))[0]
+        yield adapter_context_of(ledger, store, Blobs(str(tmp_path / "blobs")))[0]
 
 
 @pytest.fixture
-def shelf(floor: Floor, names: Callable[[], str]) -> str:
+def shelf(context: AdapterContext, names: Callable[[], str]) -> str:
     name = names()
-    make(floor, name)
-    call(floor, "Persist", {"collection": name, "document": DOCUMENTS})
+    make(context, name)
+    call(context, "Persist", {"collection": name, "document": DOCUMENTS})
     return name
 
 
-def theirs(floor: Floor, name: str, content: Any, **parameters: Any) -> Any:
+def theirs(context: AdapterContext, name: str, content: Any, **parameters: Any) -> Any:
     """What the package's invoker of this name answers."""
-    invoker = getattr(published, f"Weaviate{name}Invoker")(Client(floor), parameters)
+    invoker = getattr(published, f"Weaviate{name}Invoker")(Client(context), parameters)
     return json.loads(invoker.invoke(content if isinstance(content, str) else json.dumps(content)))
 
 
-def ours(floor: Floor, name: str, content: Any, parents: bool, **parameters: Any) -> Any:
+def ours(context: AdapterContext, name: str, content: Any, parents: bool, **parameters: Any) -> Any:
     """What our invoker answers, without what the package leaves out."""
-    said = call(floor, name, content, **parameters)
+    said = call(context, name, content, **parameters)
     for each in (chunk for document in said for chunk in document["chunks"]):
         each.pop("distance")
         if not parents:
@@ -297,27 +299,31 @@ SEARCHES += [{group: c} for c in CONDITIONS for group in ("having_all", "having_
 
 
 @pytest.mark.parametrize("asked", SEARCHES, ids=repr)
-def test_searches_find_the_same_documents(floor: Floor, shelf: str, asked: dict[str, Any]) -> None:
+def test_searches_find_the_same_documents(
+    context: AdapterContext, shelf: str, asked: dict[str, Any]
+) -> None:
     for content in (at(0), at(45), at(80)):
         request = asked | {"query_embedding": content, "filename": "", "collection_name": shelf}
-        one = theirs(floor, "SimilaritySearchRequest", request)
-        other = ours(floor, "SimilaritySearchRequest", request, parents="parent_strategy" in asked)
+        one = theirs(context, "SimilaritySearchRequest", request)
+        other = ours(
+            context, "SimilaritySearchRequest", request, parents="parent_strategy" in asked
+        )
         assert one
         assert rounded(other) == rounded(one)
 
 
-def test_a_text_finds_the_same_documents(floor: Floor, shelf: str) -> None:
+def test_a_text_finds_the_same_documents(context: AdapterContext, shelf: str) -> None:
     configured = {"collection_name": shelf, "top": 4, "operation_level": -1}
-    one = theirs(floor, "SimilaritySearch", "33 degrees", **configured)
+    one = theirs(context, "SimilaritySearch", "33 degrees", **configured)
     assert one
-    assert ours(floor, "SimilaritySearch", "33 degrees", parents=False, **configured) == one
+    assert ours(context, "SimilaritySearch", "33 degrees", parents=False, **configured) == one
 
 
 def test_what_the_package_persists_is_what_ours_does(
-    floor: Floor, shelf: str, names: Callable[[], str]
+    context: AdapterContext, shelf: str, names: Callable[[], str]
 ) -> None:
     name = names()
-    make(floor, name)
+    make(context, name)
     changed = [
         {**d, "chunks": [c | {"chunk_id": c["chunk_id"][:-4] + "beef"} for c in d["chunks"]]}
         for d in DOCUMENTS[:1]
@@ -326,12 +332,12 @@ def test_what_the_package_persists_is_what_ours_does(
         if chunk["parent_id"]:
             chunk["parent_id"] = chunk["parent_id"][:-4] + "beef"
     for expected in ((3, 0), (0, 3)):
-        counts = theirs(floor, "Persist", {"collection_name": name, "document": changed})
+        counts = theirs(context, "Persist", {"collection_name": name, "document": changed})
         assert (counts["nr_inserts"], counts["nr_replaces"]) == expected
         assert set(counts) == {"collection_name", "tenant_name", "nr_inserts", "nr_replaces"}
     only = {"having_all": {"filename": "atlas.pdf"}, "query_embedding": at(0)}
-    one = call(floor, "VectorSimilaritySearch", only | {"collection": shelf})
-    other = call(floor, "VectorSimilaritySearch", only | {"collection": name})
+    one = call(context, "VectorSimilaritySearch", only | {"collection": shelf})
+    other = call(context, "VectorSimilaritySearch", only | {"collection": name})
     for chunk in (c for c in (*one[0]["chunks"], *other[0]["chunks"])):
         chunk["chunk_id"] = chunk["chunk_id"][:-4]
         chunk["parent_id"] = (chunk["parent_id"] or "")[:-4]
@@ -348,23 +354,25 @@ def test_what_the_package_persists_is_what_ours_does(
     ],
 )
 def test_deletions_leave_the_same(
-    floor: Floor, shelf: str, name: str, asked: dict[str, Any]
+    context: AdapterContext, shelf: str, name: str, asked: dict[str, Any]
 ) -> None:
     left: list[Any] = []
     for delete in (theirs, call):
-        counts = delete(floor, name, asked | {"collection_name": shelf})
-        said = call(floor, "VectorSimilaritySearch", at(0), collection=shelf)
+        counts = delete(context, name, asked | {"collection_name": shelf})
+        said = call(context, "VectorSimilaritySearch", at(0), collection=shelf)
         left.append((counts, [NAMES[c["chunk_id"]] for d in said for c in d["chunks"]]))
-        call(floor, "Persist", {"collection": shelf, "document": DOCUMENTS})
+        call(context, "Persist", {"collection": shelf, "document": DOCUMENTS})
     assert left[0] == left[1]
 
 
 @pytest.mark.parametrize("names_given", [{}, {"tenant_name": "ann"}])
-def test_a_missing_collection_is_the_same_error(floor: Floor, names_given: dict[str, str]) -> None:
+def test_a_missing_collection_is_the_same_error(
+    context: AdapterContext, names_given: dict[str, str]
+) -> None:
     request = {"query_embedding": at(0), "filename": "", "collection_name": "none"} | names_given
     for search in (theirs, call):
         with pytest.raises(KeyError, match="Collection none does not exist"):
-            search(floor, "SimilaritySearchRequest", request)
+            search(context, "SimilaritySearchRequest", request)
 
 
 def test_properties_are_flattened_to_the_same_paths() -> None:

@@ -11,15 +11,15 @@ from memory_store import MemoryStore
 from openai_server import OpenAIServer, Sent, fails, huge, raw, reply
 from pipeline_parts import make_shop, submit
 
+from callslip.config.settings import LlmSettings, Settings
 from callslip.errors import InvalidRequest, LanguageModelDown, SettingsError
-from config.settings import LlmSettings, Settings
-from ingestion.pipeline import run_step
-from models.language_model import LanguageModel
-from models.registry import make_confirmer
-from stores.blobs import Blobs
-from stores.ledger import STEPS, Ledger, StepRecord
-from stores.options import Options
-from stores.records import CollectionSchema, VectorSpec
+from callslip.ingestion.pipeline import run_step
+from callslip.messages.options import Options
+from callslip.models.language_models.client import LanguageModel
+from callslip.models.registry import make_confirmer
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import STEPS, Ledger, StepRecord
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["openai_fixtures"]
 

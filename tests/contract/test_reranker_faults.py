@@ -13,13 +13,13 @@ import pytest
 from chroma_server import free_port
 from rerank_parts import DictCache, RerankServer, write_cross_encoder
 
+from callslip.config.ranking import RerankSettings
 from callslip.errors import RerankerDown, SettingsError
-from config.ranking import RerankSettings
-from models.cross_encoder import CrossEncoder
-from models.e5 import E5Embedder
-from models.maxsim import MaxSimReranker
-from models.rerank_api import THREADS, RerankApi
-from models.tokens import Tokenizer
+from callslip.models.e5.tokens import Tokenizer
+from callslip.models.embedders.local import E5Embedder
+from callslip.models.rerankers.api import THREADS, RerankApi
+from callslip.models.rerankers.cross_encoder import CrossEncoder
+from callslip.models.rerankers.late_interaction import MaxSimReranker
 
 SECRET = "sesame-4711"
 PASSAGES = ["a grant", "a volcano", "a harbour"]
@@ -113,7 +113,7 @@ def test_an_answer_cut_off_is_a_server_that_does_not_answer(server: RerankServer
 def test_an_answer_without_end_is_not_read_to_its_end(
     server: RerankServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.rerank_api.MOST_BYTES", 100_000)
+    monkeypatch.setattr("callslip.models.rerankers.api.MOST_BYTES", 100_000)
 
     def flood(handler: Any, _: Any) -> None:
         handler.send_response(200)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from rerank_parts import DictCache, RerankServer, overlap, write_cross_encoder
 
+from callslip.config.ranking import RerankSettings
+from callslip.config.settings import Settings
 from callslip.errors import RerankerDown
-from config.ranking import RerankSettings
-from config.settings import Settings
-from models.registry import make_embedder, make_reranker
-from models.reranker import Reranker
+from callslip.models.registry import make_embedder, make_reranker
+from callslip.models.rerankers.contract import Reranker
 
 PASSAGES = [
     "Volcanoes erupt when magma rises through cracks in the crust.",

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 from pipeline_parts import doing, make_shop, paragraphs, submit
 
-from config.settings import Settings
-from ingestion.pipeline import run_step
-from ingestion.repair import Repairs, repair
-from ingestion.workshop import Workshop
-from stores.audit import Look, look, places
-from stores.blobs import Blobs
-from stores.contract import Store
-from stores.filters import Condition, Where
-from stores.keyword_index import KeywordIndex
-from stores.ledger import STEPS, Accepted, Ledger
-from stores.records import ChunkRecord, CollectionSchema, VectorSpec
-from stores.registry import make_store
-from stores.tfidf import TfidfStore
+from callslip.config.settings import Settings
+from callslip.ingestion.context import StepContext
+from callslip.ingestion.maintenance.repair import Repairs, repair
+from callslip.ingestion.pipeline import run_step
+from callslip.stores.audit.comparison import ScopeReport, audit_scope, audit_scopes
+from callslip.stores.blobs import Blobs
+from callslip.stores.contract import Store
+from callslip.stores.fulltext.index import KeywordIndex
+from callslip.stores.ledger import STEPS, Accepted, Ledger
+from callslip.stores.properties.filters import Condition, Where
+from callslip.stores.records import ChunkRecord, CollectionSchema, VectorSpec
+from callslip.stores.registry import make_store
+from callslip.stores.tfidf.store import TfidfStore
 
 pytest_plugins = ["store_fixtures"]
 
@@ -37,7 +37,7 @@ class Audited:
     name: str
     tenant: str
     store: Store
-    shop: Workshop
+    shop: StepContext
     folder: Path
 
     def ingest(self, *words: str, name: str = "a.txt") -> Accepted:
@@ -47,19 +47,19 @@ class Audited:
         assert self.shop.ledger.documents.get(item.document_id).state == "live"
         return item
 
-    def look(self) -> Look:
-        (place,) = places(self.shop.ledger, {self.store.kind: self.store})
-        return look(self.shop.ledger, place)
+    def audit_scope(self) -> ScopeReport:
+        (scope,) = audit_scopes(self.shop.ledger, {self.store.kind: self.store})
+        return audit_scope(self.shop.ledger, scope)
 
     def found(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Kind, half and ids of each finding."""
-        return [(f.kind, f.half, f.ids) for f in self.look().findings]
+        return [(f.kind, f.half, f.ids) for f in self.audit_scope().findings]
 
     def repair(self) -> list[str]:
         """What is left of each finding."""
         all_stores = {self.store.kind: self.store}
         use = Repairs(self.shop.ledger, all_stores, self.shop.blobs, "tiny", doing(self.shop))
-        return [repaired.left for repaired in repair(self.look().findings, use)]
+        return [repaired.left for repaired in repair(self.audit_scope().findings, use)]
 
     def first_words(self) -> dict[str, str]:
         """First word of each chunk, by id: of passages, their section and the document."""
@@ -107,9 +107,9 @@ def make_audited(store: Store, name: str, tenant: str, folder: Path) -> Iterator
 
 def test_what_was_ingested_is_counted_and_right(audited: Audited) -> None:
     audited.ingest("one", "two", "three")
-    seen = audited.look()
+    seen = audited.audit_scope()
     assert (seen.documents, seen.chunks, seen.skipped, seen.findings) == (1, 5, 0, ())
-    assert seen.held["vector"] == seen.held["keyword"] == 5
+    assert seen.stored["vector"] == seen.stored["keyword"] == 5
 
 
 def test_chunks_that_were_deleted_behind_its_back_are_found_and_written_again(
@@ -172,8 +172,8 @@ def test_what_was_written_into_another_tenant_is_an_orphan_there_and_goes_there_
     all_stores = {store.kind: store}
     found = [
         finding
-        for place in places(audited.shop.ledger, all_stores, name)
-        for finding in look(audited.shop.ledger, place).findings
+        for scope in audit_scopes(audited.shop.ledger, all_stores, name)
+        for finding in audit_scope(audited.shop.ledger, scope).findings
     ]
     assert [(f.kind, f.tenant) for f in found] == [
         ("orphan-documents", "bob"),
@@ -195,7 +195,7 @@ def in_files(tfidf_at: Settings, tmp_path: Path) -> Iterator[Audited]:
 
 def file_of(store: Store, name: str) -> Path:
     assert isinstance(store, TfidfStore)
-    return store._of(name, "").folder / "chunks.db"
+    return store._partition(name, "").folder / "chunks.db"
 
 
 @pytest.mark.parametrize(("table", "half"), [("vectors", "vector"), ("held", "keyword")])
@@ -227,10 +227,10 @@ def test_a_collection_whose_file_is_gone_is_told_and_the_next_is_compared(
     in_files.store.ensure_schema(CollectionSchema(sound, VectorSpec(4)))
     file_of(in_files.store, in_files.name).unlink()
     with closing(make_store(tfidf_at, "tfidf")) as store:
-        looks = [look(ledger, place) for place in places(ledger, {"tfidf": store})]
+        audits = [audit_scope(ledger, scope) for scope in audit_scopes(ledger, {"tfidf": store})]
         store.drop_collection(sound)
-    assert [[f.kind for f in seen.findings] for seen in looks] == [["broken-place"], []]
-    assert "SQLITE_CANTOPEN" in looks[0].findings[0].detail
+    assert [[f.kind for f in seen.findings] for seen in audits] == [["broken-place"], []]
+    assert "SQLITE_CANTOPEN" in audits[0].findings[0].detail
 
 
 @pytest.fixture
@@ -285,13 +285,13 @@ def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_bot
     killed(upsert_and_die, chroma_at, two_halves.folder, item.document_id, item.version)
     halves = two_halves.store.chunk_ids(name)
     assert (len(halves["vector"]), halves["keyword"]) == (2, set())
-    assert (two_halves.look().skipped, two_halves.found()) == (1, [])
+    assert (two_halves.audit_scope().skipped, two_halves.found()) == (1, [])
     shop.ledger.leases.expire_all()
     (stuck,) = shop.ledger.sweep.stuck(idle=False, resend_seconds=0, max_crashes=3)
     doing(shop)(stuck.document_id, stuck.version, stuck.step)
     halves = two_halves.store.chunk_ids(name)
     assert halves["vector"] == halves["keyword"]
-    assert (two_halves.look().chunks, two_halves.found()) == (4, [])
+    assert (two_halves.audit_scope().chunks, two_halves.found()) == (4, [])
     assert all(map(two_halves.searched, halves["vector"]))
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pipeline_parts import make_shop, submit
 
-from ingestion.pipeline import run_step
-from models.entities import Recognizer
-from stores.blobs import Blobs
-from stores.contract import Store
-from stores.filters import parse
-from stores.ledger import STEPS, Ledger
-from stores.options import Options
-from stores.records import CollectionSchema, VectorSpec
+from callslip.ingestion.pipeline import run_step
+from callslip.messages.options import Options
+from callslip.models.entities import Recognizer
+from callslip.stores.blobs import Blobs
+from callslip.stores.contract import Store
+from callslip.stores.ledger import STEPS, Ledger
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_cases import agrees, chunk
 
-from retrieval.clamp import clamp
-from stores.contract import Store
-from stores.filters import matches, parse
-from stores.records import CollectionSchema, VectorSpec
+from callslip.retrieval.query.as_of import validity_filter
+from callslip.stores.contract import Store
+from callslip.stores.properties.filters import matches, parse
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 
@@ -152,8 +152,13 @@ def test_the_clamp_hides_what_is_not_in_force(store: Store, shelf: str) -> None:
         "undated": {},
     }
     store.batch_upsert_chunks(shelf, [chunk(i, properties=p) for i, p in dates.items()])
-    agrees(store, shelf, clamp(None, date(2020, 1, 1)), {"begins", "within", "texts", "undated"})
-    agrees(store, shelf, clamp(None, date(1, 1, 1)), {"over", "texts", "undated"})
+    agrees(
+        store,
+        shelf,
+        validity_filter(None, date(2020, 1, 1)),
+        {"begins", "within", "texts", "undated"},
+    )
+    agrees(store, shelf, validity_filter(None, date(1, 1, 1)), {"over", "texts", "undated"})
 
 
 def test_any_of_a_group_and_all_of_another(store: Store, cabinet: str) -> None:

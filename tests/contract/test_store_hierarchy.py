@@ -10,17 +10,17 @@ from typing import Any, cast
 import pytest
 from pipeline_parts import doing, make_shop, submit
 
-from config.settings import Settings
-from ingestion.workshop import Workshop
-from models.entities import Recognizer
-from retrieval.engine import Engine
-from retrieval.messages import Hit, SearchRequest
-from stores.blobs import Blobs
-from stores.contract import Store
-from stores.filters import Where
-from stores.ledger import Accepted, Ledger
-from stores.levels import PASSAGE, PASSAGES
-from stores.records import ChunkRecord, CollectionSchema, VectorSpec
+from callslip.ingestion.context import StepContext
+from callslip.models.entities import Recognizer
+from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.messages import Hit, SearchRequest
+from callslip.retrieval.run import search
+from callslip.stores.blobs import Blobs
+from callslip.stores.contract import Store
+from callslip.stores.ledger import Accepted, Ledger
+from callslip.stores.levels import PASSAGE, PASSAGES
+from callslip.stores.properties.filters import Where
+from callslip.stores.records import ChunkRecord, CollectionSchema, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 
@@ -28,7 +28,7 @@ NAME = "hierarchy"
 
 
 @pytest.fixture
-def shop(store: Store, tmp_path: Path) -> Iterator[Workshop]:
+def shop(store: Store, tmp_path: Path) -> Iterator[StepContext]:
     """A workshop of this store, with a collection of its own."""
     schema = CollectionSchema(f"{NAME}-{os.urandom(4).hex()}", VectorSpec(4))
     store.ensure_schema(schema)
@@ -39,11 +39,11 @@ def shop(store: Store, tmp_path: Path) -> Iterator[Workshop]:
     store.drop_collection(schema.name)
 
 
-def collection(shop: Workshop) -> str:
+def collection(shop: StepContext) -> str:
     return shop.ledger.collections.all()[0][0].name
 
 
-def ingest(shop: Workshop, text: str, name: str) -> Accepted:
+def ingest(shop: StepContext, text: str, name: str) -> Accepted:
     item = submit(shop, text, name, collection=collection(shop))
     doing(shop)(item.document_id, item.version, "extract")
     assert shop.ledger.documents.get(item.document_id).state == "live"
@@ -59,7 +59,7 @@ def section(word: str) -> str:
 TEXT = f"{section('Red')}\n\n{section('Green')}\n"
 
 
-def search(shop: Workshop, **more: Any) -> list[Hit]:
+def hits_of(shop: StepContext, **more: Any) -> list[Hit]:
     class Asked(type(shop.embedder)):  # type: ignore[misc]
         def query(self, text: str) -> Any:
             return self.passages([text])[0]
@@ -69,30 +69,30 @@ def search(shop: Workshop, **more: Any) -> list[Hit]:
         "analyzer": shop.analyzer,
         "recognizer": Recognizer(),
     }
-    engine = Engine(Settings(), shop.ledger, shop.store_of, **parts)
+    engine = Resources(shop.backend, **parts)
     request = {"collection": collection(shop), "query": "green5 green35"} | more
-    return engine.search(SearchRequest.model_validate(request)).hits
+    return search(engine, SearchRequest.model_validate(request)).hits
 
 
-def test_levels_and_parents_of_what_is_ingested(shop: Workshop) -> None:
+def test_levels_and_parents_of_what_is_ingested(shop: StepContext) -> None:
     ingest(shop, TEXT, "colours.md")
     ingest(shop, "blue1 blue2", "short.txt")
     for level, count in ((0, 2), (1, 3), (2, 7), (-1, 7), (-3, 2), ("every", 12)):
-        assert len(search(shop, operation_level=level)) == count
-    hits = search(shop)
+        assert len(hits_of(shop, operation_level=level)) == count
+    hits = hits_of(shop)
     assert {hit.level for hit in hits} == {PASSAGE}
-    by_words = search(shop, alpha=0)
+    by_words = hits_of(shop, alpha=0)
     assert [hit.heading for hit in by_words] == ["Green", "Green"]
-    (found,) = search(shop, alpha=0, parent_strategy="replace")
+    (found,) = hits_of(shop, alpha=0, parent_strategy="replace")
     assert found.text == section("Green")
     assert found.heading == "Green"
-    (document,) = search(shop, alpha=0, operation_level=1, parent_strategy="replace")
+    (document,) = hits_of(shop, alpha=0, operation_level=1, parent_strategy="replace")
     assert document.text == TEXT.strip()
     assert document.parent_id is None
-    assert document.text == search(shop, alpha=0, operation_level=0)[0].text
+    assert document.text == hits_of(shop, alpha=0, operation_level=0)[0].text
 
 
-def test_parents_go_with_their_document(shop: Workshop) -> None:
+def test_parents_go_with_their_document(shop: StepContext) -> None:
     item = ingest(shop, TEXT, "colours.md")
     store = shop.store_of("")
     assert store.count(collection(shop)) == 9
@@ -103,7 +103,7 @@ def test_parents_go_with_their_document(shop: Workshop) -> None:
     assert not any(store.chunk_ids(collection(shop)).values())
 
 
-def test_a_chunk_that_changes_its_level_is_found_at_the_new_one_alone(shop: Workshop) -> None:
+def test_a_chunk_that_changes_its_level_is_found_at_the_new_one_alone(shop: StepContext) -> None:
     store, name = shop.store_of(""), collection(shop)
     item = ingest(shop, TEXT, "colours.md")
     ids = store.find_ids(name, Where(every=(PASSAGES,)))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from search_parts import ask, found, ingest, learn, made_of, make
 
-from config.ranking import SearchSettings
-from stores.contract import Store
-from stores.ledger import Ledger
+from callslip.config.ranking import SearchSettings
+from callslip.stores.contract import Store
+from callslip.stores.ledger import Ledger
 
 pytest_plugins = ["store_fixtures"]
 

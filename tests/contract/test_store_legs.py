@@ -5,10 +5,10 @@ import pytest
 from store_cases import EAST, chunk, ids, unit
 
 from callslip.errors import InvalidRequest
-from stores.contract import Store
-from stores.filters import parse
-from stores.fusion import Fusion, fuse
-from stores.records import Vector
+from callslip.stores.contract import Store
+from callslip.stores.fusion import Fusion, fuse
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import Vector
 
 pytest_plugins = ["store_fixtures"]
 

@@ -6,8 +6,8 @@ import pytest
 from store_cases import chunk
 
 from callslip.errors import CollectionNotFound, InvalidRequest, TenantNotFound
-from stores.contract import Store
-from stores.records import CollectionSchema, VectorSpec
+from callslip.stores.contract import Store
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 

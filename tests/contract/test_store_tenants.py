@@ -7,11 +7,9 @@ import pytest
 from store_cases import EAST, chunk, ids
 
 from callslip.errors import CollectionNotFound, Conflict, InvalidRequest, TenantNotFound
-from config.settings import Settings
-from stores.contract import Store
-from stores.filters import parse
-from stores.records import CollectionSchema, DocumentRecord, VectorSpec
-from stores.registry import make_store
+from callslip.stores.contract import Store
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import CollectionSchema, DocumentRecord, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 
@@ -163,9 +161,9 @@ def test_a_tenant_without_a_name_is_refused(store: Store, house: str) -> None:
 
 
 def test_another_process_sees_the_schema_and_the_tenants(
-    store: Store, place: tuple[Settings, str], house: str
+    store: Store, open_store: Callable[[], Store], house: str
 ) -> None:
-    with closing(make_store(*place)) as other:
+    with closing(open_store()) as other:
         assert house in other.collections()
         assert other.schema(house) == store.schema(house)
         assert other.tenants(house) == sorted([OURS, THEIRS])

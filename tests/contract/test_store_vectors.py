@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from store_cases import EAST, chunk, ids, unit
 
 from callslip.errors import Conflict, InvalidRequest, MetricNotIndexed, VectorNotFound
-from stores import contract
-from stores.contract import Store
-from stores.filters import matches, parse
-from stores.metrics import METRICS, Metric, distance
-from stores.records import CollectionSchema, Vector, VectorSpec, visible
+from callslip.stores import contract
+from callslip.stores.contract import Store
+from callslip.stores.metrics import METRICS, Metric, distance
+from callslip.stores.properties.filters import matches, parse
+from callslip.stores.records import CollectionSchema, Vector, VectorSpec, visible
 
 pytest_plugins = ["store_fixtures"]
 

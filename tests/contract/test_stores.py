@@ -9,11 +9,9 @@ import pytest
 from store_cases import EAST, chunk, ids, unit
 
 from callslip.errors import CollectionNotFound, Conflict, InvalidRequest
-from config.settings import Settings
-from stores.contract import Store
-from stores.filters import parse
-from stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
-from stores.registry import make_store
+from callslip.stores.contract import Store
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 
@@ -333,21 +331,21 @@ def test_groups_forget_what_was_replaced_or_deleted(store: Store, shelf: str) ->
     assert store.aggregate_group_by(shelf, "p") == [("b", 2)]
 
 
-def write_many(settings: Settings, kind: str, collection: str, writer: str) -> None:
+def write_many(open_store: Callable[[], Store], collection: str, writer: str) -> None:
     """Write 40 chunks in batches of four, in a process of its own."""
-    with closing(make_store(settings, kind)) as store:
+    with closing(open_store()) as store:
         for i in range(0, 40, 4):
             batch = [chunk(f"{writer} {i + j:02}", document_id=writer) for j in range(4)]
             assert len(store.batch_upsert_chunks(collection, batch).stored) == 4
 
 
 def test_two_processes_that_write_at_once_keep_every_row(
-    store: Store, place: tuple[Settings, str], shelf: str
+    store: Store, open_store: Callable[[], Store], shelf: str
 ) -> None:
     assert store.keyword_query(shelf, "every", 5) == []
     spawn = multiprocessing.get_context("spawn")
     writers = [
-        spawn.Process(target=write_many, args=(*place, shelf, name)) for name in ("one", "two")
+        spawn.Process(target=write_many, args=(open_store, shelf, name)) for name in ("one", "two")
     ]
     for writer in writers:
         writer.start()
@@ -362,11 +360,11 @@ def test_two_processes_that_write_at_once_keep_every_row(
 
 
 def test_a_collection_that_another_process_made_anew_is_found(
-    store: Store, place: tuple[Settings, str], shelf: str
+    store: Store, open_store: Callable[[], Store], shelf: str
 ) -> None:
     store.batch_upsert_chunks(shelf, [chunk("old")])
     assert ids(store.vector_query(shelf, EAST, 5)) == ids(store.keyword_query(shelf, "every", 5))
-    with closing(make_store(*place)) as other:
+    with closing(open_store()) as other:
         other.drop_collection(shelf)
         with pytest.raises(CollectionNotFound):
             store.keyword_query(shelf, "every", 5)

@@ -22,15 +22,16 @@ from processes import waits_until
 from sklearn.feature_extraction.text import TfidfVectorizer
 from store_cases import EAST, chunk, ids, unit
 
+from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, StoreDown, StoreReadOnly, TransientError
-from config.settings import Settings
-from stores.filters import matches, parse
-from stores.metrics import METRICS, scores
-from stores.records import ChunkRecord, CollectionSchema, LegHit, VectorSpec, visible
-from stores.registry import make_store
-from stores.tfidf import TfidfStore, place
-from stores.tfidf.nearest import Part, Vectors, nearest
-from stores.tfidf.where import is_like
+from callslip.stores.metrics import METRICS, scores
+from callslip.stores.properties.filters import matches, parse
+from callslip.stores.records import ChunkRecord, CollectionSchema, RetrieverHit, VectorSpec, visible
+from callslip.stores.registry import make_store
+from callslip.stores.tfidf import partition
+from callslip.stores.tfidf.filters import is_like
+from callslip.stores.tfidf.nearest import Part, Vectors, nearest
+from callslip.stores.tfidf.store import TfidfStore
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -46,7 +47,7 @@ def tfidf(tmp_path: Path) -> Iterator[TfidfStore]:
 @pytest.fixture
 def large(tfidf: TfidfStore, monkeypatch: pytest.MonkeyPatch) -> TfidfStore:
     """The store where 40 chunks are many, so that there are snapshots; it holds 40."""
-    monkeypatch.setattr(place, "SMALL", 4)
+    monkeypatch.setattr(partition, "SMALL", 4)
     tfidf.batch_upsert_chunks("c", shelf_of(40))
     return tfidf
 
@@ -88,7 +89,7 @@ def by_sklearn(texts: dict[str, str], query: str) -> dict[str, float]:
     return {id_: score for id_, score in zip(texts, found, strict=True) if score > 0}
 
 
-def agree(hits: Sequence[LegHit], expected: dict[str, float]) -> None:
+def agree(hits: Sequence[RetrieverHit], expected: dict[str, float]) -> None:
     """The same scores, and so the same ranking but for what rounding decides."""
     assert {hit.chunk_id: hit.score for hit in hits} == pytest.approx(expected, rel=1e-5)
     found = [hit.score for hit in hits]
@@ -359,7 +360,7 @@ def keep_writing(folder: Path) -> None:
 
 def keep_refitting(folder: Path) -> None:
     """Change a chunk and refit until killed."""
-    place.SMALL = 4
+    partition.SMALL = 4
     with closing(TfidfStore(folder)) as store:
         for i in range(1_000_000):
             store.batch_upsert_chunks("c", [chunk("turn", terms=f"every turn{i}")])
@@ -417,7 +418,7 @@ def test_a_process_killed_at_any_moment_leaves_a_store_that_answers(
 
 def refit_often(folder: Path, name: str) -> None:
     """Write and refit, ten times."""
-    place.SMALL = 4
+    partition.SMALL = 4
     with closing(TfidfStore(folder)) as store:
         for i in range(10):
             store.batch_upsert_chunks("c", [chunk(f"{name}{i}", terms=f"every {name}")])
@@ -542,7 +543,7 @@ def test_a_collection_dropped_by_another_process_is_gone_at_once(
 def test_a_writer_that_waits_too_long_gives_up(
     tfidf: TfidfStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stores.tfidf.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("callslip.stores.tfidf.database.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(folder_of(tmp_path) / "chunks.db")) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreDown, match="was being written"):
@@ -554,7 +555,7 @@ def test_a_writer_that_waits_too_long_gives_up(
 def test_more_collections_than_are_kept_open_are_answered(
     tfidf: TfidfStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stores.tfidf.store._PLACES_KEPT", 2)
+    monkeypatch.setattr("callslip.stores.tfidf.store._OPEN_PARTITIONS", 2)
     for i in range(5):
         tfidf.ensure_schema(CollectionSchema(f"c{i}", VectorSpec(2)))
         tfidf.batch_upsert_chunks(f"c{i}", [chunk(f"in {i}")])

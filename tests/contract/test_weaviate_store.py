@@ -22,6 +22,7 @@ from weaviate.classes.query import Filter, QueryReference
 from weaviate.exceptions import WeaviateBaseError
 from weaviate_server import REAL_SERVER, Ports, weaviate_server, weaviate_settings
 
+from callslip.config.settings import Settings, WeaviateSettings
 from callslip.errors import (
     BatchInterrupted,
     Conflict,
@@ -32,14 +33,14 @@ from callslip.errors import (
     StoreDown,
     StoreReadOnly,
 )
-from config.settings import Settings, WeaviateSettings
-from stores.contract import Store
-from stores.filters import matches, parse
-from stores.records import CollectionSchema, DocumentRecord, VectorSpec
-from stores.registry import make_store
-from stores.weaviate import WeaviateStore, connection, reading, writing
-from stores.weaviate.connection import At
-from stores.weaviate.names import CHUNKS, DOCUMENTS, class_of, uuid_of
+from callslip.stores.contract import Store
+from callslip.stores.properties.filters import matches, parse
+from callslip.stores.records import CollectionSchema, DocumentRecord, VectorSpec
+from callslip.stores.registry import make_store
+from callslip.stores.weaviate import connection, reading, writing
+from callslip.stores.weaviate.connection import At
+from callslip.stores.weaviate.names import CHUNKS, DOCUMENTS, class_of, uuid_of
+from callslip.stores.weaviate.store import WeaviateStore
 
 pytest_plugins = ["store_fixtures"]
 
@@ -48,15 +49,15 @@ SERVERS = ["weaviate_at", *(["weaviate_server_at"] if REAL_SERVER in os.environ 
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def place(request: pytest.FixtureRequest) -> tuple[Settings, str]:
+def scope(request: pytest.FixtureRequest) -> tuple[Settings, str]:
     """The suite's own server and, where one is named, a real one."""
     return request.getfixturevalue(request.param), "weaviate"
 
 
 @pytest.fixture(scope="module")
-def store(place: tuple[Settings, str]) -> Iterator[Store]:
+def store(scope: tuple[Settings, str]) -> Iterator[Store]:
     """The store at each in turn."""
-    with closing(make_store(*place)) as made:
+    with closing(make_store(*scope)) as made:
         yield made
 
 
@@ -320,10 +321,10 @@ def write_types(settings: Settings, collection: str, writer: int) -> None:
 
 
 def test_two_processes_may_add_the_same_properties_at_once(
-    store: Store, place: tuple[Settings, str], shelf: str
+    store: Store, scope: tuple[Settings, str], shelf: str
 ) -> None:
     spawn = multiprocessing.get_context("spawn")
-    writers = [spawn.Process(target=write_types, args=(place[0], shelf, i)) for i in (1, 2)]
+    writers = [spawn.Process(target=write_types, args=(scope[0], shelf, i)) for i in (1, 2)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -336,14 +337,14 @@ def test_two_processes_may_add_the_same_properties_at_once(
 
 
 def test_a_read_only_shard_takes_nothing_and_says_so(
-    store: Store, place: tuple[Settings, str], shelf: str
+    store: Store, scope: tuple[Settings, str], shelf: str
 ) -> None:
     store.batch_upsert_chunks(shelf, [chunk("a")])
     class_ = class_of(CHUNKS, shelf)
     (shard,) = class_at(store, CHUNKS, shelf).config.get_shards()
 
     def becomes(status: str) -> None:
-        url = f"{place[0].weaviate.url}/v1/schema/{class_}/shards/{shard.name}"
+        url = f"{scope[0].weaviate.url}/v1/schema/{class_}/shards/{shard.name}"
         httpx.put(url, json={"status": status}).raise_for_status()
 
     becomes("READONLY")
@@ -361,9 +362,9 @@ def test_a_read_only_shard_takes_nothing_and_says_so(
 
 
 def test_a_class_that_callslip_did_not_make_is_left_alone(
-    store: Store, place: tuple[Settings, str]
+    store: Store, scope: tuple[Settings, str]
 ) -> None:
-    url = f"{place[0].weaviate.url}/v1/schema"
+    url = f"{scope[0].weaviate.url}/v1/schema"
     httpx.delete(f"{url}/Chunk_theirs")
     vectors = {"v": {"vectorizer": {"none": {}}, "vectorIndexType": "hnsw"}}
     httpx.post(url, json={"class": "Chunk_theirs", "vectorConfig": vectors}).raise_for_status()

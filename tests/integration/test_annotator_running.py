@@ -25,7 +25,7 @@ def free_port() -> int:
 def start(folder: Path, port: int, **variables: str) -> "subprocess.Popen[str]":
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLSLIP_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", "serve-annotator", "--port", str(port)],
+        [sys.executable, "-m", "callslip.cli", "serve-annotator", "--port", str(port)],
         env={**kept, "CALLSLIP_DATA_DIR": str(folder), **variables},
         stderr=subprocess.PIPE,
         text=True,

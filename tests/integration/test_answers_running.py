@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from api_calls import Api, assert_problem
 from click.testing import CliRunner
-from desk import Desk, assert_problem
 from openai_server import OpenAIServer, reply, slow
 from stack import MakeStack, Stack
 
-from cli.main import main
+from callslip.cli.main import main
 
 NOTES = {
     "leave": "# Parental leave\n\nEach parent may take parental leave of up to three years for each"
@@ -29,27 +29,27 @@ QUESTION = "how long is parental leave?"
 
 
 @pytest.fixture(scope="module")
-def filled(stack: Stack) -> Iterator[Desk]:
-    with Desk(stack) as desk:
+def filled(stack: Stack) -> Iterator[Api]:
+    with Api(stack) as api:
         for name, text in NOTES.items():
-            desk.live(name=f"{name}.md", text=text, properties={"valid_from": "2026-01-01"})
-        yield desk
+            api.live(name=f"{name}.md", text=text, properties={"valid_from": "2026-01-01"})
+        yield api
 
 
-def ask(desk: Desk, question: str, **more: Any) -> httpx.Response:
-    return desk.http.post(
-        "/v1/answer", json={"collection": desk.collection, "question": question} | more
+def ask(api: Api, question: str, **more: Any) -> httpx.Response:
+    return api.http.post(
+        "/v1/answer", json={"collection": api.collection, "question": question} | more
     )
 
 
-def answered(desk: Desk, question: str, **more: Any) -> dict[str, Any]:
-    answer = ask(desk, question, **more)
+def answered(api: Api, question: str, **more: Any) -> dict[str, Any]:
+    answer = ask(api, question, **more)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
 
 
-def test_an_answer_cites_what_the_document_says_word_for_word(filled: Desk) -> None:
+def test_an_answer_cites_what_the_document_says_word_for_word(filled: Api) -> None:
     answer = answered(filled, QUESTION)
     assert answer["answered"], answer["verdict"]
     assert "up to three years" in answer["text"]
@@ -64,7 +64,7 @@ def test_an_answer_cites_what_the_document_says_word_for_word(filled: Desk) -> N
     assert "(2026-01-01부터 시행)" in korean["text"]
 
 
-def test_what_the_documents_do_not_say_is_not_answered(filled: Desk) -> None:
+def test_what_the_documents_do_not_say_is_not_answered(filled: Api) -> None:
     answer = answered(filled, "What is the speed of light in glass?")
     assert not answer["answered"]
     assert answer["text"].startswith("No sure answer in these documents.")
@@ -76,7 +76,7 @@ def test_what_the_documents_do_not_say_is_not_answered(filled: Desk) -> None:
     assert before["verdict"]["reason"] == "no-passages"
 
 
-def test_a_stream_tells_each_node_and_then_the_answer(filled: Desk) -> None:
+def test_a_stream_tells_each_node_and_then_the_answer(filled: Api) -> None:
     kinds, nodes = [], []
     body = {"collection": filled.collection, "question": QUESTION}
     with filled.http.stream(
@@ -94,7 +94,7 @@ def test_a_stream_tells_each_node_and_then_the_answer(filled: Desk) -> None:
     assert "leave" not in json.dumps([node["facts"] for node in nodes])
 
 
-def test_a_conversation_is_followed_shown_and_forgotten(filled: Desk) -> None:
+def test_a_conversation_is_followed_shown_and_forgotten(filled: Api) -> None:
     path = f"/v1/collections/{filled.collection}/conversations/mine"
     assert_problem(filled.http.get(path), 404, "thread-not-found")
     answered(filled, QUESTION, thread_id="mine")
@@ -109,7 +109,7 @@ def test_a_conversation_is_followed_shown_and_forgotten(filled: Desk) -> None:
     assert alone["understood"] == "and for twins?"
 
 
-def test_feedback_is_about_citations_and_the_trace_has_every_node(filled: Desk) -> None:
+def test_feedback_is_about_citations_and_the_trace_has_every_node(filled: Api) -> None:
     answer = answered(filled, "how long are films lent?")
     assert answer["answered"]
     cited = [citation["chunk_id"] for citation in answer["citations"]]
@@ -132,7 +132,7 @@ def test_feedback_is_about_citations_and_the_trace_has_every_node(filled: Desk) 
     assert_problem(filled.http.post("/v1/feedback", json=bare), 400, "invalid-request")
 
 
-def test_the_command_asks_in_a_conversation_and_shows_what_it_rests_on(filled: Desk) -> None:
+def test_the_command_asks_in_a_conversation_and_shows_what_it_rests_on(filled: Api) -> None:
     def run(*arguments: str) -> str:
         given = [*arguments, "-c", filled.collection, "--url", str(filled.http.base_url)]
         shown = CliRunner().invoke(main, given)
@@ -163,7 +163,7 @@ def test_the_command_asks_in_a_conversation_and_shows_what_it_rests_on(filled: D
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_name(
-    filled: Desk, body: dict[str, Any], slug: str
+    filled: Api, body: dict[str, Any], slug: str
 ) -> None:
     content = json.dumps({"collection": filled.collection} | body)
     sent = filled.http.post(
@@ -181,21 +181,21 @@ def test_a_slow_model_holds_up_no_search_and_one_that_lies_is_left_out(
         "CALLSLIP_LLM__TIMEOUT_SECONDS": "8",
     }
     written = {"text": "Leave is up to three years for each child.", "citations": [1]}
-    with Desk(make_stack(settings).start()) as desk:
+    with Api(make_stack(settings).start()) as api:
         for name, text in NOTES.items():
-            desk.live(name=name, text=text)
+            api.live(name=name, text=text)
         openai_server.always = reply({"answerable": True, "sentences": [written]})
-        by_model = answered(desk, QUESTION)
+        by_model = answered(api, QUESTION)
         assert by_model["written_by"] == "model", by_model
         assert by_model["usage"]["calls"] == 1
         lie = {"text": "Leave is 99 years.", "citations": [1]}
         openai_server.always = reply({"answerable": True, "sentences": [lie]})
-        assert "99" not in answered(desk, QUESTION)["text"]
+        assert "99" not in answered(api, QUESTION)["text"]
         openai_server.always = slow(6, reply({"answerable": True, "sentences": [written]}))
-        threads = [threading.Thread(target=ask, args=(desk, QUESTION)) for _ in range(4)]
+        threads = [threading.Thread(target=ask, args=(api, QUESTION)) for _ in range(4)]
         for thread in threads:
             thread.start()
-        searched = [desk.search("books").status_code for _ in range(10)]
+        searched = [api.search("books").status_code for _ in range(10)]
         assert set(searched) == {200}
         assert any(thread.is_alive() for thread in threads), "the answers were still waited for"
         for thread in threads:
@@ -220,7 +220,7 @@ def test_a_body_in_broken_chunks_is_refused_by_name(stack: Stack, path: str, kin
 
 
 @pytest.mark.parametrize("name", [".", ".."])
-def test_a_conversation_of_such_a_name_leads_nowhere_else(filled: Desk, name: str) -> None:
+def test_a_conversation_of_such_a_name_leads_nowhere_else(filled: Api, name: str) -> None:
     given = ["conversation", name, "--delete", "-c", filled.collection]
     shown = CliRunner().invoke(main, [*given, "--url", str(filled.http.base_url)])
     assert shown.exit_code != 0

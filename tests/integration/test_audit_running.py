@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
+from api_calls import Api
 from stack import Stack
 
-from stores.registry import make_store
+from callslip.stores.registry import make_store
 
 TEXT = "The boiler is in the cellar. A janitor lights it at six in the morning."
 
 
 @pytest.fixture
-def house(stack: Stack) -> Desk:
+def house(stack: Stack) -> Api:
     """A collection of this test's own."""
-    return Desk(stack)
+    return Api(stack)
 
 
 def callslip(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -41,84 +41,86 @@ def audit(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
     return ended.returncode, json.loads(ended.stdout)
 
 
-def legs(desk: Desk) -> dict[str, Any]:
+def legs(api: Api) -> dict[str, Any]:
     """Of the first hit of a search for the boiler: which leg found it."""
-    hits = desk.search("boiler").json()["hits"]
+    hits = api.search("boiler").json()["hits"]
     return {name: leg for name, leg in hits[0]["legs"].items() if leg} if hits else {}
 
 
 def test_chunks_deleted_behind_its_back_are_found_written_again_and_searched(
-    stack: Stack, house: Desk
+    stack: Stack, house: Api
 ) -> None:
-    with house as desk:
-        document_id = desk.live(text=TEXT, name="boiler")
-        code, told = audit(stack, desk.collection)
+    with house as api:
+        document_id = api.live(text=TEXT, name="boiler")
+        code, told = audit(stack, api.collection)
         assert (code, told["findings"]) == (0, [])
-        assert set(legs(desk)) == {"vector", "keyword"}
+        assert set(legs(api)) == {"vector", "keyword"}
         with closing(make_store(stack.settings, "chroma")) as store:
-            ids = store.find_ids(desk.collection)
-            store.delete_chunks(desk.collection, ids)
-        assert legs(desk) == {}
+            ids = store.find_ids(api.collection)
+            store.delete_chunks(api.collection, ids)
+        assert legs(api) == {}
 
-        shown = callslip(stack, "audit", desk.collection)
+        shown = callslip(stack, "audit", api.collection)
         assert shown.returncode == 1
-        assert f"{desk.collection} in chroma: the keyword half lacks 3 chunks" in shown.stdout
+        assert f"{api.collection} in chroma: the keyword half lacks 3 chunks" in shown.stdout
         assert "callslip audit --repair" in shown.stdout
-        code, told = audit(stack, desk.collection)
+        code, told = audit(stack, api.collection)
         assert code == 1
         assert [(f["kind"], f["half"], f["ids"]) for f in told["findings"]] == [
             ("missing", "vector", ids),
             ("missing", "keyword", ids),
         ]
-        code, told = audit(stack, desk.collection, "--repair")
+        code, told = audit(stack, api.collection, "--repair")
         assert (code, told["left"]) == (0, [])
         assert [f["document_id"] for f in told["repaired"]] == [document_id]
-        assert set(legs(desk)) == {"vector", "keyword"}
-        assert desk.settled(document_id)["state"] == "live"
-        assert audit(stack, desk.collection)[0] == 0
+        assert set(legs(api)) == {"vector", "keyword"}
+        assert api.settled(document_id)["state"] == "live"
+        assert audit(stack, api.collection)[0] == 0
 
 
 def test_a_deleted_collection_leaves_a_receipt_and_nothing_for_the_audit(
-    stack: Stack, house: Desk
+    stack: Stack, house: Api
 ) -> None:
-    with house as desk:
-        desk.live(text=TEXT, name="boiler")
-        path = f"/v1/collections/{desk.collection}"
-        assert desk.http.get(f"{path}/receipts").json() == {"receipts": []}
-        assert desk.http.delete(path).status_code == 202
+    with house as api:
+        api.live(text=TEXT, name="boiler")
+        path = f"/v1/collections/{api.collection}"
+        assert api.http.get(f"{path}/receipts").json() == {"receipts": []}
+        assert api.http.delete(path).status_code == 202
         until = time.monotonic() + 60
         receipt = None
         while not receipt or not receipt["removed_at"]:
             assert time.monotonic() < until
             time.sleep(0.1)
-            receipt = next(iter(desk.http.get(f"{path}/receipts").json()["receipts"]), None)
+            receipt = next(iter(api.http.get(f"{path}/receipts").json()["receipts"]), None)
         assert receipt["before"]["documents"] == 1
         assert receipt["before"]["chroma vector"] == receipt["before"]["chroma keyword"] == 3
         assert receipt["before"]["blobs"] == 6
         assert set(receipt["after"].values()) == {0}
         _, told = audit(stack)
-        assert desk.collection not in json.dumps(told["findings"])
+        assert api.collection not in json.dumps(told["findings"])
 
 
-def test_the_periodic_audit_repairs_by_the_ingest_workers(stack: Stack, house: Desk) -> None:
-    with house as desk:
-        desk.live(text=TEXT, name="boiler")
+def test_the_periodic_audit_repairs_by_the_ingest_workers(stack: Stack, house: Api) -> None:
+    with house as api:
+        api.live(text=TEXT, name="boiler")
         with closing(make_store(stack.settings, "chroma")) as store:
-            store.delete_chunks(desk.collection, store.find_ids(desk.collection))
-        assert legs(desk) == {}
+            store.delete_chunks(api.collection, store.find_ids(api.collection))
+        assert legs(api) == {}
         send = (
-            "from workers.app import make_app; make_app('api');"
-            " from tasks.audit import audit_collection;"
-            f" audit_collection.apply_async(({desk.collection!r},), queue='maintenance')"
+            "from callslip.config import get_settings;"
+            " from callslip.tasks.composition import Context;"
+            " from callslip.workers.app import make_app; make_app('api', Context(get_settings()));"
+            " from callslip.tasks.audit import audit_collection;"
+            f" audit_collection.apply_async(({api.collection!r},), queue='maintenance')"
         )
         environ = stack.environ | {"CALLSLIP_BROKER__URL": stack.broker_url}
         subprocess.run((sys.executable, "-c", send), env=environ, cwd=stack.data_dir, check=True)
         until = time.monotonic() + 60
-        while set(legs(desk)) != {"vector", "keyword"}:
+        while set(legs(api)) != {"vector", "keyword"}:
             assert time.monotonic() < until, stack.tails()
             time.sleep(0.2)
         log = (stack.data_dir / "logs" / "maintenance.log").read_text()
-        assert f"the audit set right: missing of {desk.collection}, objects: 3" in log
+        assert f"the audit set right: missing of {api.collection}, objects: 3" in log
         assert "boiler" not in log
 
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from api_calls import Api
 from stack import Stack
 
 
 @pytest.fixture(scope="module")
-def desk(stack: Stack) -> Iterator[Desk]:
-    with Desk(stack) as desk:
-        yield desk
+def api(stack: Stack) -> Iterator[Api]:
+    with Api(stack) as api:
+        yield api
 
 
 def zipped(parts: dict[str, bytes]) -> bytes:
@@ -36,45 +36,45 @@ LETTER = (
 )
 
 
-def children(desk: Desk, parent: str, expected: int) -> dict[str, dict[str, object]]:
+def children(api: Api, parent: str, expected: int) -> dict[str, dict[str, object]]:
     """The children of a document by name, each settled."""
-    path = f"/v1/collections/{desk.collection}/documents"
+    path = f"/v1/collections/{api.collection}/documents"
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        found = desk.http.get(path, params={"parent": parent}).json()["documents"]
+        found = api.http.get(path, params={"parent": parent}).json()["documents"]
         if len(found) == expected:
-            return {d["name"]: desk.settled(d["document_id"]) for d in found}
+            return {d["name"]: api.settled(d["document_id"]) for d in found}
         time.sleep(0.1)
     raise AssertionError(f"only {len(found)} children came")
 
 
-def test_what_came_within_a_zip_is_found_and_goes_with_it(desk: Desk) -> None:
+def test_what_came_within_a_zip_is_found_and_goes_with_it(api: Api) -> None:
     packed = zipped({"letters/bill.eml": LETTER, "broken.pdf": b"%PDF-1.7 and no more"})
-    answer = desk.upload("papers.zip", packed, properties='{"year": 2026}')
-    parent = desk.settled(answer.json()["document_id"])
+    answer = api.upload("papers.zip", packed, properties='{"year": 2026}')
+    parent = api.settled(answer.json()["document_id"])
     assert (parent["state"], parent["parent"]) == ("live", None)
-    found = children(desk, parent["document_id"], 2)
+    found = children(api, parent["document_id"], 2)
     letter = found["papers.zip/letters/bill.eml"]
     assert (letter["state"], letter["parent"]) == ("live", parent["document_id"])
     assert found["papers.zip/broken.pdf"]["error"]["type"] == "broken-file"  # type: ignore[index]
-    (bill,) = children(desk, str(letter["document_id"]), 1).values()
+    (bill,) = children(api, str(letter["document_id"]), 1).values()
     assert bill["name"] == "papers.zip/letters/bill.eml/bill.txt"
-    hit = desk.search("what is paid for the stable", having_all={"year": 2026}).json()["hits"][0]
+    hit = api.search("what is paid for the stable", having_all={"year": 2026}).json()["hits"][0]
     assert hit["document_id"] == bill["document_id"]
-    assert desk.http.delete(f"/v1/documents/{parent['document_id']}").status_code == 202
-    assert desk.search("what is paid for the stable").json()["hits"] == []
+    assert api.http.delete(f"/v1/documents/{parent['document_id']}").status_code == 202
+    assert api.search("what is paid for the stable").json()["hits"] == []
     until = time.monotonic() + 60
-    while desk.http.get(f"/v1/documents/{bill['document_id']}").json()["receipt"] is None:
+    while api.http.get(f"/v1/documents/{bill['document_id']}").json()["receipt"] is None:
         assert time.monotonic() < until
         time.sleep(0.2)
 
 
-def test_the_command_line_waits_for_what_came_within(desk: Desk, tmp_path: Path) -> None:
+def test_the_command_line_waits_for_what_came_within(api: Api, tmp_path: Path) -> None:
     (tmp_path / "more.zip").write_bytes(zipped({"a.txt": b"A stable for two.", "b.pdf": b"%PDF-"}))
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "cli", "ingest", str(tmp_path / "more.zip"), "--json"),
-            *("-c", desk.collection, "--url", str(desk.http.base_url)),
+            *(sys.executable, "-m", "callslip.cli", "ingest", str(tmp_path / "more.zip"), "--json"),
+            *("-c", api.collection, "--url", str(api.http.base_url)),
         ],
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The Python client and the retrievers of frameworks before the desk of a running stack."""
+"""The Python client and the retrievers of frameworks before the API of a running stack."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from desk import Desk
+from api_calls import Api
 from stack import Stack
 
 from callslip.client import AsyncClient, Client, FolderProgress, models
@@ -30,17 +30,17 @@ def collection(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     for name, text in TEXTS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    with Desk(stack) as desk, Client(stack.url) as client:
+    with Api(stack) as api, Client(stack.url) as client:
         told: list[FolderProgress] = []
         left: list[int] = []
-        sent = client.upload_folder(desk.collection, folder, on_progress=told.append)
+        sent = client.upload_folder(api.collection, folder, on_progress=told.append)
         batch = client.wait_for_batch(
             sent.batch_id, seconds=120, on_progress=lambda at: left.append(at.left)
         )
         assert batch.states == {"live": 4}
         assert [at.done for at in told] == [0, 1, 2, 3, 4]
         assert left[-1] == 0
-        yield desk.collection
+        yield api.collection
 
 
 def test_what_is_sent_is_found_answered_followed_and_deleted(

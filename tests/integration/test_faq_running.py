@@ -1,4 +1,4 @@
-"""FAQ through the desk of a running stack."""
+"""FAQ through the API of a running stack."""
 
 import uuid
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from desk import assert_problem
+from api_calls import assert_problem
 from stack import Stack
 
 ROWS = [

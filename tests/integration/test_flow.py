@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from desk import assert_problem
+from api_calls import assert_problem
 from processes import waits_until
 from stack import Stack
 

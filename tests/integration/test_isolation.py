@@ -11,16 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, DocumentError, ExtractionLimit
-from config.settings import ExtractSettings
-from ingestion.isolation import Extractor
+from callslip.ingestion.isolation.process import Extractor
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 def readers(process: psutil.Process) -> list[psutil.Process]:
     """The reading children of a process."""
-    return [c for c in process.children() if c.cmdline()[1:3] == ["-m", "ingestion.extract"]]
+    return [
+        c for c in process.children() if c.cmdline()[1:3] == ["-m", "callslip.ingestion.extract"]
+    ]
 
 
 def new_reader(extractor: Extractor) -> psutil.Process:
@@ -101,8 +103,8 @@ def test_closing_leaves_no_process() -> None:
 POOL = """
     import os, sys, time
     from billiard.pool import Pool
-    from config.settings import ExtractSettings
-    from ingestion.isolation import Extractor
+    from callslip.config.ingestion import ExtractSettings
+    from callslip.ingestion.isolation.process import Extractor
 
     def read(name):
         extractor = Extractor(ExtractSettings())

@@ -116,10 +116,10 @@ def test_a_step_that_cannot_be_done_says_why(cli: Cli, collection: str, tmp_path
 
 
 def test_probes_fail_for_what_is_not_found(cli: Cli, stack: Stack, collection: str) -> None:
-    desk = httpx.Client(base_url=stack.url, timeout=30, trust_env=False)
-    with desk:
-        desk.post("/v1/collections", json={"name": collection})
-        sent = desk.post(
+    api = httpx.Client(base_url=stack.url, timeout=30, trust_env=False)
+    with api:
+        api.post("/v1/collections", json={"name": collection})
+        sent = api.post(
             f"/v1/collections/{collection}/documents", json={"name": "a", "text": "A short text."}
         ).json()
         document_id = sent["document_id"]
@@ -128,7 +128,7 @@ def test_probes_fail_for_what_is_not_found(cli: Cli, stack: Stack, collection: s
             check["result"] != "FAIL"
             for check in cli("verify", "sanity", "--doc-id", document_id)["checks"]
         )
-        desk.delete(f"/v1/documents/{document_id}")
+        api.delete(f"/v1/documents/{document_id}")
     checks = cli("verify", "sanity", "--doc-id", document_id, code=1)["checks"]
     assert [check["result"] for check in checks] == ["FAIL"]
 

@@ -1,4 +1,4 @@
-"""The MCP server before the desk of a running stack that asks for its key."""
+"""The MCP server before the API of a running stack that asks for its key."""
 
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,7 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
 from stack import WITHOUT_MODEL, Stack, new_home
 
-from cli.main import main
+from callslip.cli.main import main
 
 KEY = "sesame-0123"
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def used(
     settings = {k: v for k, v in stack.environ.items() if k.startswith("CALLSLIP_")}
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "cli", "mcp", "--files", str(folder), *arguments],
+        args=["-m", "callslip.cli", "mcp", "--files", str(folder), *arguments],
         env=settings | {"PYTHONPATH": str(ROOT)},
         cwd=folder,
     )
@@ -149,7 +149,7 @@ def test_citations_of_an_answer_are_learned_from(stack: Stack) -> None:
     used(stack, EXAMPLES, use, "-c", "cited")
 
 
-def test_the_desk_and_its_page_open_with_the_key_alone(
+def test_the_server_and_its_page_open_with_the_key_alone(
     locked: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with httpx.Client(base_url=locked.url, trust_env=False) as http:
@@ -170,4 +170,4 @@ def test_the_desk_and_its_page_open_with_the_key_alone(
     monkeypatch.setenv("CALLSLIP_API__KEY", KEY)
     assert CliRunner().invoke(main, ["status"]).exit_code == 0
     told = CliRunner().invoke(main, ["doctor", "--json"]).output
-    assert "the desk takes it" in told
+    assert "the server takes it" in told

@@ -1,29 +1,25 @@
 """Every messy file over HTTP and through the whole chain: live, or failed with its reason."""
 
-from pathlib import Path
-
-import pytest
-from desk import Desk
-from messy import MESSY, ROWS, TEXT, expected_of
+from api_calls import Api
+from messy import ROWS, TEXT, content_of, expected_of
 from stack import MakeStack
 
 from callslip.errors import BY_SLUG
 
 
-@pytest.mark.skipif(not ROWS, reason="the messy files are not on this machine")
 def test_every_messy_file_ends_as_its_manifest_expects_and_the_workers_go_on(
     make_stack: MakeStack,
 ) -> None:
     # Keyword search alone: what is shown here is states, and the vectors of 2 MB take minutes.
     stack = make_stack({"CALLSLIP_EMBEDDER__KIND": "none"}).start()
-    with Desk(stack) as desk:
-        check_all(desk)
+    with Api(stack) as api:
+        check_all(api)
 
 
-def check_all(desk: Desk) -> None:
+def check_all(api: Api) -> None:
     """Send every file, wait until each has ended, and compare."""
-    sent = {row["file"]: submit(desk, MESSY / row["file"]) for row in ROWS}
-    found = {name: desk.settled(sent[name]) if sent[name] else None for name in sent}
+    sent = {row["file"]: submit(api, row["file"]) for row in ROWS}
+    found = {name: api.settled(sent[name]) if sent[name] else None for name in sent}
     wrong = {}
     for row in ROWS:
         document = found[row["file"]]
@@ -37,13 +33,13 @@ def check_all(desk: Desk) -> None:
     assert wrong == {}
     failed = [d for d in found.values() if d and d["state"] == "failed"]
     assert all(d["error"]["advice"] and d["error"]["type"] in BY_SLUG for d in failed)
-    desk.live(text="The workers go on.", name="after")
-    assert desk.search("do the workers go on").json()["hits"][0]["text"] == "The workers go on."
+    api.live(text="The workers go on.", name="after")
+    assert api.search("do the workers go on").json()["hits"][0]["text"] == "The workers go on."
 
 
-def submit(desk: Desk, path: Path) -> str | None:
-    """The document's id, or None for a file that the desk itself refuses as empty."""
-    answer = desk.upload(path.name, path.read_bytes(), allow_duplicate="true")
+def submit(api: Api, name: str) -> str | None:
+    """The document's id, or None for a file that the API itself refuses as empty."""
+    answer = api.upload(name, content_of(name), allow_duplicate="true")
     if answer.status_code == 422:
         assert answer.json()["type"] == "urn:callslip:problem:empty-file"
         return None

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api_calls import Api
 from chroma_server import chroma_server, chroma_settings
-from desk import Desk
-from moving import SHELF, Place, schema
+from moving import COLLECTION, Site, schema
 from processes import waits_until
 from stack import MakeStack, Stack
 
-from config.settings import Settings
-from stores.registry import STORES, make_store
+from callslip.config.settings import Settings
+from callslip.stores.registry import STORES, make_store
 
 needs_two = pytest.mark.skipif("tfidf" not in STORES, reason="a move needs a second kind of store")
 
@@ -65,11 +65,11 @@ def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def places(chroma: str, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+def sites(chroma: str, tmp_path: Path) -> Iterator[Callable[[str], Site]]:
     """Installations without anything that runs but Chroma; their folder is the settings'."""
     with ExitStack() as stack:
 
-        def make(name: str) -> Place:
+        def make(name: str) -> Site:
             folder = tmp_path / name
             folder.mkdir()
             settings: Settings = chroma_settings(chroma, folder)
@@ -78,7 +78,7 @@ def places(chroma: str, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
                 for kind in ("chroma", "tfidf")
                 if kind in STORES
             }
-            made = Place(folder, stores)
+            made = Site(folder, stores)
             stack.callback(made.ledger.close)
             return made
 
@@ -92,36 +92,36 @@ def environ(chroma: str) -> dict[str, str]:
     return {**kept, "CALLSLIP_CHROMA__URL": chroma}
 
 
-def filled(place: Place) -> Place:
+def filled(site: Site) -> Site:
     """With two tenants' documents, some of more than one version."""
-    place.make(tenants=True, store="chroma")
+    site.make(tenants=True, store="chroma")
     for n in range(DOCUMENTS // 2):
         for tenant in ("서울시 A/1", "서울시 a/1"):
-            place.publish(f"{n}", " ".join(f"word{n}x{i}" for i in range(12)), tenant=tenant)
-    place.publish("0", "word0x0 now other words", tenant="서울시 a/1")
-    return place
+            site.publish(f"{n}", " ".join(f"word{n}x{i}" for i in range(12)), tenant=tenant)
+    site.publish("0", "word0x0 now other words", tenant="서울시 a/1")
+    return site
 
 
 def test_an_export_and_an_import_that_were_killed_are_finished_by_the_same_commands(
-    places: Callable[[str], Place], environ: dict[str, str], tmp_path: Path
+    sites: Callable[[str], Site], environ: dict[str, str], tmp_path: Path
 ) -> None:
-    here = filled(places("here"))
+    here = filled(sites("here"))
     path, partial = tmp_path / "shelf.tar", tmp_path / "shelf.tar.partial"
     ours = {**environ, "CALLSLIP_DATA_DIR": str(here.folder)}
-    export = ("export", SHELF, str(path))
+    export = ("export", COLLECTION, str(path))
     killed(ours, lambda: partial.exists() and partial.stat().st_size > 150_000, *export)
     assert not path.exists()
     told = run(ours, *export)
     assert 0 < told["skipped"] < DOCUMENTS
     assert told["documents"] == DOCUMENTS
     before = here.state()
-    here.ledger.collections.delete(SHELF)
-    here.stores["chroma"].drop_collection(SHELF)
+    here.ledger.collections.delete(COLLECTION)
+    here.stores["chroma"].drop_collection(COLLECTION)
 
-    there = places("there")
+    there = sites("there")
     theirs = {**environ, "CALLSLIP_DATA_DIR": str(there.folder)}
     take = ("import", str(path))
-    killed(theirs, lambda: len(there.ledger.transcripts.ids(SHELF)) > DOCUMENTS // 3, *take)
+    killed(theirs, lambda: len(there.ledger.transcripts.ids(COLLECTION)) > DOCUMENTS // 3, *take)
     told = run(theirs, *take)
     assert 0 < told["skipped"] < DOCUMENTS
     assert told["documents"] == DOCUMENTS
@@ -132,27 +132,27 @@ def test_an_export_and_an_import_that_were_killed_are_finished_by_the_same_comma
 
 @needs_two
 def test_a_move_that_was_killed_is_finished_by_the_same_command_there_and_back(
-    places: Callable[[str], Place], environ: dict[str, str]
+    sites: Callable[[str], Site], environ: dict[str, str]
 ) -> None:
-    place = filled(places("here"))
-    before = place.state()
-    ours = {**environ, "CALLSLIP_DATA_DIR": str(place.folder)}
+    site = filled(sites("here"))
+    before = site.state()
+    ours = {**environ, "CALLSLIP_DATA_DIR": str(site.folder)}
     ours["CALLSLIP_SEARCH__TIMEOUT_SECONDS"] = "0.1"
     for source, target in (("chroma", "tfidf"), ("tfidf", "chroma")):
-        command = ("migrate", SHELF, "--to", target)
+        command = ("migrate", COLLECTION, "--to", target)
 
         def half(target: str = target) -> bool:
-            copied = DOCUMENTS - len(place.ledger.moves.stale(SHELF, target))
+            copied = DOCUMENTS - len(site.ledger.moves.stale(COLLECTION, target))
             return copied > DOCUMENTS // 3
 
         killed(ours, half, *command)
-        assert place.ledger.collections.get(SHELF).store == source
+        assert site.ledger.collections.get(COLLECTION).store == source
         told = run(ours, *command)
         assert told["documents"] == DOCUMENTS
         assert told["probes"]["vector"]["overlap@10"] >= 0.9
-        assert place.ledger.collections.get(SHELF).store == target
-        assert place.state() == before
-        assert place.stores[source].collections() == []
+        assert site.ledger.collections.get(COLLECTION).store == target
+        assert site.state() == before
+        assert site.stores[source].collections() == []
 
 
 # In use
@@ -165,18 +165,18 @@ def environ_of(stack: Stack) -> dict[str, str]:
 
 @needs_two
 def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack: Stack) -> None:
-    with Desk(stack) as desk:
+    with Api(stack) as api:
         ids = [
-            desk.live(text=f"The number of the house is zebra{n}.", name=f"{n}") for n in range(12)
+            api.live(text=f"The number of the house is zebra{n}.", name=f"{n}") for n in range(12)
         ]
         stop = threading.Event()
         faults: list[str] = []
         sent: list[str] = []
 
         def search() -> None:
-            with Desk(stack) as other:
+            with Api(stack) as other:
                 while not stop.is_set():
-                    found = other.search("zebra3", collection=desk.collection, alpha=0)
+                    found = other.search("zebra3", collection=api.collection, alpha=0)
                     if found.status_code != 200 or not found.json()["hits"]:
                         faults.append(found.text)
 
@@ -184,10 +184,10 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
             n = 100
             while not stop.is_set():
                 n += 1
-                answer = desk.send(text=f"The number of the house is zebra{n}.", name=f"{n}")
+                answer = api.send(text=f"The number of the house is zebra{n}.", name=f"{n}")
                 sent.append(answer.json()["document_id"])
                 if n % 3 == 0:
-                    desk.http.delete(f"/v1/documents/{sent.pop(0)}")
+                    api.http.delete(f"/v1/documents/{sent.pop(0)}")
                 time.sleep(0.1)
 
         threads = [threading.Thread(target=work) for work in (search, send)]
@@ -195,7 +195,7 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
             thread.start()
         try:
             for target in ("tfidf", "chroma", "tfidf"):
-                told = run(environ_of(stack), "migrate", desk.collection, "--to", target)
+                told = run(environ_of(stack), "migrate", api.collection, "--to", target)
                 assert told["documents"] >= 12
         finally:
             stop.set()
@@ -203,12 +203,12 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
                 thread.join()
         assert faults == []
         for document_id in sent:
-            assert desk.settled(document_id)["state"] == "live"
-        listed = desk.http.get("/v1/collections").json()["collections"]
-        assert {c["name"]: c["store"] for c in listed}[desk.collection] == "tfidf"
+            assert api.settled(document_id)["state"] == "live"
+        listed = api.http.get("/v1/collections").json()["collections"]
+        assert {c["name"]: c["store"] for c in listed}[api.collection] == "tfidf"
         for document_id in (*ids, *sent):
-            name = desk.http.get(f"/v1/documents/{document_id}").json()["name"]
-            hits = desk.search(f"zebra{name}", alpha=0).json()["hits"]
+            name = api.http.get(f"/v1/documents/{document_id}").json()["name"]
+            hits = api.search(f"zebra{name}", alpha=0).json()["hits"]
             assert hits, name
             assert hits[0]["document_id"] == document_id
 
@@ -216,18 +216,18 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
 def test_an_archive_of_a_running_installation_answers_alike_in_another(
     stack: Stack, make_stack: MakeStack, tmp_path: Path
 ) -> None:
-    with Desk(stack) as desk:
+    with Api(stack) as api:
         for n in range(3):
-            desk.live(text=f"The number of the house is zebra{n}.", name=f"{n}")
+            api.live(text=f"The number of the house is zebra{n}.", name=f"{n}")
         path = str(tmp_path / "houses.tar")
-        told = run(environ_of(stack), "export", desk.collection, path)
+        told = run(environ_of(stack), "export", api.collection, path)
         assert (told["documents"], told["left_out"]) == (3, 0)
-        wanted = desk.search("what is the number of the house?").json()["hits"]
+        wanted = api.search("what is the number of the house?").json()["hits"]
         other = make_stack({}).start()
         told = run(environ_of(other), "import", path, "--as", "houses")
         agree = {"probes": 3, "overlap@10": 1.0, "itself_first": [1.0, 1.0]}
         assert told["probes"]["vector"] == {**agree, "recall@10": [1.0, 1.0]}
-        with Desk(other) as there:
+        with Api(other) as there:
             got = there.search("what is the number of the house?", collection="houses").json()[
                 "hits"
             ]
@@ -249,11 +249,11 @@ def test_an_archive_of_a_running_installation_answers_alike_in_another(
 
 def test_without_a_server_it_is_said_what_to_do(tmp_path: Path) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CALLSLIP_")}
-    place = Place(tmp_path)
-    place.ledger.collections.create(schema(), store="chroma", embedder="tiny", analyzer="1")
-    place.ledger.close()
+    site = Site(tmp_path)
+    site.ledger.collections.create(schema(), store="chroma", embedder="tiny", analyzer="1")
+    site.ledger.close()
     done = subprocess.run(
-        _command("export", SHELF, str(tmp_path / "a.tar")),
+        _command("export", COLLECTION, str(tmp_path / "a.tar")),
         env={**kept, "CALLSLIP_DATA_DIR": str(tmp_path)},
         capture_output=True,
         text=True,

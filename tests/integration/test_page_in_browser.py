@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from desk import Desk
+from api_calls import Api
 from playwright.sync_api import Browser, Dialog, FilePayload, Page, expect, sync_playwright
 from stack import Stack
 
@@ -61,32 +61,32 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda m: wrong.append(m.text) if "Content Security" in m.text else None)
-    desk = urlsplit(stack.url).netloc
-    page.on("request", lambda r: wrong.append(r.url) if urlsplit(r.url).netloc != desk else None)
+    api = urlsplit(stack.url).netloc
+    page.on("request", lambda r: wrong.append(r.url) if urlsplit(r.url).netloc != api else None)
     yield page
     context.close()
     assert not wrong
 
 
 @pytest.fixture
-def desk(stack: Stack) -> Iterator[Desk]:
-    desk = Desk(stack)
-    yield desk
-    desk.http.close()
+def api(stack: Stack) -> Iterator[Api]:
+    api = Api(stack)
+    yield api
+    api.http.close()
 
 
 @pytest.fixture(scope="module")
-def library(stack: Stack) -> Iterator[Desk]:
+def library(stack: Stack) -> Iterator[Api]:
     """A collection that answers questions about leave and the grant; tests leave it as it is."""
-    with Desk(stack) as desk:
-        sent = [desk.send(text=text, name=f"{n}.txt") for n, text in enumerate(OTHERS)]
+    with Api(stack) as api:
+        sent = [api.send(text=text, name=f"{n}.txt") for n, text in enumerate(OTHERS)]
         sent += [
-            desk.send(text=f"{LEAVE} {TWINS}", name="leave.txt"),
-            desk.send(text=GRANT, name="grant.txt", title="출산장려금 조례"),
+            api.send(text=f"{LEAVE} {TWINS}", name="leave.txt"),
+            api.send(text=GRANT, name="grant.txt", title="출산장려금 조례"),
         ]
         for answer in sent:
-            assert desk.settled(answer.json()["document_id"])["state"] == "live"
-        yield desk
+            assert api.settled(answer.json()["document_id"])["state"] == "live"
+        yield api
 
 
 def file(name: str, text: str) -> FilePayload:
@@ -94,7 +94,9 @@ def file(name: str, text: str) -> FilePayload:
 
 
 def is_live(page: Page, name: str) -> None:
-    expect(page.locator("#shelf .slip.live").filter(has_text=name)).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("#document-list .slip.live").filter(has_text=name)).to_be_visible(
+        timeout=LIVE_MS
+    )
 
 
 def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
@@ -113,8 +115,8 @@ def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
     is_live(page, "long.md")
     is_live(page, "grant.txt")
     expect(page.locator("#tally")).to_have_text("2 live")
-    expect(page.locator("#arrivals li")).to_have_count(0)
-    slip = page.locator("#shelf .slip").filter(has_text="grant.txt")
+    expect(page.locator("#uploads li")).to_have_count(0)
+    slip = page.locator("#document-list .slip").filter(has_text="grant.txt")
     slip.locator("summary").click()
     steps = slip.locator(".steps li")
     if not steps.first.is_visible():  # it had just unfolded by itself
@@ -130,16 +132,16 @@ def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
     assert page.url.endswith(f"/?collection={name}&q=how+long+is+parental+leave%3F")
     link = hit.locator("a.in-context")
     link.press("Enter")
-    expect(hit.locator(".found")).to_contain_text(LEAVE)
+    expect(hit.locator(".passage-text")).to_contain_text(LEAVE)
     expect(hit.locator(".around").first).to_contain_text("…")
     expect(link).to_have_attribute("aria-expanded", "true")
     link.press("Enter")
-    expect(hit.locator(".found")).to_have_count(0)
+    expect(hit.locator(".passage-text")).to_have_count(0)
 
 
-def test_files_that_come_together_are_counted_together(page: Page, desk: Desk) -> None:
-    desk.live(text=LEAVE, name="first.txt")
-    page.goto(f"/?collection={desk.collection}")
+def test_files_that_come_together_are_counted_together(page: Page, api: Api) -> None:
+    api.live(text=LEAVE, name="first.txt")
+    page.goto(f"/?collection={api.collection}")
     expect(page.locator(".batch")).to_have_count(0)
     files = [file(f"{n}.txt", f"{LEAVE} Number {n}.") for n in range(4)]
     page.set_input_files("#files", [*files, file("copy.txt", LEAVE)])
@@ -151,66 +153,66 @@ def test_files_that_come_together_are_counted_together(page: Page, desk: Desk) -
     expect(page.locator("#tally")).to_have_text("5 live")
 
 
-def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, desk: Desk) -> None:
-    desk.live(text=LEAVE, name="leave.txt")
-    page.goto(f"/?collection={desk.collection}")
+def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, api: Api) -> None:
+    api.live(text=LEAVE, name="leave.txt")
+    page.goto(f"/?collection={api.collection}")
     files = [file("leave.txt", LEAVE), file("copy.txt", LEAVE), file("empty.txt", "")]
     page.set_input_files("#files", files)
-    arrivals = page.locator("#arrivals li")
-    expect(arrivals).to_have_count(3)
-    expect(arrivals.locator(".stamp")).to_have_text(["unchanged", "duplicate", "failed"])
-    expect(arrivals.nth(0)).to_contain_text("It is here already")
-    expect(arrivals.nth(1)).to_contain_text("already under another name")
-    expect(arrivals.nth(2)).to_contain_text("Upload a file that has content.")
-    arrivals.nth(2).get_by_role("button", name="Dismiss").click()
-    arrivals.nth(1).get_by_role("button", name="Keep both").click()
+    uploads = page.locator("#uploads li")
+    expect(uploads).to_have_count(3)
+    expect(uploads.locator(".state")).to_have_text(["unchanged", "duplicate", "failed"])
+    expect(uploads.nth(0)).to_contain_text("It is here already")
+    expect(uploads.nth(1)).to_contain_text("already under another name")
+    expect(uploads.nth(2)).to_contain_text("Upload a file that has content.")
+    uploads.nth(2).get_by_role("button", name="Dismiss").click()
+    uploads.nth(1).get_by_role("button", name="Keep both").click()
     is_live(page, "copy.txt")
-    expect(arrivals).to_have_count(1)
+    expect(uploads).to_have_count(1)
 
 
-def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, desk: Desk) -> None:
-    page.goto(f"/?collection={desk.collection}")
+def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, api: Api) -> None:
+    page.goto(f"/?collection={api.collection}")
     broken: FilePayload = {"name": "x.pdf", "mimeType": "", "buffer": b"%PDF-1.7 no pages at all"}
     page.set_input_files("#files", [broken])
-    slip = page.locator("#shelf .slip.failed")
+    slip = page.locator("#document-list .slip.failed")
     expect(slip.locator(".steps .failed .step")).to_have_text("extract", timeout=LIVE_MS)
     expect(slip.locator(".problem .advice")).not_to_be_empty()
     expect(slip.locator(".problem")).to_be_visible()
 
 
-def test_a_dropped_file_with_a_hostile_name_and_text_stays_text(page: Page, desk: Desk) -> None:
+def test_a_dropped_file_with_a_hostile_name_and_text_stays_text(page: Page, api: Api) -> None:
     dialogs: list[Dialog] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog), dialog.dismiss()))
-    page.goto(f"/?collection={desk.collection}")
+    page.goto(f"/?collection={api.collection}")
     name = f"{HOSTILE}.txt"
     text = f"Parental leave {HOSTILE} <script>alert(2)</script> lasts fourteen months."
     page.locator("#drop").evaluate(DROP, [name, text])
     is_live(page, name)
     page.locator("#drop").evaluate(DROP, [name, ""])  # its error is written by the script
-    expect(page.locator("#arrivals .problem")).to_contain_text(HOSTILE)
-    page.goto(f"/?collection={desk.collection}&q=parental+{HOSTILE}")
+    expect(page.locator("#uploads .problem")).to_contain_text(HOSTILE)
+    page.goto(f"/?collection={api.collection}&q=parental+{HOSTILE}")
     hit = page.locator(".hit").first
     expect(hit).to_contain_text(HOSTILE)
     hit.get_by_text("In context").click()
-    expect(hit.locator(".found")).to_contain_text("<script>alert(2)</script>")
+    expect(hit.locator(".passage-text")).to_contain_text("<script>alert(2)</script>")
     expect(page.locator("img")).to_have_count(0)
     assert not dialogs
 
 
-def test_a_document_is_deleted_after_a_question(page: Page, desk: Desk) -> None:
-    desk.live(text=LEAVE, name="leave.txt")
+def test_a_document_is_deleted_after_a_question(page: Page, api: Api) -> None:
+    api.live(text=LEAVE, name="leave.txt")
     page.on("dialog", lambda dialog: dialog.accept())
-    page.goto(f"/?collection={desk.collection}")
-    page.locator("#shelf summary").press("Enter")
+    page.goto(f"/?collection={api.collection}")
+    page.locator("#document-list summary").press("Enter")
     page.get_by_role("button", name="Delete leave.txt").click()
-    expect(page.locator("#shelf .slip")).to_have_count(0)
+    expect(page.locator("#document-list .slip")).to_have_count(0)
     expect(page.locator("#tally")).to_have_text("No documents yet")
 
 
-def test_a_filter_is_written_in_rows(page: Page, desk: Desk) -> None:
-    desk.live(text=LEAVE, name="a.txt", properties={"year": 2024})
-    desk.live(text=f"{LEAVE} Since 2026.", name="b.txt", properties={"year": 2026})
-    page.goto(f"/?collection={desk.collection}")
+def test_a_filter_is_written_in_rows(page: Page, api: Api) -> None:
+    api.live(text=LEAVE, name="a.txt", properties={"year": 2024})
+    api.live(text=f"{LEAVE} Since 2026.", name="b.txt", properties={"year": 2026})
+    page.goto(f"/?collection={api.collection}")
     page.get_by_label("Question").fill("parental leave")
     page.locator("summary").filter(has_text="Options").click()
     page.get_by_label("Property").fill("year")
@@ -221,7 +223,7 @@ def test_a_filter_is_written_in_rows(page: Page, desk: Desk) -> None:
     page.get_by_label("Property").nth(1).fill("lang")
     page.get_by_label("Value").nth(1).fill("en")
     page.get_by_role("button", name="Search").click()
-    expect(page.locator(".hit .place")).to_have_text(["b.txt"])
+    expect(page.locator(".hit .source")).to_have_text(["b.txt"])
 
 
 LAST = "how long does parental leave last?"
@@ -242,12 +244,12 @@ def ask(page: Page, question: str, box: str = "Question") -> None:
     expect(page.locator("#answer-heading")).to_have_text(question)
 
 
-def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, library: Desk) -> None:
+def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}")
     page.evaluate(WATCH)
     ask(page, LAST)
     assert "Searching …" in page.evaluate("window.told")
-    answer = page.locator(".answer .said")
+    answer = page.locator(".answer .answer-text")
     expect(answer).to_contain_text("Parental leave lasts fourteen months.")
     answer.get_by_text("[1]").click()
     sentence = page.locator("#citation-1 .sentence")
@@ -259,29 +261,29 @@ def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, libra
     expect(page.locator("#cited")).to_have_text("Parental leave lasts fourteen months.")
 
 
-def test_a_conversation_stays_as_it_is_when_it_is_opened_again(page: Page, library: Desk) -> None:
+def test_a_conversation_stays_as_it_is_when_it_is_opened_again(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}")
     ask(page, LAST)
     expect(page).to_have_url(re.compile("thread=[0-9a-f]{24}"))
     ask(page, "and for twins?", box="Ask further")
     for _ in range(2):
-        expect(page.locator(".answer .said")).to_contain_text("twenty months")
-        expect(page.locator(".earlier .asked")).to_have_text([LAST])
+        expect(page.locator(".answer .answer-text")).to_contain_text("twenty months")
+        expect(page.locator(".earlier .question-text")).to_have_text([LAST])
         page.reload()
     page.go_back()
     expect(page.locator("#answer-heading")).to_have_text(LAST)
     expect(page.locator(".earlier")).to_have_count(0)
 
 
-def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Desk) -> None:
+def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}")
     ask(page, "몽골의 수도는 어디인가요?")
-    expect(page.locator(".answer .said")).to_contain_text("확실한 답을 찾지 못했습니다.")
+    expect(page.locator(".answer .answer-text")).to_contain_text("확실한 답을 찾지 못했습니다.")
     expect(page.locator(".citation").first).to_be_visible()
     expect(page.locator(".feedback")).to_have_count(0)
 
 
-def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Desk) -> None:
+def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}&q=leave")
     page.route("**/page/answer", lambda route: route.continue_(post_data="collection=none"))
     page.get_by_role("button", name="Answer").click()
@@ -289,47 +291,47 @@ def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Desk)
     page.unroute("**/page/answer")
     page.route("**/page/answer", lambda route: route.abort())
     page.get_by_role("button", name="Answer").click()
-    expect(page.locator("#outcome .problem")).to_contain_text("The desk does not answer")
+    expect(page.locator("#outcome .problem")).to_contain_text("The server does not answer")
     page.unroute("**/page/answer")
     ask(page, LAST)
 
 
-def test_asking_needs_no_script(browser: Browser, stack: Stack, library: Desk) -> None:
+def test_asking_needs_no_script(browser: Browser, stack: Stack, library: Api) -> None:
     with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
         page = context.new_page()
         page.goto(f"/?collection={library.collection}")
         page.get_by_label("Question").fill("출산 장려금은 얼마인가요?")
         page.get_by_role("button", name="Answer").click()
-        expect(page.locator(".answer .said")).to_contain_text("이백만 원")
+        expect(page.locator(".answer .answer-text")).to_contain_text("이백만 원")
         expect(page.locator(".feedback")).to_be_hidden()
         page.locator("#citation-1").get_by_text("In context").click()
         expect(page.locator("#cited")).to_contain_text("이백만 원")
         expect(page.locator("#cited")).to_be_in_viewport()
 
 
-def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, desk: Desk) -> None:
-    desk.live(text=GRANT, name="grant.txt", title="출산장려금 조례")
+def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, api: Api) -> None:
+    api.live(text=GRANT, name="grant.txt", title="출산장려금 조례")
     with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
         page = context.new_page()
-        page.goto(f"/?collection={desk.collection}")
+        page.goto(f"/?collection={api.collection}")
         expect(page.locator("#documents .without-script")).to_be_visible()
         expect(page.locator("#drop")).to_be_hidden()
         page.get_by_label("Question").fill("출산 장려금은 얼마인가요?")
         page.get_by_role("button", name="Search").click()
         expect(page.locator(".hit mark").first).to_be_visible()
         page.get_by_text("In context").click()
-        expect(page.locator(".found")).to_contain_text("이백만 원")
+        expect(page.locator(".passage-text")).to_contain_text("이백만 원")
 
 
 @pytest.mark.parametrize("width", [320, 400, 1200])
-def test_nothing_is_wider_than_the_window(page: Page, desk: Desk, width: int) -> None:
+def test_nothing_is_wider_than_the_window(page: Page, api: Api, width: int) -> None:
     properties = {"k" * 90: 2}
-    desk.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt", properties=properties)
+    api.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt", properties=properties)
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto(f"/?collection={desk.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1&ask=1")
+    page.goto(f"/?collection={api.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1&ask=1")
     expect(page.locator(".hits .hit")).to_have_count(1)
-    page.locator("#shelf summary").click()
+    page.locator("#document-list summary").click()
     page.locator(".citation a.in-context").click()
     page.locator(".hits a.in-context").click()
-    expect(page.locator(".hits .found")).to_be_visible()
+    expect(page.locator(".hits .passage-text")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

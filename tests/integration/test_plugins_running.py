@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from desk import Desk
+from api_calls import Api
 from stack import Stack
 
 langchain_tests = pytest.importorskip("langchain_tests.integration_tests")
@@ -17,10 +17,10 @@ QUESTION = "how long is parental leave?"
 @pytest.fixture(scope="module")
 def place(stack: Stack) -> Iterator[dict[str, Any]]:
     """Where four texts are."""
-    with Desk(stack) as desk:
+    with Api(stack) as api:
         for number in range(4):
-            desk.live(text=f"Parental leave lasts {number + 10} months.", name=f"{number}.txt")
-        yield {"collection": desk.collection, "url": stack.url}
+            api.live(text=f"Parental leave lasts {number + 10} months.", name=f"{number}.txt")
+        yield {"collection": api.collection, "url": stack.url}
 
 
 class TestLangChain(langchain_tests.RetrieversIntegrationTests):  # type: ignore[misc,name-defined]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from desk import Desk
+from api_calls import Api
 from receiver import Receiver, hang, status
 from stack import WITHOUT_MODEL, MakeStack, Stack
 
@@ -19,10 +19,10 @@ STEPS = ("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
 
 
 @pytest.fixture
-def desk(stack: Stack) -> Iterator[Desk]:
-    desk = Desk(stack)
-    yield desk
-    desk.http.close()
+def api(stack: Stack) -> Iterator[Api]:
+    api = Api(stack)
+    yield api
+    api.http.close()
 
 
 @pytest.fixture
@@ -31,19 +31,19 @@ def receiver() -> Iterator[Receiver]:
         yield made
 
 
-def follow(desk: Desk, document_id: str, last: str | None = None) -> list[tuple[str, str, str]]:
+def follow(api: Api, document_id: str, last: str | None = None) -> list[tuple[str, str, str]]:
     """The id, kind and data of each event until the stream ends."""
     headers = {} if last is None else {"Last-Event-ID": last}
-    with desk.http.stream("GET", f"/v1/documents/{document_id}/events", headers=headers) as answer:
+    with api.http.stream("GET", f"/v1/documents/{document_id}/events", headers=headers) as answer:
         assert answer.status_code == 200, answer.read()
         frames = "".join(answer.iter_text()).rstrip("\n").split("\n\n")
     parsed = [dict(line.split(": ", 1) for line in f.splitlines()) for f in frames if f[0] != ":"]
     return [(f.get("id", ""), f["event"], f["data"]) for f in parsed if "event" in f]
 
 
-def test_a_document_is_followed_until_it_is_live_and_until_it_is_gone(desk: Desk) -> None:
-    document_id = desk.send(text=TEXT, name="leave.txt").json()["document_id"]
-    told = follow(desk, document_id)
+def test_a_document_is_followed_until_it_is_live_and_until_it_is_gone(api: Api) -> None:
+    document_id = api.send(text=TEXT, name="leave.txt").json()["document_id"]
+    told = follow(api, document_id)
     steps = [
         f"{json.loads(data)['kind']} {json.loads(data)['step']}"
         for _, kind, data in told
@@ -51,21 +51,21 @@ def test_a_document_is_followed_until_it_is_live_and_until_it_is_gone(desk: Desk
     ]
     assert steps == [f"step.{what} {step}" for step in STEPS for what in ("started", "finished")]
     assert [kind for _, kind, _ in told[-2:]] == ["document.live", "end"]
-    assert [id_ for id_, *_ in follow(desk, document_id, told[3][0])] == [i for i, *_ in told[4:]]
-    desk.http.delete(f"/v1/documents/{document_id}")
-    gone = follow(desk, document_id, told[-2][0])
+    assert [id_ for id_, *_ in follow(api, document_id, told[3][0])] == [i for i, *_ in told[4:]]
+    api.http.delete(f"/v1/documents/{document_id}")
+    gone = follow(api, document_id, told[-2][0])
     assert [kind for _, kind, _ in gone] == ["document.deleted", "document.removed", "end"]
 
 
-def test_streams_take_no_place_from_others_and_end_with_the_desk(make_stack: MakeStack) -> None:
+def test_streams_take_no_place_from_others_and_end_with_the_server(make_stack: MakeStack) -> None:
     """No embedder answers, so the document waits and its streams stay open."""
     embedder = {"KIND": "openai", "BASE_URL": "http://127.0.0.1:9/v1", "DIMENSION": "4"}
     settings = {f"CALLSLIP_EMBEDDER__{key}": value for key, value in embedder.items()}
     settings |= {"CALLSLIP_EMBEDDER__MODEL": "none", "CALLSLIP_EMBEDDER__API_KEY": "none"}
     settings |= {"CALLSLIP_API__PROCESSES": "1", "CALLSLIP_API__STREAMS": "2"}
     stack = make_stack(settings).start()
-    with Desk(stack) as desk:
-        path = f"/v1/documents/{desk.send(text=TEXT).json()['document_id']}/events"
+    with Api(stack) as api:
+        path = f"/v1/documents/{api.send(text=TEXT).json()['document_id']}/events"
     url = f"{stack.url}{path}"
     with (
         httpx.stream("GET", url, trust_env=False, timeout=60) as first,
@@ -100,18 +100,18 @@ def test_a_receiver_that_was_away_gets_every_event_also_after_a_restart(
     settings = {"ALLOW_NETWORKS": "127.0.0.0/8", "TIMEOUT_SECONDS": "1"}
     settings = {f"CALLSLIP_WEBHOOKS__{key}": value for key, value in settings.items()}
     stack = make_stack(WITHOUT_MODEL | settings).start()
-    with Desk(stack) as desk:
-        made = desk.http.post(
-            "/v1/webhooks", json={"url": receiver.url, "collection": desk.collection}
+    with Api(stack) as api:
+        made = api.http.post(
+            "/v1/webhooks", json={"url": receiver.url, "collection": api.collection}
         )
         assert made.status_code == 201, made.text
         receiver.answer = hang
-        first = desk.live(text=TEXT, name="a.txt")
+        first = api.live(text=TEXT, name="a.txt")
         receiver.wait_for(1)
         receiver.answer = status(503)
-        second = desk.live(text=f"{TEXT} More.", name="b.txt")
+        second = api.live(text=f"{TEXT} More.", name="b.txt")
         receiver.wait_for(2)
-        assert desk.http.delete(f"/v1/documents/{first}").status_code == 202
+        assert api.http.delete(f"/v1/documents/{first}").status_code == 202
         url = f"/v1/webhooks/{made.json()['webhook_id']}/deliveries"
         stack.stop()
     stack.start()

@@ -17,12 +17,12 @@ from pipeline_parts import doing, make_shop, submit
 from processes import waits_until
 from stack import Stack
 
-from config.settings import Settings
-from models.analyzer import Analyzer
-from models.tokens import Tokenizer
-from stores.blobs import Blobs
-from stores.ledger import Accepted, Ledger, Step
-from stores.records import CollectionSchema, VectorSpec
+from callslip.config.settings import Settings
+from callslip.models.e5.tokens import Tokenizer
+from callslip.models.text.analyzer import Analyzer
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import Accepted, Ledger, Step
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 PAGES = 300
 PER_PARENT = 30

@@ -8,9 +8,9 @@ import chromadb
 import pytest
 import redis
 
-from workers import services
-from workers.child import Part
-from workers.supervisor import Supervisor
+from callslip.workers import services
+from callslip.workers.child import Part
+from callslip.workers.supervisor import Supervisor
 
 
 @pytest.fixture

@@ -9,15 +9,21 @@ from pathlib import Path
 
 import pytest
 from memory_store import MemoryStore
-from moving import SHELF, Place, chunks_of, schema, silent
+from moving import COLLECTION, Site, chunks_of, schema, silent
 from pydantic import TypeAdapter
 
-from stores.blobs import original_name
-from stores.ledger import STEPS, ChunkRow, Transcript
-from stores.ledger.transcripts import StepRow, VersionRow
-from stores.ledger.vectors import text_hash
-from stores.records import BatchOutcome, ChunkRecord, CollectionSchema, DocumentRecord, StoredChunk
-from stores.transfer import export_collection, import_archive, migrate
+from callslip.stores.blobs import original_name
+from callslip.stores.ledger import STEPS, ChunkRow, Transcript
+from callslip.stores.ledger.caches.vectors import text_hash
+from callslip.stores.ledger.transcripts import StepRow, VersionRow
+from callslip.stores.records import (
+    BatchOutcome,
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    StoredChunk,
+)
+from callslip.stores.transfer import export_collection, import_archive, migrate
 
 WORDS = " ".join(f"word{n}" for n in range(20))
 WARM, FEW, MANY = 5, 30, 80
@@ -85,28 +91,30 @@ class OtherEndless(Endless):
     kind = "other"
 
 
-def settle(place: Place, documents: int) -> None:
+def settle(site: Site, documents: int) -> None:
     """A collection of this many live documents."""
     made: CollectionSchema = schema()
-    place.ledger.collections.create(made, store="endless", embedder="tiny", analyzer="1")
-    store = place.stores["endless"]
+    site.ledger.collections.create(made, store="endless", embedder="tiny", analyzer="1")
+    store = site.stores["endless"]
     store.ensure_schema(made)
     original = bytes(30_000)
     digest = hashlib.sha256(original).hexdigest()
     version = VersionRow(1, "live", digest, len(original), "a.txt", "", {}, None, 0.0, 0.0)
-    under = place.ledger.moves.take(SHELF, "endless", lease_seconds=600)
+    under = site.ledger.moves.take(COLLECTION, "endless", lease_seconds=600)
     steps = tuple(StepRow(step, 1, 0, 0.0, 0.0, None, {}) for step in STEPS)
     for n in range(documents):
         document_id = f"{n:032x}"
         chunks = {
             c.chunk_id: ChunkRow(1, text_hash(c.body)) for c in chunks_of(document_id, WORDS, {})
         }
-        place.blobs.write(document_id, original_name(digest), original)
-        place.ledger.transcripts.write(
-            SHELF, Transcript(document_id, "", f"{n}", 1, 0.0, (version,), steps, chunks), under
+        site.blobs.write(document_id, original_name(digest), original)
+        site.ledger.transcripts.write(
+            COLLECTION,
+            Transcript(document_id, "", f"{n}", 1, 0.0, (version,), steps, chunks),
+            under,
         )
-        store.batch_upsert_documents(SHELF, [DocumentRecord(document_id, "", "")])
-    place.ledger.moves.end(under)
+        store.batch_upsert_documents(COLLECTION, [DocumentRecord(document_id, "", "")])
+    site.ledger.moves.end(under)
 
 
 def peak(work: Callable[[], object]) -> int:
@@ -129,44 +137,44 @@ def peak(work: Callable[[], object]) -> int:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Iterator[Callable[[int], Place]]:
+def sites(tmp_path: Path) -> Iterator[Callable[[int], Site]]:
     """Installations with collections of any size."""
-    made: list[Place] = []
+    made: list[Site] = []
 
-    def make(documents: int) -> Place:
+    def make(documents: int) -> Site:
         folder = tmp_path / f"{len(made)}"
         folder.mkdir()
-        made.append(Place(folder, {"endless": Endless(), "other": OtherEndless()}))
+        made.append(Site(folder, {"endless": Endless(), "other": OtherEndless()}))
         if documents:
             settle(made[-1], documents)
         return made[-1]
 
     yield make
-    for place in made:
-        place.ledger.close()
+    for site in made:
+        site.ledger.close()
 
 
 def test_memory_does_not_grow_with_the_number_of_documents(
-    places: Callable[[int], Place], tmp_path: Path
+    sites: Callable[[int], Site], tmp_path: Path
 ) -> None:
     peaks: dict[str, list[int]] = {"export": [], "import": [], "migrate": []}
     for run, documents in enumerate((WARM, FEW, MANY)):  # the first fills caches of bounded size
-        place, path = places(documents), tmp_path / f"{run}.tar"
+        site, path = sites(documents), tmp_path / f"{run}.tar"
         peaks["export"].append(
-            peak(lambda p=place, f=path: export_collection(p.house, SHELF, f, silent))
+            peak(lambda p=site, f=path: export_collection(p.backend, COLLECTION, f, silent))
         )
-        empty = places(0)
+        empty = sites(0)
         peaks["import"].append(
             peak(
                 lambda p=empty, f=path: import_archive(
-                    p.house, f, name=None, to=None, default="endless", progress=silent
+                    p.backend, f, name=None, to=None, default="endless", progress=silent
                 )
             )
         )
         peaks["migrate"].append(
             peak(
-                lambda p=place: migrate(
-                    p.house, SHELF, "other", keep=False, grace=0, progress=silent
+                lambda p=site: migrate(
+                    p.backend, COLLECTION, "other", keep=False, grace=0, progress=silent
                 )
             )
         )

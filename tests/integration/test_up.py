@@ -12,18 +12,18 @@ import httpx
 from processes import is_gone, waits_until
 from stack import WITHOUT_MODEL, MakeStack, Stack
 
-from workers import runfile
-from workers.up import running_url
+from callslip.workers import runfile
+from callslip.workers.up import running_url
 
 ROLES = ("ingest", "search", "answer", "maintenance", "api")
 
 
-def desk(stack: Stack) -> httpx.Client:
+def api(stack: Stack) -> httpx.Client:
     return httpx.Client(base_url=stack.url, timeout=30, trust_env=False)
 
 
 def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
-    with desk(stack) as client:
+    with api(stack) as client:
         assert client.get("/readyz").status_code == 200
     assert running_url(stack.settings) == stack.url
     assert set(stack.running.parts) == {
@@ -33,7 +33,7 @@ def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
         assert (stack.data_dir / "logs" / f"{name}.log").exists()
 
 
-def test_a_program_is_told_as_json_where_the_desk_is(tmp_path: Path) -> None:
+def test_a_program_is_told_as_json_where_the_server_is(tmp_path: Path) -> None:
     stack = Stack(tmp_path, {"CALLSLIP_EMBEDDER__KIND": "none"})
     command = (str(Path(sys.executable).with_name("callslip")), "up", "--no-examples", "--json")
     with subprocess.Popen(
@@ -78,7 +78,7 @@ def test_a_killed_worker_is_started_again(stack: Stack) -> None:
 
 def test_stopped_it_leaves_no_process_and_started_again_it_remembers(make_stack: MakeStack) -> None:
     stack = make_stack({}).start()
-    with desk(stack) as client:
+    with api(stack) as client:
         assert client.post("/v1/collections", json={"name": "remembered"}).is_success
     family = stack.family()
     stack.process.send_signal(signal.SIGINT)
@@ -87,7 +87,7 @@ def test_stopped_it_leaves_no_process_and_started_again_it_remembers(make_stack:
     assert runfile.read(stack.data_dir) is None
 
     stack.start()
-    with desk(stack) as client:
+    with api(stack) as client:
         names = [found["name"] for found in client.get("/v1/collections").json()["collections"]]
     assert "remembered" in names
 

@@ -1,1 +1,1 @@
-"""The client for those who await."""
+"""The asynchronous client."""

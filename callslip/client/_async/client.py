@@ -1,4 +1,4 @@
-"""Every call together."""
+"""The client class with all methods."""
 
 from callslip.client._async.collections import Collections
 from callslip.client._async.following import Following
@@ -8,8 +8,8 @@ from callslip.client._async.service import Service
 
 
 class AsyncClient(Collections, Following, Searching, Memory, Service):
-    """A desk, for those who await.
+    """A server, for those who await.
 
-    async with AsyncClient() as desk:
-        found = await desk.search("main", "how long is parental leave?", top=3)
+    async with AsyncClient() as client:
+        found = await client.search("main", "how long is parental leave?", top=3)
     """

@@ -1,14 +1,17 @@
-"""What a collection has learned."""
+"""Methods for the memory of a collection: statistics of feedback and judged searches."""
+
+from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 
 from callslip.client import models
 from callslip.client._async.transport import AsyncTransport
-from callslip.client.wire import LINES, given, line_of, path_of, understood_line
+from callslip.client.requests import JSON_LINES, line_of, path_of, without_none
+from callslip.client.responses import parse_line
 
 
 class Memory(AsyncTransport):
-    """What is done with memory."""
+    """The endpoints for memory."""
 
     async def show_memory(
         self,
@@ -18,23 +21,25 @@ class Memory(AsyncTransport):
         limit: int | None = None,
         after: str | None = None,
     ) -> models.MemoryMessage:
-        """What it has learned, the most useful chunks first."""
+        """Get a page of the memory, the most useful chunks first."""
         path = path_of("/v1/collections/{collection}/memory", collection=collection)
-        params = given(tenant=tenant, limit=limit, after=after)
-        return await self._asked(models.MemoryMessage, "GET", path, params=params)
+        params = without_none(tenant=tenant, limit=limit, after=after)
+        return await self._request_model(models.MemoryMessage, "GET", path, params=params)
 
     async def reset_memory(self, collection: str, *, tenant: str | None = None) -> models.Forgotten:
-        """Forget all of it."""
+        """Delete the memory of a collection or tenant."""
         path = path_of("/v1/collections/{collection}/memory/reset", collection=collection)
-        return await self._asked(models.Forgotten, "POST", path, json=given(tenant=tenant))
+        return await self._request_model(
+            models.Forgotten, "POST", path, json=without_none(tenant=tenant)
+        )
 
     async def export_memory(
         self, collection: str, *, tenant: str | None = None
     ) -> AsyncGenerator[models.MemoryLine, None]:
-        """All of it, chunk by chunk, as `import_memory` takes it."""
+        """Export the memory, a line for each chunk; `import_memory` takes these lines."""
         path = path_of("/v1/collections/{collection}/memory/export", collection=collection)
-        async for line in self.request_lines(path, params=given(tenant=tenant)):
-            yield understood_line(models.MemoryLine, line, f"GET {path}")
+        async for line in self.request_lines(path, params=without_none(tenant=tenant)):
+            yield parse_line(models.MemoryLine, line, f"GET {path}")
 
     async def import_memory(
         self,
@@ -43,22 +48,22 @@ class Memory(AsyncTransport):
         *,
         tenant: str | None = None,
     ) -> models.TakenIn:
-        """Take in an export, each line in the place of what is remembered of its chunk."""
+        """Import an export; each line replaces the memory of its chunk."""
         path = path_of("/v1/collections/{collection}/memory/import", collection=collection)
-        return await self._asked(
+        return await self._request_model(
             models.TakenIn,
             "POST",
             path,
-            params=given(tenant=tenant),
+            params=without_none(tenant=tenant),
             content="".join(map(line_of, lines)).encode(),
-            content_type=LINES,
+            content_type=JSON_LINES,
             repeatable=True,
         )
 
     async def list_examples(
         self, collection: str, *, limit: int | None = None
     ) -> AsyncGenerator[models.JudgedSearchLine, None]:
-        """Searches of which hits helped, newest first, without their text."""
+        """Iterate over searches with judged hits, newest first, without their text."""
         path = path_of("/v1/collections/{collection}/ranking/examples", collection=collection)
-        async for line in self.request_lines(path, params=given(limit=limit)):
-            yield understood_line(models.JudgedSearchLine, line, f"GET {path}")
+        async for line in self.request_lines(path, params=without_none(limit=limit)):
+            yield parse_line(models.JudgedSearchLine, line, f"GET {path}")

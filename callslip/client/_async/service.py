@@ -1,17 +1,19 @@
-"""Webhooks, use, and whether the desk is well."""
+"""Methods for webhooks, usage, health and metrics of the server."""
+
+from __future__ import annotations
 
 from callslip.client import models
 from callslip.client._async.transport import AsyncTransport
-from callslip.client.wire import given, path_of
-from callslip.client.words import DeliveryState, EventKind
+from callslip.client.requests import path_of, without_none
+from callslip.vocabulary import DeliveryState, EventKind
 
 
 class Service(AsyncTransport):
-    """What is asked of the desk itself."""
+    """The endpoints that belong to no collection."""
 
     async def list_webhooks(self) -> models.Webhooks:
-        """Every webhook, oldest first."""
-        return await self._asked(models.Webhooks, "GET", "/v1/webhooks")
+        """List all webhooks, oldest first."""
+        return await self._request_model(models.Webhooks, "GET", "/v1/webhooks")
 
     async def create_webhook(
         self,
@@ -21,19 +23,19 @@ class Service(AsyncTransport):
         events: list[EventKind] | None = None,
         secret: str | None = None,
     ) -> models.WebhookMade:
-        """Be told of events from now on; the secret is shown this once."""
-        body = given(url=url, collection=collection, events=events, secret=secret)
-        return await self._asked(models.WebhookMade, "POST", "/v1/webhooks", json=body)
+        """Create a webhook for future events; only this response contains the secret."""
+        body = without_none(url=url, collection=collection, events=events, secret=secret)
+        return await self._request_model(models.WebhookMade, "POST", "/v1/webhooks", json=body)
 
     async def get_webhook(self, webhook_id: str) -> models.Webhook:
-        """One webhook."""
+        """Get a webhook."""
         path = path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id)
-        return await self._asked(models.Webhook, "GET", path)
+        return await self._request_model(models.Webhook, "GET", path)
 
     async def delete_webhook(self, webhook_id: str) -> models.Webhook:
-        """No more of it."""
+        """Delete a webhook."""
         path = path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id)
-        return await self._asked(models.Webhook, "DELETE", path)
+        return await self._request_model(models.Webhook, "DELETE", path)
 
     async def list_deliveries(
         self,
@@ -43,19 +45,19 @@ class Service(AsyncTransport):
         before: int | None = None,
         limit: int | None = None,
     ) -> models.Deliveries:
-        """A page of what was sent or waits to be, newest events first."""
+        """Get a page of sent and waiting deliveries, newest events first."""
         path = path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id)
-        params = given(state=state, before=before, limit=limit)
-        return await self._asked(models.Deliveries, "GET", path, params=params)
+        params = without_none(state=state, before=before, limit=limit)
+        return await self._request_model(models.Deliveries, "GET", path, params=params)
 
     async def retry_delivery(self, webhook_id: str, delivery_id: str) -> models.Webhook:
-        """Send it again."""
+        """Send a delivery again."""
         path = path_of(
             "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
             webhook_id=webhook_id,
             delivery_id=delivery_id,
         )
-        return await self._asked(models.Webhook, "POST", path)
+        return await self._request_model(models.Webhook, "POST", path)
 
     async def show_usage(
         self,
@@ -64,18 +66,18 @@ class Service(AsyncTransport):
         tenant: str | None = None,
         days: int | None = None,
     ) -> models.UsageMessage:
-        """Tokens and cost of the language model, by day and model."""
-        params = given(collection=collection, tenant=tenant, days=days)
-        return await self._asked(models.UsageMessage, "GET", "/v1/usage", params=params)
+        """Get the tokens and cost of the language model by day and model."""
+        params = without_none(collection=collection, tenant=tenant, days=days)
+        return await self._request_model(models.UsageMessage, "GET", "/v1/usage", params=params)
 
     async def healthz(self) -> models.Health:
-        """Whether the desk is alive."""
-        return await self._asked(models.Health, "GET", "/healthz")
+        """Check that the server is alive."""
+        return await self._request_model(models.Health, "GET", "/healthz")
 
     async def readyz(self) -> models.Readiness:
-        """What is ready and what is not; both are answers."""
-        return await self._asked(models.Readiness, "GET", "/readyz", also=(503,))
+        """Get the readiness of each part; a server that is not ready raises no error."""
+        return await self._request_model(models.Readiness, "GET", "/readyz", also=(503,))
 
     async def metrics(self) -> str:
-        """Numbers, as Prometheus reads them."""
+        """Get the metrics in the text format of Prometheus."""
         return await self.request_text("/metrics")

@@ -1,4 +1,4 @@
-"""Sending requests and reading answers: retries, timeouts, streams."""
+"""Sends requests with retries and timeouts, and reads responses and streams."""
 
 import copy
 import math
@@ -13,22 +13,21 @@ import httpx
 from pydantic import BaseModel, SecretStr
 
 from callslip import __version__
-from callslip.client import wire
+from callslip.client import events, requests, responses
 from callslip.client.deadlines import AsyncDeadline
-from callslip.client.lines import LineReader
+from callslip.client.line_reader import LineReader
 from callslip.client.retries import Pauses, Retries
-from callslip.errors import CallslipError, DeskDown
+from callslip.errors import CallslipError, ServerDown
 
 T = TypeVar("T", bound=BaseModel)
 
 
 class AsyncTransport:
-    """Connections to one desk, kept open.
+    """A pool of connections to one server.
 
-    Every call raises the error that the desk answered, by its class of `callslip.errors`, and
-    DeskDown where there is no answer. The `request_…` calls take paths and give what JSON says, for
-    whatever has no method here.
-    """
+    Every call raises the error of the server's response as its class of `callslip.errors`, and
+    ServerDown if the server does not respond. The `request_…` methods take a path and return
+    parsed JSON: they are for endpoints that have no method of their own."""
 
     def __init__(
         self,
@@ -40,13 +39,13 @@ class AsyncTransport:
         connections: int = 10,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        """`key` is the desk's api.key; without `url` both are those of the environment.
+        """`key` is the server's api.key; without `url` the environment has the URL and the key.
 
-        `timeout` is in seconds: for each part of a request, and for an answer as a whole from the
-        end of the request on. `http` is used instead of a client of this one's own, and closed with
-        it: for proxies or certificates.
+        `timeout` is in seconds: it bounds each part of a request, and the whole response from the
+        end of the request on. `http` is a client of the caller's, for proxies or certificates;
+        `aclose` closes it too.
         """
-        self._place = wire.Place.of(url, key)
+        self._address = requests.ServerAddress.of(url, key)
         self._timeout = timeout
         self._retries = retries or Retries()
         self._http = http or httpx.AsyncClient(
@@ -56,7 +55,7 @@ class AsyncTransport:
             limits=httpx.Limits(
                 max_connections=connections,
                 max_keepalive_connections=connections,
-                keepalive_expiry=wire.KEEPALIVE_SECONDS,
+                keepalive_expiry=requests.KEEPALIVE_SECONDS,
             ),
             headers={"User-Agent": f"callslip/{__version__}"},
         )
@@ -78,13 +77,13 @@ class AsyncTransport:
 
     @property
     def url(self) -> str:
-        """Where the desk is."""
-        return self._place.url
+        """The base URL of the server, without a slash at its end."""
+        return self._address.url
 
     def with_key(self, key: str | SecretStr | None) -> Self:
-        """The same connections, with another key or none."""
+        """Return a client that shares these connections and sends another key, or none."""
         other = copy.copy(self)
-        other._place = wire.Place(self.url, wire.checked_key(key))
+        other._address = requests.ServerAddress(self.url, requests.checked_key(key))
         return other
 
     async def request_json(
@@ -101,9 +100,9 @@ class AsyncTransport:
         repeatable: bool | None = None,
         also: tuple[int, ...] = (),
     ) -> Any:
-        """Send a request for its answer in JSON; `also` are statuses that are no errors.
+        """Send a request and return its JSON; statuses in `also` are not raised as errors.
 
-        It is `repeatable` where sending it twice is harmless: left out, as its method says.
+        `repeatable` states that a second sending is harmless; without it the HTTP method decides.
         """
         reply = await self._replied(
             method,
@@ -120,13 +119,13 @@ class AsyncTransport:
         return reply.json()
 
     async def request_text(self, path: str) -> str:
-        """GET a text."""
+        """GET a response and decode it as UTF-8."""
         return (await self._replied("GET", path)).content.decode("utf-8", "replace")
 
     async def request_lines(
         self, path: str, *, params: Mapping[str, Any] | None = None
     ) -> AsyncGenerator[str, None]:
-        """GET lines of text as they come."""
+        """GET a response and yield each line of it when it arrives."""
         async with self._opened("GET", path, repeatable=True, params=params) as response:
             async for line in self._lines(response):
                 yield line
@@ -139,39 +138,39 @@ class AsyncTransport:
         json: Any = None,
         repeatable: bool | None = None,
         timeout: float | None = None,
-    ) -> AsyncGenerator[wire.ServerEvent, None]:
-        """Server-sent events as they come; `error` among them is raised.
+    ) -> AsyncGenerator[events.ServerEvent, None]:
+        """Yield server-sent events when they arrive; an event of the type `error` is raised.
 
-        DeskDown where they are waited for longer than `timeout` seconds in all.
+        Raises ServerDown if the client waits longer than `timeout` seconds for them in all.
         """
-        headers = {"Accept": wire.EVENT_STREAM}
+        headers = {"Accept": events.EVENT_STREAM}
         async with self._opened(
             method, path, repeatable=repeatable, json=json, headers=headers
         ) as response:
-            reader = wire.EventReader()
+            reader = events.EventReader()
             async for line in self._lines(response, math.inf if timeout is None else timeout):
                 event = reader.read(line)
                 if event is None:
                     continue
                 if event.kind == "error":
-                    raise wire.error_of_event(event)
+                    raise events.error_of_event(event)
                 yield event
 
     async def resumed_events(
         self, path: str, after: str | None
-    ) -> AsyncGenerator[wire.ServerEvent, None]:
-        """GET server-sent events and go on after the last one where the stream breaks off.
+    ) -> AsyncGenerator[events.ServerEvent, None]:
+        """GET server-sent events; if the stream breaks off, resume after the last event.
 
-        It ends with the event `end`, or where nothing is left to be told (204). DeskDown after so
-        many streams that end at once and tell nothing.
+        Ends with the event `end`, or if the server has no more events (204). Raises ServerDown
+        after MOST_EMPTY streams in a row that end at once without an event.
         """
         tries, pauses = self._retries.begun(), Pauses()
         while True:
-            reader = wire.EventReader()
-            headers = {"Accept": wire.EVENT_STREAM}
+            reader = events.EventReader()
+            headers = {"Accept": events.EVENT_STREAM}
             if after is not None:
                 headers["Last-Event-ID"] = after
-            is_open, has_told, opened = False, False, time.monotonic()
+            is_open, had_events, opened = False, False, time.monotonic()
             try:
                 async with self._opened("GET", path, headers=headers) as response:
                     is_open = True
@@ -182,20 +181,20 @@ class AsyncTransport:
                         if event is None:
                             continue
                         after = event.event_id or after
-                        tries, has_told = self._retries.begun(), True
+                        tries, had_events = self._retries.begun(), True
                         yield event
                         if event.kind == "end":
                             return
-            except DeskDown as error:
+            except ServerDown as error:
                 if not is_open:
                     raise
                 wait = tries.wait(error, repeatable=True)
             else:
                 lasted = time.monotonic() - opened
-                wait = pauses.after(reader.retry_seconds, has_told=has_told, lasted=lasted)
+                wait = pauses.after(reader.retry_seconds, had_events=had_events, lasted=lasted)
             await anyio.sleep(wait)
 
-    async def _asked(
+    async def _request_model(
         self,
         answer: type[T],
         method: str,
@@ -204,9 +203,9 @@ class AsyncTransport:
         repeatable: bool | None = None,
         **sent: Any,
     ) -> T:
-        """The answer to a request, as its model."""
-        told = await self.request_json(method, path, repeatable=repeatable, **sent)
-        return wire.understood(answer, told, f"{method} {path}")
+        """Send a request and validate its JSON response as the model `answer`."""
+        body = await self.request_json(method, path, repeatable=repeatable, **sent)
+        return responses.parse_answer(answer, body, f"{method} {path}")
 
     async def _replied(
         self,
@@ -216,34 +215,34 @@ class AsyncTransport:
         repeatable: bool | None = None,
         also: tuple[int, ...] = (),
         **sent: Any,
-    ) -> wire.Reply:
-        """An answer, read whole; a try that breaks off in its middle is one that failed."""
+    ) -> responses.Reply:
+        """Send a request and read its whole response; retry if the response breaks off."""
         tries = self._retries.begun()
         while True:
             try:
-                with wire.reaching(self.url), self._deadline() as deadline:
+                with responses.server_down_on_failure(self.url), self._deadline() as deadline:
                     response = await self._sent(deadline, method, path, also, **sent)
-                    return wire.Reply.of(response, await self._whole(deadline, response))
+                    return responses.Reply.of(response, await self._whole(deadline, response))
             except CallslipError as error:
-                wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
+                wait = tries.wait(error, repeatable=requests.repeatable(method, repeatable))
             await anyio.sleep(wait)
 
     @asynccontextmanager
     async def _opened(
         self, method: str, path: str, *, repeatable: bool | None = None, **sent: Any
     ) -> AsyncIterator[httpx.Response]:
-        """An answer whose body is the caller's to read; it is not asked for again in its middle."""
+        """Open a response whose body the caller reads; retries happen only before the body."""
         tries = self._retries.begun()
         while True:
             try:
-                with wire.reaching(self.url), self._deadline() as deadline:
+                with responses.server_down_on_failure(self.url), self._deadline() as deadline:
                     response = await self._sent(deadline, method, path, **sent)
                 break
             except CallslipError as error:
-                wait = tries.wait(error, repeatable=wire.repeatable(method, repeatable))
+                wait = tries.wait(error, repeatable=requests.repeatable(method, repeatable))
             await anyio.sleep(wait)
         try:
-            with wire.reaching(self.url):
+            with responses.server_down_on_failure(self.url):
                 yield response
         finally:
             await response.aclose()
@@ -259,24 +258,26 @@ class AsyncTransport:
         also: tuple[int, ...] = (),
         **sent: Any,
     ) -> httpx.Response:
-        """Send it once; raises what the desk answers, unless it is a success or one of `also`."""
-        request = wire.request_to(self._http, self._place, method, path, **sent)
-        request.extensions = {**request.extensions, "trace": deadline.told}
-        with wire.while_open(self._http):
-            response = await self._http.send(request, stream=True, auth=self._place.sign)
+        """Send the request once; raise the server's error, unless the status is in `also`."""
+        request = requests.request_to(self._http, self._address, method, path, **sent)
+        request.extensions = {**request.extensions, "trace": deadline.on_trace_event}
+        with requests.while_open(self._http):
+            response = await self._http.send(request, stream=True, auth=self._address.sign)
         if not (response.is_success or response.status_code in also):
-            raise wire.error_in(wire.Reply.of(response, await self._whole(deadline, response)))
+            raise responses.error_in(
+                responses.Reply.of(response, await self._whole(deadline, response))
+            )
         return response
 
     async def _lines(
         self, response: httpx.Response, seconds: float = math.inf
     ) -> AsyncGenerator[str, None]:
-        """The lines of a body as they come; DeskDown after so many `seconds` of waiting for it."""
+        """Yield each line of a body when it arrives; ServerDown after `seconds` of waiting."""
         reader, left, began = LineReader(), seconds, time.monotonic()
         async for part in response.aiter_bytes():
             left -= time.monotonic() - began
             if left < 0:
-                raise DeskDown(f"no whole answer from {self.url} in {seconds:g} s")
+                raise ServerDown(f"no whole answer from {self.url} in {seconds:g} s")
             for line in reader.read(part):
                 yield line
             began = time.monotonic()
@@ -284,12 +285,12 @@ class AsyncTransport:
             yield line
 
     async def _whole(self, deadline: AsyncDeadline, response: httpx.Response) -> bytes:
-        """The body, within the time that there is for it, and the size."""
+        """Read the body; raises ServerDown after the deadline, PermanentError over LARGEST_BODY."""
         parts, size = [], 0
         try:
             async for part in response.aiter_bytes():
                 deadline.look()
-                size = wire.checked_size(size + len(part))
+                size = responses.checked_size(size + len(part))
                 parts.append(part)
         finally:
             await response.aclose()

@@ -1,4 +1,4 @@
-"""Every call together."""
+"""The client class with all methods."""
 
 from callslip.client._sync.collections import Collections
 from callslip.client._sync.following import Following
@@ -8,8 +8,8 @@ from callslip.client._sync.service import Service
 
 
 class Client(Collections, Following, Searching, Memory, Service):
-    """A desk, for those who await.
+    """A server, for those who await.
 
-    with Client() as desk:
-        found = desk.search("main", "how long is parental leave?", top=3)
+    with Client() as client:
+        found = client.search("main", "how long is parental leave?", top=3)
     """

@@ -1,86 +1,92 @@
-"""Collections, their tenants, options and facets."""
+"""Methods for collections, their tenants, options, facets and ranking."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
 from callslip.client import models
 from callslip.client._sync.transport import Transport
-from callslip.client.wire import given, path_of, plain
-from callslip.client.words import Metric, Store, Vectors
+from callslip.client.requests import path_of, plain, without_none
+from callslip.vocabulary import Metric, StoreKind, Vectors
 
 
 class Collections(Transport):
-    """What is done with collections."""
+    """The endpoints for collections."""
 
     def list_collections(self) -> models.Collections:
-        """Every collection, by name."""
-        return self._asked(models.Collections, "GET", "/v1/collections")
+        """List all collections by name."""
+        return self._request_model(models.Collections, "GET", "/v1/collections")
 
     def create_collection(
         self,
         name: str,
         *,
-        store: Store | None = None,
+        store: StoreKind | None = None,
         metric: Metric | None = None,
         tenants: bool | None = None,
         options: models.Options | Mapping[str, Any] | None = None,
     ) -> models.Collection:
-        """Make a collection, or find it as it is; CollectionExists where it is another one."""
-        body = given(name=name, store=store, metric=metric, tenants=tenants, options=options)
-        return self._asked(models.Collection, "POST", "/v1/collections", json=body, repeatable=True)
+        """Create a collection, or return the equal one; CollectionExists if they differ."""
+        body = without_none(name=name, store=store, metric=metric, tenants=tenants, options=options)
+        return self._request_model(
+            models.Collection, "POST", "/v1/collections", json=body, repeatable=True
+        )
 
     def attach_table(
         self, name: str, table: str, *, vectors: Vectors | None = None
     ) -> models.Collection:
-        """Make a collection of a table in CrateDB that others made; it is only read.
+        """Create a collection over an existing table in CrateDB, which the server only reads.
 
-        `vectors` is `ours` where this installation's embedder made them.
+        `vectors` is `ours` if this installation's embedder made the table's vectors.
         """
-        body = given(name=name, table=table, vectors=vectors)
-        return self._asked(models.Collection, "POST", "/v1/attachments", json=body, repeatable=True)
+        body = without_none(name=name, table=table, vectors=vectors)
+        return self._request_model(
+            models.Collection, "POST", "/v1/attachments", json=body, repeatable=True
+        )
 
     def set_options(
         self, collection: str, options: models.Options | Mapping[str, Any]
     ) -> models.Options:
-        """Change what is found out about its documents from now on; what is unset is as usual."""
+        """Replace the options of a collection; an option that is not set has its default."""
         path = path_of("/v1/collections/{collection}/options", collection=collection)
-        return self._asked(models.Options, "PUT", path, json=plain(options))
+        return self._request_model(models.Options, "PUT", path, json=plain(options))
 
     def delete_collection(self, collection: str) -> models.CollectionDeleted:
-        """Hide it at once and remove it soon."""
+        """Delete a collection: it is hidden at once, and a worker removes it."""
         path = path_of("/v1/collections/{collection}", collection=collection)
-        return self._asked(models.CollectionDeleted, "DELETE", path)
+        return self._request_model(models.CollectionDeleted, "DELETE", path)
 
     def list_receipts(self, collection: str) -> models.Receipts:
-        """What deletions of the collection and its tenants removed; stays when it is gone."""
+        """List the receipts of deletions in a collection; they outlive the collection."""
         path = path_of("/v1/collections/{collection}/receipts", collection=collection)
-        return self._asked(models.Receipts, "GET", path)
+        return self._request_model(models.Receipts, "GET", path)
 
     def list_tenants(self, collection: str) -> models.Tenants:
-        """Every tenant, by name."""
+        """List all tenants by name."""
         path = path_of("/v1/collections/{collection}/tenants", collection=collection)
-        return self._asked(models.Tenants, "GET", path)
+        return self._request_model(models.Tenants, "GET", path)
 
     def create_tenant(self, collection: str, tenant: str) -> models.Tenant:
-        """Make a tenant, or find it as it is."""
+        """Create a tenant, or return the existing one."""
         path = path_of("/v1/collections/{collection}/tenants", collection=collection)
-        body = given(tenant=tenant)
-        return self._asked(models.Tenant, "POST", path, json=body, repeatable=True)
+        body = without_none(tenant=tenant)
+        return self._request_model(models.Tenant, "POST", path, json=body, repeatable=True)
 
     def delete_tenant(self, collection: str, tenant: str) -> models.Tenant:
-        """Hide a tenant with its documents at once and remove them soon."""
+        """Delete a tenant: its documents are hidden at once, and a worker removes them."""
         path = path_of(
             "/v1/collections/{collection}/tenants/{tenant}", collection=collection, tenant=tenant
         )
-        return self._asked(models.Tenant, "DELETE", path)
+        return self._request_model(models.Tenant, "DELETE", path)
 
     def rebuild_facets(
         self, collection: str, *, facet: str | None = None, tenant: str | None = None
     ) -> models.FacetsAsked:
-        """Have the vectors of facet values built anew."""
+        """Order a rebuild of the vectors of facet values."""
         path = path_of("/v1/collections/{collection}/facets/rebuild", collection=collection)
-        body = given(facet=facet, tenant=tenant)
-        return self._asked(models.FacetsAsked, "POST", path, json=body)
+        body = without_none(facet=facet, tenant=tenant)
+        return self._request_model(models.FacetsAsked, "POST", path, json=body)
 
     def list_facets(
         self,
@@ -90,19 +96,21 @@ class Collections(Transport):
         facet: str | None = None,
         limit: int | None = None,
     ) -> models.Facets:
-        """The facets with their values, as many as `limit` of each, and their last rebuild."""
+        """List the facets with their last rebuild, and at most `limit` values of each."""
         path = path_of("/v1/collections/{collection}/facets", collection=collection)
-        params = given(tenant=tenant, facet=facet, limit=limit)
-        return self._asked(models.Facets, "GET", path, params=params)
+        params = without_none(tenant=tenant, facet=facet, limit=limit)
+        return self._request_model(models.Facets, "GET", path, params=params)
 
     def propose_facets(
         self, collection: str, *, tenant: str | None = None
     ) -> models.FacetProposals:
-        """Properties and clusters that could be facets."""
+        """Get proposals of facets: properties and clusters of passages."""
         path = path_of("/v1/collections/{collection}/facets/proposals", collection=collection)
-        return self._asked(models.FacetProposals, "GET", path, params=given(tenant=tenant))
+        return self._request_model(
+            models.FacetProposals, "GET", path, params=without_none(tenant=tenant)
+        )
 
     def show_ranking(self, collection: str) -> models.RankingMessage:
-        """The numbers that its searches go by."""
+        """Get the ranking parameters of a collection."""
         path = path_of("/v1/collections/{collection}/ranking", collection=collection)
-        return self._asked(models.RankingMessage, "GET", path)
+        return self._request_model(models.RankingMessage, "GET", path)

@@ -1,4 +1,6 @@
-"""Documents: submitting, reading, deleting and bringing back."""
+"""Methods for documents: submit, read, delete, restore a version, retry failures."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -6,13 +8,13 @@ from typing import Any
 from callslip.client import models
 from callslip.client._sync.transport import Transport
 from callslip.client.files import Content, Opened, Sent, opened
-from callslip.client.wire import given, path_of, written
+from callslip.client.requests import path_of, to_json, without_none
 
 LARGEST_PAGE = 500
 
 
 class Documents(Transport):
-    """What is done with documents."""
+    """The endpoints for documents, tasks and dead letters."""
 
     def upload(
         self,
@@ -29,18 +31,18 @@ class Documents(Transport):
         batch: str | None = None,
         on_progress: Callable[[Sent], object] | None = None,
     ) -> models.Submitted:
-        """Submit a file, read part by part, from its start.
+        """Submit a file; the client reads it part by part from its start.
 
-        It is known by its `name`, the file's own where none is given: the same name again is a new
-        version, with the same content nothing is done. A path, bytes (with `filename`) or a file
-        opened with "rb"; `on_progress` is told of each part.
+        `file` is a path, bytes (with `filename`) or a file opened with "rb". `name` identifies the
+        document, by default it is the file's name: another file of this name is a new version, and
+        the same content changes nothing. The client calls `on_progress` after each part.
         """
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
-        fields = given(
+        fields = without_none(
             name=name,
             tenant=tenant,
             title=title,
-            properties=None if properties is None else written(properties),
+            properties=None if properties is None else to_json(properties),
             allow_duplicate=None if allow_duplicate is None else str(allow_duplicate).lower(),
             priority=None if priority is None else str(priority),
             batch=batch,
@@ -48,7 +50,7 @@ class Documents(Transport):
         stream, known_as, to_close = opened(file, filename)
         try:
             sent = Opened(stream, name or known_as, on_progress)
-            return self._asked(
+            return self._request_model(
                 models.Submitted,
                 "POST",
                 path,
@@ -73,9 +75,9 @@ class Documents(Transport):
         priority: int | None = None,
         batch: str | None = None,
     ) -> models.Submitted:
-        """Submit a text, in which Markdown headings are understood; else as a file."""
+        """Submit a text, which may have Markdown headings; parameters are as for `upload`."""
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
-        body = given(
+        body = without_none(
             text=text,
             name=name,
             tenant=tenant,
@@ -85,7 +87,7 @@ class Documents(Transport):
             priority=priority,
             batch=batch,
         )
-        return self._asked(models.Submitted, "POST", path, json=body, repeatable=True)
+        return self._request_model(models.Submitted, "POST", path, json=body, repeatable=True)
 
     def list_documents(
         self,
@@ -96,15 +98,15 @@ class Documents(Transport):
         limit: int | None = None,
         before: float | None = None,
     ) -> models.Documents:
-        """A page of documents, newest first; `documents` gives all."""
+        """Get a page of documents, newest first; `documents` iterates over all pages."""
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
-        params = given(tenant=tenant, parent=parent, limit=limit, before=before)
-        return self._asked(models.Documents, "GET", path, params=params)
+        params = without_none(tenant=tenant, parent=parent, limit=limit, before=before)
+        return self._request_model(models.Documents, "GET", path, params=params)
 
     def documents(
         self, collection: str, *, tenant: str | None = None, parent: str | None = None
     ) -> Generator[models.Document, None]:
-        """Every document, or what came within one of them (`parent`), newest first."""
+        """Iterate over all documents, or over the attachments of `parent`, newest first."""
         before = None
         while True:
             page = self.list_documents(
@@ -116,14 +118,14 @@ class Documents(Transport):
                 return
 
     def get_document(self, document_id: str) -> models.Document:
-        """Its state, each step with attempts, timings and counts, and what went wrong."""
+        """Get a document: its state, its steps with attempts, timings and counts, and its error."""
         path = path_of("/v1/documents/{document_id}", document_id=document_id)
-        return self._asked(models.Document, "GET", path)
+        return self._request_model(models.Document, "GET", path)
 
     def delete_document(self, document_id: str) -> models.Deleted:
-        """Hide it at once and remove it soon."""
+        """Delete a document: it is hidden at once, and a worker removes it."""
         path = path_of("/v1/documents/{document_id}", document_id=document_id)
-        return self._asked(models.Deleted, "DELETE", path)
+        return self._request_model(models.Deleted, "DELETE", path)
 
     def get_text(
         self,
@@ -133,25 +135,27 @@ class Documents(Transport):
         end: int | None = None,
         version: int | None = None,
     ) -> models.TextSlice:
-        """Up to 100,000 characters of the extracted text, into which spans of hits point."""
+        """Get up to 100,000 characters of the extracted text, to which the spans of hits refer."""
         path = path_of("/v1/documents/{document_id}/text", document_id=document_id)
-        params = given(start=start, end=end, version=version)
-        return self._asked(models.TextSlice, "GET", path, params=params)
+        params = without_none(start=start, end=end, version=version)
+        return self._request_model(models.TextSlice, "GET", path, params=params)
 
     def list_versions(self, document_id: str) -> models.Versions:
-        """Its history, newest version first."""
+        """Get the versions of a document, newest first."""
         path = path_of("/v1/documents/{document_id}/versions", document_id=document_id)
-        return self._asked(models.Versions, "GET", path)
+        return self._request_model(models.Versions, "GET", path)
 
     def roll_back(self, document_id: str, version: int) -> models.Submitted:
-        """Bring an older version back as a new one."""
+        """Restore an older version as the newest one."""
         path = path_of("/v1/documents/{document_id}/rollback", document_id=document_id)
-        return self._asked(models.Submitted, "POST", path, json=given(version=version))
+        return self._request_model(
+            models.Submitted, "POST", path, json=without_none(version=version)
+        )
 
     def get_task(self, task_id: str) -> models.Task:
-        """One submission or deletion."""
+        """Get a task: one submission or deletion."""
         path = path_of("/v1/tasks/{task_id}", task_id=task_id)
-        return self._asked(models.Task, "GET", path)
+        return self._request_model(models.Task, "GET", path)
 
     def list_dead_letters(
         self,
@@ -164,8 +168,8 @@ class Documents(Transport):
         limit: int | None = None,
         after: str | None = None,
     ) -> models.DeadLetters:
-        """A page of what failed for good, the latest first."""
-        params = given(
+        """Get a page of the documents that failed permanently, the latest first."""
+        params = without_none(
             collection=collection,
             tenant=tenant,
             reason=reason,
@@ -174,7 +178,7 @@ class Documents(Transport):
             limit=limit,
             after=after,
         )
-        return self._asked(models.DeadLetters, "GET", "/v1/dead-letters", params=params)
+        return self._request_model(models.DeadLetters, "GET", "/v1/dead-letters", params=params)
 
     def retry_dead_letters(
         self,
@@ -187,8 +191,8 @@ class Documents(Transport):
         newer_than: float | None = None,
         all: bool | None = None,  # noqa: A002 - the field's name
     ) -> models.Retried:
-        """Try what failed again: all that fits every one of these; `all=True` for everything."""
-        body = given(
+        """Retry the failed documents that match every argument; `all=True` retries all of them."""
+        body = without_none(
             document_ids=document_ids,
             collection=collection,
             tenant=tenant,
@@ -197,4 +201,4 @@ class Documents(Transport):
             newer_than=newer_than,
             all=all,
         )
-        return self._asked(models.Retried, "POST", "/v1/dead-letters/retry", json=body)
+        return self._request_model(models.Retried, "POST", "/v1/dead-letters/retry", json=body)

@@ -1,4 +1,6 @@
-"""Following documents until searches see them: events, batches, folders of files."""
+"""Methods that wait until documents are searchable: events, batches, uploads of folders."""
+
+from __future__ import annotations
 
 import os
 import time
@@ -8,35 +10,38 @@ from collections.abc import Callable, Generator, Iterable
 from callslip.client import models
 from callslip.client._sync.documents import Documents
 from callslip.client.files import FolderProgress, Refused, SentFolder, files_of
+from callslip.client.requests import path_of, without_none
+from callslip.client.responses import parse_answer
 from callslip.client.retries import backlog_wait
-from callslip.client.wire import given, path_of, understood
-from callslip.client.words import UNDERWAY, State
-from callslip.errors import BacklogFull, DeskDown, PermanentError
+from callslip.errors import BacklogFull, PermanentError, ServerDown
 from callslip.problems import error_of
+from callslip.vocabulary import UNDERWAY, ItemState
 
 POLL_SECONDS = 0.5
 
 PATIENCE = 10
-"""The desk counts a batch each time it is asked: nine tenths of its time are left to others."""
+"""The pause between requests for a batch, in multiples of the time that the last one took.
+
+The server counts the batch at each request; the pause bounds the load of one client."""
 
 
 class Following(Documents):
-    """What is done until a document is live."""
+    """Follow documents and batches, and upload folders."""
 
     def follow(
         self, document_id: str, *, after: int | None = None
     ) -> Generator[models.Event, None]:
-        """What happens to a document, until it is live, failed or removed.
+        """Yield the events of a document until it is live, failed or removed.
 
-        From the submission of its newest version on, or after the event of this id. A stream that
-        breaks off is taken up again where it was; DeskDown after ten that end at once and tell
-        nothing.
+        The events begin with the submission of the newest version, or after the event id `after`.
+        A stream that breaks off is resumed. Raises ServerDown after ten streams in a row that end
+        at once without an event.
         """
         path = path_of("/v1/documents/{document_id}/events", document_id=document_id)
         last = None if after is None else str(after)
         for event in self.resumed_events(path, last):
             if event.kind != "end":
-                yield understood(models.Event, event.json(), f"GET {path}")
+                yield parse_answer(models.Event, event.json(), f"GET {path}")
 
     def wait_until_live(
         self,
@@ -45,26 +50,26 @@ class Following(Documents):
         seconds: float | None = None,
         on_progress: Callable[[models.Document], object] | None = None,
     ) -> models.Document:
-        """Wait until searches see a document; `on_progress` is told how far it is.
+        """Wait until a document is searchable; call `on_progress` with its state at each poll.
 
-        Raises why it failed, PermanentError where it was deleted, and DeskDown after so many
-        `seconds`: it goes on then, and can be waited for again.
+        Raises the error of a failed document, PermanentError if it was deleted, and ServerDown
+        after `seconds`: the server goes on with the document, and the call can be repeated.
         """
         document_id = document if isinstance(document, str) else document.document_id
         until = None if seconds is None else time.monotonic() + seconds
         while True:
-            found = self.get_document(document_id)
+            current = self.get_document(document_id)
             if on_progress is not None:
-                on_progress(found)
-            if found.state == "failed" and found.error is not None:
-                raise error_of(found.error.model_dump())
-            if found.state == "deleted":
-                raise PermanentError(f"{found.name!r} was deleted", hint="Submit it again.")
-            if found.state not in UNDERWAY:
-                return found
+                on_progress(current)
+            if current.state == "failed" and current.error is not None:
+                raise error_of(current.error.model_dump())
+            if current.state == "deleted":
+                raise PermanentError(f"{current.name!r} was deleted", hint="Submit it again.")
+            if current.state not in UNDERWAY:
+                return current
             if until is not None and time.monotonic() > until:
-                raise DeskDown(
-                    f"{found.name!r} is {found.state} after {seconds:g} s",
+                raise ServerDown(
+                    f"{current.name!r} is {current.state} after {seconds:g} s",
                     hint="It goes on; wait again, or look with get_document.",
                 )
             time.sleep(POLL_SECONDS)
@@ -72,27 +77,27 @@ class Following(Documents):
     def create_batch(
         self, batch_id: str | None = None, *, expected: int | None = None
     ) -> models.Batch:
-        """Documents that are going to be sent together; without a name it is given a new one."""
-        body = given(batch_id=batch_id or uuid.uuid4().hex, expected=expected)
-        return self._asked(models.Batch, "POST", "/v1/batches", json=body, repeatable=True)
+        """Create a batch for documents that are sent together, under a new id by default."""
+        body = without_none(batch_id=batch_id or uuid.uuid4().hex, expected=expected)
+        return self._request_model(models.Batch, "POST", "/v1/batches", json=body, repeatable=True)
 
     def get_batch(self, batch_id: str) -> models.Batch:
-        """How far its documents are."""
+        """Get a batch: how many of its documents are in each state."""
         path = path_of("/v1/batches/{batch_id}", batch_id=batch_id)
-        return self._asked(models.Batch, "GET", path)
+        return self._request_model(models.Batch, "GET", path)
 
     def list_batch_documents(
         self,
         batch_id: str,
         *,
-        state: State | None = None,
+        state: ItemState | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> models.BatchDocuments:
-        """A page of its documents."""
+        """Get a page of the documents of a batch."""
         path = path_of("/v1/batches/{batch_id}/documents", batch_id=batch_id)
-        params = given(state=state, after=after, limit=limit)
-        return self._asked(models.BatchDocuments, "GET", path, params=params)
+        params = without_none(state=state, after=after, limit=limit)
+        return self._request_model(models.BatchDocuments, "GET", path, params=params)
 
     def wait_for_batch(
         self,
@@ -101,14 +106,13 @@ class Following(Documents):
         seconds: float | None = None,
         on_progress: Callable[[models.Batch], object] | None = None,
     ) -> models.Batch:
-        """Wait until nothing of a batch is left to do; `states` then says what became of it.
+        """Wait until each document of a batch is live or failed; `states` has the counts.
 
-        `on_progress` is told how far it is, how fast, and how long it will take. DeskDown after so
-        many `seconds`: it goes on then, and can be waited for again.
-        """
+        Calls `on_progress` with the batch at each poll. Raises ServerDown after `seconds`: the
+        server goes on with the batch, and the call can be repeated."""
         began = time.monotonic()
         while True:
-            asked = time.monotonic()
+            requested_at = time.monotonic()
             batch = self.get_batch(batch_id)
             now = time.monotonic()
             if on_progress is not None:
@@ -116,11 +120,11 @@ class Following(Documents):
             if not batch.left:
                 return batch
             if seconds is not None and now > began + seconds:
-                raise DeskDown(
+                raise ServerDown(
                     f"{batch.left} documents of {batch_id!r} are left after {seconds:g} s",
                     hint="They go on; wait again, or look with get_batch.",
                 )
-            time.sleep(max(POLL_SECONDS, PATIENCE * (now - asked)))
+            time.sleep(max(POLL_SECONDS, PATIENCE * (now - requested_at)))
 
     def upload_folder(
         self,
@@ -134,22 +138,22 @@ class Following(Documents):
         batch: str | None = None,
         on_progress: Callable[[FolderProgress], object] | None = None,
     ) -> SentFolder:
-        """Submit the files of a folder, or files that are named, as one batch.
+        """Submit the files of a folder, or the files of a list, as one batch.
 
-        A file of a folder is known by its path below it; hidden ones are left out. While too many
-        documents wait, the next file waits too. What is refused is told, and the others go on;
-        `wait_for_batch` waits for those that were taken.
+        The name of a file of a folder is its path below the folder; hidden files are left out.
+        While the server's backlog is full, the upload waits. `refused` lists the files that the
+        server refused, and the upload goes on; `wait_for_batch` waits for the submitted files.
         """
         files = files_of(folder, pattern)
         made = self.create_batch(batch, expected=len(files))
-        found = SentFolder(made.batch_id)
+        result = SentFolder(made.batch_id)
 
-        def tell(done: int, name: str, waiting: float = 0.0) -> None:
+        def report(done: int, name: str, waiting: float = 0.0) -> None:
             if on_progress is not None:
                 on_progress(FolderProgress(done, len(files), name, waiting))
 
         for number, (path, name) in enumerate(files):
-            tell(number, name)
+            report(number, name)
             while True:
                 try:
                     submitted = self.upload(
@@ -161,18 +165,18 @@ class Following(Documents):
                         allow_duplicate=allow_duplicate,
                         batch=made.batch_id,
                     )
-                    found.submitted.append(submitted)
+                    result.submitted.append(submitted)
                     break
                 except BacklogFull as error:
                     wait = backlog_wait(error.retry_after)
-                    tell(number, name, wait)
+                    report(number, name, wait)
                     time.sleep(wait)
                 except PermanentError as error:
-                    if not found.submitted and error.status in (401, 404):
+                    if not result.submitted and error.status in (401, 404):
                         raise
-                    found.refused.append(Refused(name, error))
+                    result.refused.append(Refused(name, error))
                     break
-        if found.refused:
-            self.create_batch(made.batch_id, expected=len(found.submitted))
-        tell(len(files), files[-1][1])
-        return found
+        if result.refused:
+            self.create_batch(made.batch_id, expected=len(result.submitted))
+        report(len(files), files[-1][1])
+        return result

@@ -1,17 +1,20 @@
-"""Searches, answers, and what is said of them."""
+"""Methods for searches, answers, conversations, feedback and traces."""
+
+from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from typing import Any, Literal
 
 from callslip.client import models
 from callslip.client._sync.transport import Transport
-from callslip.client.wire import given, path_of, understood
-from callslip.client.words import Fusion, Metric, ParentStrategy, Verdict
+from callslip.client.requests import path_of, without_none
+from callslip.client.responses import parse_answer
 from callslip.errors import PermanentError
+from callslip.vocabulary import Fusion, Metric, ParentStrategy, Verdict
 
 
 class Searching(Transport):
-    """What is asked."""
+    """The endpoints for searches and answers."""
 
     def search(
         self,
@@ -36,8 +39,8 @@ class Searching(Transport):
         explain: bool | None = None,
         as_of: str | None = None,
     ) -> models.SearchResponse:
-        """The passages that answer best; docs/filters.md defines every parameter."""
-        body = given(
+        """Search for the best passages; docs/filters.md defines every parameter."""
+        body = without_none(
             collection=collection,
             query=query,
             query_embedding=query_embedding,
@@ -58,7 +61,9 @@ class Searching(Transport):
             explain=explain,
             as_of=as_of,
         )
-        return self._asked(models.SearchResponse, "POST", "/v1/search", json=body, repeatable=True)
+        return self._request_model(
+            models.SearchResponse, "POST", "/v1/search", json=body, repeatable=True
+        )
 
     def answer(
         self,
@@ -72,11 +77,11 @@ class Searching(Transport):
         having_any: Mapping[str, Any] | None = None,
         model: bool | None = None,
     ) -> models.Answer:
-        """An answer with citations, or with what came near where nothing answers it.
+        """Get an answer with citations; without one, `nearest` has the nearest passages.
 
-        It may cost tokens and is a turn of its conversation, so it is not asked twice.
+        An answer may cost tokens and belongs to a conversation: the client never sends it twice.
         """
-        body = given(
+        body = without_none(
             collection=collection,
             question=question,
             tenant=tenant,
@@ -86,7 +91,7 @@ class Searching(Transport):
             having_any=having_any,
             model=model,
         )
-        return self._asked(models.Answer, "POST", "/v1/answer", json=body)
+        return self._request_model(models.Answer, "POST", "/v1/answer", json=body)
 
     def answer_stream(
         self,
@@ -101,13 +106,13 @@ class Searching(Transport):
         model: bool | None = None,
         timeout: float | None = None,
     ) -> Generator[models.NodeMessage | models.Answer, None]:
-        """Each node of the graph when it has run, then the answer.
+        """Yield a message for each node of the graph after its run, then the answer.
 
-        DeskDown where it is waited for longer than `timeout` seconds in all; left out, as long as
-        any answer of this client.
+        Raises ServerDown if the client waits longer than `timeout` seconds in all; the default
+        is the timeout of the client.
         """
         seconds = self._timeout if timeout is None else timeout
-        body = given(
+        body = without_none(
             collection=collection,
             question=question,
             tenant=tenant,
@@ -119,9 +124,9 @@ class Searching(Transport):
         )
         for event in self.request_events("POST", "/v1/answer", json=body, timeout=seconds):
             if event.kind == "node":
-                yield understood(models.NodeMessage, event.json(), "POST /v1/answer")
+                yield parse_answer(models.NodeMessage, event.json(), "POST /v1/answer")
             elif event.kind == "answer":
-                yield understood(models.Answer, event.json(), "POST /v1/answer")
+                yield parse_answer(models.Answer, event.json(), "POST /v1/answer")
                 return
         raise PermanentError(
             "the stream ended before the answer", hint="Ask again; `callslip doctor` looks at all."
@@ -130,24 +135,28 @@ class Searching(Transport):
     def get_conversation(
         self, collection: str, thread_id: str, *, tenant: str | None = None
     ) -> models.Conversation:
-        """What was asked under a `thread_id`, and what was answered."""
+        """Get the questions and answers of a conversation."""
         path = path_of(
             "/v1/collections/{collection}/conversations/{thread_id}",
             collection=collection,
             thread_id=thread_id,
         )
-        return self._asked(models.Conversation, "GET", path, params=given(tenant=tenant))
+        return self._request_model(
+            models.Conversation, "GET", path, params=without_none(tenant=tenant)
+        )
 
     def delete_conversation(
         self, collection: str, thread_id: str, *, tenant: str | None = None
     ) -> models.Conversation:
-        """Forget a conversation; what it was."""
+        """Delete a conversation, and return its last state."""
         path = path_of(
             "/v1/collections/{collection}/conversations/{thread_id}",
             collection=collection,
             thread_id=thread_id,
         )
-        return self._asked(models.Conversation, "DELETE", path, params=given(tenant=tenant))
+        return self._request_model(
+            models.Conversation, "DELETE", path, params=without_none(tenant=tenant)
+        )
 
     def give_feedback(
         self,
@@ -159,8 +168,8 @@ class Searching(Transport):
         user: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Feedback:
-        """Say what helped; the same again changes nothing."""
-        body = given(
+        """Record which passages helped; a repetition changes nothing."""
+        body = without_none(
             trace_id=trace_id,
             verdict=verdict,
             chunk_ids=chunk_ids,
@@ -168,14 +177,16 @@ class Searching(Transport):
             user=user,
             idempotency_key=idempotency_key,
         )
-        return self._asked(models.Feedback, "POST", "/v1/feedback", json=body, repeatable=True)
+        return self._request_model(
+            models.Feedback, "POST", "/v1/feedback", json=body, repeatable=True
+        )
 
     def withdraw_feedback(self, feedback_id: str) -> models.Feedback:
-        """Take it back."""
+        """Withdraw a feedback."""
         path = path_of("/v1/feedback/{feedback_id}", feedback_id=feedback_id)
-        return self._asked(models.Feedback, "DELETE", path)
+        return self._request_model(models.Feedback, "DELETE", path)
 
     def get_trace(self, trace_id: str) -> models.TraceMessage:
-        """How a search came to its hits."""
+        """Get the trace of a search: how the server ranked its hits."""
         path = path_of("/debug/trace/{trace_id}", trace_id=trace_id)
-        return self._asked(models.TraceMessage, "GET", path)
+        return self._request_model(models.TraceMessage, "GET", path)

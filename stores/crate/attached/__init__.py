@@ -1,6 +1,6 @@
-"""A table of somebody else that follows CrateDB's hybrid search specification, only read."""
+"""Read-only access to another program's table of CrateDB's hybrid search specification."""
 
-from stores.crate.attached.soundness import Sound, inspect
-from stores.crate.attached.store import AttachedStore
+from callslip.stores.crate.attached.checks import Sound, inspect
+from callslip.stores.crate.attached.store import AttachedStore
 
 __all__ = ["AttachedStore", "Sound", "inspect"]

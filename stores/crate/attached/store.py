@@ -1,4 +1,4 @@
-"""The store of attached tables: the searching and the reading half of the contract."""
+"""The store of attached tables, with the search and read methods of the contract."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -10,30 +10,30 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 
 from callslip.errors import CollectionNotFound
-from stores.contract import Store
-from stores.crate import legs, queries
-from stores.crate.attached.fields import Field, Fields, read_fields, shown
-from stores.crate.attached.soundness import missing
-from stores.crate.attached.where import translate
-from stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
-from stores.crate.where import EVERYTHING, NOTHING
-from stores.filters import Where
-from stores.fusion import Candidate
-from stores.ledger import ATTACHED, Attachment, Ledger
-from stores.ledger.attachments import read_only
-from stores.levels import PASSAGE
-from stores.metrics import Metric
-from stores.records import (
+from callslip.stores.contract import Store
+from callslip.stores.crate import queries, retrievers
+from callslip.stores.crate.attached.checks import missing
+from callslip.stores.crate.attached.fields import Field, Fields, read_fields, shown
+from callslip.stores.crate.attached.filters import translate
+from callslip.stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
+from callslip.stores.crate.filters import EVERYTHING, NOTHING
+from callslip.stores.fusion import Candidate
+from callslip.stores.ledger import ATTACHED, Attachment, Ledger
+from callslip.stores.ledger.base.attached import read_only
+from callslip.stores.levels import PASSAGE
+from callslip.stores.metrics import Metric
+from callslip.stores.properties.filters import Where
+from callslip.stores.records import (
     BatchOutcome,
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
-    LegHit,
+    RetrieverHit,
     Scalar,
     StoredChunk,
     Vector,
 )
-from stores.schemas import check_made, check_tenant
+from callslip.stores.schemas import check_made, check_tenant
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ _READ = '"_id", "hierarchy", "title_fs", "content_fs", "content_pretty", "ref", 
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Scope:
     schema: CollectionSchema
     attachment: Attachment
     key: ClassVar[str] = "_id"
@@ -54,11 +54,11 @@ class _Place:
 
 
 class AttachedStore(Store):
-    """Every row is a chunk, a passage that stands alone, and its `_id` the chunk's id.
+    """Every row is a chunk: a passage without a parent, whose id is the row's `_id`.
 
-    Which table a collection is, the ledger says, each time. The keyword leg takes the words as
-    they are, for the table's own analyzers. Whatever would write is AttachedReadOnly; dropping a
-    collection does nothing, for the table is not ours.
+    Each call reads the name of a collection's table from the ledger. The keyword retriever passes
+    the words unchanged to the table's own analyzers. Methods that write raise AttachedReadOnly.
+    Dropping a collection does nothing, because the table belongs to another program.
     """
 
     kind = ATTACHED
@@ -85,7 +85,7 @@ class AttachedStore(Store):
         return self._at(collection).schema
 
     def collections(self) -> list[str]:
-        """None: those of this store were made by others."""
+        """No collections: Callslip created none in this store."""
         return []
 
     def drop_collection(self, collection: str) -> None:
@@ -133,9 +133,9 @@ class AttachedStore(Store):
         *,
         tenant: str = "",
         vector_name: str = "",
-    ) -> list[LegHit]:
-        def search(at: _Place, condition: Sql | None) -> list[LegHit]:
-            return legs.nearest(self._connection, at, vector, limit, condition, vector_name)
+    ) -> list[RetrieverHit]:
+        def search(at: _Scope, condition: Sql | None) -> list[RetrieverHit]:
+            return retrievers.nearest(self._connection, at, vector, limit, condition, vector_name)
 
         return self._matching(collection, tenant, where, search) or []
 
@@ -147,9 +147,9 @@ class AttachedStore(Store):
         where: Where | None = None,
         *,
         tenant: str = "",
-    ) -> list[LegHit]:
-        def search(at: _Place, condition: Sql | None) -> list[LegHit]:
-            return legs.keyword(
+    ) -> list[RetrieverHit]:
+        def search(at: _Scope, condition: Sql | None) -> list[RetrieverHit]:
+            return retrievers.keyword(
                 self._connection, queries.words(at.table, at.key, terms, limit, condition)
             )
 
@@ -172,17 +172,17 @@ class AttachedStore(Store):
         pool: int,
         alpha: float,
     ) -> list[Candidate]:
-        """Reciprocal rank fusion with k = 60, as the specification's hybrid query has it."""
+        """Reciprocal rank fusion with k = 60, as in the specification's hybrid query."""
         self._indexed(collection, vector, vector_name, method)
 
-        def search(at: _Place, condition: Sql | None) -> list[Candidate]:
+        def search(at: _Scope, condition: Sql | None) -> list[Candidate]:
             best = partial(queries.words, at.table, at.key, terms)
-            return legs.fused(
+            return retrievers.fused(
                 self._connection, at, vector, best, pool, condition, vector_name, horizon
             )
 
-        found = self._matching(collection, tenant, where, search) or []
-        return found[: max(limit, 0)]
+        matches = self._matching(collection, tenant, where, search) or []
+        return matches[: max(limit, 0)]
 
     # Reading
 
@@ -200,23 +200,23 @@ class AttachedStore(Store):
     ) -> list[StoredChunk]:
         xs = '"xs"' if include_vector else "NULL"
 
-        def read(at: _Place) -> dict[str, StoredChunk]:
-            fields, found = self._fields(at, set()), {}
+        def read(at: _Scope) -> dict[str, StoredChunk]:
+            fields, matches = self._fields(at, set()), {}
             ids = list(dict.fromkeys(chunk_ids))
             for start in range(0, len(ids), IDS_PER_CALL):
                 some = ids[start : start + IDS_PER_CALL]
                 wanted = f'SELECT {_READ}, {xs} FROM {at.table} WHERE "_id" = ANY(?)'
                 for row in self._connection.run(Sql(wanted, (some,))):
-                    found[row[0]] = _chunk(row, fields)
-            return found
+                    matches[row[0]] = _chunk(row, fields)
+            return matches
 
-        held = self._on(collection, tenant, read)
-        return [held[id_] for id_ in chunk_ids if id_ in held]
+        value_of = self._on(collection, tenant, read)
+        return [value_of[id_] for id_ in chunk_ids if id_ in value_of]
 
     def terms(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
     ) -> dict[str, str]:
-        """None: the table's analyzers keep theirs to themselves."""
+        """No terms: CrateDB does not return the terms of the table's analyzers."""
         return {}
 
     def get_documents(
@@ -227,7 +227,7 @@ class AttachedStore(Store):
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[str]:
-        def read(at: _Place, condition: Sql | None) -> list[str]:
+        def read(at: _Scope, condition: Sql | None) -> list[str]:
             rows = self._selected(at, '"_id"', condition)
             return sorted(id_ for (id_,) in rows)
 
@@ -245,7 +245,7 @@ class AttachedStore(Store):
         return set(self.find_ids(collection, tenant=tenant))
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
-        def read(at: _Place, condition: Sql | None) -> int:
+        def read(at: _Scope, condition: Sql | None) -> int:
             ((number,),) = self._selected(at, "COUNT(*)", condition)
             return int(number)
 
@@ -257,29 +257,38 @@ class AttachedStore(Store):
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        def read(at: _Place, condition: Sql | None) -> list[tuple[Scalar, int]]:
+        def read(at: _Scope, condition: Sql | None) -> list[tuple[Scalar, int]]:
             field = self._fields(at, {prop}).get(prop)
             if field is None:
                 return []
             rows = self._selected(at, field.sql, condition)
             values: Counter[Scalar] = Counter()
             for (value,) in rows:
-                held: Any = shown({prop: value}, {prop: field}).get(prop)
-                values.update(held if isinstance(held, list) else [] if held is None else [held])
+                value_of: Any = shown({prop: value}, {prop: field}).get(prop)
+                values.update(
+                    value_of
+                    if isinstance(value_of, list)
+                    else []
+                    if value_of is None
+                    else [value_of]
+                )
             return sorted(values.items(), key=lambda group: (-group[1], str(group[0])))
 
         return self._matching(collection, tenant, where, read) or []
 
     # Statements
 
-    def _at(self, collection: str) -> _Place:
+    def _at(self, collection: str) -> _Scope:
         record = self._ledger.collections.get(collection)
         if record.attachment is None:
             raise CollectionNotFound(f"Collection {collection} is not attached to a table.")
-        return _Place(record.schema, record.attachment)
+        return _Scope(record.schema, record.attachment)
 
-    def _on(self, collection: str, tenant: str, act: Callable[[_Place], T]) -> T:
-        """Do something at a place; once more where columns have changed meanwhile."""
+    def _on(self, collection: str, tenant: str, act: Callable[[_Scope], T]) -> T:
+        """Call `act` with the scope, and once more if the table's columns have changed.
+
+        Raises TableNotFound if the table or a column is missing.
+        """
         at = self._at(collection)
         check_tenant(at.schema, tenant)
         try:
@@ -296,11 +305,11 @@ class AttachedStore(Store):
         collection: str,
         tenant: str,
         where: Where | None,
-        act: Callable[[_Place, Sql | None], T],
+        act: Callable[[_Scope, Sql | None], T],
     ) -> T | None:
-        """Do something with the rows that match; None where it is plain that none does."""
+        """Call `act` with the scope and the filter's condition; None if no row can match."""
 
-        def run(at: _Place) -> T | None:
+        def run(at: _Scope) -> T | None:
             if where is None:
                 return act(at, None)
             condition = translate(where, self._fields(at, {c.prop for c in where}))
@@ -310,14 +319,17 @@ class AttachedStore(Store):
 
         return self._on(collection, tenant, run)
 
-    def _fields(self, at: _Place, names: set[str] | None) -> Fields:
-        """What filters may use, read anew unless each of these names is known."""
+    def _fields(self, at: _Scope, names: set[str] | None) -> Fields:
+        """The fields for filters, read again unless each of these names is in the cache.
+
+        If `names` is None, the fields are always read again.
+        """
         known = self._known.get(at.attachment)
         if known is None or names is None or not names <= known.keys():
             known = self._known[at.attachment] = read_fields(self._connection, at.attachment)
         return known
 
-    def _selected(self, at: _Place, what: str, condition: Sql | None) -> list[list[Any]]:
+    def _selected(self, at: _Scope, what: str, condition: Sql | None) -> list[list[Any]]:
         clause, args = (f" WHERE {condition.text}", condition.args) if condition else ("", ())
         return self._connection.run(Sql(f"SELECT {what} FROM {at.table}{clause}", args))
 

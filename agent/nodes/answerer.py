@@ -1,0 +1,108 @@
+"""answerer: drafts an answer with citations, with the language model or from extracts."""
+
+from collections.abc import Sequence
+from math import log
+
+from langgraph.runtime import Runtime
+
+from callslip.agent.citations import Citations
+from callslip.agent.context import RunContext
+from callslip.agent.drafts import Draft, DraftSentence
+from callslip.agent.prompting import Written, ask_model, fitting, has_model, shown
+from callslip.agent.reports import Step
+from callslip.agent.state import State, required
+from callslip.errors import BadReply
+from callslip.models.language_models.completion import estimated
+from callslip.retrieval.evidence.extracts import Target, extracts, nearest
+from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
+from callslip.retrieval.messages import Hit
+
+READER = log(7.0)
+"""Added to the log odds if the model says that the passages answer the question. The factor is
+assumed, not measured: a model says so seven times as often if the passages do answer it."""
+
+NEAR = 0.05
+"""The maximum distance to the best score of a passage that extracts are taken from."""
+
+MOST_READ = 3
+
+
+def answerer(state: State, runtime: Runtime[RunContext]) -> Step:
+    """Draft an answer from the hits of this attempt.
+
+    The draft is empty if the evidence is too weak for an approving verdict. The model is called
+    only if its answer can lead to an approving verdict.
+    """
+    context, response = runtime.context, required(state.response)
+    if not response.hits:
+        return Step({"draft": Draft()}, {"sentences": 0})
+    least, left_out = context.settings.agent.confidence_threshold, state.model_left_out
+    draft: Draft | None = None
+    if has_model(context, left_out) and sigmoid(state.evidence.logit + READER) >= least:
+        draft, left_out = _written(state, context, response.hits[: context.settings.agent.passages])
+    if draft is None:
+        draft = _extracted(state, context) if state.evidence.confidence >= least else Draft()
+    facts = {
+        "by_model": draft.by_model,
+        "declined": draft.declined,
+        "sentences": len(draft.sentences),
+        "citations": len(draft.citations),
+    }
+    return Step({"draft": draft, "model_left_out": left_out}, facts)
+
+
+def _extracted(state: State, context: RunContext) -> Draft:
+    searched, response = required(state.searched), required(state.response)
+    best = response.hits[0]
+    hits = [h for h in response.hits[:MOST_READ] if h.score >= best.score - NEAR]
+    if state.variant.action == "DRILLDOWN":
+        hits = [h for h in response.hits if h.document_id == best.document_id][:MOST_READ]
+    query = searched.query
+    idf = weighed(searched.calibration, query.terms)
+    target = Target(required(state.question).text, idf, query.vector if query.alpha > 0 else None)
+    resources, most = context.resources, context.settings.agent.sentences
+    best_extracts = extracts(hits, target, resources.analyzer, resources.embedder, most)
+    best_hit = best_extracts[0].hit if best_extracts else None
+    best_extracts.sort(key=lambda e: (e.hit is not best_hit, e.hit.rank, e.span.start))
+    citations = _citations(context, hits)
+    sentences = tuple(
+        DraftSentence(
+            _line(e.text), tuple(citations.cite(e.hit, s) for s in (e.header, e.span) if s)
+        )
+        for e in best_extracts
+    )
+    return Draft(sentences, citations.all())
+
+
+def _written(
+    state: State, context: RunContext, hits: Sequence[Hit]
+) -> tuple[Draft | None, str | None]:
+    """Return the model's draft, or None, and the reason if the model is left out from now on."""
+    moment = required(state.plan).as_of.moment
+    as_of = moment.date().isoformat() if moment else None
+    question = f"Question: {required(state.question).text}"
+    hits = fitting(hits, context.settings.llm.max_input_tokens - estimated(question))
+    content = shown(question, hits, as_of)
+    reply, left_out = ask_model(context, state.model_left_out, "answer", content, Written)
+    if reply is None:
+        return None, left_out
+    if not reply.answerable:
+        return Draft(by_model=True, declined=True), left_out
+    if not reply.sentences:
+        return None, f"{BadReply.slug}: it answers without a sentence"
+    if any(n > len(hits) for s in reply.sentences for n in s.citations):
+        return None, f"{BadReply.slug}: it cites what it was not given"
+    citations, analyzer, sentences = _citations(context, hits), context.resources.analyzer, []
+    for sentence in reply.sentences:
+        cited = [hits[n - 1] for n in dict.fromkeys(sentence.citations)]
+        numbers = (citations.cite(h, nearest(sentence.text, h, analyzer)) for h in cited)
+        sentences.append(DraftSentence(_line(sentence.text), tuple(numbers)))
+    return Draft(tuple(sentences), citations.all(), by_model=True), left_out
+
+
+def _citations(context: RunContext, hits: Sequence[Hit]) -> Citations:
+    return Citations.of(hits, context.resources.ledger)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

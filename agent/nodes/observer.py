@@ -1,0 +1,51 @@
+"""observer: creates the trace of the search that the answer is based on."""
+
+from dataclasses import replace
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from callslip.agent.answer_text import answer_text
+from callslip.agent.context import RunContext
+from callslip.agent.prompting import has_model, prompt
+from callslip.agent.reports import Step
+from callslip.agent.state import State, required
+from callslip.retrieval.tracing.build import trace_of
+
+PROMPTS = ("resolve", "rephrase", "answer", "judge")
+
+
+def observer(state: State, runtime: Runtime[RunContext]) -> Step:
+    """Create the trace: time, sizes, choices and scores of every node, by attempt."""
+    context, verdict = runtime.context, required(state.verdict)
+    question, searched = required(state.question), required(state.searched)
+    answer: dict[str, Any] = {
+        "verdict": verdict.model_dump(),
+        "attempts": [attempt.model_dump(exclude={"query"}) for attempt in state.attempts],
+        "nodes": [
+            {
+                "node": report.node,
+                "attempt": report.attempt,
+                "ms": report.milliseconds,
+                **report.facts,
+            }
+            for report in state.reports
+        ],
+        "model_left_out": state.model_left_out,
+    }
+    if has_model(context, state.model_left_out) and context.model is not None:
+        answer["usage"] = context.model.usage.model_dump()
+        answer["prompts"] = {name: prompt(name).version for name in PROMPTS}
+    if context.spans is not None:
+        answer["w3c_trace_id"] = context.spans.trace_id()
+    citations = answer_text(question.original, verdict, state.draft).citations
+    cited = tuple(citation.chunk_id for citation in citations)
+    trace = trace_of(
+        searched.plan,
+        searched.query,
+        searched.retrieved,
+        searched.ranked,
+        required(state.response),
+    )
+    trace = replace(trace, cited=cited, answer=answer)
+    return Step({"trace": trace}, {"cited": len(cited)})

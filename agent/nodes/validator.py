@@ -1,0 +1,142 @@
+"""validator: decides whether the draft is an answer, and which action to try if it is not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from langgraph.runtime import Runtime
+
+from callslip.agent.citations import in_force
+from callslip.agent.context import RunContext
+from callslip.agent.drafts import Draft, DraftSentence
+from callslip.agent.messages import Action, Attempt, Reason, Verdict
+from callslip.agent.nodes.answerer import READER
+from callslip.agent.prompting import Judged, ask_model, shown
+from callslip.agent.reports import Step
+from callslip.agent.state import State, required
+from callslip.retrieval.evidence.grounding import grounded
+from callslip.retrieval.evidence.overlap import covered
+from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
+from callslip.retrieval.messages import Hit
+
+TRIES: dict[Reason, tuple[Action, ...]] = {
+    "supported": (),
+    "no-passages": ("RELAX", "PIVOT"),
+    "not-in-force": ("RELAX",),
+    "not-covered": ("PIVOT", "RELAX"),
+    "not-apart": ("DRILLDOWN", "PIVOT"),
+    "not-grounded": ("DRILLDOWN", "RELAX"),
+    "model-declined": ("PIVOT", "DRILLDOWN"),
+}
+"""The actions to try for each reason, in order. Each action is tried once per question."""
+
+COVERED = 0.5
+"""The minimum coverage at which weak evidence means `not-apart` (other passages are as good)
+rather than `not-covered` (the passage is about something else)."""
+
+
+def validator(state: State, runtime: Runtime[RunContext]) -> Step:
+    """Check grounding, validity time and coverage; drop unsupported sentences.
+
+    The verdict has no action after `agent.max_iters` repeated attempts or if no action is left.
+    """
+    context, response = runtime.context, required(state.response)
+    draft, left_out = _supported(state, context)
+    reason, confidence = _judge(state, draft, context)
+    tried = [attempt.action for attempt in state.attempts] + [state.variant.action]
+    left = [action for action in TRIES[reason] if action not in tried]
+    again = bool(left) and len(state.attempts) < context.settings.agent.max_iters
+    verdict = Verdict(
+        approved=reason == "supported",
+        reason=reason,
+        action=left[0] if again else None,
+        confidence=round(confidence, 4),
+    )
+    attempt = Attempt(
+        trace_id=response.trace_id,
+        action=state.variant.action,
+        query=response.query,
+        hits=len(response.hits),
+        verdict=verdict,
+    )
+    update = {
+        "draft": draft,
+        "verdict": verdict,
+        "attempts": (*state.attempts, attempt),
+        "model_left_out": left_out,
+    }
+    dropped = len(state.draft.sentences) - len(draft.sentences)
+    return Step(update, {**verdict.model_dump(), "sentences_dropped": dropped})
+
+
+def _judge(state: State, draft: Draft, context: RunContext) -> tuple[Reason, float]:
+    logit = state.evidence.logit + (READER if draft.by_model else 0.0)
+    confidence = sigmoid(logit)
+    if draft.declined:
+        return "model-declined", min(confidence, sigmoid(state.evidence.logit - READER))
+    if state.response is None or not state.response.hits:
+        return "no-passages", 0.0
+    if confidence < context.settings.agent.confidence_threshold:
+        return ("not-covered" if state.evidence.coverage < COVERED else "not-apart"), confidence
+    if not draft.sentences:
+        return "not-grounded", confidence
+    moment = state.plan.as_of.moment if state.plan else None
+    if not all(in_force(citation, moment) for citation in draft.citations):
+        return "not-in-force", confidence
+    if draft.by_model and state.evidence.coverage >= COVERED and not _about(state, draft):
+        return "not-covered", confidence
+    return "supported", confidence
+
+
+def _about(state: State, draft: Draft) -> bool:
+    """Whether the cited passages contain at least one content word of the question."""
+    searched = required(state.searched)
+    cited = sorted({citation.chunk_id for citation in draft.citations})
+    terms_of = searched.retrieved.reader.terms(cited)
+    cited_terms = frozenset(term for terms in terms_of.values() for term in terms.split())
+    return covered(weighed(searched.calibration, searched.query.terms), cited_terms) > 0
+
+
+def _supported(state: State, context: RunContext) -> tuple[Draft, str | None]:
+    """Return the draft with supported sentences only, and the reason if the model is left out.
+
+    Extracts are not checked, because an extract is its own citation.
+    """
+    draft, left_out = state.draft, state.model_left_out
+    if not draft.by_model or state.response is None:
+        return draft, left_out
+    hits = {hit.chunk_id: hit for hit in state.response.hits}
+    cited = {c.number: hits[c.chunk_id] for c in draft.citations}
+    supported = [
+        s
+        for s in draft.sentences
+        if _supports([cited[n].text for n in s.citations], s.text, context)
+    ]
+    if supported and context.settings.agent.judge == "model":
+        supported, left_out = _judged(supported, cited, context, left_out)
+    used = {n for sentence in supported for n in sentence.citations}
+    citations = tuple(c for c in draft.citations if c.number in used)
+    return replace(draft, sentences=tuple(supported), citations=citations), left_out
+
+
+def _supports(passages: Sequence[str], text: str, context: RunContext) -> bool:
+    its = context.resources
+    names = [e.name for e in its.recognizer.find_by_form(text) if e.kind != "date"]
+    return grounded(text, passages, its.analyzer, its.embedder, names)
+
+
+def _judged(
+    sentences: Sequence[DraftSentence],
+    cited: Mapping[int, Hit],
+    context: RunContext,
+    left_out: str | None,
+) -> tuple[list[DraftSentence], str | None]:
+    """Return the sentences that the model judges supported; all if the model cannot be used."""
+    hits = list(
+        {h.chunk_id: h for s in sentences for n in s.citations for h in [cited[n]]}.values()
+    )
+    task = f"Sentences to check: 1 to {len(sentences)}"
+    content = shown(task, hits, sentences=[sentence.text for sentence in sentences])
+    reply, left_out = ask_model(context, left_out, "judge", content, Judged)
+    if reply is None:
+        return list(sentences), left_out
+    return [s for number, s in enumerate(sentences, 1) if number in reply.supported], left_out

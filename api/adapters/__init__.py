@@ -1,0 +1,1 @@
+"""Endpoints of other systems: the Document Retriever, FAQ, the Genie Flow invokers."""

@@ -1,0 +1,67 @@
+"""/v1/invokers: the invokers of Genie Flow's package for Weaviate."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flask import Response
+from flask_openapi3 import APIBlueprint, Tag
+from pydantic import BaseModel, ConfigDict, Field
+
+from callslip.api.http.context import current
+from callslip.compat.context import adapter_context
+from callslip.compat.genie import INVOKERS, WeaviatePersistInvoker
+from callslip.compat.genie.configuration import Configured, configured, renamed
+from callslip.compat.genie.delete import DeleteError
+from callslip.compat.genie.invoker import dumped
+from callslip.errors import InvalidRequest, NotFound
+from callslip.tasks import compute
+
+blueprint = APIBlueprint("invokers", __name__, abp_tags=[Tag(name="invokers")])
+
+
+class InvokerPath(BaseModel):
+    name: str = Field(description="such as `WeaviateVectorSimilaritySearchInvoker`")
+
+
+class Invocation(BaseModel):
+    """The input of a call to an invoker."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    content: Any = Field(description="the text, or the JSON, that the invoker is called with")
+    parameters: dict[str, Any] = Field(
+        {},
+        description="as under `parameters` of its meta.yaml; they win over the file of genie.meta",
+    )
+
+
+@blueprint.post("/v1/invokers/<string:name>", responses={200: None})
+def invoke(path: InvokerPath, body: Invocation) -> Response:
+    """Call an invoker and return its result: documents with chunks, or counts."""
+    if path.name not in INVOKERS:
+        raise NotFound(
+            f"there is no invoker {path.name!r}", hint=f"There are: {', '.join(INVOKERS)}."
+        )
+    meta = current().settings.genie.meta
+    usual = _configured(meta).parameters if meta else {}
+    parameters = {**usual, **renamed(body.parameters)}
+    invoker, content = INVOKERS[path.name], body.content
+    if not isinstance(content, str):
+        if invoker.takes_text:
+            raise InvalidRequest(f"the content of {path.name} is a text")
+        content = json.dumps(content)
+    if invoker is WeaviatePersistInvoker:  # it embeds chunks without a vector
+        request = {"parameters": parameters, "content": content}
+        written = compute.run(current(), "genie.persist", request)
+        return Response(dumped(written), content_type="application/json")
+    context = adapter_context(current())
+    answer = invoker(Configured(parameters=parameters), context).answer(content)
+    status = answer.status if isinstance(answer, DeleteError) else 200
+    return Response(dumped(answer), status, content_type="application/json")
+
+
+@cache
+def _configured(meta: Path) -> Configured:
+    return configured(meta)

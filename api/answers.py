@@ -1,9 +1,0 @@
-"""Pydantic models as JSON responses."""
-
-from flask import Response
-from pydantic import BaseModel
-
-
-def answer(message: BaseModel, status: int = 200) -> Response:
-    """The message as the body of a response."""
-    return Response(message.model_dump_json(), status, content_type="application/json")

@@ -1,0 +1,202 @@
+"""Requests and responses of the API, except those of searches (retrieval/messages.py)."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from callslip.config.settings import StoreKind
+from callslip.messages import collections as messages
+from callslip.messages.batches import Batch as Batch
+from callslip.messages.batches import BatchDocument as BatchDocument
+from callslip.messages.batches import BatchDocuments as BatchDocuments
+from callslip.messages.collections import AttachedTable as AttachedTable
+from callslip.messages.collections import Collection as Collection
+from callslip.messages.collections import CollectionDeleted as CollectionDeleted
+from callslip.messages.collections import Collections as Collections
+from callslip.messages.collections import Receipt as Receipt
+from callslip.messages.collections import Receipts as Receipts
+from callslip.messages.collections import Tenants as Tenants
+from callslip.messages.documents import Deleted as Deleted
+from callslip.messages.documents import Document as Document
+from callslip.messages.documents import Documents as Documents
+from callslip.messages.documents import Event as Event
+from callslip.messages.documents import StepMessage as StepMessage
+from callslip.messages.documents import StreamEnd as StreamEnd
+from callslip.messages.documents import Submitted as Submitted
+from callslip.messages.documents import Task as Task
+from callslip.messages.documents import TextSlice as TextSlice
+from callslip.messages.documents import VersionMessage as VersionMessage
+from callslip.messages.documents import Versions as Versions
+from callslip.messages.failures import DeadLetter as DeadLetter
+from callslip.messages.failures import DeadLetters as DeadLetters
+from callslip.messages.failures import Retried as Retried
+from callslip.messages.health import Health as Health
+from callslip.messages.health import Part as Part
+from callslip.messages.health import Readiness as Readiness
+from callslip.messages.options import Options
+from callslip.messages.problems import FailureMessage as FailureMessage
+from callslip.messages.problems import Problem as Problem
+from callslip.messages.webhooks import Deliveries as Deliveries
+from callslip.messages.webhooks import Delivery as Delivery
+from callslip.messages.webhooks import Webhook as Webhook
+from callslip.messages.webhooks import WebhookMade as WebhookMade
+from callslip.messages.webhooks import Webhooks as Webhooks
+from callslip.stores import naming
+from callslip.stores.ledger import PRIORITIES, EventKind
+from callslip.stores.ledger.base.records import Vectors
+from callslip.stores.metrics import Metric
+from callslip.stores.schemas import NAME
+from callslip.vocabulary import ItemState as ItemState
+
+PRIORITY: Any = Field(
+    0,
+    ge=PRIORITIES[0],
+    le=PRIORITIES[1],
+    description="of the waiting documents of a tenant, those with the highest priority go first",
+)
+
+
+class Request(BaseModel):
+    """A request; an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewCollection(Request):
+    """A collection to make."""
+
+    name: str = Field(pattern=NAME, description="letters, digits, `.`, `_`, `-`; at most 64")
+    store: StoreKind | None = Field(None, description="its store; default from the settings")
+    metric: Metric = Field("cosine", description="the distance of its vector index")
+    tenants: bool = Field(False, description="whether every document and search names a tenant")
+    options: Options | None = Field(
+        None, description="the enrichment of its documents; default: docs/enrichment.md"
+    )
+
+
+class NewAttachment(Request):
+    """A table to attach."""
+
+    name: str = Field(pattern=NAME, description="the name of the collection")
+    table: str = Field(
+        min_length=1,
+        max_length=600,
+        description='`TABLE` or `SCHEMA.TABLE`, as in SQL: quotes (`"My table"`) keep its case',
+    )
+    vectors: Vectors = Field(
+        "none",
+        description="`ours`: this installation's embedder made the vectors in column xs, so the"
+        " server can embed queries; `none`: search by words or by a vector in the request",
+    )
+
+
+class Tenant(messages.Tenant):
+    """A tenant of a collection."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tenant: naming.Tenant = Field(
+        min_length=1, max_length=naming.LONGEST_TENANT, description="any name"
+    )
+
+
+class NewDocument(Request):
+    """A document sent as text."""
+
+    text: str = Field(description="the whole text; it may have Markdown headings")
+    name: str | None = Field(
+        None,
+        max_length=1024,
+        description="identity in the collection; a known name makes a new version",
+    )
+    tenant: naming.Tenant = Field(
+        "",
+        max_length=naming.LONGEST_TENANT,
+        description="the document's tenant, in a collection with tenants",
+    )
+    title: str | None = Field(None, max_length=1024)
+    properties: dict[str, Any] | None = Field(
+        None,
+        description="strings, numbers, booleans or lists, for filters; by default, the same"
+        " content keeps its current properties",
+    )
+    allow_duplicate: bool = Field(
+        False, description="store the text even if another document has the same text"
+    )
+    priority: int = PRIORITY
+    batch: str = Field(
+        "", pattern=f"^$|{NAME}", description="the document's batch; a new name makes a batch"
+    )
+
+
+class UploadForm(BaseModel):
+    """A document sent as a file (multipart/form-data)."""
+
+    file: str = Field(json_schema_extra={"format": "binary"})
+    name: str | None = Field(
+        None, description="identity in the collection; default the file's name"
+    )
+    tenant: str = Field("", description="the document's tenant, in a collection with tenants")
+    title: str | None = None
+    properties: str | None = Field(
+        None, description="a JSON object; by default, the same content keeps its properties"
+    )
+    allow_duplicate: bool = False
+    priority: int = PRIORITY
+    batch: str = Field("", description="the document's batch; a new name makes a batch")
+
+
+class Rollback(Request):
+    """Restores an older version."""
+
+    version: int = Field(ge=1, description="the version to restore")
+
+
+class Which(Request):
+    """Selects dead letters that match every field of the request."""
+
+    collection: str | None = None
+    tenant: str | None = None
+    reason: str | None = Field(None, description="the `type` of the error, such as `worker-lost`")
+    older_than: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="failed at least so many seconds ago"
+    )
+    newer_than: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="failed at most so many seconds ago"
+    )
+
+
+class DeadLettersQuery(Which):
+    """A page of dead letters."""
+
+    limit: int = Field(50, ge=1, le=500)
+    after: str | None = Field(None, description="`next_after` of the previous page")
+
+
+class Retry(Which):
+    """Selects dead letters to retry."""
+
+    document_ids: list[str] | None = Field(None, max_length=500)
+    all: bool = Field(False, description="required if the request has no other field")
+
+
+class NewBatch(Request):
+    """A batch: documents that a client sends together."""
+
+    batch_id: str | None = Field(None, pattern=NAME, description="any name; default a new one")
+    expected: int | None = Field(
+        None, ge=0, lt=2**31, description="its final number of documents, to estimate the time left"
+    )
+
+
+class NewWebhook(Request):
+    """A subscription of a URL to events."""
+
+    url: str = Field(max_length=2048, description="the server sends events to it by POST")
+    collection: str | None = Field(None, description="only events of this collection; default: all")
+    events: list[EventKind] = Field(
+        ["document.live", "document.failed", "document.deleted"], min_length=1, max_length=100
+    )
+    secret: str | None = Field(
+        None, max_length=128, description="`whsec_` and 24 to 64 bytes in base64; default a new one"
+    )

@@ -1,0 +1,136 @@
+"""Prepares an answer, and the conversation that it belongs to, for the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from callslip.agent.answer_text import in_words, language_of, times
+from callslip.agent.messages import Answer, AnswerRequest, Citation, TurnMessage
+from callslip.api.http.context import current
+from callslip.api.page.marking import EXCERPT, Passage, body, excerpt, whole
+from callslip.errors import ThreadNotFound
+from callslip.tasks import answer as agent
+
+NEAREST = 240
+"""Characters of an uncited nearest passage; the hits below the answer show more of it."""
+
+REASONS = {
+    "supported": "the cited passages support it",
+    "no-passages": "nothing was found",
+    "not-in-force": "what was found was not in force then",
+    "not-covered": "the passages do not say what the question is about",
+    "not-apart": "other documents are as near",
+    "not-grounded": "the passages do not say what was written",
+    "model-declined": "the language model found no answer in the passages",
+}
+"""Reasons of a verdict in plain words."""
+
+
+@dataclass(frozen=True)
+class ShownSentence:
+    """A sentence, its period of validity, and the numbers of its citations."""
+
+    text: str
+    times: Sequence[str]
+    citations: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ShownCitation:
+    """A citation with its quote as the page shows it."""
+
+    citation: Citation
+    heading: Passage
+    quote: Passage
+    in_force: str
+    url: str | None
+
+
+@dataclass(frozen=True)
+class ShownAnswer:
+    """An answer with the page's notes on it, and the earlier turns of its conversation."""
+
+    answer: Answer
+    lang: str
+    sentences: tuple[ShownSentence, ...]
+    citations: tuple[ShownCitation, ...]
+    reason: str
+    thread: str
+    earlier: Sequence[TurnMessage]
+
+
+@dataclass(frozen=True)
+class PageQuestion:
+    """A question for the agent, and the earlier turns of its conversation."""
+
+    request: AnswerRequest
+    thread: str
+    earlier: Sequence[TurnMessage] = ()
+    words: str = ""
+
+    def shown(self, answer: Answer) -> ShownAnswer:
+        """Prepare the answer to this question for the page."""
+        question = self.words or answer.question
+        language = language_of(question)
+        sentences, cited = answer.sentences, answer.citations
+        qualified = zip(sentences, times(sentences, cited, language), strict=True)
+        query = answer.understood
+        return ShownAnswer(
+            answer=answer.model_copy(update={"question": question}),
+            lang=language,
+            sentences=tuple(ShownSentence(s.text, when, s.citations) for s, when in qualified),
+            citations=(
+                *(_citation(c, query, language, EXCERPT) for c in cited),
+                *(_citation(c, query, language, NEAREST) for c in answer.nearest),
+            ),
+            reason=REASONS[answer.verdict.reason],
+            thread=self.thread,
+            earlier=self.earlier,
+        )
+
+
+def page_question(request: AnswerRequest) -> PageQuestion:
+    """Make a question; if it has a `thread_id`, add the earlier turns of that conversation."""
+    earlier = _turns(request)
+    return PageQuestion(request, request.thread_id or "", earlier)
+
+
+def repeatable_question(request: AnswerRequest, longest: int) -> PageQuestion:
+    """As `page_question`, for a URL that may be opened again without growing the conversation.
+
+    A question that is already in the conversation is sent alone, in its stored stand-alone form.
+    """
+    new = page_question(request)
+    for at, turn in reversed(list(enumerate(new.earlier))):
+        if _plain(turn.question) == _plain(request.question):
+            alone = {"question": turn.understood[:longest], "thread_id": None}
+            again = request.model_copy(update=alone)
+            return replace(new, request=again, earlier=new.earlier[:at], words=turn.question)
+    return new
+
+
+def _turns(request: AnswerRequest) -> Sequence[TurnMessage]:
+    if request.thread_id is None:
+        return ()
+    try:
+        conversation = agent.look(
+            current(), request.collection, request.tenant or "", request.thread_id
+        )
+    except ThreadNotFound:
+        return ()
+    return conversation.turns
+
+
+def _citation(citation: Citation, query: str, language: str, longest: int) -> ShownCitation:
+    page, _, anchor = (citation.url or "").partition("#")
+    return ShownCitation(
+        citation=citation,
+        heading=whole(citation.heading or citation.title, query),
+        quote=excerpt(body(citation.quote, citation.heading), query, longest),
+        in_force=in_words(citation, language),
+        url=f"{page}&{urlencode({'q': query})}#{anchor}" if page else None,
+    )
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.split())

@@ -1,0 +1,341 @@
+"""The page at /: collections, documents with their steps, hits and answers, rendered here.
+
+Searches, questions and reading need no JavaScript. static/page.js uploads and deletes through the
+API, and polls `/page/documents` while a document is being ingested. static/answers.js shows the
+progress of an answer and stores conversations.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from flask import (
+    Blueprint,
+    Response,
+    make_response,
+    render_template,
+    request,
+    stream_with_context,
+)
+from werkzeug.datastructures import MultiDict
+
+from callslip.agent.messages import Answer
+from callslip.api.http import responses
+from callslip.api.http.context import current
+from callslip.api.messages import documents as messages
+from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
+from callslip.api.page.marking import Passage, body, excerpt, whole
+from callslip.api.page.passages import PassageLocation, read
+from callslip.api.page.search_form import SearchForm
+from callslip.api.v1 import answering
+from callslip.errors import CallslipError, CollectionNotFound
+from callslip.retrieval.messages import Hit, SearchResponse
+from callslip.stores.ledger import CollectionRecord
+from callslip.stores.properties.filters import OPERATORS
+from callslip.stores.records import FILTERABLE
+from callslip.stores.schemas import DEFAULT_COLLECTION
+from callslip.tasks.search import ask
+from callslip.vocabulary import STAGES
+
+SHOWN = 50
+"""Documents on one page of the list."""
+
+LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
+"""The page shows a batch until it received no document for a day, and a finished batch for 10
+min."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'; object-src 'none'",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""The headers of every response of the server: a browser may open any of them."""
+
+blueprint = Blueprint("pages", __name__)
+
+
+@dataclass(frozen=True)
+class ShownHit:
+    """A hit with the excerpt of its passage that the list shows."""
+
+    hit: Hit
+    heading: Passage
+    passage: Passage
+    readable: bool
+    """Whether the ledger has a text of the document, which the page of the passage can show."""
+
+
+@dataclass(frozen=True)
+class DocumentList:
+    """One page of a collection's documents, newest first."""
+
+    collection: str
+    documents: tuple[messages.Document, ...]
+    states: dict[str, int]
+    before: float | None
+    next_before: float | None
+    batches: tuple[messages.Batch, ...]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether any document of the collection is still being ingested."""
+        return self.states.get("queued", 0) > 0
+
+    @property
+    def tally(self) -> str:
+        """The counts in words, e.g. `12 live, 2 on the way`."""
+        words = {"live": "live", "queued": "on the way", "failed": "failed"}
+        counts = [f"{self.states[s]} {word}" for s, word in words.items() if self.states.get(s)]
+        return ", ".join(counts) or "No documents yet"
+
+    @property
+    def property_names(self) -> list[str]:
+        """The names for filters: fields of all passages, properties of the listed documents."""
+        return [*FILTERABLE, *sorted({p for d in self.documents for p in d.properties})]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer and the hits for a form; `error` is that of the first part that failed."""
+
+    answer: ShownAnswer | None = None
+    response: SearchResponse | None = None
+    hits: tuple[ShownHit, ...] = ()
+    error: CallslipError | None = None
+
+
+@blueprint.get("/")
+def page() -> Response:
+    """The whole page: with `q` in the query string the hits, with `ask` an answer above them."""
+    form = SearchForm.of(request.args)
+    collections = current().ledger.collections.all()
+    try:
+        chosen = _chosen(collections, request.args.get("collection"))
+    except CollectionNotFound as error:
+        return _html("page.html", error.status, collections=collections, form=form, error=error)
+    if chosen is None:
+        return _html("page.html", collections=collections, form=form)
+    outcome = _outcome(form, chosen) if "q" in request.args else Outcome()
+    response = _html(
+        "page.html",
+        outcome.error.status if outcome.error else 200,
+        collections=collections,
+        with_tenants=current().ledger.collections.get(chosen).schema.tenants,
+        tenants=current().ledger.tenants.all(chosen),
+        document_list=_list_documents(chosen, request.args),
+        **_values(form, chosen, outcome),
+    )
+    if form.ask:
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.get("/page/documents")
+def document_list() -> Response:
+    """Render only the list of documents."""
+    chosen = current().ledger.collections.get(request.args.get("collection", "")).name
+    return _html("documents.html", document_list=_list_documents(chosen, request.args))
+
+
+@blueprint.post("/page/answer")
+def answer_live() -> Response:
+    """Stream the progress of an answer, then the answer and the hits, to the page's script."""
+    form = SearchForm.of(request.form)
+    chosen = current().ledger.collections.get(request.form.get("collection", "")).name
+    form.request(chosen)
+    question = page_question(form.question(chosen))
+
+    def events(followed: answering.Followed) -> Iterator[str]:
+        return stream_with_context(_events(form, chosen, question, followed))
+
+    return answering.stream(question.request, events)
+
+
+@blueprint.get("/page/passage")
+def passage() -> Response:
+    """A passage in its document, with the words of the query `q` marked.
+
+    The other parameters are those of `PassageLocation.of`.
+    """
+    record = current().ledger.documents.get(request.args.get("document", ""))
+    reading = read(record, PassageLocation.of(request.args), request.args.get("q", ""))
+    return _html("passage.html", document=responses.document(record), reading=reading)
+
+
+@blueprint.errorhandler(CallslipError)
+def _failed(error: CallslipError) -> Response:
+    return _html("problem.html", error.status, error=error)
+
+
+@blueprint.after_app_request
+def _guarded(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if response.status_code in (429, 503):
+        response.headers.setdefault("Retry-After", f"{CallslipError.retry_after:.0f}")
+    return response
+
+
+@blueprint.app_template_filter("seconds")
+def _seconds(seconds: float) -> str:
+    """A duration in words, e.g. `2 min 5 s`."""
+    if seconds < 0.05:
+        return "<0.1 s"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return " ".join(f"{n} {unit}" for n, unit in ((minutes, "min"), (rest, "s")) if n)
+
+
+@blueprint.app_template_filter("sentence")
+def _sentence(detail: str) -> str:
+    """An error's detail as a sentence."""
+    return f"{detail[:1].upper()}{detail[1:].rstrip('.')}."
+
+
+@blueprint.app_template_filter("counts")
+def _counts(counts: dict[str, int]) -> str:
+    """The counts of a step, e.g. `1,204 chars, 3 pages`, without counts of 0."""
+    return ", ".join(
+        f"{n:,} {name.removesuffix('s') if n == 1 else name}" for name, n in counts.items() if n
+    )
+
+
+def _html(template: str, status: int = 200, **values: object) -> Response:
+    settings = current().settings
+    rendered = render_template(
+        template,
+        search=settings.search,
+        max_upload_mb=settings.api.max_upload_mb,
+        operators=OPERATORS,
+        **values,
+    )
+    return make_response(rendered, status)
+
+
+def _chosen(collections: list[tuple[CollectionRecord, int]], requested: str | None) -> str | None:
+    """The requested collection, or the default one, or the first; None if there is none."""
+    names = [record.name for record, _ in collections]
+    if names and requested and requested not in names:
+        raise CollectionNotFound(
+            f"collection {requested!r} does not exist", hint="Choose one of the collections above."
+        )
+    if not names:
+        return None
+    return requested or (DEFAULT_COLLECTION if DEFAULT_COLLECTION in names else names[0])
+
+
+def _outcome(form: SearchForm, collection: str) -> Outcome:
+    """Run the form. If the answer fails, the page still has the hits, and the reverse."""
+    shown, query, error = None, form.query, None
+    if form.ask:
+        try:
+            form.request(collection)  # raises before a model call if the form is invalid
+            longest = current().settings.search.max_query_chars
+            question = repeatable_question(form.question(collection), longest)
+            shown = question.shown(answering.ask(question.request))
+            query = shown.answer.understood
+        except CallslipError as problem:
+            error = problem
+    return _with_hits(form, collection, query, shown, error)
+
+
+def _events(
+    form: SearchForm, collection: str, question: PageQuestion, followed: answering.Followed
+) -> Iterator[str]:
+    """Yield server-sent events: `stage` with a word for each node, then `outcome` with markup."""
+    shown, query, error = None, form.query, None
+    try:
+        for message in followed:
+            if isinstance(message, Answer):
+                shown = question.shown(message)
+                query = message.understood
+            elif stage := STAGES.get(message.node):
+                yield _event("stage", stage)
+    except CallslipError as problem:
+        error = problem
+    outcome = _with_hits(form, collection, query, shown, error)
+    markup = render_template(
+        "outcome.html", search=current().settings.search, **_values(form, collection, outcome)
+    )
+    yield _event("outcome", markup)
+
+
+def _event(kind: str, data: str) -> str:
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n"
+
+
+def _with_hits(
+    form: SearchForm,
+    collection: str,
+    query: str,
+    shown: ShownAnswer | None,
+    error: CallslipError | None,
+) -> Outcome:
+    try:
+        response = ask(current(), replace(form, query=query).request(collection))
+    except CallslipError as problem:
+        return Outcome(shown, None, (), error or problem)
+    return Outcome(shown, response, _shown(response), error)
+
+
+def _values(form: SearchForm, collection: str, outcome: Outcome) -> dict[str, object]:
+    """The variables of outcome.html."""
+    return {
+        "form": form,
+        "chosen": collection,
+        "attached": current().ledger.collections.get(collection).attachment,
+        "shown": outcome.answer,
+        "response": outcome.response,
+        "hits": outcome.hits,
+        "error": outcome.error,
+    }
+
+
+def _list_documents(collection: str, args: MultiDict[str, str]) -> DocumentList:
+    before = args.get("before", type=float)
+    states = current().ledger.documents.states(
+        collection
+    )  # first: a document that is done in the counts is done in the list too
+    records = current().ledger.documents.find(collection, limit=SHOWN, before=before)
+    return DocumentList(
+        collection=collection,
+        documents=tuple(responses.document(record) for record in records),
+        states=states,
+        before=before,
+        next_before=records[-1].created_at if len(records) == SHOWN else None,
+        batches=_batches(collection),
+    )
+
+
+def _batches(collection: str) -> tuple[messages.Batch, ...]:
+    """The batches of several documents that are in progress or finished a short time ago."""
+    now = time.time()
+    ids = current().ledger.batches.recent(collection, now - LOOKED_BACK_SECONDS)
+    batches = [responses.batch(current().ledger.batches.report(batch_id)) for batch_id in ids]
+    return tuple(
+        batch
+        for batch in batches
+        if max(batch.expected or 0, batch.submitted) > 1
+        and (batch.left or _ended_at(batch) > now - STAYS_SECONDS)
+    )
+
+
+def _ended_at(batch: messages.Batch) -> float:
+    return (batch.started_at or batch.created_at) + (batch.seconds or 0.0)
+
+
+def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
+    query = response.query
+    readable = current().ledger.versions.readable([hit.document_id for hit in response.hits])
+    return tuple(
+        ShownHit(
+            hit,
+            heading=whole(hit.heading or hit.title, query),
+            passage=excerpt(body(hit.text, hit.heading), query),
+            readable=hit.document_id in readable,
+        )
+        for hit in response.hits
+    )

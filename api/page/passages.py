@@ -1,0 +1,161 @@
+"""A passage in its document for /page/passage, with the sentence that an answer cited."""
+
+import re
+from dataclasses import dataclass
+
+from werkzeug.datastructures import MultiDict
+
+from callslip.api.http.context import current
+from callslip.api.page.marking import Passage, tighten, whole
+from callslip.api.v1.documents import text_of
+from callslip.errors import DocumentNotFound, InvalidRequest
+from callslip.models.text.language import lang
+from callslip.retrieval.evidence.sentences import reflow
+from callslip.retrieval.messages import Span
+from callslip.stores.ledger import DocumentRecord
+
+SURROUNDINGS = 500
+"""Characters that the page shows before and after a passage."""
+
+LONGEST = 100_000
+"""The most characters of a passage that the page shows."""
+
+LARGEST = 10**9
+"""The largest number of a character or version in a request; some databases have no larger ones."""
+
+_NOTHING = Passage((), before=False, after=False)
+_CUT_AT_START, _CUT_AT_END = re.compile(r"^\S{1,30}\s"), re.compile(r"\s\S{1,30}$")
+"""A word that the start or end of the window cut in two."""
+
+
+@dataclass(frozen=True)
+class PassageLocation:
+    """The location of a passage in the text of `version`, by default the live version."""
+
+    passage: Span
+    sentence: Span | None
+    version: int | None
+
+    @classmethod
+    def of(cls, args: MultiDict[str, str]) -> "PassageLocation":
+        """Read the location from a query string; InvalidRequest names an invalid parameter."""
+        passage = _span(args, "start", "end")
+        sentence = _span(args, "from", "to") if "from" in args or "to" in args else None
+        if sentence and not passage.start <= sentence.start < sentence.end <= passage.end:
+            raise InvalidRequest("the sentence from `from` to `to` is not within the passage")
+        version = _number(args, "version") if "version" in args else None
+        if version == 0:
+            raise InvalidRequest("version is less than 1")
+        return cls(passage, sentence, version)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A passage and the text around it; `window` is the span of both in the document's text.
+
+    `version` is the shown version if its text differs from the live version's. `gone` is the
+    requested version if its text is no longer stored: then the live text is shown, without marks.
+    """
+
+    window: Span
+    length: int
+    lang: str | None
+    before: str
+    lead: Passage
+    sentence: Passage
+    rest: Passage
+    after: str
+    version: int | None = None
+    gone: int | None = None
+
+
+def read(record: DocumentRecord, location: PassageLocation, query: str) -> Reading:
+    """Read the passage at a location, and mark the words of a query.
+
+    Raises DocumentNotFound if the version or its text does not exist, InvalidRequest if the
+    location is beyond the end of the text.
+    """
+    version = _other_than_live(record, location.version)
+    if version is not None:
+        try:
+            text = text_of(record, version)
+        except DocumentNotFound:
+            return _near(text_of(record), location.passage, gone=version)
+    else:
+        text = text_of(record)
+    start, end = location.passage.start, min(location.passage.end, location.passage.start + LONGEST)
+    if start >= len(text) or (location.sentence and location.sentence.end > len(text)):
+        raise InvalidRequest(f"the place lies beyond the end of the text, at {len(text):,}")
+    window = _window(start, end, len(text))
+    flowing, at = reflow(text[window.start : window.end]), window.start
+    marked = location.sentence or Span(start=end, end=end)
+    parts = [(start, marked.start), (marked.start, marked.end), (marked.end, end)]
+    lead, sentence, rest = (whole(tighten(flowing[s - at : e - at]), query) for s, e in parts)
+    return Reading(
+        window=window,
+        length=len(text),
+        lang=lang(flowing),
+        before=_before(flowing[: start - at], window),
+        lead=lead,
+        sentence=sentence,
+        rest=rest,
+        after=_after(flowing[end - at :], window, len(text)),
+        version=version,
+    )
+
+
+def _near(text: str, passage: Span, *, gone: int) -> Reading:
+    """The live version's text at the same location, which may differ: without marks."""
+    start = min(passage.start, max(0, len(text) - 2 * SURROUNDINGS))
+    window = _window(start, min(passage.end, start + LONGEST), len(text))
+    flowing = reflow(text[window.start : window.end])
+    return Reading(
+        window=window,
+        length=len(text),
+        lang=lang(flowing),
+        before=_after(_before(flowing, window), window, len(text)),
+        lead=_NOTHING,
+        sentence=_NOTHING,
+        rest=_NOTHING,
+        after="",
+        gone=gone,
+    )
+
+
+def _other_than_live(record: DocumentRecord, version: int | None) -> int | None:
+    """The version if its text differs from the live version's, otherwise None."""
+    live = record.live_version
+    if version is None or version == live:
+        return None
+    documents = current().ledger.documents
+    documents.version(record.document_id, version)
+    cited = documents.artifact(record.document_id, version, "extract")
+    if live and cited and cited == documents.artifact(record.document_id, live, "extract"):
+        return None
+    return version
+
+
+def _window(start: int, end: int, length: int) -> Span:
+    return Span(start=max(0, start - SURROUNDINGS), end=max(start, min(length, end + SURROUNDINGS)))
+
+
+def _before(text: str, window: Span) -> str:
+    return tighten(_CUT_AT_START.sub("", text) if window.start else text)
+
+
+def _after(text: str, window: Span, length: int) -> str:
+    return tighten(_CUT_AT_END.sub("", text) if window.end < length else text)
+
+
+def _span(args: MultiDict[str, str], first: str, last: str) -> Span:
+    start, end = _number(args, first), _number(args, last)
+    if start > end:
+        raise InvalidRequest(f"{first} lies behind {last}")
+    return Span(start=start, end=end)
+
+
+def _number(args: MultiDict[str, str], name: str) -> int:
+    number = args.get(name, type=int)
+    if number is None or not 0 <= number <= LARGEST:
+        raise InvalidRequest(f"{name} is missing or is no number from 0 to {LARGEST:,}")
+    return number

@@ -1,0 +1,127 @@
+"""/v1/answer and /v1/collections/{name}/conversations: questions to the agent."""
+
+from collections.abc import Callable, Iterator
+
+from flask import Response, request
+from flask_openapi3 import APIBlueprint, Tag
+from flask_openapi3.models import MediaType, Schema
+from pydantic import ConfigDict
+
+from callslip.agent.messages import Answer, AnswerRequest, Conversation, NodeMessage, ThreadId
+from callslip.api.http.context import current
+from callslip.api.http.json_response import answer
+from callslip.api.http.problems import described
+from callslip.api.http.slots import Slots
+from callslip.api.messages.documents import Problem
+from callslip.api.messages.memory import OfTenant
+from callslip.api.v1.collections import CollectionPath, collection_of
+from callslip.api.v1.events import HEADERS
+from callslip.errors import CallslipError, Overloaded
+from callslip.retrieval.query.plan import check_query
+from callslip.stores.properties.filters import parse
+from callslip.tasks import answer as agent
+
+EVENTS = "text/event-stream"
+
+Followed = Iterator[NodeMessage | Answer]
+"""A message for each node of the graph that has run, then the answer."""
+
+
+class _Answered(Answer):
+    __doc__ = Answer.__doc__
+
+    model_config = ConfigDict(
+        title=Answer.__name__,
+        openapi_extra={  # type: ignore[typeddict-unknown-key]  # flask-openapi3's
+            "description": "with `Accept: text/event-stream`: `event: node` for each node that has"
+            " run, then `event: answer`, or `event: error` with a problem",
+            "content": {EVENTS: MediaType(schema=Schema(**NodeMessage.model_json_schema()))},
+        },
+    )
+
+
+blueprint = APIBlueprint("answers", __name__, abp_tags=[Tag(name="answer")])
+
+_slots = Slots()
+
+
+class ConversationPath(CollectionPath):
+    """A conversation of a collection."""
+
+    thread_id: ThreadId
+
+
+@blueprint.post("/v1/answer", responses={200: _Answered})
+def answer_question(body: AnswerRequest) -> Response:
+    """Answer a question from the documents with citations, or report that they have no answer.
+
+    With `Accept: text/event-stream` the response is a stream: an event for each node of the graph
+    that has run, then the answer.
+    """
+    if EVENTS not in request.accept_mimetypes.values():
+        return answer(ask(body))
+    return stream(body, _events)
+
+
+def ask(body: AnswerRequest) -> Answer:
+    """Wait for the answer in one of the process's slots; raise Overloaded if none is free."""
+    _take_slot(body)
+    try:
+        return agent.ask(current(), body)
+    finally:
+        _slots.give_back()
+
+
+def stream(body: AnswerRequest, render: Callable[[Followed], Iterator[str]]) -> Response:
+    """Answer with server-sent events: `render` converts the node messages and the answer."""
+    _take_slot(body)
+    try:
+        events = render(agent.follow(current(), body))
+    except BaseException:
+        _slots.give_back()
+        raise
+    response = Response(events, content_type=EVENTS, headers=HEADERS)
+    response.call_on_close(_slots.give_back)
+    return response
+
+
+@blueprint.get(
+    "/v1/collections/<string:name>/conversations/<string:thread_id>",
+    responses={200: Conversation},
+)
+def get_conversation(path: ConversationPath, query: OfTenant) -> Response:
+    """The questions and answers of the conversation `thread_id`."""
+    collection_of(path.name, query.tenant)
+    return answer(agent.look(current(), path.name, query.tenant, path.thread_id))
+
+
+@blueprint.delete(
+    "/v1/collections/<string:name>/conversations/<string:thread_id>",
+    responses={200: Conversation},
+)
+def delete_conversation(path: ConversationPath, query: OfTenant) -> Response:
+    """Delete a conversation and return its turns."""
+    collection_of(path.name, query.tenant)
+    return answer(agent.look(current(), path.name, query.tenant, path.thread_id, forget=True))
+
+
+def _take_slot(body: AnswerRequest) -> None:
+    # An invalid question is refused here, without a message to the queue.
+    check_query(body.question, current().settings.search.max_query_chars)
+    parse(body.having_all, body.having_any)
+    collection_of(body.collection, body.tenant or "")
+    most = current().settings.api.answers
+    if not _slots.take(most):
+        raise Overloaded(
+            f"{most} questions are waited for in this process of the server",
+            hint="Try again in a few seconds, or raise api.answers in the settings.",
+        )
+
+
+def _events(followed: Followed) -> Iterator[str]:
+    try:
+        for message in followed:
+            kind = "answer" if isinstance(message, Answer) else "node"
+            yield f"event: {kind}\ndata: {message.model_dump_json()}\n\n"
+    except CallslipError as error:
+        yield f"event: error\ndata: {Problem(**described(error)).model_dump_json()}\n\n"

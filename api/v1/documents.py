@@ -1,0 +1,199 @@
+"""/v1/collections/{name}/documents and /v1/documents"""
+
+from typing import Any
+
+from flask import Response, request, url_for
+from flask_openapi3 import APIBlueprint, Tag
+from pydantic import BaseModel, Field
+
+from callslip.api.http import responses
+from callslip.api.http.context import current
+from callslip.api.http.json_response import answer
+from callslip.api.http.uploads import read_upload
+from callslip.api.messages import documents
+from callslip.api.v1.collections import CollectionPath
+from callslip.api.v1.tasks import deletion_id, ingestion_id
+from callslip.errors import DocumentNotFound
+from callslip.ingestion.artifacts import EXTRACTED
+from callslip.ingestion.intake import take_in
+from callslip.stores import naming
+from callslip.stores.ledger import Accepted, DocumentRecord, Submission
+from callslip.stores.schemas import check_tenant
+from callslip.tasks import ingest, maintenance
+
+blueprint = APIBlueprint("documents", __name__, abp_tags=[Tag(name="documents")])
+
+MOST_VERSIONS = 10**9
+"""The largest version number in a request; some databases have no larger numbers."""
+
+_TAKES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {"schema": documents.UploadForm.model_json_schema()},
+            "application/json": {"schema": documents.NewDocument.model_json_schema()},
+        },
+    }
+}
+
+
+class DocumentPath(BaseModel):
+    document_id: str
+
+
+class ListQuery(documents.Request):
+    tenant: naming.Tenant | None = Field(None, description="whose documents; left out: everyone's")
+    parent: str | None = Field(None, description="only what came within the document of this id")
+    limit: int = Field(50, ge=1, le=500)
+    before: float | None = Field(
+        None, allow_inf_nan=False, description="`next_before` of the page before"
+    )
+
+
+class TextQuery(documents.Request):
+    start: int = Field(0, ge=0)
+    end: int | None = Field(None, ge=0, description="at most 100,000 characters after start")
+    version: int | None = Field(
+        None, ge=1, le=MOST_VERSIONS, description="of which version; left out: the live one"
+    )
+
+
+@blueprint.post(
+    "/v1/collections/<string:name>/documents",
+    responses={200: documents.Submitted, 202: documents.Submitted},
+    openapi_extensions=_TAKES,
+)
+def submit_document(path: CollectionPath) -> Response:
+    """Submit a document as a file or as text.
+
+    A known name makes a new version; the same content under its name changes nothing (200). If too
+    many documents wait, the response is 429 with Retry-After.
+    """
+    collection = current().ledger.collections.writable(path.name)
+    ingest.check_backlog(current())
+    upload = read_upload(request)
+    check_tenant(collection.schema, upload.tenant)
+    ingest.check_backlog_of(current(), path.name, upload.tenant)
+    if upload.tenant and upload.tenant not in current().ledger.tenants.all(path.name):
+        current().store_of(collection.store).check_names(path.name, upload.tenant)
+    accepted = take_in(
+        current().ledger,
+        current().blobs,
+        path.name,
+        Submission(
+            name=upload.name,
+            filename=upload.filename,
+            title=upload.title,
+            sha256=upload.sha256,
+            size=upload.size,
+            properties=upload.properties,
+            priority=upload.priority,
+            batch=upload.batch,
+        ),
+        upload.content,
+        tenant=upload.tenant,
+        allow_duplicate=upload.allow_duplicate,
+    )
+    if accepted.fresh:
+        ingest.send_next(current(), accepted.document_id)
+    return submitted(accepted)
+
+
+def submitted(accepted: Accepted) -> Response:
+    """The response to a submission: 202, or 200 if there is nothing to do."""
+    task_id = ingestion_id(accepted.document_id, accepted.version)
+    message = documents.Submitted(
+        outcome="accepted" if accepted.fresh else "unchanged",
+        document_id=accepted.document_id,
+        version=accepted.version,
+        task_id=task_id,
+        status_url=url_for("documents.get_document", document_id=accepted.document_id),
+        task_url=url_for("tasks.get_task", task_id=task_id),
+    )
+    return answer(message, 202 if accepted.fresh else 200)
+
+
+@blueprint.get("/v1/collections/<string:name>/documents", responses={200: documents.Documents})
+def list_documents(path: CollectionPath, query: ListQuery) -> Response:
+    """List the documents of a collection, newest first."""
+    current().ledger.collections.get(path.name)
+    states = current().ledger.documents.states(
+        path.name
+    )  # first: a document that is done in the counts is done in the list too
+    records = current().ledger.documents.find(
+        path.name,
+        tenant=query.tenant,
+        parent=query.parent,
+        limit=query.limit,
+        before=query.before,
+    )
+    full = len(records) == query.limit
+    return answer(
+        documents.Documents(
+            documents=[responses.document(record) for record in records],
+            states=states,
+            next_before=records[-1].created_at if full else None,
+        )
+    )
+
+
+@blueprint.get("/v1/documents/<string:document_id>", responses={200: documents.Document})
+def get_document(path: DocumentPath) -> Response:
+    """A document: its state, its steps with attempts, timings and counts, and its error."""
+    return answer(responses.document(current().ledger.documents.get(path.document_id)))
+
+
+@blueprint.get("/v1/documents/<string:document_id>/text", responses={200: documents.TextSlice})
+def get_text(path: DocumentPath, query: TextQuery) -> Response:
+    """Part of the extracted text; the spans of hits refer to this text.
+
+    By default the text of the live version, or of the newest version if none is live.
+    """
+    record = current().ledger.documents.get(path.document_id)
+    text = text_of(record, query.version)
+    start = min(query.start, len(text))
+    end = min(len(text), start + 100_000, len(text) if query.end is None else query.end)
+    return answer(
+        documents.TextSlice(
+            document_id=record.document_id,
+            start=start,
+            end=max(start, end),
+            length=len(text),
+            text=text[start:end],
+        )
+    )
+
+
+def text_of(record: DocumentRecord, version: int | None = None) -> str:
+    """The extracted text of a version, by default of the live version, or else of the newest.
+
+    Raises DocumentNotFound if the version does not exist or its text is not stored.
+    """
+    if version is not None:
+        current().ledger.documents.version(record.document_id, version)
+    wanted = version or record.live_version or record.newest.version
+    artifact = current().ledger.documents.artifact(record.document_id, wanted, "extract")
+    if record.deleted_at is not None or artifact is None:
+        raise DocumentNotFound(f"document {record.document_id!r} has no extracted text")
+    try:
+        return EXTRACTED.load(current().blobs.read(record.document_id, artifact)).text
+    except (FileNotFoundError, ValueError):
+        raise DocumentNotFound(
+            f"the extracted text of document {record.document_id!r} is gone",
+            hint="`callslip audit --repair` extracts that of the live version again.",
+        ) from None
+
+
+@blueprint.delete("/v1/documents/<string:document_id>", responses={202: documents.Deleted})
+def delete_document(path: DocumentPath) -> Response:
+    """Delete a document: hidden at once, removed soon after; its status keeps the receipt."""
+    current().ledger.documents.delete(path.document_id)
+    maintenance.send_removal(current(), path.document_id)
+    task_id = deletion_id(path.document_id)
+    message = documents.Deleted(
+        document_id=path.document_id,
+        task_id=task_id,
+        task_url=url_for("tasks.get_task", task_id=task_id),
+        status_url=url_for("documents.get_document", document_id=path.document_id),
+    )
+    return answer(message, 202)

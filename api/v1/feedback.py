@@ -1,0 +1,97 @@
+"""/v1/feedback and /debug/trace: feedback about a search, and the trace of a search."""
+
+import time
+
+from flask import Response
+from flask_openapi3 import APIBlueprint, Tag
+from pydantic import BaseModel
+
+from callslip.api.http.context import current
+from callslip.api.http.json_response import answer
+from callslip.api.messages.memory import Feedback, NewFeedback, TraceMessage
+from callslip.errors import InvalidRequest, TraceNotFound
+from callslip.stores.ledger import OutcomeRecord, RetrievalEvent
+
+blueprint = APIBlueprint("feedback", __name__, abp_tags=[Tag(name="feedback")])
+
+PATIENCE_SECONDS = 0.5
+"""A search is recorded just after its response is sent; feedback can arrive earlier."""
+
+
+class FeedbackPath(BaseModel):
+    feedback_id: str
+
+
+class TracePath(BaseModel):
+    trace_id: str
+
+
+@blueprint.post("/v1/feedback", responses={200: Feedback, 201: Feedback})
+def give_feedback(body: NewFeedback) -> Response:
+    """Record whether the hits of a search, or the citations of an answer, helped.
+
+    Helpful chunks rank higher for similar questions from now on.
+
+    A repeated call returns the stored feedback with 200.
+    """
+    event = _waited_for(body.trace_id)
+    current().ledger.collections.writable(event.collection)  # an attached table has no memory
+    outcome, new = current().learning.outcome(
+        body.trace_id,
+        [*body.chunk_ids, *_cited(event, body)],
+        body.verdict,
+        user=body.user,
+        key=body.idempotency_key,
+        limited=True,
+    )
+    return answer(_message(outcome), 201 if new else 200)
+
+
+@blueprint.delete("/v1/feedback/<string:feedback_id>", responses={200: Feedback})
+def withdraw_feedback(path: FeedbackPath) -> Response:
+    """Withdraw feedback, and undo its effect on the memory."""
+    return answer(_message(current().learning.withdraw(path.feedback_id)))
+
+
+@blueprint.get("/debug/trace/<string:trace_id>", responses={200: TraceMessage})
+def get_trace(path: TracePath) -> Response:
+    """The trace of a search: times, weights, branches, every part of every score."""
+    keep_seconds = current().settings.traces.keep_hours * 3600.0
+    trace = current().ledger.searches.trace(path.trace_id, keep_seconds=keep_seconds)
+    outcomes = [_message(outcome) for outcome in current().ledger.outcomes.of_trace(path.trace_id)]
+    return answer(TraceMessage(trace=dict(trace.body), outcomes=outcomes))
+
+
+def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:
+    """The chunks of the requested citations; raise InvalidRequest for unknown numbers."""
+    if body.chunk_ids and not body.citations:
+        return []
+    cited: list[str] = event.settings.get("cited", [])
+    if not cited:
+        raise InvalidRequest(
+            "chunk_ids is missing: this was a search, or an answer without citations",
+            hint="Send the chunk_ids of the hits that you mean.",
+        )
+    if unknown := [n for n in body.citations if n > len(cited)]:
+        raise InvalidRequest(
+            f"the answer has {len(cited)} citations, not one of number {unknown[0]}"
+        )
+    return [cited[n - 1] for n in body.citations or range(1, len(cited) + 1)]
+
+
+def _waited_for(trace_id: str) -> RetrievalEvent:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return current().ledger.searches.get(trace_id)
+        except TraceNotFound:
+            if time.monotonic() > until:
+                raise
+            time.sleep(PATIENCE_SECONDS / 10)
+
+
+def _message(outcome: OutcomeRecord) -> Feedback:
+    plain = {
+        name: getattr(outcome, name) for name in Feedback.model_fields if name != "feedback_id"
+    }
+    return Feedback.model_validate(plain | {"feedback_id": outcome.outcome_id})

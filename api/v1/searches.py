@@ -1,0 +1,21 @@
+"""/v1/search"""
+
+from flask import Response
+from flask_openapi3 import APIBlueprint, Tag
+
+from callslip.api.http.context import current
+from callslip.api.http.json_response import answer
+from callslip.retrieval.messages import SearchRequest, SearchResponse
+from callslip.retrieval.query.plan import check_request
+from callslip.tasks.search import ask
+
+blueprint = APIBlueprint("searches", __name__, abp_tags=[Tag(name="search")])
+
+
+@blueprint.post("/v1/search", responses={200: SearchResponse})
+def search(body: SearchRequest) -> Response:
+    """Search a collection by meaning and by words; return passages and their scores."""
+    # An invalid request is refused here, without a message to the queue.
+    check_request(body, current().settings.search)
+    current().ledger.collections.get(body.collection)
+    return answer(ask(current(), body))

@@ -1,0 +1,1 @@
+"""Measurements of quality, speed and memory. Not installed: run them from a clone."""

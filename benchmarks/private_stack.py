@@ -1,0 +1,99 @@
+"""A private Callslip stack for a benchmark: `callslip up` in its own folder and on free ports."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from callslip.config.keys import PREFIX
+from callslip.config.load import load
+from callslip.config.settings import BrokerSettings, ChromaSettings, Settings
+from callslip.errors import StartError
+from callslip.workers import runfile
+from callslip.workers.runfile import RunFile
+
+TUNED = tuple(f"{PREFIX}{section}__" for section in ("CHUNKING", "EMBEDDER", "INGEST", "SEARCH"))
+"""Prefixes of the variables that a benchmark uses; others could lead it to servers in use."""
+
+START_SECONDS = 300.0
+STOP_SECONDS = 60.0
+
+_PROGRAM = """
+import functools
+from callslip.config.load import load
+from callslip.workers.up import run
+run(load(), functools.partial(print, flush=True), lambda url, first_time: None)
+"""
+
+
+@dataclass(frozen=True)
+class PrivateStack:
+    """A stack that is ready, with the settings of its processes."""
+
+    run: RunFile
+    settings: Settings
+
+
+@contextmanager
+def private_stack() -> Iterator[PrivateStack]:
+    """Start a stack in a temporary folder; stop it and remove the folder at the end.
+
+    Its settings are the defaults and the environment variables with a prefix in TUNED. Raises
+    StartError, with the stack's output, if the stack does not become ready.
+    """
+    with tempfile.TemporaryDirectory(prefix="callslip-bench-") as folder:
+        data_dir = Path(folder)
+        environ = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith(PREFIX) or name.startswith(TUNED)
+        }
+        environ |= {f"{PREFIX}DATA_DIR": folder, f"{PREFIX}API__PORT": "0"}
+        output = data_dir / "up.out"
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                (sys.executable, "-c", _PROGRAM),
+                env=environ,
+                cwd=folder,  # this folder has no callslip.yaml
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            run = _wait(process, data_dir, output)
+            placed = {
+                "data_dir": data_dir,
+                "broker": BrokerSettings(url=run.broker_url),
+                "chroma": ChromaSettings(url=run.chroma_url),
+            }
+            yield PrivateStack(run, load(data_dir).settings.model_copy(update=placed))
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait(process: "subprocess.Popen[bytes]", data_dir: Path, output: Path) -> RunFile:
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if (run := runfile.read(data_dir)) and _is_ready(run.api_url):
+            return run
+        time.sleep(0.2)
+    raise StartError(f"The benchmark's stack did not start. It printed:\n\n{output.read_text()}")
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", trust_env=False).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,193 @@
+"""Errors of requests: invalid values, missing objects, conflicts with stored objects."""
+
+from callslip.errors.base import PermanentError
+
+
+class InvalidRequest(PermanentError):
+    """A value of the request is wrong."""
+
+    slug = "invalid-request"
+    hint = "Correct the named value and send the request again."
+
+
+class InvalidFilter(InvalidRequest):
+    """`having_all` or `having_any` is malformed."""
+
+    slug = "invalid-filter"
+    hint = (
+        "A key is `property` or `property OPERATOR`, the operator one of"
+        " == != ~ > >= < <= !> !>= !< !<= @ contains in not-in."
+    )
+
+
+class EmptyQuery(InvalidRequest):
+    """The query contains no text."""
+
+    slug = "empty-query"
+    hint = "Send at least one letter or digit as `query`."
+
+
+class QueryTooLong(InvalidRequest):
+    """The query is longer than search.max_query_chars."""
+
+    slug = "query-too-long"
+    hint = "Shorten the query, or raise search.max_query_chars in the settings."
+
+
+class MetricNotIndexed(InvalidRequest):
+    """The index has another metric, and too many vectors match for a comparison one by one."""
+
+    slug = "metric-not-indexed"
+    hint = "Leave `method` out, or narrow the search with a filter."
+
+
+class StoreCannot(InvalidRequest):
+    """The collection's store does not support the feature."""
+
+    slug = "store-cannot"
+    hint = "docs/filters.md says what each store can do; `callslip migrate` moves a collection."
+
+
+class KeyRefused(PermanentError):
+    """The server requires its key, and the request has no key or a wrong one."""
+
+    slug = "key-refused"
+    status = 401
+    hint = (
+        "Send `Authorization: Bearer KEY` with the api.key of the server's settings;"
+        " `callslip` and its MCP server take it from CALLSLIP_API__KEY."
+    )
+
+
+class NotFound(PermanentError):
+    """An object that the request names does not exist."""
+
+    slug = "not-found"
+    status = 404
+    hint = "Check the name or id."
+
+
+class CollectionNotFound(NotFound):
+    """No collection has this name."""
+
+    slug = "collection-not-found"
+    hint = "`callslip status` or GET /v1/collections lists the names; `callslip ingest` makes one."
+
+
+class TenantNotFound(NotFound):
+    """The collection has no such tenant."""
+
+    slug = "tenant-not-found"
+    hint = "GET /v1/collections/NAME/tenants lists them; a tenant's first document makes it."
+
+
+class VectorNotFound(NotFound):
+    """The collection has no vector of this name."""
+
+    slug = "vector-not-found"
+    hint = "Leave `vector_name` out for the default vector."
+
+
+class DocumentNotFound(NotFound):
+    """No document has this id."""
+
+    slug = "document-not-found"
+    hint = "Use the document id that the upload answered; a deleted document is gone."
+
+
+class SourceNotFound(NotFound):
+    """The collection has no source of this name."""
+
+    slug = "source-not-found"
+    hint = "`callslip source list` shows every source with its collection."
+
+
+class TaskNotFound(NotFound):
+    """No task has this id."""
+
+    slug = "task-not-found"
+    hint = "Use the task id that the upload or the deletion answered."
+
+
+class BatchNotFound(NotFound):
+    """No batch has this id."""
+
+    slug = "batch-not-found"
+    hint = "Use the id that a submission gave as `batch`; batches are forgotten after a time."
+
+
+class WebhookNotFound(NotFound):
+    """No webhook has this id."""
+
+    slug = "webhook-not-found"
+    hint = "GET /v1/webhooks lists them."
+
+
+class DeliveryNotFound(NotFound):
+    """The webhook has no such delivery."""
+
+    slug = "delivery-not-found"
+    hint = "GET /v1/webhooks/ID/deliveries lists them; old ones are forgotten after a time."
+
+
+class TraceNotFound(NotFound):
+    """No search has this id."""
+
+    slug = "trace-not-found"
+    hint = "Use the trace_id of an answer; searches are forgotten after a time (memory, traces)."
+
+
+class FeedbackNotFound(NotFound):
+    """No feedback has this id."""
+
+    slug = "feedback-not-found"
+    hint = "Use the id that POST /v1/feedback answered; old feedback can be withdrawn no more."
+
+
+class ThreadNotFound(NotFound):
+    """There is no conversation of this name in this collection and tenant."""
+
+    slug = "thread-not-found"
+    hint = "Ask with a thread_id to begin one; conversations are forgotten after agent.keep_days."
+
+
+class TableNotFound(NotFound):
+    """A table to attach, or an attached table, does not exist or is not readable."""
+
+    slug = "table-not-found"
+    hint = "Name it as SCHEMA.TABLE, and let crate.user read it: GRANT DQL ON TABLE … TO …."
+
+
+class Conflict(PermanentError):
+    """The request contradicts the stored state."""
+
+    slug = "conflict"
+    status = 409
+
+
+class CollectionExists(Conflict):
+    """A collection of this name exists with other settings."""
+
+    slug = "collection-exists"
+    hint = "Use another name, or use the collection as it is."
+
+
+class SourceExists(Conflict):
+    """A source of this name exists with another address or other settings."""
+
+    slug = "source-exists"
+    hint = "Use another name, or remove the source first: `callslip source remove NAME`."
+
+
+class DuplicateContent(Conflict):
+    """The same bytes are stored already under another name."""
+
+    slug = "duplicate-content"
+    hint = "Nothing was stored. To keep both: --allow-duplicate, or allow_duplicate=true over HTTP."
+
+
+class AttachedReadOnly(Conflict):
+    """The collection is an attached table, which Callslip only reads."""
+
+    slug = "attached-read-only"
+    hint = "Change the table itself; DELETE /v1/collections/NAME only detaches it."

@@ -1,0 +1,1 @@
+"""HTTP requests of the server: checked addresses, a deadline, a bounded response size."""

@@ -1,0 +1,153 @@
+"""Documents with their steps, versions, events and texts."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from callslip.messages.base import Message, Word
+from callslip.messages.problems import FailureMessage
+from callslip.vocabulary import DocumentState, EventKind, Step, StepState, VersionState
+
+
+class Submitted(Message):
+    """The result of a submission."""
+
+    outcome: Word[Literal["accepted", "unchanged"]]
+    document_id: str
+    version: int
+    task_id: str
+    status_url: str
+    task_url: str
+
+
+class StepMessage(Message):
+    """The progress of one step."""
+
+    step: str
+    state: Word[StepState]
+    attempts: int
+    crashes: int
+    seconds: float | None
+    worker: str | None
+    counts: dict[str, int]
+    retry_in_seconds: float | None
+    error: FailureMessage | None
+
+
+class Document(Message):
+    """A document with its newest version and that version's steps."""
+
+    document_id: str
+    collection: str
+    tenant: str
+    name: str
+    parent: str | None = Field(description="id of the document, such as a mail, that contained it")
+    title: str
+    filename: str
+    size: int
+    sha256: str
+    version: int
+    live_version: int | None = Field(
+        description="the version that searches see; null if none is live"
+    )
+    state: Word[DocumentState] = Field(
+        description="waiting: for a free worker; stalled: without a worker until the next sweep"
+    )
+    created_at: float
+    submitted_at: float
+    finished_at: float | None
+    properties: dict[str, Any]
+    steps: list[StepMessage]
+    error: FailureMessage | None
+    receipt: dict[str, dict[str, int]] | None = Field(
+        description="after a deletion: objects in each store before and after"
+    )
+
+
+class Documents(Message):
+    """A page of documents, newest first."""
+
+    documents: list[Document]
+    states: dict[str, int] = Field(description="documents of the collection by ledger state")
+    next_before: float | None = Field(description="send as `before` for the next page")
+
+
+class VersionMessage(Message):
+    """A current or previous content of a document."""
+
+    version: int
+    state: Word[VersionState] = Field(description="live: what searches see")
+    submitted_at: float
+    finished_at: float | None
+    sha256: str
+    size: int
+    filename: str
+    title: str
+    properties: dict[str, Any]
+    counts: dict[str, dict[str, int]] = Field(description="counts of each step")
+    superseded_by: int | None = Field(description="the version that replaced it")
+    restores: int | None = Field(description="of a rollback: the restored version")
+    error: FailureMessage | None
+
+
+class Versions(Message):
+    """The history of a document, newest version first."""
+
+    document_id: str
+    name: str
+    live_version: int | None
+    versions: list[VersionMessage]
+
+
+class Event(Message):
+    """One change of a document."""
+
+    event_id: int
+    kind: Word[EventKind]
+    document_id: str
+    collection: str
+    tenant: str
+    version: int | None
+    step: Word[Step] | None
+    at: float
+    data: dict[str, Any] | None = Field(
+        description="counts or attempt of a step, the error, or a deletion's receipt"
+    )
+
+
+class StreamEnd(Message):
+    """The end of a stream, with the document's state."""
+
+    state: str
+
+
+class TextSlice(Message):
+    """A part of a document's extracted text."""
+
+    document_id: str
+    start: int
+    end: int
+    length: int = Field(description="length of the whole text")
+    text: str
+
+
+class Task(Message):
+    """One submission or deletion."""
+
+    task_id: str
+    kind: Word[Literal["ingest", "delete"]]
+    document_id: str
+    version: int | None
+    state: Word[Literal["waiting", "working", "stalled", "done", "failed", "superseded"]]
+    steps_done: int
+    steps: int
+    error: FailureMessage | None
+
+
+class Deleted(Message):
+    """A started deletion: the document is hidden already, and removed soon."""
+
+    document_id: str
+    task_id: str
+    task_url: str
+    status_url: str

@@ -1,0 +1,108 @@
+"""The response to a search: its hits and how they were ranked."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from callslip.messages.base import Message, Word
+from callslip.vocabulary import Fusion, TimeSource
+
+
+class Leg(Message):
+    """A hit's rank in one retriever, from 1, and its raw score: cosine similarity or BM25."""
+
+    rank: int
+    score: float
+
+
+class Legs(Message):
+    """The results of both retrievers for a hit; null if a retriever did not return it."""
+
+    vector: Leg | None
+    keyword: Leg | None
+
+
+class Span(Message):
+    """Characters of the document's extracted text: `text[start:end]` is the hit's text."""
+
+    start: int
+    end: int
+
+
+class Reasons(Message):
+    """The parts of a hit's score.
+
+    `fused`: the scores of the retrievers; or `hotset`: the question's similarity to questions that
+    the passage has answered. `proximity`: words that follow each other as in the question.
+    `rerank`: the reranker. `prior`: facets that the question is about. `memory`: earlier feedback.
+    """
+
+    parts: dict[str, float] = Field(description="the addend of each part; their sum is the score")
+    basis: dict[str, float | None] = Field(
+        description="features and their weights: `vector` has alpha, `keyword` has"
+        " 1 - alpha, …; null: the weight was 0 (docs/tuning.md)"
+    )
+    rank_of_legs: int = Field(description="rank by `fused` alone")
+    rank_of_content: int = Field(description="rank before prior and memory")
+
+
+class Hit(Message):
+    """A passage with its location and the parts of its score."""
+
+    rank: int
+    score: float
+    chunk_id: str
+    document_id: str
+    title: str
+    filename: str
+    section: str
+    heading: str
+    text: str
+    span: Span
+    lang: str
+    properties: dict[str, Any]
+    legs: Legs
+    level: int = Field(description="0: a document, 1: a section, 2: a passage")
+    parent_id: str | None = Field(description="chunk id of the chunk that contains this one")
+    parent_of: str | None = Field(
+        description="chunk id of the hit whose parent this is; null for other hits"
+    )
+    vector: list[float] | None = Field(
+        description="the searched vector of the hit, if `include_vector` is set"
+    )
+    reasons: Reasons | None = Field(default=None, description="if `explain` is set")
+
+
+class TimeClamp(Message):
+    """The moment at which the hits are in force, and its source."""
+
+    at: datetime | None = Field(description="an instant in UTC; null: any time")
+    source: Word[TimeSource] = Field(
+        description="given: in the request; understood: from the question; default: search.as_of"
+    )
+    words: str | None = Field(description="the words of the question that name the moment")
+
+
+class SearchResponse(Message):
+    """The hits of a search, best first, and how they were found."""
+
+    trace_id: str = Field(description="id of the search for feedback and `/debug/trace`")
+    collection: str
+    query: str
+    hits: list[Hit]
+    alpha: float
+    fusion: Word[Fusion]
+    as_of: TimeClamp
+    cut: bool = Field(description="true if the request has no `top` and there may be more hits")
+    candidates: int = Field(description="number of distinct chunks from both retrievers")
+    hotset: bool = Field(
+        default=False,
+        description="true if the hits are passages that helped with nearly the same question, and"
+        " no other passages were searched (`search.hotset`)",
+    )
+    partial: bool = Field(
+        description="true if a retriever or the reranker was left out because it did not answer"
+    )
+    left_out: dict[str, str] = Field(description="`vector`, `keyword` or `rerank` to the reason")
+    timings: dict[str, float] = Field(description="milliseconds per stage, measured in the worker")

@@ -1,0 +1,47 @@
+"""A value that each process builds for itself at its first use."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class PerProcess(Generic[T]):
+    """Builds a value once per process, for all its threads; a forked child builds its own.
+
+    Inference engines and HTTP clients have threads and sockets that do not survive a fork: a child
+    that uses its parent's value hangs. The child keeps a reference to the parent's value, because
+    its destructor would wait for those threads as well.
+    """
+
+    def __init__(self, build: Callable[[], T]) -> None:
+        self._build = build
+        self._values: dict[int, T] = {}
+        self._lock = threading.Lock()
+        _instances.add(self)
+
+    def get(self) -> T:
+        """Return this process's value; if `build` raises an error, every call raises it again."""
+        pid = os.getpid()
+        if pid not in self._values:
+            with self._lock:
+                if pid not in self._values:
+                    self._values[pid] = self._build()
+        return self._values[pid]
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread of the parent may have acquired the old one
+
+
+_instances: "weakref.WeakSet[PerProcess[Any]]" = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for instance in _instances:
+        instance._after_fork()
+
+
+os.register_at_fork(after_in_child=_renew_locks)

@@ -1,0 +1,87 @@
+"""Words and limits that server, client and command line share: only literals and constants.
+
+This module imports only the standard library, so that a command which only talks to the server need
+not import a store or the ledger for a constant.
+"""
+
+from typing import Literal, get_args
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
+"""The pattern of the names of collections, sources and batches."""
+
+DEFAULT_COLLECTION = "main"
+"""The collection of commands and pages without a collection name."""
+
+StoreKind = Literal["chroma", "weaviate", "crate", "tfidf"]
+
+Metric = Literal["cosine", "dot", "l2-squared", "hamming", "manhattan"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+Fusion = Literal["calibrated", "weighted", "rrf", "native"]
+"""How the scores of both retrievers are merged. `native` is the method of the store; Callslip
+computes all others, equally for every store."""
+
+ParentStrategy = Literal["include", "replace"]
+
+TimeSource = Literal["given", "understood", "default"]
+"""The source of a search's time: the request, the question, or the settings."""
+
+Verdict = Literal["helpful", "unhelpful", "validated"]
+"""validated: by the validator of an answer; the other verdicts are a person's."""
+
+Vectors = Literal["ours", "none"]
+"""The vectors of an attached table: made by this installation's embedder, or by an unknown one."""
+
+FILTERABLE = (
+    *("document_id", "parent_id", "section", "filename", "title", "lang"),
+    *("level", "ordinal"),
+)
+"""Fields of a chunk that filters can use in addition to its properties. No property may have such a
+name."""
+
+Scalar = str | float | int | bool
+Value = Scalar | list[str] | list[float] | list[bool]
+"""A property value. A string in ISO 8601 form is a date; all items of a list have one type."""
+
+PRIORITIES = (-10, 10)
+"""The least and the greatest priority of a submission; 0 if the request has none."""
+
+Step = Literal["extract", "sectionize", "chunk", "enrich", "embed", "upsert"]
+STEPS: tuple[Step, ...] = get_args(Step)
+"""The steps of a document, in order."""
+
+VersionState = Literal["queued", "live", "superseded", "failed"]
+StepState = Literal["pending", "running", "done", "failed"]
+
+DocumentState = Literal["waiting", "working", "stalled", "live", "failed", "deleted"]
+"""The state that users see. waiting: for a free worker; stalled: without one until the next
+sweep."""
+
+ItemState = Literal["waiting", "working", "stalled", "live", "failed", "superseded", "deleted"]
+"""The state of a document of a batch."""
+
+UNDERWAY: tuple[ItemState, ...] = ("waiting", "working", "stalled")
+"""States of unfinished documents."""
+
+EventKind = Literal[
+    "document.queued",
+    "document.live",
+    "document.failed",
+    "document.superseded",
+    "document.deleted",
+    "document.removed",
+    "step.started",
+    "step.finished",
+    "step.retrying",
+    "step.failed",
+]
+
+DeliveryState = Literal["waiting", "delivered", "given-up"]
+"""The state of an event that is sent to a webhook."""
+
+STAGES = {
+    "planner": "searching",
+    "rerank_diversify": "reading",
+    "answerer": "checking",
+}
+"""What the agent does after a node has run, in one word for a waiting user."""

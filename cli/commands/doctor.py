@@ -1,0 +1,194 @@
+"""`callslip doctor`: checks every part; prints the errors and advice."""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.server import client_of, running_url, url_option
+from callslip.config import Settings, load, masked
+from callslip.config.settings import LOOPBACK
+from callslip.errors import CallslipError
+
+LEAST_FREE_BYTES = 1_000_000_000
+
+NOT_OURS = ("store weaviate", "store crate")
+"""Servers that `callslip up` does not run."""
+
+LOADING_SECONDS = 60.0
+"""The most time for a reranker to load and to score a first passage."""
+
+
+SIGNS = {
+    (True, False): ("ok  ", "green"),
+    (True, True): ("warn", "yellow"),
+    (False, False): ("FAIL", "red"),
+}
+"""The sign and colour of a finding, by whether the part works and whether it warns."""
+
+
+@click.command(name="doctor")
+@url_option
+@as_json
+@reporting
+def doctor_command(url: str | None, json_out: bool) -> None:
+    """Check every part of the installation and advise what to do. Exit code 1 on an error.
+
+    A risk, such as a server that others can reach without a key, is a warning.
+
+    \b
+    Example:  callslip doctor
+    """
+    loaded = load()
+    findings = examine(loaded.settings, url or running_url(loaded.settings))
+    if json_out:
+        emit([finding.__dict__ for finding in findings])
+    else:
+        for finding in findings:
+            sign, colour = SIGNS[finding.ok, finding.warns]
+            click.echo(f"{click.style(sign, fg=colour)} {finding.part}: {finding.detail}")
+            if not finding.ok or finding.warns:
+                click.echo(f"     {finding.advice}")
+    sys.exit(0 if all(finding.ok for finding in findings) else 1)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of checking one part."""
+
+    part: str
+    ok: bool
+    detail: str
+    advice: str = ""
+    warns: bool = False
+    """The part works, but may be configured by mistake."""
+
+
+def examine(settings: Settings, url: str) -> list[Finding]:
+    """Check this machine, the models and the server, and through the server all other parts."""
+    findings = [_python(), _data_dir(settings), _try("embedder", lambda: _embedder(settings))]
+    if settings.rerank.provider != "none":
+        findings.append(_try("reranker", lambda: _reranker(settings)))
+    findings.append(_try("server", lambda: _server(url)))
+    if findings[-1].ok:
+        findings += [_try("api.key", lambda: _key(settings, url)), *_parts(url)]
+    if settings.api.key is None and settings.api.host not in LOOPBACK:
+        findings.append(_open_server(settings))
+    if settings.broker.url is not None:
+        findings.append(_try("broker settings", lambda: _broker(settings.broker.url or "")))
+    return findings
+
+
+def _try(part: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(part, True, look())
+    except CallslipError as error:
+        return Finding(part, False, error.detail, error.advice)
+
+
+def _python() -> Finding:
+    running = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", sys.version_info >= (3, 11), running, "Callslip needs 3.11 or newer.")
+
+
+def _data_dir(settings: Settings) -> Finding:
+    folder = settings.data_dir.absolute()
+    nearest = next(p for p in (folder, *folder.parents) if p.exists())
+    if not os.access(nearest, os.W_OK):
+        return Finding("data_dir", False, f"{folder} cannot be written", "Set CALLSLIP_DATA_DIR.")
+    free = shutil.disk_usage(nearest).free
+    return Finding(
+        "data_dir",
+        free >= LEAST_FREE_BYTES,
+        f"{folder}, {free / 1e9:.1f} GB free",
+        "Make room, or set CALLSLIP_DATA_DIR to a larger disk.",
+    )
+
+
+def _embedder(settings: Settings) -> str:
+    from callslip.models.registry import make_embedder
+
+    embedder = make_embedder(settings)
+    vector = embedder.query("callslip")
+    return f"{embedder.model}, {len(vector)} dimensions"
+
+
+def _reranker(settings: Settings) -> str:
+    """Score a passage: searches continue without a failed reranker, so they do not fail."""
+    from callslip.models.registry import make_embedder, make_reranker
+
+    reranker = make_reranker(settings, make_embedder(settings))
+    if reranker is None:
+        return "none"
+    began = time.monotonic()
+    reranker.scores("callslip", ["A slip that a reader fills in."], LOADING_SECONDS)
+    return f"{reranker.name}, {time.monotonic() - began:.1f} s with loading"
+
+
+def _server(url: str) -> str:
+    with client_of(url, timeout=10) as client:
+        return f"{url}, version {client.healthz().version}"
+
+
+def _key(settings: Settings, url: str) -> str:
+    with client_of(url, settings.api.key, timeout=10) as client:
+        client.request_json("GET", "/openapi.json")  # requires the key and no other part
+    return "unset" if settings.api.key is None else "the server takes it"
+
+
+def _open_server(settings: Settings) -> Finding:
+    return Finding(
+        "api.host",
+        True,
+        f"the server listens on {settings.api.host} and asks for no key",
+        "Set api.key, unless something in front of the server asks who it is.",
+        warns=True,
+    )
+
+
+def _parts(url: str) -> list[Finding]:
+    with client_of(url, timeout=30) as client:
+        parts = client.readyz().parts
+    return [
+        Finding(
+            name,
+            part.ready,
+            part.reason or "ready",
+            _advice(name),
+        )
+        for name, part in parts.items()
+    ]
+
+
+def _advice(part: str) -> str:
+    if part.startswith("queue "):
+        return "Start the missing worker (`callslip run ROLE`), or everything with `callslip up`."
+    if part in NOT_OURS:
+        kind = part.removeprefix("store ")
+        return (
+            f"Callslip does not run this server: start it, or correct CALLSLIP_{kind.upper()}__URL."
+        )
+    return "See the log of that part (`logs` in data_dir) and start it again."
+
+
+def _broker(url: str) -> str:
+    """An eviction policy or a missing append-only file loses queued work silently."""
+    import redis  # a third of a second, which other commands save
+
+    try:
+        client = redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5)
+        policy = client.config_get("maxmemory-policy").get("maxmemory-policy")
+        append = client.config_get("appendonly").get("appendonly")
+    except redis.RedisError as error:
+        raise CallslipError(f"{masked(url)}: {type(error).__name__}", hint="Start it.") from error
+    if policy != "noeviction" or append != "yes":
+        raise CallslipError(
+            f"{masked(url)}: maxmemory-policy {policy}, appendonly {append}",
+            hint="Set maxmemory-policy noeviction and appendonly yes: queued work must not vanish.",
+        )
+    return f"{masked(url)}, noeviction, append-only"

@@ -1,0 +1,52 @@
+"""`callslip eval`: measures retrieval on a judged set."""
+
+from pathlib import Path
+
+import click
+
+from callslip.cli.shared.options import store_option
+from callslip.cli.shared.output import as_json, reporting
+from callslip.cli.shared.server import running_url, url_option
+from callslip.config import load
+
+
+@click.command(name="eval")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@store_option
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    help="Ask at most this many, spread over the set.  [default: all]",
+)
+@click.option("--keep", is_flag=True, help="Keep the scratch collection.")
+@url_option
+@as_json
+@reporting
+def eval_command(
+    folder: Path,
+    store: str | None,
+    queries: int | None,
+    keep: bool,
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Measure retrieval on a judged set in BEIR form.
+
+    FOLDER holds corpus.jsonl, queries.jsonl and qrels.tsv. The command ingests it into a
+    scratch collection and prints nDCG@10, Recall@10, Recall@100 and MRR@10 of each retriever.
+
+    \b
+    Example:  callslip eval sets/en_scifact
+    """
+    from callslip.evals.run import run
+
+    settings = load().settings
+    run(
+        folder,
+        url or running_url(settings),
+        key=settings.api.key,
+        store=store,
+        most_queries=queries,
+        keep=keep,
+        json_out=json_out,
+    )

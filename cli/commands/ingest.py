@@ -1,0 +1,76 @@
+"""`callslip ingest`: sends files, folders and globs and waits until the documents are live."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from callslip.cli.shared.options import (
+    allow_duplicate_option,
+    collection_option,
+    properties_option,
+    store_option,
+)
+from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.server import connect, url_option
+from callslip.cli.shared.upload import find_files, form_fields, ingest, show_report
+from callslip.vocabulary import PRIORITIES, StoreKind
+
+
+@click.command(name="ingest")
+@click.argument("paths", nargs=-1, required=True)
+@collection_option
+@store_option
+@click.option("--tenant", default="", help="Whose files; makes a new collection one with tenants.")
+@click.option(
+    "--priority",
+    type=click.IntRange(*PRIORITIES),
+    default=0,
+    help="Of the tenant's files that wait, a higher one goes first.",
+)
+@properties_option
+@allow_duplicate_option
+@url_option
+@as_json
+@reporting
+def ingest_command(
+    paths: tuple[str, ...],
+    collection: str,
+    store: StoreKind | None,
+    tenant: str,
+    priority: int,
+    properties: dict[str, Any],
+    allow_duplicate: bool,
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Send files, folders or globs and wait until they can be found.
+
+    A document's name is the file's path below the named folder: a known name makes a new version;
+    the same content has no effect, and without -p keeps its properties. While the server's backlog
+    is full, the command waits. All files are one batch; after Ctrl-C the server continues with the
+    sent files, and `callslip status --batch` shows their progress. Exit code
+    1 when a file failed.
+
+    \b
+    Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
+              callslip ingest rates.pdf -p doc_type=policy -p valid_from=2026-07-01
+    """
+    fields = form_fields(properties=properties, allow_duplicate=allow_duplicate)
+    sources = [replace(source, fields=fields) for source in find_files(paths)]
+    with connect(url) as client:
+        report = ingest(
+            client,
+            collection,
+            sources,
+            store=store,
+            tenant=tenant,
+            priority=priority,
+            show_bar=not json_out,
+        )
+    if json_out:
+        emit(report.as_json())
+    else:
+        show_report(report)
+    sys.exit(1 if report.failed else 0)

@@ -1,0 +1,107 @@
+"""`callslip search`: prints the hits of a question."""
+
+from typing import Any, get_args
+
+import click
+
+from callslip.cli.shared.conditions import conditions
+from callslip.cli.shared.options import collection_option
+from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.server import connect, url_option
+from callslip.client.requests import plain
+from callslip.vocabulary import Fusion
+
+
+@click.command(name="search")
+@click.argument("query")
+@collection_option
+@click.option(
+    "-n", "--top", type=click.IntRange(1), default=10, show_default=True, help="Most hits to show."
+)
+@click.option("--tenant", help="Whose documents, in a collection with tenants.")
+@click.option(
+    "--alpha", type=click.FloatRange(0, 1), help="Weight of meaning: 0 words only, 1 meaning only."
+)
+@click.option(
+    "--fusion", type=click.Choice(get_args(Fusion)), help="How the retrievers' hits are merged."
+)
+@click.option(
+    "-w",
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="What must hold, e.g. doc_type=policy, 'year>=2024' or 'lang in=en,ko'.",
+)
+@click.option(
+    "--as-of",
+    metavar="DAY",
+    help="Only what is in force then: 2020-03-31, `now`, or `any` for all versions.",
+)
+@click.option("--explain", is_flag=True, help="Say what every hit's score is made of.")
+@url_option
+@as_json
+@reporting
+def search_command(
+    query: str,
+    collection: str,
+    top: int,
+    tenant: str | None,
+    alpha: float | None,
+    fusion: str | None,
+    where: tuple[str, ...],
+    as_of: str | None,
+    explain: bool,
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Search a collection by meaning and by words, in English or Korean.
+
+    \b
+    Example:  callslip search "출산 장려금은 얼마인가요?"
+              callslip search "travel expenses" -n 3 -w doc_type=policy
+              callslip search "parental leave" --as-of 2019-12-31 --explain
+    """
+    request: dict[str, Any] = {
+        "collection": collection,
+        "query": query,
+        "top": top,
+        "tenant": tenant,
+        "alpha": alpha,
+        "fusion": fusion,
+        "as_of": as_of,
+        "explain": explain or None,
+        "having_all": conditions(where) or None,
+    }
+    with connect(url) as client:
+        response = plain(client.search(**request))
+    if json_out:
+        emit(response)
+        return
+    for left, reason in response["left_out"].items():
+        click.secho(f"Without the {left} retriever: {reason}", fg="yellow", err=True)
+    if (as_of_used := response["as_of"])["at"]:
+        words = f" (“{as_of_used['words']}”)" if as_of_used["words"] else ""
+        click.secho(f"In force on {as_of_used['at'][:10]}{words}", dim=True, err=True)
+    if response["hotset"]:
+        click.secho("From the hotset: they helped with such a question.", dim=True, err=True)
+    if not response["hits"]:
+        click.echo("Nothing found.")
+    for hit in response["hits"]:
+        click.secho(f"{hit['rank']}. {hit['title']}", bold=True, nl=False)
+        click.echo(f"  {hit['heading']}  ({hit['score']:.3f}{_why(hit['legs'])})")
+        if reasons := hit["reasons"]:
+            click.secho(f"   {_parts(reasons)}", dim=True)
+        click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")
+
+
+def _parts(reasons: dict[str, Any]) -> str:
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in reasons["parts"].items())
+    return (
+        f"= {parts}; #{reasons['rank_of_legs']} by the retrievers,"
+        f" #{reasons['rank_of_content']} before facets and memory"
+    )
+
+
+def _why(legs: dict[str, Any]) -> str:
+    ranks = ", ".join(f"{name} #{hit['rank']}" for name, hit in legs.items() if hit)
+    return ranks and f"; {ranks}"

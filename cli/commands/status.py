@@ -1,0 +1,119 @@
+"""`callslip status`: collections, documents, steps, failures and batches."""
+
+from typing import Any
+
+import click
+
+from callslip.cli.commands.versions import show_failed
+from callslip.cli.shared.batches import batch_documents, get_batch, tell_batch
+from callslip.cli.shared.options import collection_option
+from callslip.cli.shared.output import as_json, emit, many, reporting
+from callslip.cli.shared.server import connect, url_option
+from callslip.client import Client
+from callslip.client.requests import plain
+from callslip.errors import NotFound
+from callslip.vocabulary import DEFAULT_COLLECTION
+
+
+@click.command(name="status")
+@click.argument("document_id", required=False)
+@collection_option
+@click.option("--failed", is_flag=True, help="What failed for good, in every collection.")
+@click.option("--batch", help="What was sent together, by its id.")
+@url_option
+@as_json
+@reporting
+def status_command(
+    document_id: str | None,
+    collection: str,
+    failed: bool,
+    batch: str | None,
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Show a collection's documents, every step of one, what failed, or how far a batch is.
+
+    \b
+    Example:  callslip status
+              callslip status 1f0c…
+              callslip status --failed
+              callslip status --batch nightly
+    """
+    with connect(url) as client:
+        if failed:
+            show_failed(client, json_out)
+            return
+        if batch:
+            message = get_batch(client, batch)
+            message["failures"] = list(batch_documents(client, batch, state="failed"))
+        elif document_id:
+            message = plain(client.get_document(document_id))
+        else:
+            message = {
+                "collections": plain(client.list_collections())["collections"],
+                "documents": _documents(client, collection),
+            }
+    if json_out:
+        emit(message)
+    elif batch:
+        tell_batch(message)
+    elif document_id:
+        _tell_document(message)
+    else:
+        _tell_collection(message, collection)
+
+
+def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
+    try:
+        return list(map(plain, client.documents(collection)))
+    except NotFound:
+        return []
+
+
+def _tell_collection(overview: dict[str, Any], collection: str) -> None:
+    attached = set()
+    for record in overview["collections"]:
+        if at := record.get("attached"):
+            attached.add(record["name"])
+            embedder = "ours" if at["vectors"] == "ours" else "unknown"
+            click.echo(f"{record['name']}: table {at['table']}, attached, embedder {embedder}")
+            continue
+        click.echo(
+            f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"
+            f" {record['embedder']}"
+        )
+    if not overview["documents"] and collection not in attached:
+        aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"
+        click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH{aim}`.")
+    for document in overview["documents"]:
+        done = sum(s["state"] == "done" for s in document["steps"])
+        click.echo(
+            f"{document['document_id']}  {document['state']:8} {done}/{len(document['steps'])}"
+            f"  {_whose(document)}{document['name']}"
+        )
+        if document["error"]:
+            click.secho(f"  {document['error']['detail']}", fg="red")
+
+
+def _whose(document: dict[str, Any]) -> str:
+    return f"{document['tenant']}: " if document["tenant"] else ""
+
+
+def _tell_document(document: dict[str, Any]) -> None:
+    click.secho(
+        f"{document['name']} (version {document['version']}): {document['state']}", bold=True
+    )
+    if document["parent"]:
+        click.echo(f"  came within {document['parent']}")
+    for step in document["steps"]:
+        counts = ", ".join(f"{what} {n}" for what, n in step["counts"].items())
+        seconds = "" if step["seconds"] is None else f"{step['seconds']:.2f} s"
+        click.echo(
+            f"  {step['step']:10} {step['state']:8} {seconds:>9}"
+            f"  attempts {step['attempts']}  {counts}"
+        )
+    if document["error"]:
+        click.secho(document["error"]["detail"], fg="red")
+        click.echo(document["error"]["advice"])
+    for what, count in (document["receipt"] or {}).items():
+        click.echo(f"  {what}: {count['before']} before it was deleted, {count['after']} after")

@@ -1,0 +1,80 @@
+"""`callslip up`: runs all processes on this machine, in one process tree."""
+
+import os
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+from pydantic import SecretStr
+
+from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.server import client_of
+from callslip.cli.shared.upload import ingest, manifest_sources, show_report
+from callslip.config import load
+from callslip.vocabulary import DEFAULT_COLLECTION
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "jobs" / "examples.jsonl"
+
+
+@click.command(name="up")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port of the server; 0 takes a free one."
+)
+@click.option("--examples/--no-examples", default=True, help="Ingest the examples the first time.")
+@as_json
+@reporting
+def up_command(port: int | None, examples: bool, json_out: bool) -> None:
+    """Start everything on this machine and keep it running until Ctrl-C.
+
+    With --json it prints one object once everything is ready; later messages go to standard
+    error.
+
+    \b
+    Example:  callslip up --port 9000
+    """
+    from callslip.workers.up import (
+        run as run_all,  # imports every part; the other commands start faster without it
+    )
+
+    if port is not None:
+        os.environ["CALLSLIP_API__PORT"] = str(port)
+    loaded = load()
+    run_all(
+        loaded,
+        echo=partial(click.echo, err=json_out),
+        after_ready=_Welcome(examples, json_out, loaded.settings.api.key),
+    )
+
+
+class _Welcome:
+    """The output when every part is ready, for people or as JSON."""
+
+    def __init__(self, examples: bool, json_out: bool, key: SecretStr | None) -> None:
+        self._examples, self._json_out, self._key = examples, json_out, key
+
+    def __call__(self, url: str, first_time: bool) -> None:
+        report = None
+        if self._examples and first_time and EXAMPLES.is_file():
+            with client_of(url, self._key) as client:
+                sources = manifest_sources(EXAMPLES, DEFAULT_COLLECTION)
+                report = ingest(client, DEFAULT_COLLECTION, sources, show_bar=not self._json_out)
+        if self._json_out:
+            emit({"url": url, "pid": os.getpid(), "examples": report and report.as_json()})
+            return
+        if report:
+            show_report(report)
+        click.secho(f"\nCallslip is ready: {url}", bold=True)
+        click.echo(f'Search:  {_program()} search "how long is parental leave?"')
+        click.echo(f'Ask:     {_program()} ask "how long is parental leave?"')
+        click.echo("Stop:    Ctrl-C\n")
+
+
+def _program() -> str:
+    """The command line of this program for the same folder."""
+    if shutil.which("callslip"):
+        return "callslip"
+    program = Path(sys.argv[0]).absolute()
+    here = Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)

@@ -1,0 +1,1 @@
+"""`callslip mcp`: a server of the Model Context Protocol over the HTTP API."""

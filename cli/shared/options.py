@@ -1,0 +1,69 @@
+"""Options that several commands share, and the parsers of their values."""
+
+import json
+import re
+from typing import Any, get_args
+
+import click
+
+from callslip.cli.shared.output import named
+from callslip.vocabulary import DEFAULT_COLLECTION, StoreKind
+
+collection_option = click.option(
+    "-c",
+    "--collection",
+    default=DEFAULT_COLLECTION,
+    show_default=True,
+    callback=named,
+    help="The collection.",
+)
+
+store_option = click.option(
+    "--store",
+    type=click.Choice(get_args(StoreKind)),
+    help="Where a new collection is kept; default from the settings.",
+)
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SHORTEST_SECONDS = 5.0
+
+
+def _properties(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
+        if name.strip() in values:
+            raise click.BadParameter(f"{name.strip()!r} is given twice")
+        try:
+            values[name.strip()] = json.loads(text)
+        except ValueError:
+            values[name.strip()] = text
+    return values
+
+
+properties_option = click.option(
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_properties,
+    help="What filters see, e.g. doc_type=policy or year=2024; once for each.",
+)
+
+
+allow_duplicate_option = click.option(
+    "--allow-duplicate", is_flag=True, help="Take it even where another name has the same content."
+)
+
+
+def seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """Convert `30s`, `10m`, `2h` or `1d` to seconds."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not match or float(match[1]) * _SECONDS[match[2]] < SHORTEST_SECONDS:
+        raise click.BadParameter(f"{text!r} is not a time such as 30s, 10m, 2h or 1d")
+    return float(match[1]) * _SECONDS[match[2]]

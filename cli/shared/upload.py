@@ -1,0 +1,274 @@
+"""Sends files and waits until they are live, with a progress bar."""
+
+import glob
+import io
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+
+from callslip.cli.shared.batches import UNDERWAY, batch_documents, get_batch, pace
+from callslip.cli.shared.manifest import Placed, read_manifest
+from callslip.client import Client
+from callslip.client.models import Submitted
+from callslip.errors import CallslipError, EmptyFile, Overloaded, PermanentError
+from callslip.vocabulary import StoreKind
+
+POLL_SECONDS = 0.5
+
+PATIENCE = 10
+"""The server counts a batch at each request; this pause leaves nine tenths of its time for
+others."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to send, and the name of its document: the path below the named folder."""
+
+    path: Path
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of an upload: `title`, `properties`, `allow_duplicate`."""
+
+
+def form_fields(
+    *, title: str = "", properties: Mapping[str, Any], allow_duplicate: bool = False
+) -> dict[str, Any]:
+    """The arguments of an upload that have a value; the server has defaults for the others."""
+    fields = {"title": title, "properties": properties, "allow_duplicate": allow_duplicate}
+    return {name: value for name, value in fields.items() if value}
+
+
+@dataclass
+class Report:
+    """The results of all files; `gone` ones were replaced or deleted before they were live."""
+
+    live: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    failed: list[dict[str, str]] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    batch_id: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The report of `--json`."""
+        return {
+            "live": self.live,
+            "unchanged": self.unchanged,
+            "failed": self.failed,
+            "gone": self.gone,
+            "batch_id": self.batch_id,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def find_files(paths: Iterable[str]) -> list[Source]:
+    """Find the files that paths, folders and globs name, each once, without hidden files."""
+    by_path: dict[Path, Source] = {}
+    for text in paths:
+        path = Path(text).expanduser()
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p, path))
+            sources = [Source(p, p.relative_to(path).as_posix()) for p in inside]
+        elif path.is_file():
+            sources = [Source(path, path.name)]
+        else:
+            matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))  # noqa: PTH207
+            fixed = _fixed_part(path)
+            sources = [Source(p, p.relative_to(fixed).as_posix()) for p in matches if p.is_file()]
+        if not sources:
+            raise PermanentError(
+                f"{text!r} names no file",
+                hint="Name a file, a folder or a glob such as 'docs/*.pdf'.",
+            )
+        for source in sources:
+            by_path.setdefault(source.path.resolve(), source)
+    _refuse_one_name(by_path.values())
+    return list(by_path.values())
+
+
+def manifest_sources(manifest: Path, collection: str) -> list[Source]:
+    """The files of a manifest, with their fields."""
+    return [source_of(placed) for placed in read_manifest(manifest, collection)]
+
+
+def source_of(placed: Placed) -> Source:
+    """Convert a line of a manifest to a file to send."""
+    entry = placed.entry
+    fields: dict[str, Any] = {"title": entry.title, "properties": entry.all_properties()}
+    if entry.allow_duplicate:
+        fields["allow_duplicate"] = True
+    return Source(placed.path, placed.name, fields)
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """The folder of a glob above its first wildcard."""
+    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
+
+
+def _refuse_one_name(sources: Iterable[Source]) -> None:
+    by_name: dict[str, Source] = {}
+    for source in sources:
+        other = by_name.setdefault(source.name, source)
+        if other is not source:
+            raise PermanentError(
+                f"{other.path} and {source.path} would both be known as {source.name!r}",
+                hint="Name a folder above both, and they are known by their paths below it.",
+            )
+
+
+def ingest(
+    client: Client,
+    collection: str,
+    sources: list[Source],
+    *,
+    store: StoreKind | None = None,
+    tenant: str = "",
+    priority: int = 0,
+    show_bar: bool = True,
+) -> Report:
+    """Send files and wait until each is live or failed; make the collection if it is missing.
+
+    If the server's backlog is full, wait for its `Retry-After` and send again.
+    """
+    started = time.monotonic()
+    client.create_collection(collection, store=store, tenants=True if tenant else None)
+    report = Report(batch_id=client.create_batch(expected=len(sources)).batch_id)
+    sent: dict[tuple[str, int], str] = {}
+    with _Progress(client, report, len(sources), show_bar) as progress:
+        for source in sources:
+            while True:
+                try:
+                    submitted = _send(client, collection, tenant, priority, source, report)
+                    break
+                except Overloaded as error:
+                    time.sleep(error.retry_after)
+                    progress.look()
+            if submitted is not None:
+                sent[submitted.document_id, submitted.version] = source.name
+            progress.look()
+        client.create_batch(report.batch_id, expected=len(sent))  # refused files do not count
+        while progress.look():
+            time.sleep(POLL_SECONDS)
+    for document in batch_documents(client, report.batch_id):  # includes documents within files
+        key = document["document_id"], document["version"]
+        _note(document, sent.get(key, document["name"]), report)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+class _Progress:
+    """The progress bar, updated from the server's report of the batch."""
+
+    def __init__(self, client: Client, report: Report, files: int, show: bool) -> None:
+        self._client, self._report = client, report
+        self._bar: Any = click.progressbar(
+            length=files,
+            label="Ingesting",
+            show_pos=True,
+            show_percent=False,
+            show_eta=False,  # the server's estimate is better
+            item_show_func=lambda text: text or None,
+            file=None if show else io.StringIO(),
+        )
+        self._next = 0.0
+
+    def __enter__(self) -> "_Progress":
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+        if kind is KeyboardInterrupt:
+            hint = f"What was sent goes on: callslip status --batch {self._report.batch_id}"
+            click.echo(hint, err=True)
+
+    def look(self) -> bool:
+        """Update the bar if a poll is due; return False when no document is unfinished."""
+        now = time.monotonic()
+        if now < self._next:
+            return True
+        batch = get_batch(self._client, self._report.batch_id)
+        took = time.monotonic() - now
+        self._next = now + max(POLL_SECONDS, PATIENCE * took)
+        done = len(self._report.failed) + batch["submitted"]
+        done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
+        self._bar.update(max(0, done - self._bar.pos), pace(batch))
+        return bool(batch["left"])
+
+
+def _send(
+    client: Client,
+    collection: str,
+    tenant: str,
+    priority: int,
+    source: Source,
+    report: Report,
+) -> Submitted | None:
+    """Send one file; return None if it failed. Raises Overloaded if it has to be sent later."""
+    try:
+        if source.path.stat().st_size == 0:
+            raise EmptyFile(f"{source.name!r} has no bytes")
+        with source.path.open("rb") as file:
+            return client.upload(
+                collection,
+                file,
+                filename=source.path.name,
+                name=source.name,
+                tenant=tenant,
+                priority=priority,
+                batch=report.batch_id,
+                **source.fields,
+            )
+    except OSError as error:
+        unreadable = PermanentError(
+            f"{source.name!r} cannot be read: {error.strerror}", hint="Check its permissions."
+        )
+        report.failed.append(_failure(source.name, unreadable))
+    except PermanentError as error:
+        report.failed.append(_failure(source.name, error))
+    return None
+
+
+def _note(document: dict[str, Any], name: str, report: Report) -> None:
+    if document["state"] == "live":
+        (report.unchanged if document["unchanged"] else report.live).append(name)
+    elif document["state"] == "failed":
+        error = document["error"]
+        failure = {key: error[key] for key in ("type", "detail", "advice")}
+        report.failed.append({"name": name} | failure)
+    else:
+        report.gone.append(name)
+
+
+def _failure(name: str, error: CallslipError) -> dict[str, str]:
+    return {"name": name, "type": error.slug, "detail": error.detail, "advice": error.advice}
+
+
+def _hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
+def show_report(report: Report) -> None:
+    """Print the number of live files, and each failed file with its advice."""
+    counts = [f"{len(report.live)} live"]
+    if report.unchanged:
+        counts.append(f"{len(report.unchanged)} unchanged")
+    if report.failed:
+        counts.append(f"{len(report.failed)} failed")
+    if report.gone:
+        counts.append(f"{len(report.gone)} replaced or deleted meanwhile")
+    click.echo(f"{', '.join(counts)} in {report.seconds:.1f} s")
+    for failed in report.failed:
+        click.secho(f"  {failed['name']}: {failed['detail']}", fg="red")
+        click.echo(f"    {failed['advice']}")

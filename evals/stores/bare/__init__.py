@@ -1,1 +1,0 @@
-"""Each store's own client, doing by hand what the contract does, and nothing more."""

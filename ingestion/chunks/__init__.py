@@ -1,0 +1,1 @@
+"""Chunking: cuts sections into passages and computes their chunk ids."""

@@ -1,0 +1,98 @@
+"""Markdown: the text as written, its headings, and its front matter as properties."""
+
+import datetime
+import re
+
+import yaml
+from markdown_it import MarkdownIt
+
+from callslip.config.settings import ExtractSettings
+from callslip.ingestion.extract.clean import clean
+from callslip.ingestion.extract.decode import decode
+from callslip.ingestion.values import Block, ExtractedText, Heading
+
+MAX_FRONT_MATTER = 8_192
+"""The maximum number of characters between two `---` that are front matter. libyaml crashes on much
+deeper nesting than fits into this length."""
+
+_FRONT_MATTER = re.compile(
+    rf"---[ \t]*\n(.{{0,{MAX_FRONT_MATTER}}}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S
+)
+_SCALARS = (str, int, float, bool, datetime.date)
+
+_BLOCKS = MarkdownIt("commonmark").enable("table")
+_BLOCKS.core.ruler.enableOnly(["normalize", "block"])  # headings need no inline parsing
+_HEAD_LINES = 2  # of a table: the column names and the line of dashes
+
+
+def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Return the source as the text, with the headings, code and tables of CommonMark and GFM."""
+    decoded = decode(data)
+    text = clean(decoded.text)
+    properties: dict[str, str] = {}
+    warnings = decoded.warnings
+    body = 0
+    if match := _FRONT_MATTER.match(text):
+        body = match.end()
+        try:
+            properties = _properties(yaml.load(match[1], Loader=yaml.CSafeLoader))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            warnings += ("the front matter is not valid YAML and was left unread",)
+    headings, blocks = _marked(text, body)
+    first = next((text[h.start : h.end] for h in headings if h.level == 1), None)
+    return ExtractedText(
+        text,
+        "text/markdown",
+        title=properties.get("title") or first,
+        headings=headings,
+        blocks=blocks,
+        properties=properties,
+        warnings=warnings,
+    )
+
+
+def _properties(loaded: object) -> dict[str, str]:
+    """Return the scalars and the lists of scalars as properties; leave out nested values."""
+    if not isinstance(loaded, dict):
+        return {}
+    fields = {}
+    for key, value in loaded.items():
+        values = value if isinstance(value, list) else [value]
+        if isinstance(key, str) and values and all(isinstance(v, _SCALARS) for v in values):
+            fields[key] = ", ".join(str(v) for v in values)
+    return fields
+
+
+def _marked(text: str, body: int) -> tuple[tuple[Heading, ...], tuple[Block, ...]]:
+    """Return the headings and the blocks from offset `body`, the end of the front matter."""
+    source = text[body:]
+    starts = [body]
+    starts.extend(m.end() + body for m in re.finditer("\n", source))
+    starts.append(len(text) + 1)
+    headings: list[Heading] = []
+    blocks: list[Block] = []
+    for token in _BLOCKS.parse(source):
+        if token.map is None:
+            continue
+        first, after = token.map
+        if token.type == "heading_open" and not token.level:
+            if token.markup[0] == "#":
+                inner = _without_signs(text[starts[first] : starts[after] - 1])
+            else:  # setext: the last line is the underline
+                inner = text[starts[first] : starts[after - 1]].strip()
+            if inner:
+                at = text.index(inner, starts[first])
+                headings.append(Heading(at, at + len(inner), int(token.tag[1])))
+        elif token.type in ("fence", "code_block", "table_open"):
+            end = starts[first] + len(text[starts[first] : starts[after] - 1].rstrip())
+            table = token.type == "table_open"
+            header = min(starts[first + _HEAD_LINES], end) if table else starts[first]
+            blocks.append(Block(starts[first], end, "table" if table else "code", header))
+    return tuple(headings), tuple(blocks)
+
+
+def _without_signs(line: str) -> str:
+    """Return `Title` for `## Title ##`; a `#` that belongs to a word stays."""
+    inner = line.strip().lstrip("#").strip()
+    closed = inner.rstrip("#")
+    return closed.rstrip() if not closed or closed[-1] in " \t" else inner

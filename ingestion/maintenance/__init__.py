@@ -1,0 +1,1 @@
+"""Removal of deleted data, and repairs after an audit."""

@@ -1,0 +1,226 @@
+"""Writes provided chunks: a client supplies their ids, levels and vectors instead of a file.
+
+Provided chunks belong to a live document whose original is empty; no original of a file is empty.
+Each change is an upsert of that document under a lease. So the ledger knows every chunk of the
+store, no other process writes the document at the same time, and a worker or a repair that takes
+over the document writes the content of the store.
+"""
+
+import hashlib
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from callslip.errors import Conflict, ObjectRefused, PermanentError, TransientError
+from callslip.stores.backend import Backend, OnBackend
+from callslip.stores.blobs import original_name
+from callslip.stores.contract import Store
+from callslip.stores.ledger import STEPS, Claim, Ledger, Transcript
+from callslip.stores.ledger.caches.vectors import text_hash
+from callslip.stores.ledger.transcripts import StepRow, VersionRow
+from callslip.stores.properties.checks import chunk_fault
+from callslip.stores.records import ChunkRecord, DocumentRecord
+from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
+
+EMPTY = hashlib.sha256(b"").hexdigest()
+
+LEASE_SECONDS = 60.0
+"""Seconds after which the sweep lets a worker finish the upsert of a killed process."""
+
+MOST_CRASHES = 1000
+"""The maximum number of crashes of one upsert, so high that a live document is never set aside."""
+
+WAIT_SECONDS = 10.0
+"""Seconds to wait for another process that changes the document."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The number of new chunks, and the number of chunks that replaced stored chunks."""
+
+    inserted: int
+    replaced: int
+
+
+@dataclass(frozen=True)
+class ChunkScope(OnBackend):
+    """A collection, or one tenant of it, with provided chunks; `kind` is its store's kind."""
+
+    backend: Backend
+    kind: str
+    collection: str
+    tenant: str = ""
+
+    @cached_property
+    def store(self) -> Store:
+        """The client of the collection's store; SettingsError if the store is not configured."""
+        return self.store_of(self.kind)
+
+
+def put(
+    scope: ChunkScope,
+    name: str,
+    provided: Sequence[ChunkRecord],
+    batch_size: int,
+) -> Written:
+    """Write chunks of the document with this name; make the document if it does not exist.
+
+    Other chunks of the document stay. Sets the document id of the chunks. Raises Conflict if the
+    document was made from a file, or if a chunk's id belongs to another document; ObjectRefused if
+    a chunk cannot be stored.
+    """
+    document_id = _known(scope, name) or _made(scope, name)
+    if not has_provided_chunks(scope.ledger, document_id):
+        raise Conflict(
+            f"document {name!r} was made from a file",
+            hint="Chunks of its own can be added under another file name.",
+        )
+    unique = {c.chunk_id: replace(c, document_id=document_id) for c in provided}
+    chunks = list(unique.values())
+    _check_sound(scope, chunks)
+    claim, ids = _claimed(scope.ledger, document_id), {c.chunk_id for c in chunks}
+    before = scope.ledger.chunks.live_ids(document_id)
+    try:
+        with scope.ledger.leases.keeper(claim) as keeper:
+            _write(scope, claim, name, chunks, batch_size, keeper.check)
+            scope.ledger.leases.go_live(claim, sorted(before | ids), {"chunks": len(before | ids)})
+    except PermanentError:
+        _leave(scope, claim, before)
+        raise
+    except BaseException:
+        scope.ledger.leases.drop(claim)
+        raise
+    return Written(len(ids - before), len(ids & before))
+
+
+def take_out(scope: ChunkScope, document_id: str, chunk_ids: set[str]) -> None:
+    """Remove chunks from a document of provided chunks: hide them at once, then delete them.
+
+    Raises Conflict if the document was made from a file.
+    """
+    if not has_provided_chunks(scope.ledger, document_id):
+        raise Conflict(f"document {document_id} was made from a file")
+    claim = _claimed(scope.ledger, document_id)
+    _leave(scope, claim, scope.ledger.chunks.live_ids(document_id) - chunk_ids)
+
+
+def _leave(scope: ChunkScope, claim: Claim, left: set[str]) -> None:
+    """Make these chunks the only ones of the document."""
+    ledger = scope.ledger
+    ledger.leases.go_live(claim, sorted(left), {"chunks": len(left)})
+    if ledger.inventory.moving(scope.collection):
+        return  # another store may hold copies: the sweep prunes both
+    if ended := ledger.chunks.end(claim.document_id):
+        scope.store.delete_chunks(scope.collection, sorted(ended), tenant=scope.tenant)
+        ledger.chunks.forget(claim.document_id, ended)
+
+
+def has_provided_chunks(ledger: Ledger, document_id: str) -> bool:
+    """Whether the live document has an empty original, so that it cannot be ingested again."""
+    version = ledger.versions.live([document_id]).get(document_id)
+    return version is not None and not ledger.documents.version(document_id, version).size
+
+
+def _known(scope: ChunkScope, name: str) -> str | None:
+    return scope.ledger.documents.id_of(scope.collection, name, tenant=scope.tenant)
+
+
+def _made(scope: ChunkScope, name: str) -> str:
+    """Make a live document without chunks; return the id of one that another process made first."""
+    document_id, now, moves = uuid.uuid4().hex, time.time(), scope.ledger.moves
+    version = VersionRow(
+        version=1,
+        state="live",
+        sha256=EMPTY,
+        size=0,
+        filename=name,
+        title="",
+        properties={},
+        error=None,
+        created_at=now,
+        finished_at=now,
+    )
+    transcript = Transcript(
+        document_id=document_id,
+        tenant=scope.tenant,
+        name=name,
+        live_version=1,
+        created_at=now,
+        versions=(version,),
+        steps=tuple(StepRow(step, 0, 0, now, now, None, {}) for step in STEPS),
+        chunks={},
+    )
+    with MoveLeaseKeeper(moves, take(moves, scope.collection, scope.store.kind)) as keeper:
+        if keeper.move.store != scope.store.kind or keeper.move.switched:
+            raise TransientError(f"collection {scope.collection!r} is being moved")
+        known = _known(scope, name)
+        if known is None:
+            scope.blobs.write(document_id, original_name(EMPTY), b"")
+            scope.ledger.transcripts.write(scope.collection, transcript, keeper.move)
+        moves.end(keeper.move)
+    return known or document_id
+
+
+def _check_sound(scope: ChunkScope, chunks: Sequence[ChunkRecord]) -> None:
+    """Raise ObjectRefused if one of the chunks cannot be stored."""
+    schema = scope.ledger.collections.get(scope.collection).schema
+    for chunk in chunks:
+        if fault := chunk_fault(chunk, schema):
+            raise ObjectRefused(f"chunk {chunk.chunk_id!r} cannot be stored: {fault}")
+
+
+def _claimed(ledger: Ledger, document_id: str) -> Claim:
+    """Reopen and claim the upsert of the live version; TransientError if another process has it."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        version = ledger.versions.live([document_id]).get(document_id)
+        if version is not None:
+            ledger.leases.reopen(document_id, version, "upsert")  # unless it is open already
+            claim = ledger.leases.claim(
+                document_id,
+                version,
+                "upsert",
+                worker=f"{socket.gethostname()}:{os.getpid()}",
+                lease_seconds=LEASE_SECONDS,
+                max_crashes=MOST_CRASHES,
+            )
+            if isinstance(claim, Claim):
+                return claim
+        if time.monotonic() > deadline:
+            raise TransientError(f"document {document_id} is being changed by somebody else")
+        time.sleep(0.05)
+
+
+def _write(
+    scope: ChunkScope,
+    claim: Claim,
+    name: str,
+    chunks: Sequence[ChunkRecord],
+    batch_size: int,
+    alive: Callable[[], None],
+) -> None:
+    ledger, store, where, tenant = scope.ledger, scope.store, scope.collection, scope.tenant
+    ledger.chunks.expect(
+        claim,
+        {c.chunk_id: text_hash(c.body) for c in chunks},
+        {c.chunk_id: (c.start, c.end) for c in chunks},
+    )
+    ledger.collections.has_properties(where, {n for c in chunks for n in c.properties})
+    if tenant:
+        store.ensure_tenant(where, tenant)
+    for at in range(0, len(chunks), batch_size):
+        alive()
+        some = chunks[at : at + batch_size]
+        _whole(store.batch_upsert_chunks(where, some, tenant=tenant).failed)
+    record = DocumentRecord(claim.document_id, name, name)
+    _whole(store.batch_upsert_documents(where, [record], tenant=tenant).failed)
+
+
+def _whole(failed: Mapping[str, str]) -> None:
+    if failed:
+        object_id, reason = next(iter(failed.items()))
+        raise ObjectRefused(f"the store refused {len(failed)} objects, first {object_id}: {reason}")

@@ -1,0 +1,1 @@
+"""Sections of a document: headings, and the hierarchy above the passages."""

@@ -1,0 +1,1 @@
+"""multilingual-e5-small: its weights, tokenizer and ONNX graph."""

@@ -1,0 +1,61 @@
+"""Builds, once, the files that the local model needs in addition to its weights."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from callslip.models.e5.weights import SHA256, Weights
+
+_BUILD = 2
+"""Incremented when `onnx_graph` or `pieces` change their output for the same weights."""
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """The paths of the built files, which never change.
+
+    Their names contain the digest of the weights and the build number.
+    """
+
+    graph: Path
+    pieces: Path
+
+
+def prepare(models_dir: Path) -> PreparedModel:
+    """Build the ONNX graph and the SentencePiece model in `models_dir` if they are missing.
+
+    A build takes seconds. Several processes may call this function at once: one builds, the others
+    wait. A file is complete or absent. Raises SettingsError if the weights are missing or are not
+    the expected ones.
+    """
+    stem = f"e5-small-{SHA256[:8]}-{_BUILD}"
+    model = PreparedModel(models_dir / f"{stem}.onnx", models_dir / f"{stem}.spm")
+    if not _complete(model):
+        models_dir.mkdir(parents=True, exist_ok=True)
+        with FileLock(models_dir / f"{stem}.lock"):
+            if not _complete(model):
+                _build(model)
+    return model
+
+
+def _complete(model: PreparedModel) -> bool:
+    return model.graph.exists() and model.pieces.exists()
+
+
+def _build(model: PreparedModel) -> None:
+    from callslip.models.e5 import onnx_graph, pieces  # a second of imports, only for a build
+
+    weights = Weights.of_wheel()
+    _write(model.pieces, pieces.serialize(weights))
+    _write(model.graph, onnx_graph.serialize(weights))
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".tmp")  # under the lock, no live process writes this
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,1 @@
+"""Embedders: the contract and its implementations."""

@@ -1,0 +1,1 @@
+"""HTTP calls to model servers, with limits of time and size."""

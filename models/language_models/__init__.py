@@ -1,0 +1,1 @@
+"""The client of a language model, and the completions that the client returns."""

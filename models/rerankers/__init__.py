@@ -1,0 +1,1 @@
+"""Rerankers: the contract and its implementations."""

@@ -1,0 +1,1 @@
+"""Candidate search: both retrievers, score calibration, facet branches and the hotset."""

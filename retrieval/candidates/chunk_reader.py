@@ -1,0 +1,65 @@
+"""The chunk reader of one search, which reads each chunk and its terms only once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.query.plan import Plan
+from callslip.stores.contract import Store
+from callslip.stores.ledger.documents.chunks import Seen
+from callslip.stores.records import StoredChunk
+
+
+class ChunkReader:
+    """Reads the chunks of a search from the store and caches them.
+
+    `positions` maps the id of each live chunk to its position in the text of the live version, as
+    the ledger records it.
+    """
+
+    def __init__(
+        self, store: Store, plan: Plan, positions: Mapping[str, Seen], analyzer: Analyzer
+    ) -> None:
+        self.positions = positions
+        self._store, self._plan, self._analyzer = store, plan, analyzer
+        self._chunks: dict[str, StoredChunk] = {}
+        self._terms: dict[str, str] = {}
+
+    def read(
+        self, chunk_ids: Sequence[str], positions: Mapping[str, Seen] | None = None
+    ) -> dict[str, StoredChunk]:
+        """Return the chunks with these ids that the store has, by id.
+
+        `positions` is needed for chunks that are not candidates, such as parents.
+        """
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self._chunks]
+        if missing:
+            position_of = self.positions if positions is None else positions
+            chunks = self._store.get_chunks(
+                self._plan.collection,
+                missing,
+                tenant=self._plan.tenant,
+                include_vector=self._plan.needs_vectors,
+            )
+            self._chunks |= {c.chunk_id: _at(c, position_of[c.chunk_id]) for c in chunks}
+        return {i: self._chunks[i] for i in chunk_ids if i in self._chunks}
+
+    def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """Return the analyzed terms, separated by spaces, of the chunks that the store has."""
+        if missing := [i for i in chunk_ids if i not in self._terms]:
+            plan = self._plan
+            if plan.record.attached:  # the store of an attached table has no analyzed terms
+                self._terms |= {i: self._analyzed(c) for i, c in self.read(missing).items()}
+            else:
+                self._terms |= self._store.terms(plan.collection, missing, tenant=plan.tenant)
+        return {i: self._terms[i] for i in chunk_ids if i in self._terms}
+
+    def _analyzed(self, chunk: StoredChunk) -> str:
+        return self._analyzer.analyze(f"{chunk.title}\n{chunk.body}")
+
+
+def _at(chunk: StoredChunk, seen: Seen) -> StoredChunk:
+    if seen.span is None:
+        return chunk
+    start, end = seen.span
+    return replace(chunk, start=start, end=end)

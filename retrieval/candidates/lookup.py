@@ -1,0 +1,269 @@
+"""Candidate lookup: search with both retrievers, search the facet branch, keep live chunks."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+
+from callslip.retrieval.candidates import branches
+from callslip.retrieval.candidates.branches import Branch, CandidateList
+from callslip.retrieval.candidates.calibration import ScoreCalibration
+from callslip.retrieval.candidates.chunk_reader import ChunkReader
+from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.candidates.retrieved import Candidates, Retrieved, is_full
+from callslip.retrieval.facets.weights import Weights, weights
+from callslip.retrieval.query.plan import Plan
+from callslip.retrieval.query.question import Query
+from callslip.retrieval.timings import Timings
+from callslip.stores.contract import Store
+from callslip.stores.fusion import Candidate, Scale
+from callslip.stores.ledger.documents.chunks import Seen
+from callslip.stores.properties.filters import Where
+
+ROUNDS = 3
+"""The maximum number of searches for one question while new versions go live."""
+
+
+def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
+    """Return the hotset's chunks for this question, else the candidates of both retrievers.
+
+    The retrievers' candidates may come from the result cache if the collection has not changed.
+    """
+    if (hot := _of_hotset(resources, plan, query, timings)) is not None:
+        return hot
+    version = _corpus_version(resources, plan)
+    if plan.nothing:
+        return Candidates((), version)
+    with timings.stage("background"):
+        calibration, scale = _calibrated(resources, plan, query, version)
+    first = Candidates((), version, calibration, scale)
+    return _searched(resources, plan, query, first, timings)
+
+
+def weigh_facets(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Weights:
+    """Return the weight of each facet value for the question.
+
+    The result is empty if the facet weight is 0, the question has no vector, or the request names
+    a vector.
+    """
+    parameters, model = plan.parameters, resources.embedder.model
+    if not parameters.facets_weight or query.vector is None or plan.vector_name:
+        return {}
+    with timings.stage("facets"):
+        table = resources.facet_tables.of(plan.collection, plan.tenant, model)
+        return {} if table is None else weights(query.vector, table, parameters.facets_top)
+
+
+def narrow(
+    resources: Resources,
+    plan: Plan,
+    query: Query,
+    first: Candidates,
+    facet_weights: Weights,
+    timings: Timings,
+) -> Retrieved:
+    """Add the candidates of the narrowest facet branch and determine which candidates are live.
+
+    Each search asks the ledger which chunks are live. If a version goes live between the reads of
+    the store and of the ledger, its old chunks disappear and the search has not seen the new ones.
+    In that case the search is repeated, at most `ROUNDS` times in all.
+    """
+    if first.hotset is not None:
+        return Retrieved(
+            first.candidates,
+            first.candidates,
+            first.hotset,
+            first.corpus_version,
+            weights=facet_weights,
+            from_hotset=True,
+        )
+    store = resources.store_of(plan.record.store)
+    if plan.nothing:
+        reader = ChunkReader(store, plan, {}, resources.analyzer)
+        return Retrieved((), (), reader, first.corpus_version, weights=facet_weights)
+    merged = _with_branch(resources, plan, query, first, facet_weights, timings)
+    for done in range(1, ROUNDS + 1):
+        with timings.stage("visible"):
+            positions = _positions(resources, plan, [c.chunk_id for c in merged.candidates])
+            live = [c for c in merged.candidates if c.chunk_id in positions]
+            version = _corpus_version(resources, plan)
+        unchanged = version == first.corpus_version or len(live) == len(merged.candidates)
+        if unchanged or done == ROUNDS:
+            break
+        first = replace(first, corpus_version=version)
+        first = _searched(resources, plan, query, first, timings)
+        merged = _with_branch(resources, plan, query, first, facet_weights, timings)
+    return Retrieved(
+        candidates=merged.candidates,
+        live=live,
+        reader=ChunkReader(store, plan, positions, resources.analyzer),
+        corpus_version=first.corpus_version,
+        calibration=first.calibration,
+        scale=first.scale,
+        weights=facet_weights,
+        branches=merged.branches,
+        branch=merged.chosen,
+    )
+
+
+def calibration_of(resources: Resources, plan: Plan, retrieved: Retrieved) -> ScoreCalibration:
+    """Return the calibration sample of the collection, whatever the fusion."""
+    return retrieved.calibration or resources.calibrations.of(
+        resources.store_of(plan.record.store),
+        plan.collection,
+        plan.tenant,
+        retrieved.corpus_version,
+    )
+
+
+def _of_hotset(
+    resources: Resources, plan: Plan, query: Query, timings: Timings
+) -> Candidates | None:
+    hotset = resources.hotset
+    if query.vector is None or not hotset.may_answer(plan):
+        return None
+    with timings.stage("hotset"):
+        store = resources.store_of(plan.record.store)
+        hot = hotset.answer(store, plan, query.vector, query.terms, resources.analyzer)
+    if hot is None:
+        return None
+    candidates, reader = hot
+    return Candidates(candidates, _corpus_version(resources, plan), hotset=reader)
+
+
+def _corpus_version(resources: Resources, plan: Plan) -> int:
+    return resources.ledger.events.corpus_version(plan.collection, plan.tenant)
+
+
+def _positions(resources: Resources, plan: Plan, chunk_ids: list[str]) -> dict[str, Seen]:
+    """Return the positions of live chunks.
+
+    Each row of an attached table is live and is a document of its own.
+    """
+    if plan.record.attached:
+        return {chunk_id: Seen(chunk_id, None) for chunk_id in chunk_ids}
+    return resources.ledger.chunks.seen(chunk_ids, collection=plan.collection, tenant=plan.tenant)
+
+
+def _calibrated(
+    resources: Resources, plan: Plan, query: Query, version: int
+) -> tuple[ScoreCalibration | None, Scale | None]:
+    """Return the sample and the score scale for this question if the fusion uses them."""
+    if plan.parameters.fusion != "calibrated":
+        return None, None
+    store = resources.store_of(plan.record.store)
+    calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
+    metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
+    bm25 = store.keyword_score == "bm25"
+    scale = calibration.scale(query.vector, plan.vector_name, metric, query.keywords, bm25)
+    return calibration, scale
+
+
+def _searched(
+    resources: Resources, plan: Plan, query: Query, first: Candidates, timings: Timings
+) -> Candidates:
+    """Return `first` with the candidates of both retrievers in the whole collection."""
+    with timings.stage("legs"):
+        key = _key(resources, plan, query, first, None)
+        searched = _cached(
+            resources,
+            key,
+            lambda: CandidateList(_both(resources, plan, query, first.scale, plan.where)),
+        )
+    return replace(first, candidates=searched.candidates)
+
+
+def _with_branch(
+    resources: Resources,
+    plan: Plan,
+    query: Query,
+    first: Candidates,
+    facet_weights: Weights,
+    timings: Timings,
+) -> CandidateList:
+    """Return the candidates merged with those of the branch that the facet weights propose.
+
+    The branch is searched only if a retriever may have more candidates than it returned, and if
+    the scores of two searches are comparable (calibrated fusion).
+    """
+    alone = CandidateList(first.candidates)
+    if first.scale is None or not plan.parameters.narrow:
+        return alone
+    if not is_full(first.candidates, plan.pool):
+        return alone
+    proposed = branches.propose(facet_weights, plan.where)
+    if not proposed:
+        return alone
+    with timings.stage("narrow"):
+        key = _key(resources, plan, query, first, facet_weights)
+        return _cached(resources, key, lambda: _narrowed(resources, plan, query, first, proposed))
+
+
+def _narrowed(
+    resources: Resources, plan: Plan, query: Query, first: Candidates, proposed: list[Branch]
+) -> CandidateList:
+    store = resources.store_of(plan.record.store)
+    counted = branches.count(store, plan.collection, plan.tenant, proposed, resources.threads)
+    branch = branches.choose(counted)
+    if branch is None:
+        return CandidateList(first.candidates, counted)
+    second = _both(resources, plan, query, first.scale, branch.where, branches.LIMIT)
+    return CandidateList(branches.merged(first.candidates, second), counted, branch)
+
+
+def _cached(
+    resources: Resources, key: Hashable, make: Callable[[], CandidateList]
+) -> CandidateList:
+    """Return the value cached under the key, else the result of `make`, which is then cached.
+
+    Without a key nothing is cached.
+    """
+    if not key:
+        return make()
+    if (cached := resources.candidates.get(key)) is not None:
+        return cached
+    made = make()
+    resources.candidates.put(key, made)
+    return made
+
+
+def _key(
+    resources: Resources, plan: Plan, query: Query, first: Candidates, facets: Weights | None
+) -> Hashable:
+    """Return the cache key: every input of the candidates; None if they are not cacheable."""
+    request, record = plan.request, plan.record
+    cacheable = request.query_embedding is None and not record.attached
+    if not cacheable or not resources.settings.search.result_cache:
+        return None
+    store = resources.store_of(record.store)
+    scope = store.kind, record.name, record.created_at, plan.tenant, first.corpus_version
+    question = request.query.strip(), query.alpha, query.vector is None, plan.pool, first.scale
+    # The filter is compared as text, because 1 and True are equal dictionary keys.
+    how = repr(plan.where), plan.parameters, plan.vector_name, plan.method, plan.horizon
+    return scope, question, how, repr(facets)
+
+
+def _both(
+    resources: Resources,
+    plan: Plan,
+    query: Query,
+    scale: Scale | None,
+    where: Where | None,
+    limit: int | None = None,
+) -> list[Candidate]:
+    """Return the fused candidates of both retrievers."""
+    store: Store = resources.store_of(plan.record.store)
+    return store.hybrid_query(
+        plan.collection,
+        query.vector,
+        query.keywords,
+        limit or 2 * plan.pool,
+        where,
+        tenant=plan.tenant,
+        vector_name=plan.vector_name,
+        method=plan.method,
+        horizon=plan.horizon,
+        pool=min(plan.pool, limit or plan.pool),
+        fusion=plan.parameters.fusion,
+        alpha=query.alpha,
+        rrf_k=resources.settings.search.rrf_k,
+        scale=scale,
+    )

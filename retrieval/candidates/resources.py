@@ -1,0 +1,53 @@
+"""The resources that all searches of a process share: the backend, the models and the caches."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from callslip.models.embedders.contract import Embedder
+from callslip.models.entities import Recognizer
+from callslip.models.rerankers.contract import Reranker
+from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.caches import Cache, Counted
+from callslip.retrieval.candidates.branches import CandidateList
+from callslip.retrieval.candidates.calibration import ScoreCalibrations
+from callslip.retrieval.candidates.hotset import Hotset
+from callslip.retrieval.facets.weights import FacetTables
+from callslip.stores.backend import Backend, OnBackend
+from callslip.stores.records import Vector
+
+BRANCHES = 4
+"""Threads that count branches, for all searches of a process."""
+
+
+@dataclass
+class Resources(OnBackend):
+    """The backend, models and caches that `retrieval.run` searches with.
+
+    Each process creates one instance, after the fork. Threads may share it.
+    """
+
+    backend: Backend
+    embedder: Embedder
+    analyzer: Analyzer
+    recognizer: Recognizer
+    reranker: Reranker | None = None
+    calibrations: ScoreCalibrations = field(init=False)
+    facet_tables: FacetTables = field(init=False)
+    questions: Cache[Vector] = field(init=False)
+    candidates: Cache[CandidateList] = field(init=False)
+    hotset: Hotset = field(init=False)
+    threads: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.calibrations = ScoreCalibrations(self.ledger)
+        self.facet_tables = FacetTables(self.ledger.facet_values, self.settings.facets.facets)
+        search = self.settings.search
+        self.questions = Cache(search.query_cache)
+        self.candidates = Cache(search.result_cache, search.result_cache_seconds)
+        self.hotset = Hotset(self.ledger, self.settings)
+        self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
+
+    @property
+    def caches(self) -> dict[str, Counted]:
+        """The caches of searches, by name, with their hit counters."""
+        return {"questions": self.questions, "candidates": self.candidates, "hotset": self.hotset}

@@ -1,0 +1,1 @@
+"""Which sentences of the passages answer a question, and how well they support an answer."""

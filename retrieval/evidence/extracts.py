@@ -1,0 +1,206 @@
+"""Ranks the sentences of retrieved passages by how well they answer a question.
+
+The score of a sentence is its coverage of the question's terms, weighted by inverse document
+frequency, plus twice its cosine to the question. The terms of the section heading, of the title,
+and of a question or heading directly before the sentence count as terms of the sentence. The terms
+of the previous sentence count in part: `It is not taxed` is about the grant. A table row also has
+the terms of its header. If the question asks for a number, a sentence with a number scores higher.
+docs/quality.md states the measured effect of each rule.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from callslip.errors import EmbedderDown
+from callslip.models.embedders.contract import Embedder
+from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.evidence.overlap import covered, jaccard
+from callslip.retrieval.evidence.sentences import sentences
+from callslip.retrieval.evidence.table_rows import headers, paired
+from callslip.retrieval.messages import Hit, Span
+from callslip.stores.records import TABLE_HEADER, Vector
+
+MEANING = 2.0
+"""The score of a cosine of 1, in the unit of the covered share of the question's words."""
+
+BEFORE = 0.7
+"""The factor of a question's word that only the previous sentence contains."""
+
+NUMBER = 0.2
+"""The bonus of a sentence with a number, if the question asks for a number."""
+
+EMBEDDED = 8
+"""The number of embedded sentences, those with most of the question's words; 5 to 10 ms each."""
+
+LONGEST = 300
+"""The embedded characters of a sentence: a page without a full stop is one sentence."""
+
+NEAR = 0.97
+"""The minimum score of a further sentence, as a share of the best score."""
+
+SHORTEST = 12
+"""The minimum number of characters of a statement; shorter sentences are headings and list
+marks."""
+
+
+_QUESTION = re.compile(r"[?？][\"'”’)*]*$")
+_NUMBERED = re.compile(r"^((?:\d+\.)+\d*)\s+(?![a-z])[^.!?\n]{1,60}$")
+"""A numbered heading or an entry of a list; not `3.5 euros`."""
+
+
+_ASKS_NUMBER = re.compile(
+    r"\bhow\s+(?:many|much|long|old|often|far|fast|soon|large|big|tall|high|deep|wide|late|early)\b"
+    r"|\bwhen\b|\b(?:what|which)\s+(?:year|date|day|time|percentage|percent|number|age|amount|price"
+    r"|cost|hours?|fee)\b"
+    r"|얼마|몇|며칠|언제|기한|요금|수수료|금액|상한|하한|기간|비율",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six"
+    r"|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million"
+    r"|once|twice|half)\b"
+    r"|(?:하루|이틀|사흘|나흘|닷새|무료)|(?:한|두|세|네|다섯|여섯)\s?(?:시간|번|달|해|명|점|주)"
+    r"|[일이삼사오육칠팔구십백천만]{2,}\s?(?:일|개월|년|원|명|시간|분|주|퍼센트|세|회)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Extract:
+    """A sentence of a hit, or a table row with its header. Spans are of the document's text."""
+
+    hit: Hit
+    span: Span
+    text: str
+    worth: float
+    position: tuple[str, int]
+    """The location of the sentence, which is the same for all rows of a table."""
+    header: Span | None = None
+    """Also None if the passage continues a table that began before it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The input of the comparison: the question, the IDF of its terms, and its vector."""
+
+    text: str
+    idf: Mapping[str, float]
+    vector: Vector | None
+
+    def worth(self, terms: AbstractSet[str], before: AbstractSet[str]) -> float:
+        """The share of covered terms; terms that only the context before covers count in part."""
+        sure = covered(self.idf, terms)
+        return sure + BEFORE * (covered(self.idf, terms | before) - sure)
+
+
+def extracts(
+    hits: Sequence[Hit], target: Target, analyzer: Analyzer, embedder: Embedder, most: int
+) -> list[Extract]:
+    """Return the best sentences of these hits, at most `most`, best first.
+
+    The rows of one table count as one sentence. Questions, headings and table headers are not
+    answers; if the hits contain nothing else, the list is empty.
+    """
+    candidates = [extract for hit in hits for extract in _of(hit, target, analyzer)]
+    candidates.sort(key=lambda e: -e.worth)
+    if target.vector is not None and len(candidates) > 1:
+        candidates = _by_meaning(candidates[:EMBEDDED], target.vector, embedder)
+    if not candidates:
+        return []
+    least = NEAR * candidates[0].worth
+    near = [e for i, e in enumerate(candidates) if i == 0 or e.worth >= least]
+    positions = list(dict.fromkeys(e.position for e in near))[:most]
+    return [e for e in near if e.position in positions]
+
+
+def _by_meaning(candidates: list[Extract], vector: Vector, embedder: Embedder) -> list[Extract]:
+    """Add the weighted cosine to each score; change nothing if the embedder is down."""
+    try:
+        cosines = embedder.passages([e.text[:LONGEST] for e in candidates]) @ vector
+    except EmbedderDown:
+        return candidates
+    with_meaning = [
+        replace(e, worth=e.worth + MEANING * float(cosine))
+        for e, cosine in zip(candidates, cosines, strict=True)
+    ]
+    return sorted(with_meaning, key=lambda e: -e.worth)
+
+
+def _of(hit: Hit, target: Target, analyzer: Analyzer) -> list[Extract]:
+    """Return the sentences and table rows of a hit with their scores."""
+    header_rows = hit.properties.get(TABLE_HEADER)
+    above = f"{header_rows}\n" if isinstance(header_rows, str) else ""
+    text = above + hit.text
+    spans = sentences(text)
+    texts = [text[start:end] for start, end in spans]
+    terms = [_terms(sentence, analyzer) for sentence in texts]
+    about = (hit.title, hit.heading, *hit.section.split("/"))
+    titles, title = {_letters(part) for part in about}, _terms(hit.title, analyzer)
+    under = _terms(" ".join(about[1:]), analyzer)
+    depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
+    wants_number = _ASKS_NUMBER.search(target.text) is not None
+    made: list[Extract] = []
+    led: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+    for at, ((start, end), sentence) in enumerate(zip(spans, texts, strict=True)):
+        if _letters(sentence) in titles or _heads(at, depths):
+            under = terms[at]  # of the section that begins here
+        elif _QUESTION.search(sentence):
+            led |= terms[at]
+        elif start >= len(above) and at not in header_of.values():
+            header = header_of.get(at)
+            covering_terms = (
+                title | under | led | terms[at] | (terms[header] if header is not None else set())
+            )
+            worth = target.worth(covering_terms, before)
+            has_number = _NUMBER.search(sentence) is not None
+            if len(sentence) < SHORTEST and header is None and not has_number:
+                worth = 0.0  # `Yes.`, followed by the reason
+            else:
+                led = frozenset()
+            worth += NUMBER * (wants_number and has_number)
+            begin = hit.span.start - len(above)
+            span, position = Span(start=begin + start, end=begin + end), (hit.chunk_id, start)
+            if header is None:
+                made.append(Extract(hit, span, sentence, worth, position))
+            else:
+                top, bottom = spans[header]
+                named = Span(start=begin + top, end=begin + bottom) if top >= len(above) else None
+                read = paired(texts[header], sentence)
+                made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
+        before = terms[at]
+    return made
+
+
+def _terms(text: str, analyzer: Analyzer) -> frozenset[str]:
+    return frozenset(analyzer.analyze(text).split())
+
+
+def _depth(text: str) -> int:
+    """The depth of the number that starts a heading or list entry; 0 if there is none."""
+    match = _NUMBERED.match(text)
+    return match[1].rstrip(".").count(".") + 1 if match else 0
+
+
+def _heads(at: int, depths: Sequence[int]) -> bool:
+    """Whether a line is a heading: adjacent numbered lines of the same depth are a list."""
+    beside = (*depths[max(0, at - 1) : at], *depths[at + 1 : at + 2])
+    return depths[at] > 0 and depths[at] not in beside
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+def nearest(statement: str, hit: Hit, analyzer: Analyzer) -> Span:
+    """The sentence of a hit that has the most terms in common with the statement."""
+    wanted = set(analyzer.analyze(statement).split())
+    best, most = Span(start=hit.span.start, end=hit.span.end), 0.0
+    for start, end in sentences(hit.text):
+        terms = set(analyzer.analyze(hit.text[start:end]).split())
+        shared = jaccard(terms, wanted)
+        if shared > most:
+            best, most = Span(start=hit.span.start + start, end=hit.span.start + end), shared
+    return best

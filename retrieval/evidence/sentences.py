@@ -1,0 +1,85 @@
+"""Splits a passage into sentences, as spans of its text."""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from callslip.languages import DEFAULT, Codes, languages
+
+_END = re.compile(
+    r"""(?:[.!?。…][\"'”’)\]]*(?=\s)  # a full stop, with what closes behind it
+    |\n)\s*""",
+    re.VERBOSE,
+)
+_LONGEST_ABBREVIATION = 24
+
+_ENTRY = re.compile(r"[\s#>*•·|–-]*(?:[A-Z][a-z]+\s)?\(?\d{1,3}\.")
+"""The number of a list entry or heading at the start of a sentence."""
+
+_LONGEST_ENTRY = 40
+
+_NUMBERS_GO_ON = re.compile(r"\d\.\s*\d")
+_MARKS = re.compile(r"^(?:[\s#>*•·|]|[–-]+(?=[\s–-]))+")
+
+
+class Span(NamedTuple):
+    """`text[start:end]`."""
+
+    start: int
+    end: int
+
+
+@cache
+def _hard_break(codes: Codes) -> re.Pattern[str]:
+    """The end of a line that was wrapped at a width, which ends neither a sentence nor a row."""
+    lines = (language.sentences.numbered_line for language in languages(codes))
+    begins = "|".join((r"\n", r"[|#>*•·–-]", r"\(?\w{1,3}[.)]", *filter(None, lines)))
+    return re.compile(rf"(?<=[^\n|\t]{{40}})\n(?![ \t]*(?:{begins}))(?![^\n]*(?: \| |\t))")
+
+
+def reflow(text: str, codes: Codes = DEFAULT) -> str:
+    """Join lines that were wrapped at a fixed width; every character keeps its position."""
+    return _hard_break(codes).sub(" ", text)
+
+
+def sentences(text: str, codes: Codes = DEFAULT) -> list[Span]:
+    """Return the spans of the sentences in order, without outer white space and list marks.
+
+    Each line of a list, a table or a heading is a separate sentence. Text without a letter or digit
+    is not a sentence.
+    """
+    flowing, spans, start = reflow(text, codes), [], 0
+    for end in _END.finditer(flowing):
+        stop = end.start() if flowing[end.start()] == "\n" else _closed(end, flowing)
+        if _goes_on(flowing, start, end, codes):
+            continue
+        spans.append(_trimmed(flowing, start, stop))
+        start = end.end()
+    spans.append(_trimmed(flowing, start, len(flowing)))
+    return [span for span in spans if any(map(str.isalnum, text[span.start : span.end]))]
+
+
+def _goes_on(text: str, start: int, end: re.Match[str], codes: Codes) -> bool:
+    """Whether a full stop in a line, not before a quotation mark, does not end a sentence."""
+    if text[end.start()] != "." or "\n" in end[0] or end[0][1:2] in tuple("\"'”’"):
+        return False
+    if end.start() and _NUMBERS_GO_ON.match(text, end.start() - 1):
+        return True
+    stop = end.start() + 1
+    before = text[max(start, stop - _LONGEST_ABBREVIATION) : stop]
+    for language in languages(codes):
+        rules = language.sentences
+        if rules.abbreviation.search(before) or rules.continues.match(text, end.start()):
+            return True
+    return stop - start <= _LONGEST_ENTRY and _ENTRY.fullmatch(text, start, stop) is not None
+
+
+def _closed(end: re.Match[str], text: str) -> int:
+    return end.start() + len(text[end.start() : end.end()].rstrip())
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    piece = text[start:end]
+    if marks := _MARKS.match(piece):
+        start += marks.end()
+    return Span(start, max(start, start + len(text[start:end].rstrip())))

@@ -1,0 +1,210 @@
+"""Evidence: the probability that the best passages answer the question, from three features.
+
+    confidence = σ(w · (content, coverage, margin) + b)
+
+`content` is the score of the best passage, `.4 · vector + .6 · keyword`, each calibrated against
+the collection (`retrieval.candidates.calibration`). `coverage` is the share of the question's words
+in the cited passages, weighted by inverse document frequency. `margin` is `content` less the
+content of the best passage of any other document with other terms: a passage that answers the
+question stands out. The weights are a logistic regression on judged sets from which half of the
+answers were removed; docs/quality.md has the curve. Half of the questions had an answer in these
+sets; b is shifted to a share of three quarters, the odds of a threshold of .75, and was then
+lowered until a tenth of the questions without an answer passed.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import Stemmer
+
+from callslip.languages import function_words
+from callslip.retrieval.candidates.calibration import LEAST, ScoreCalibration
+from callslip.retrieval.candidates.retrieved import Retrieved
+from callslip.retrieval.evidence.overlap import covered, jaccard
+from callslip.retrieval.query.plan import Plan
+from callslip.retrieval.query.question import Query
+from callslip.retrieval.ranking.scored import Scored
+from callslip.retrieval.ranking.stage import Ranked
+from callslip.stores.contract import Store
+from callslip.stores.fusion import DEVIATIONS, Candidate
+from callslip.stores.metrics import scores
+from callslip.stores.records import Vector
+
+VECTOR, KEYWORD = 0.4, 0.6
+
+LEAST_DEVIATION = 0.012
+"""The minimum standard deviation of cosines, which is the least one for questions to four judged
+sets. With a smaller deviation the passages are copies."""
+
+READ = 20
+"""The number of candidates that are compared with the best one."""
+
+SAME = 0.9
+"""The minimum Jaccard index of the terms of two passages that say the same and are no rivals."""
+
+ODDS = math.log(3.0)
+
+FUNCTION_TERMS = frozenset(Stemmer.Stemmer("porter").stemWords(sorted(function_words())))
+
+
+class Weights(NamedTuple):
+    """The weights of the three features, and the bias."""
+
+    content: float
+    coverage: float
+    margin: float
+    bias: float
+
+
+BOTH = Weights(3.95, 2.6, 8.5, -4.6 + ODDS)
+WORDS_ALONE = Weights(3.3, 3.0, 15.7, -3.5 + ODDS)
+"""Weights of a search without vectors: `content` and `margin` are of the keyword retriever."""
+
+SMALL = Weights(0.0, 10.0, 0.0, -6.5 + ODDS)
+"""Weights for fewer than LEAST passages, which do not calibrate a score: the passages must contain
+two thirds of the words of the question's topic. Chosen, not fitted."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence for the best passages: three features, each from 0 to about 1."""
+
+    content: float
+    coverage: float
+    margin: float
+    by: Weights = BOTH
+
+    @property
+    def logit(self) -> float:
+        """The log odds that the passages answer the question."""
+        w = self.by
+        weighted = w.content * self.content + w.coverage * self.coverage + w.margin * self.margin
+        return weighted + w.bias
+
+    @property
+    def confidence(self) -> float:
+        """The probability, in [0, 1], that the passages answer the question."""
+        return sigmoid(self.logit)
+
+
+NONE = Evidence(0.0, 0.0, 0.0)
+"""The evidence of a search without hits."""
+
+
+def sigmoid(logit: float) -> float:
+    """The probability of these log odds."""
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A ranked search, with the calibration sample for its evidence.
+
+    `calibration` is the sample of the collection; it does not depend on the fusion of the search.
+    """
+
+    store: Store
+    plan: Plan
+    query: Query
+    retrieved: Retrieved
+    ranked: Ranked
+    calibration: ScoreCalibration
+
+    @property
+    def has_vector(self) -> bool:
+        """Whether the vector retriever took part."""
+        return self.query.vector is not None and self.query.alpha > 0
+
+
+def evidence(search: Searched, cited: Sequence[str]) -> Evidence:
+    """Return the evidence of the passages with these chunk ids; the best passage counts.
+
+    The margin does not compare with other passages of the same document, unless there is no other
+    document.
+    """
+    order, reader, query = search.ranked.order, search.retrieved.reader, search.query
+    if not cited or not order:
+        return NONE
+    read = order[:READ]
+    own = [s for s in order if s.chunk_id in set(cited)]
+    ids = dict.fromkeys(s.chunk_id for s in (*read, *own))
+    terms = {i: frozenset(text.split()) for i, text in reader.terms(list(ids)).items()}
+    worth = _Worth(search)
+    best = max(own, key=worth.of, default=None)
+    if best is None:
+        return NONE
+    document = reader.positions[best.chunk_id].document_id
+    own_terms = terms.get(best.chunk_id, frozenset())
+    others = [s for s in read if reader.positions[s.chunk_id].document_id != document]
+    rivals = [
+        worth.of(s)
+        for s in others or [s for s in read if s not in own]
+        if jaccard(terms.get(s.chunk_id, frozenset()), own_terms) < SAME
+    ]
+    covering: frozenset[str] = frozenset().union(*(terms.get(s.chunk_id, ()) for s in own))
+    content = worth.of(best)
+    return Evidence(
+        round(content, 4),
+        round(covered(weighed(search.calibration, query.terms), covering), 4),
+        round(content - max(rivals, default=0.0), 4),
+        _weights(search),
+    )
+
+
+def _weights(search: Searched) -> Weights:
+    if search.calibration.sample < LEAST:
+        return SMALL
+    return BOTH if search.has_vector else WORDS_ALONE
+
+
+def weighed(calibration: ScoreCalibration, terms: str) -> dict[str, float]:
+    """The question's terms without function words, each with its inverse document frequency.
+
+    The weight is 1 if the collection is too small to estimate that frequency.
+    """
+    topic = " ".join(term for term in terms.split() if term not in FUNCTION_TERMS) or terms
+    if calibration.sample < LEAST:
+        return dict.fromkeys(topic.split(), 1.0)
+    return calibration.idf(topic)
+
+
+class _Worth:
+    """Scores the content of candidates independently of the fusion that ranked them."""
+
+    def __init__(self, search: Searched) -> None:
+        calibration, query = search.calibration, search.query
+        bm25 = search.store.keyword_score == "bm25"
+        self._most = calibration.most(query.terms) if bm25 else 1.0
+        vector_scores = [
+            c.vector.score for c in search.retrieved.candidates if c.vector is not None
+        ]
+        self._lowest = min(vector_scores, default=0.0)
+        self._mean, self._deviation = 0.0, 0.0
+        rows = calibration.vectors.get(search.plan.vector_name)
+        if query.vector is not None and search.has_vector and rows is not None:
+            self._calibrate(search, query.vector, rows)
+
+    def _calibrate(self, search: Searched, vector: Vector, rows: Vector) -> None:
+        spec = search.store.schema(search.plan.collection).vector(search.plan.vector_name)
+        metric = search.plan.method or spec.metric
+        sample = scores(metric, vector, rows)
+        self._mean, self._deviation = float(sample.mean()), float(sample.std())
+        if metric == "cosine":
+            self._deviation = max(self._deviation, LEAST_DEVIATION)
+
+    def of(self, scored: Scored) -> float:
+        """Return the score of one candidate."""
+        return VECTOR * self._vector(scored.candidate) + KEYWORD * self._keyword(scored.candidate)
+
+    def _vector(self, candidate: Candidate) -> float:
+        if not self._deviation:
+            return 0.0
+        score = candidate.vector.score if candidate.vector is not None else self._lowest
+        return min(1.5, (score - self._mean) / (DEVIATIONS * self._deviation))
+
+    def _keyword(self, candidate: Candidate) -> float:
+        if candidate.keyword is None or not self._most:
+            return 0.0
+        return candidate.keyword.score / self._most

@@ -1,0 +1,63 @@
+"""Finds tables in the text of a passage: rows of cells, or the text lines of a table in a PDF."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from callslip.retrieval.evidence.sentences import Span
+
+LONGEST = 400
+"""The maximum number of characters of a row."""
+
+_CELLS = re.compile(r"[ \t]*(?:\||\t)[ \t]*")
+_END = re.compile(r"[.!?。…:;][\"'”’)\]*]*$")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+
+
+def headers(text: str, sentences: Sequence[Span]) -> Mapping[int, int]:
+    """Map the number of each sentence that is a table row to the number of its header sentence.
+
+    The first row of cells is the header of the rows that follow without a blank line. If there are
+    no cells, the header is a line without a digit, and the rows are lines with a digit that do not
+    end a sentence.
+    """
+    lines = [text[span.start : span.end] for span in sentences]
+    header_of: dict[int, int] = {}
+    for at in range(1, len(lines)):
+        between = text[sentences[at - 1].end : sentences[at].start]
+        if "\n" not in between or _BLANK_LINE.search(between):
+            continue
+        header, row = header_of.get(at - 1, at - 1), lines[at]
+        if cells(row):
+            is_row = bool(cells(lines[header]))
+        else:
+            is_row = _is_plain(row) and _heads(lines[header])
+        if is_row:
+            header_of[at] = header
+    return header_of
+
+
+def cells(line: str) -> list[str]:
+    """Return the cells of a row; an empty list if the line is not a row of cells."""
+    if len(line) > LONGEST:
+        return []
+    parts = [part.strip() for part in _CELLS.split(line.strip("| \t"))]
+    return parts if len(parts) > 1 else []
+
+
+def paired(header: str, row: str) -> str:
+    """Format a row with its column names: `Place: Seoul · Ceiling per night: 100,000 won`."""
+    names, values = cells(header), cells(row)
+    if names and len(values) == len(names) + 1:
+        names = ["", *names]  # the column of row names has no column name
+    if not names or len(names) != len(values):
+        return f"{header}: {row}"
+    both = zip(names, values, strict=True)
+    return " · ".join(f"{name}: {value}" if name else value for name, value in both if value)
+
+
+def _is_plain(line: str) -> bool:
+    return len(line) <= LONGEST and any(map(str.isdigit, line)) and not _END.search(line)
+
+
+def _heads(line: str) -> bool:
+    return not (cells(line) or any(map(str.isdigit, line)) or _END.search(line))

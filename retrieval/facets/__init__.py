@@ -1,0 +1,1 @@
+"""Facet values: their texts and vectors, their weights for a question, proposals of new ones."""

@@ -1,0 +1,1 @@
+"""A question before the search: its analysis, filters, times and ranking parameters."""

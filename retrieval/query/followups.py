@@ -1,0 +1,107 @@
+"""Rules that rewrite a follow-up question so that it is complete without the earlier questions.
+
+`And for twins?` after `How long is leave?` becomes `How long is leave for twins?`.
+`Who approves it?` gets the topic of the earlier question. A complete question is not changed.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from callslip.languages import DEFAULT, Codes, languages
+from callslip.languages.contract import FollowUps
+
+MOST_WORDS = 5
+"""The maximum number of words of a fragment (a preposition and its object)."""
+
+MOST_TAILS = 3
+"""The maximum number of fragments that follow a base question; the newest are kept."""
+
+MOST_TOPIC = 12
+"""The maximum number of words (the last ones) of an earlier question's topic, when a later question
+refers to it."""
+
+
+class _Words:
+    """The follow-up rules of several languages as combined patterns."""
+
+    def __init__(self, each: Sequence[FollowUps]) -> None:
+        leads = "|".join(lead for words in each for lead in words.leads)
+        within = "|".join(words.points_within for words in each if words.points_within)
+        asking = "|".join((*(form for words in each for form in words.asking), "[?!.,]"))
+        self.each = each
+        self.lead = re.compile(rf"^(?:(?:{leads})(?=[\s,?]|$)[\s,]*)+", re.I)
+        self.asking = re.compile(asking, re.I)
+        self.points_within = re.compile(within or r"(?!)", re.I)
+
+    def fragment(self, text: str) -> tuple[FollowUps, re.Match[str]] | None:
+        """Return the match of a fragment and the rules of its language; None if nothing matches."""
+        return next(((words, m) for words in self.each if (m := words.fragment.match(text))), None)
+
+    def points(self, text: str) -> bool:
+        """Whether the text refers to something outside of itself."""
+        outside = self.points_within.sub(" ", text)
+        return any(words.points.search(outside) for words in self.each)
+
+    def complete(self, text: str) -> bool:
+        """Whether the text has a verb or a question word of its own."""
+        return any(words.complete.search(text) for words in self.each)
+
+
+@cache
+def _words(codes: Codes) -> _Words:
+    return _Words([language.follow_ups for language in languages(codes)])
+
+
+class Standing(NamedTuple):
+    """A complete question: the base question, and the fragments of later questions (`tails`)."""
+
+    base: str
+    tails: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The base and the fragments as one question."""
+        if not self.tails:
+            return self.base
+        return f"{self.base.rstrip(' ?.!')} {' '.join(self.tails)}?"
+
+
+def stand(question: str, before: Sequence[Standing], codes: Codes = DEFAULT) -> Standing:
+    """Return the complete form of a question; `before` has the earlier questions, oldest first."""
+    text = " ".join(question.split())
+    if not before:
+        return Standing(text)
+    words = _words(codes)
+    last, rest = before[-1], words.lead.sub("", text)
+    stripped = rest.rstrip(" ?.!")
+    if stripped and _is_fragment(rest, words, led=rest != text):
+        kind = _kind(stripped, words)
+        tails = tuple(tail for tail in last.tails if kind is None or _kind(tail, words) != kind)
+        return Standing(last.base, (*tails, stripped)[-MOST_TAILS:])
+    if words.points(text):
+        topic = " ".join(_topic(last.text, words).split()[-MOST_TOPIC:])
+        if topic:
+            return Standing(f"{text.rstrip(' ?.!')} {topic}?")
+    return Standing(text)
+
+
+def _is_fragment(rest: str, words: _Words, *, led: bool) -> bool:
+    if len(rest.split()) > MOST_WORDS:
+        return False
+    if words.fragment(rest) or not _topic(rest, words):
+        return True
+    return led and not words.complete(rest)
+
+
+def _kind(tail: str, words: _Words) -> str | None:
+    """Return the joining word of a fragment; a new fragment replaces one with the same word."""
+    if joined := words.fragment(tail):
+        by = joined[1]["by"].casefold()
+        return joined[0].alike.get(by, by)
+    return None
+
+
+def _topic(text: str, words: _Words) -> str:
+    return " ".join(words.asking.sub(" ", text).split())

@@ -1,0 +1,82 @@
+"""The input of both retrievers: terms for the keyword retriever, a vector for the vector one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from callslip.errors import EmbedderDown, InvalidRequest
+from callslip.models.embedders.contract import Embedder
+from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.caches import Cache
+from callslip.retrieval.messages import STRANGERS
+from callslip.retrieval.query.plan import Plan
+from callslip.retrieval.query.spacing import to_embed
+from callslip.retrieval.timings import Timings
+from callslip.stores.records import Vector
+
+
+@dataclass(frozen=True)
+class Query:
+    """The input of both retrievers for one question.
+
+    `terms` are the analyzed terms, separated by spaces. `keywords` is the input of the keyword
+    retriever: the terms, or the topic for an attached table, whose store analyzes words itself.
+    `vector` has the shape (dimension,). `alpha` is the weight of the vector retriever. It is 0 if
+    that retriever is left out; `left_out` then has the reason, unless the request or the settings
+    turned that retriever off.
+    """
+
+    terms: str
+    keywords: str
+    alpha: float
+    vector: Vector | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_query(
+    plan: Plan, analyzer: Analyzer, embedder: Embedder, cache: Cache[Vector], timings: Timings
+) -> Query:
+    """Analyze the question of a plan and embed it; `cache` has the vectors of earlier questions.
+
+    If the embedder does not answer, the vector retriever is left out. Raises InvalidRequest if the
+    collection was embedded with another model.
+    """
+    terms = ""
+    if plan.request.query:
+        with timings.stage("analyze"):
+            terms = analyzer.analyze(plan.topic)
+    keywords = plan.topic if plan.record.attached else terms
+    return _embedded(Query(terms, keywords, plan.parameters.alpha), plan, embedder, cache, timings)
+
+
+def _embedded(
+    query: Query, plan: Plan, embedder: Embedder, cache: Cache[Vector], timings: Timings
+) -> Query:
+    """Return the query with its vector; without a vector only the keyword retriever answers."""
+    if plan.request.query_embedding is not None:
+        return replace(query, vector=np.asarray(plan.request.query_embedding, np.float32))
+    if embedder.lexical_only or query.alpha == 0:
+        return replace(query, alpha=0.0)
+    if plan.record.attached and plan.record.embedder != embedder.model:
+        return replace(query, alpha=0.0, left_out={"vector": STRANGERS})
+    _check_embedder(plan, embedder.model)
+    with timings.stage("embed"):
+        key = embedder.model, to_embed(plan.topic)
+        vector = cache.get(key)
+        if vector is None:
+            try:
+                vector = embedder.query(key[1])
+            except EmbedderDown as error:
+                return replace(query, alpha=0.0, left_out={"vector": error.detail})
+            cache.put(key, vector)
+    return replace(query, vector=vector)
+
+
+def _check_embedder(plan: Plan, model: str) -> None:
+    if plan.record.embedder != model:
+        raise InvalidRequest(
+            f"collection {plan.collection!r} was embedded with"
+            f" {plan.record.embedder!r}, this installation runs {model!r}",
+            hint="Set the embedder back, ingest into a new collection, or send alpha 0.",
+        )

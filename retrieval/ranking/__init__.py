@@ -1,0 +1,1 @@
+"""Ranking of candidates: score parts, soft prior, reranker, chunk memory, diversity and hits."""

@@ -1,0 +1,59 @@
+"""The memory stage of the ranking: bonuses from the ledger's statistics, and exploration."""
+
+import time
+from collections.abc import Sequence
+
+from callslip.config.ranking import MemorySettings
+from callslip.retrieval.chance import generator
+from callslip.retrieval.query.plan import Plan
+from callslip.retrieval.ranking.memory import Explored, QuestionMemory, bonuses, explore, sampled
+from callslip.retrieval.ranking.scored import Scored, in_order
+from callslip.stores.ledger import Ledger
+from callslip.stores.records import Vector
+
+
+def remember(
+    ledger: Ledger,
+    settings: MemorySettings,
+    plan: Plan,
+    scored: Sequence[Scored],
+    question: tuple[Vector | None, str],
+    *,
+    unit: float,
+) -> tuple[list[Scored], Explored | None]:
+    """Add the memory bonuses; return the candidates, best first, and the explored chunk.
+
+    `question` is the pair of vector and intent. `unit` is the score difference that a memory weight
+    of 1 stands for. `plan.chance` is the random seed. If the collection or tenant has no feedback,
+    or the weight is 0, no score changes and no chunk is explored.
+    """
+    parameters = plan.parameters
+    ranked = in_order(scored)
+    if not parameters.memory_weight or not ranked:
+        return ranked, None
+    scope = ledger.memory.scope(plan.collection, plan.tenant)
+    if not scope.changes:
+        return ranked, None
+    ids = [s.chunk_id for s in ranked]
+    stats = ledger.memory.of(plan.collection, ids, tenant=plan.tenant)
+    vector, intent = question
+    bonus_of = bonuses(
+        {s.chunk_id: s.score for s in ranked},
+        stats,
+        QuestionMemory(vector, intent, scope.centre),
+        weight=unit * parameters.memory_weight,
+        half_life_weeks=settings.half_life_weeks,
+        now=time.time(),
+    )
+    chance = generator(plan.chance)
+    if settings.exploration == "thompson":
+        bonus_of = sampled(bonus_of, stats, chance)
+    ranked = in_order(s.plus("memory", bonus_of.get(s.chunk_id, 0.0)) for s in ranked)
+    if settings.exploration != "epsilon":
+        return ranked, None
+    tried = {chunk_id for chunk_id, known in stats.items() if known.tried}
+    order, explored = explore(
+        [s.chunk_id for s in ranked], tried, plan.top, parameters.exploration_ratio, chance
+    )
+    by_id = {s.chunk_id: s for s in ranked}
+    return [by_id[chunk_id] for chunk_id in order], explored

@@ -1,0 +1,68 @@
+"""Runs a search, from the request to its response and its trace. Independent of Celery and HTTP.
+
+plan → query → candidates → facet weights → retrieved → ranked → response: each stage is a function
+that takes and returns frozen values, so that the agent can run the stages as nodes of its graph.
+"""
+
+from callslip.retrieval.candidates.lookup import find_candidates, narrow, weigh_facets
+from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.messages import SearchRequest, SearchResponse
+from callslip.retrieval.query import plan as planning
+from callslip.retrieval.query import question
+from callslip.retrieval.query.plan import Plan
+from callslip.retrieval.query.question import Query
+from callslip.retrieval.ranking.response import respond
+from callslip.retrieval.ranking.stage import rank
+from callslip.retrieval.timings import Timings
+from callslip.retrieval.tracing.build import trace_of
+from callslip.retrieval.tracing.trace import Trace
+
+__all__ = [
+    "find_candidates",
+    "make_plan",
+    "make_query",
+    "narrow",
+    "rank",
+    "respond",
+    "search",
+    "traced",
+    "weigh_facets",
+]
+
+
+def search(resources: Resources, request: SearchRequest) -> SearchResponse:
+    """Answer a question.
+
+    Raises EmptyQuery, QueryTooLong, InvalidFilter, InvalidRequest, CollectionNotFound,
+    TenantNotFound, VectorNotFound, MetricNotIndexed and StoreCannot for an invalid request, and
+    StoreDown if the store does not answer. An embedder or reranker that does not answer is left
+    out; `left_out` of the response then has the reason.
+    """
+    return traced(resources, request)[0]
+
+
+def traced(resources: Resources, request: SearchRequest) -> tuple[SearchResponse, Trace]:
+    """Search as `search` does; also return the trace of the search."""
+    timings = Timings()
+    plan = make_plan(resources, request, timings)
+    query = make_query(resources, plan, timings)
+    candidates = find_candidates(resources, plan, query, timings)
+    weights = weigh_facets(resources, plan, query, timings)
+    retrieved = narrow(resources, plan, query, candidates, weights, timings)
+    ranked = rank(resources, plan, query, retrieved, timings)
+    response = respond(resources, plan, query, retrieved, ranked, timings)
+    return response, trace_of(plan, query, retrieved, ranked, response)
+
+
+def make_plan(resources: Resources, request: SearchRequest, timings: Timings) -> Plan:
+    """Check a request and analyze its question; raises the errors of `retrieval.query.plan`."""
+    its = resources
+    return planning.make_plan(
+        its.settings, its.ledger, its.store_of, its.recognizer, request, timings
+    )
+
+
+def make_query(resources: Resources, plan: Plan, timings: Timings) -> Query:
+    """Analyze and embed the question of a plan, with the models and caches of the process."""
+    its = resources
+    return question.make_query(plan, its.analyzer, its.embedder, its.questions, timings)

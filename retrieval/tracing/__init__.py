@@ -1,0 +1,1 @@
+"""The trace of a search, and the record of it that later outcomes refer to."""

@@ -1,0 +1,1 @@
+"""Fitting the weights of a ranking on questions with known answers."""

@@ -1,0 +1,1 @@
+"""Comparison of the stores with the ledger."""

@@ -1,0 +1,1 @@
+"""The Tantivy full-text index that adds keyword search to a vector store."""

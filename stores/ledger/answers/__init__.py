@@ -1,0 +1,1 @@
+"""Conversations, and the usage of language models."""

@@ -1,0 +1,1 @@
+"""The database of the ledger: connection, tables, rows and records, locks, the fair queue."""

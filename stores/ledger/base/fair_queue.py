@@ -1,0 +1,211 @@
+"""The fair queue: versions wait in the ledger, and the broker's queues have few at a time.
+
+The broker's queues are first in, first out. So that 10,000 documents of one tenant do not delay a
+single document of another tenant, each tenant of a collection has a *tenant queue* in the ledger,
+and the tenant queues are served round-robin. A queued version is in one of these states:
+
+    waiting   in its tenant queue, the highest priority first, then the oldest
+    sent      in a message to the broker, or claimed by a worker
+    resting   until its retry is due; then the sweep sets it to waiting
+"""
+
+import time
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
+
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.locks import lock_document, steps_of
+from callslip.stores.ledger.base.records import Dispatch
+
+_V = schema.versions.c
+_ABOUT = schema.about.c
+
+WAITING, SENT, RESTING = "waiting", "sent", "resting"
+
+QUEUES_PER_SWEEP = 1000
+"""The number of tenant queues that one sweep serves; the next sweep continues after them."""
+
+MOST_MISSED = 10
+"""After so many tenant queues in a row whose first version is locked by another process, the round
+ends and leaves the rest to the sweep.
+"""
+
+# Statements of the hot path are built once: building one costs more than running it.
+_ANY_WAITS = select(_V.tenant_queue).where(_V.turn == WAITING).limit(1)
+_QUEUE = (
+    select(_V.tenant_queue).where(_V.document_id == bindparam("of")).order_by(_V.version.desc())
+)
+_SENT = (
+    select(_V.tenant_queue.label("tenant_queue"), func.count().label("count"))
+    .where(_V.turn == SENT)
+    .group_by(_V.tenant_queue)
+)
+_NEXT_QUEUE = select(func.min(_V.tenant_queue)).where(
+    _V.turn == WAITING, _V.tenant_queue > bindparam("last")
+)
+_FIRST = (
+    select(_V.document_id, _V.version)
+    .where(_V.turn == WAITING, _V.tenant_queue == bindparam("of"))
+    .order_by(_V.priority.desc(), _V.created_at)
+    .limit(1)
+)
+_TURN = select(_V.turn).where(
+    _V.document_id == bindparam("of_document"), _V.version == bindparam("of_version")
+)
+_SET_TURN = update(schema.versions).where(
+    _V.document_id == bindparam("of_document"), _V.version == bindparam("of_version")
+)
+
+
+def tenant_queue_of(collection: str, tenant: str) -> str:
+    """The name of a tenant's queue in a collection. Names of collections have no slash."""
+    return f"{collection}/{tenant}"
+
+
+class FairQueue:
+    """Chooses the versions to dispatch next, and counts the queued ones."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take(self, window: float, *, document_id: str | None = None) -> list[Dispatch]:
+        """Choose the versions to dispatch next, and mark them as sent.
+
+        Serves the tenant queues round-robin until `window` versions are sent. `document_id` names a
+        document that was just added or finished: if its tenant queue has no version sent, one of
+        its versions is sent even beyond the window, so that no tenant waits for the long documents
+        of another one.
+        """
+        with self._database.reading() as connection:  # usually no version waits
+            if connection.scalar(_ANY_WAITS) is None:
+                return []
+            tenant_queue = connection.scalar(_QUEUE, {"of": document_id}) if document_id else None
+            sent = _sent(connection)
+            if sent.total() >= window and (tenant_queue is None or sent[tenant_queue]):
+                return []
+        with self._database.writing() as connection:
+            taking = _Round(connection)
+            if tenant_queue is not None and not taking.sent[tenant_queue]:
+                taking.of(tenant_queue)
+            taking.fill(window)
+            return taking.done()
+
+    def take_all(self, window: float) -> list[Dispatch]:
+        """As `take`, but first sends one version of each tenant queue that has none sent.
+
+        These versions may exceed the window.
+        """
+        with self._database.reading() as connection:
+            if connection.scalar(_ANY_WAITS) is None:
+                return []
+        with self._database.writing() as connection:
+            taking = _Round(connection)
+            taking.one_of_each()
+            taking.fill(window)
+            return taking.done()
+
+    def backlog(self, most: int, *, tenant_queue: str | None = None) -> int:
+        """The number of queued versions of one tenant queue, or of all; at most `most`."""
+        query = select(_V.version).where(_V.turn.in_((WAITING, SENT, RESTING)))
+        if tenant_queue is not None:
+            query = query.where(_V.tenant_queue == tenant_queue)
+        counted = select(func.count()).select_from(query.limit(most).subquery())
+        with self._database.reading() as connection:
+            return connection.scalar(counted) or 0
+
+
+def queue(connection: Connection, document: Row[Any], version: int, now: float) -> None:
+    """Put a version into its tenant queue; `document` is the locked row of its document."""
+    tenant_queue = tenant_queue_of(document.collection, document.tenant)
+    values = {"state": "queued", "error": None, "finished_at": None}
+    again = {"dispatched_at": now, "dispatches": 0, "tenant_queue": tenant_queue}
+    set_turn(connection, document.document_id, version, WAITING, **values, **again)
+
+
+def withdraw(connection: Connection, documents: ColumnElement[bool], now: float) -> None:
+    """Supersede the queued versions of documents that match the condition `documents`."""
+    which = select(schema.documents.c.document_id).where(documents).scalar_subquery()
+    connection.execute(
+        update(schema.versions)
+        .where(_V.document_id.in_(which), _V.state == "queued")
+        .values(state="superseded", turn=None, finished_at=now)
+    )
+
+
+def set_turn(
+    connection: Connection, document_id: str, version: int, turn: str | None, **values: Any
+) -> None:
+    """Set the dispatch state of a queued version. The transaction has locked the document."""
+    where = {"of_document": document_id, "of_version": version}
+    connection.execute(_SET_TURN, where | {"turn": turn} | values)
+
+
+class _Round:
+    """One round over the tenant queues, in a transaction that excludes other rounds."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._last = connection.scalar(select(_ABOUT.last_tenant_queue).with_for_update()) or ""
+        self._began = self._last
+        self._dispatches: list[Dispatch] = []
+        self.sent = _sent(connection)
+
+    def of(self, tenant_queue: str) -> bool:
+        """Send the first version of a tenant queue; False if another process is changing it."""
+        first = self._connection.execute(_FIRST, {"of": tenant_queue}).one_or_none()
+        dispatch = first and _sendable(self._connection, first.document_id, first.version)
+        if dispatch is None:
+            return False
+        self._dispatches.append(dispatch)
+        self.sent[tenant_queue] += 1
+        return True
+
+    def fill(self, window: float) -> None:
+        """Send versions round-robin until the window is full or no version waits."""
+        missed = 0
+        while self.sent.total() < window and missed < MOST_MISSED and self._next():
+            missed = 0 if self.of(self._last) else missed + 1
+
+    def one_of_each(self) -> None:
+        """Send one version of each tenant queue that has none sent."""
+        first = None
+        for _ in range(QUEUES_PER_SWEEP):
+            if not self._next() or self._last == first:
+                return
+            first = first or self._last
+            if not self.sent[self._last]:
+                self.of(self._last)
+
+    def done(self) -> list[Dispatch]:
+        """Record the tenant queue that was served last, and return the versions to dispatch."""
+        if self._last != self._began:
+            self._connection.execute(update(schema.about).values(last_tenant_queue=self._last))
+        return self._dispatches
+
+    def _next(self) -> bool:
+        """Move to the next tenant queue with a waiting version; the first one follows the last."""
+        find = self._connection.scalar
+        tenant_queue = find(_NEXT_QUEUE, {"last": self._last}) or find(_NEXT_QUEUE, {"last": ""})
+        if tenant_queue is None:
+            return False
+        self._last = tenant_queue
+        return True
+
+
+def _sent(connection: Connection) -> Counter[str]:
+    return Counter({row.tenant_queue: row.count for row in connection.execute(_SENT)})
+
+
+def _sendable(connection: Connection, document_id: str, version: int) -> Dispatch | None:
+    """Mark a version as sent; None if it no longer waits or another process has its lock."""
+    this = {"of_document": document_id, "of_version": version}
+    if lock_document(connection, document_id, skip_locked=True) is None:
+        return None
+    if connection.scalar(_TURN, this) != WAITING:
+        return None
+    todo = [row for row in steps_of(connection, document_id, version) if row.state != "done"]
+    set_turn(connection, document_id, version, SENT, dispatched_at=time.time(), dispatches=0)
+    return Dispatch(document_id, version, todo[0].step)

@@ -1,0 +1,42 @@
+"""The document lock, which serializes all changes of one document.
+
+Every transaction that changes a document, its versions, steps or chunks locks the document's row
+first, so that such transactions run one after the other and cannot deadlock. SQLite locks the whole
+database (`Database.writing`) and SQLAlchemy omits `FOR UPDATE` from its statements.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, select
+
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.records import STEPS
+
+_D, _S = schema.documents.c, schema.steps.c
+
+# Statements of the hot path are built once: building one costs more than running it.
+_DOCUMENT = select(schema.documents).where(
+    _D.document_id == bindparam("document_id"), _D.deleted_at.is_(None)
+)
+_LOCK = _DOCUMENT.with_for_update()
+_LOCK_IF_FREE = _DOCUMENT.with_for_update(skip_locked=True)
+_STEPS = select(schema.steps).where(
+    _S.document_id == bindparam("document_id"), _S.version == bindparam("version")
+)
+
+
+def lock_document(
+    connection: Connection, document_id: str, *, skip_locked: bool = False
+) -> Row[Any] | None:
+    """The row of a document, locked until the transaction ends; None if it is deleted or missing.
+
+    With `skip_locked` also None if another transaction has the lock.
+    """
+    lock = _LOCK_IF_FREE if skip_locked else _LOCK
+    return connection.execute(lock, {"document_id": document_id}).one_or_none()
+
+
+def steps_of(connection: Connection, document_id: str, version: int) -> list[Row[Any]]:
+    """The rows of a version's steps, in order. They cannot change while the document is locked."""
+    rows = connection.execute(_STEPS, {"document_id": document_id, "version": version}).all()
+    return sorted(rows, key=lambda row: STEPS.index(row.step))

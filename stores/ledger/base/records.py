@@ -1,0 +1,247 @@
+"""The ledger's records as frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from callslip.errors import BY_SLUG, CallslipError
+from callslip.messages.options import Options
+from callslip.stores.records import CollectionSchema
+from callslip.vocabulary import STEPS as STEPS
+from callslip.vocabulary import DocumentState as DocumentState
+from callslip.vocabulary import Step as Step
+from callslip.vocabulary import StepState as StepState
+from callslip.vocabulary import Vectors as Vectors
+from callslip.vocabulary import VersionState as VersionState
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an operation failed: the error's slug, a sentence, and advice to the user."""
+
+    type: str
+    detail: str
+    advice: str
+    step: str | None = None
+
+    @classmethod
+    def of(cls, error: CallslipError, step: str | None = None) -> "Failure":
+        """The failure that an error describes."""
+        return cls(error.slug, error.detail, error.advice, step)
+
+    @property
+    def title(self) -> str:
+        """The slug as words."""
+        known = BY_SLUG.get(self.type)
+        return known(self.detail).title if known else self.type
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON that the ledger stores and the API returns."""
+        shown = {"type": self.type, "detail": self.detail, "advice": self.advice}
+        return shown | ({"step": self.step} if self.step else {})
+
+
+ATTACHED = "attached"
+"""The store kind of a collection whose rows are in a table that Callslip does not own."""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """The schema and table name, unquoted, of the table whose rows are a collection's chunks."""
+
+    table_schema: str
+    table_name: str
+    vectors: Vectors
+
+    @property
+    def table(self) -> str:
+        """The qualified table name, quoted for SQL."""
+        return ".".join(quoted(part) for part in (self.table_schema, self.table_name))
+
+
+def quoted(name: str) -> str:
+    """The name as a quoted SQL identifier, with any quotes in it escaped."""
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+@dataclass(frozen=True)
+class CollectionRecord:
+    """A collection: a set of documents that are searched together, with its store and embedder."""
+
+    name: str
+    store: str
+    embedder: str
+    schema: CollectionSchema
+    analyzer: str
+    created_at: float
+    options: Options
+    attachment: Attachment | None = None
+
+    @property
+    def attached(self) -> bool:
+        """Whether the chunks are rows of an attached table, which Callslip only reads."""
+        return self.store == ATTACHED
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A new content for a document.
+
+    Of one tenant's submissions the highest priority is processed first. A title or properties of
+    None keep the stored value if the bytes are the same; for other bytes they are empty.
+    """
+
+    name: str
+    filename: str
+    title: str | None
+    sha256: str
+    size: int
+    properties: dict[str, Any] | None
+    priority: int = 0
+    batch: str = ""  # the id of the batch it was submitted in
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The result of a submission. `fresh` is false if the content was already live or queued."""
+
+    document_id: str
+    version: int
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """One content of a document."""
+
+    document_id: str
+    version: int
+    collection: str
+    tenant: str
+    name: str
+    state: VersionState
+    sha256: str
+    size: int
+    filename: str
+    title: str
+    properties: dict[str, Any]
+    failure: Failure | None
+    created_at: float
+    finished_at: float | None
+    priority: int = 0
+    previous_version: int | None = None
+    restores: int | None = None
+    superseded_by: int | None = None
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """The state of one step of one version."""
+
+    step: Step
+    state: StepState
+    attempts: int
+    crashes: int
+    worker: str | None
+    lease_until: float | None
+    retry_at: float | None
+    started_at: float | None
+    finished_at: float | None
+    artifact: str | None
+    counts: dict[str, int] = field(default_factory=dict)
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class DocumentRecord:
+    """A document with its newest version and that version's steps.
+
+    `parent_id` is the id of the parent document, such as the mail of which it is an attachment.
+    """
+
+    document_id: str
+    collection: str
+    tenant: str
+    name: str
+    live_version: int | None
+    created_at: float
+    deleted_at: float | None
+    removed_at: float | None
+    receipt: dict[str, Any] | None
+    parent_id: str | None
+    newest: VersionRecord
+    steps: tuple[StepRecord, ...]
+    state: DocumentState
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """The progress of a batch of submissions.
+
+    `states` counts documents by `DocumentState`, superseded ones included; `unchanged` counts those
+    whose content was stored already. `left` counts those that are not done, of the `expected`
+    number if the client stated it. Rates are of the last few minutes, None if nothing was done
+    then; `seconds_left` is None if it cannot be estimated.
+    """
+
+    batch_id: str
+    created_at: float
+    started_at: float | None
+    expected: int | None
+    submitted: int
+    unchanged: int
+    states: Mapping[str, int]
+    left: int
+    seconds: float | None
+    documents_per_minute: float | None
+    chunks_per_minute: float | None
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class BatchItem:
+    """One submission of a batch. `fresh` is false if its content was stored already."""
+
+    document_id: str
+    version: int
+    collection: str
+    name: str
+    state: str
+    fresh: bool
+    failure: Failure | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A lease on one step. `token` is the fencing token: only its holder may finish the step.
+
+    `record` and `artifacts` (of the earlier steps) have the state at the time of the claim.
+    """
+
+    document_id: str
+    version: int
+    step: Step
+    token: int
+    lease_seconds: float
+    record: VersionRecord
+    artifacts: Mapping[Step, str]
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """A version to dispatch to the broker, and the step at which it continues."""
+
+    document_id: str
+    version: int
+    step: Step
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The reason why a worker may not do a step now.
+
+    done: the step is done, continue with the next one; leased: another worker has the lease, or the
+    time of the next attempt has not come; gone: the version failed, was superseded or was deleted.
+    """
+
+    reason: Literal["done", "leased", "gone"]

@@ -1,0 +1,1 @@
+"""Caches of computed vectors, by model and text."""

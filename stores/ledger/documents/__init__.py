@@ -1,0 +1,1 @@
+"""Documents, versions, chunks, collections and the leases of their steps."""

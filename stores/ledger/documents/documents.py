@@ -1,0 +1,348 @@
+"""Submits, reads and deletes documents and their versions in the ledger."""
+
+import json
+import time
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.attached import check_ours
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import WAITING, tenant_queue_of, withdraw
+from callslip.stores.ledger.base.records import (
+    Accepted,
+    Claim,
+    DocumentRecord,
+    Step,
+    Submission,
+    VersionRecord,
+)
+from callslip.stores.ledger.base.rows import version_record
+from callslip.stores.ledger.documents import attachments, batches
+from callslip.stores.ledger.documents.progress import claimed_row
+from callslip.stores.ledger.documents.reading import read_documents, versions_query
+from callslip.stores.ledger.documents.tenants import make_tenant
+from callslip.stores.ledger.documents.versions import add_steps, newest_of, requeue, supersede
+from callslip.stores.ledger.outbox import events
+
+_D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
+
+
+class Documents:
+    """Submits, reads and deletes documents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def id_of(self, collection: str, name: str, *, tenant: str = "") -> str | None:
+        """The id of the document with this name; None if there is none."""
+        with self._database.reading() as connection:
+            return connection.scalar(
+                _named(collection, tenant, name).with_only_columns(_D.document_id)
+            )
+
+    def submit(
+        self,
+        collection: str,
+        submission: Submission,
+        new_id: str,
+        *,
+        tenant: str = "",
+        parent: Claim | None = None,
+        alone: bool = False,
+    ) -> Accepted:
+        """Record a new version of the document with this name, unless its content is unchanged.
+
+        A new name gets the id `new_id`, under which the caller has stored the original. If another
+        process has created the name meanwhile, or a deleted document has the id, the result has
+        another id. A queued version is superseded by the new one. If content, title, file name and
+        properties equal those of the newest version, no version is made; if that one failed, it is
+        queued again. The first document of a tenant creates the tenant.
+
+        `parent` is the claim on the parent document under which a child document is submitted.
+        With `alone`, no other name may have the same bytes, even if both are submitted at the same
+        moment.
+
+        Raises CollectionNotFound if the collection does not exist, AttachedReadOnly if it is an
+        attached table, Conflict while a tenant of this name is being removed, DuplicateContent if
+        `alone` is violated. For a child: LeaseLost if the parent's claim has ended, and Conflict if
+        a document of another origin has the name.
+        """
+        if submission.batch:
+            batches.make(self._database, submission.batch)
+        try:
+            return self._submit(collection, tenant, submission, new_id, parent, alone=alone)
+        except (
+            IntegrityError
+        ):  # on PostgreSQL, two calls may create a name at once; or a deleted document has the id
+            another_id = uuid.uuid4().hex
+            return self._submit(collection, tenant, submission, another_id, parent, alone=alone)
+
+    def _submit(
+        self,
+        collection: str,
+        tenant: str,
+        submission: Submission,
+        new_id: str,
+        parent: Claim | None,
+        *,
+        alone: bool,
+    ) -> Accepted:
+        now = time.time()
+        with self._database.writing() as connection:
+            if parent is not None:
+                claimed_row(connection, parent)
+            if connection.scalar(_open_collection(collection)) is None:
+                raise CollectionNotFound(f"collection {collection!r} does not exist")
+            check_ours(connection, collection)
+            if alone:
+                if not self._database.is_sqlite:  # SQLite has one writer at a time
+                    lock = int(submission.sha256[:15], 16)
+                    connection.execute(select(func.pg_advisory_xact_lock(lock)))
+                holders = _holders(collection, tenant, submission.sha256, but=submission.name)
+                if twin := connection.scalar(holders.limit(1)):
+                    raise _duplicate(connection, twin)
+            if tenant:
+                make_tenant(connection, collection, tenant, now)
+            existing = connection.execute(
+                _named(collection, tenant, submission.name).with_for_update()
+            ).one_or_none()
+            if existing is None:
+                document_id, version = new_id, 1
+                connection.execute(
+                    insert(schema.documents).values(
+                        document_id=document_id,
+                        collection=collection,
+                        tenant=tenant,
+                        name=submission.name,
+                        created_at=now,
+                        **attachments.columns(parent),
+                    )
+                )
+            else:
+                document_id = existing.document_id
+                attachments.adopt(connection, document_id, parent)
+                newest = newest_of(connection, document_id)
+                submission = _completed(submission, newest)
+                if _same_content(newest, submission):
+                    again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
+                    batches.add(connection, submission.batch, collection, again, now)
+                    batches.add_within(connection, parent, collection, again, now)
+                    if newest.state == "failed":
+                        requeue(connection, existing, newest.version, now)
+                    return again
+                version = newest.version + 1
+                supersede(connection, document_id, version, now)
+            connection.execute(
+                insert(schema.versions).values(
+                    document_id=document_id,
+                    version=version,
+                    state="queued",
+                    sha256=submission.sha256,
+                    size=submission.size,
+                    filename=submission.filename,
+                    title=submission.title or "",
+                    properties=submission.properties or {},
+                    created_at=now,
+                    dispatched_at=now,
+                    turn=WAITING,
+                    tenant_queue=tenant_queue_of(collection, tenant),
+                    priority=submission.priority,
+                    previous_version=existing.live_version if existing else None,
+                )
+            )
+            add_steps(connection, document_id, version)
+            accepted = Accepted(document_id, version, fresh=True)
+            batches.add(connection, submission.batch, collection, accepted, now)
+            batches.add_within(connection, parent, collection, accepted, now)
+            events.add(connection, "document.queued", document_id, version, now)
+        return accepted
+
+    def with_content(
+        self, collection: str, sha256: str, *, but: str, tenant: str = ""
+    ) -> list[str]:
+        """The ids of documents with a name other than `but` that contain exactly these bytes."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_holders(collection, tenant, sha256, but=but))
+            return [row.document_id for row in rows]
+
+    def duplicate(self, document_id: str) -> DuplicateContent:
+        """The DuplicateContent error that names this document."""
+        with self._database.reading() as connection:
+            return _duplicate(connection, document_id)
+
+    def version(self, document_id: str, version: int) -> VersionRecord:
+        """One version of a document. Raises DocumentNotFound if it does not exist."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                versions_query().where(_V.document_id == document_id, _V.version == version)
+            ).one_or_none()
+        if row is None:
+            raise DocumentNotFound(f"document {document_id!r} has no version {version}")
+        return version_record(row, row)
+
+    def artifact(self, document_id: str, version: int, step: Step) -> str | None:
+        """The name of a step's artifact; None if the step is not done or has no artifact."""
+        with self._database.reading() as connection:
+            return connection.scalar(
+                select(_S.artifact).where(
+                    _S.document_id == document_id, _S.version == version, _S.step == step
+                )
+            )
+
+    def get(self, document_id: str) -> DocumentRecord:
+        """A document, deleted ones included. Raises DocumentNotFound if it does not exist."""
+        records = read_documents(self._database, [document_id])
+        if not records:
+            raise DocumentNotFound(f"document {document_id!r} does not exist")
+        return records[0]
+
+    def find(
+        self,
+        collection: str,
+        *,
+        tenant: str | None = None,
+        parent: str | None = None,
+        limit: int = 100,
+        before: float | None = None,
+    ) -> list[DocumentRecord]:
+        """List documents of a collection, newest first.
+
+        Lists the documents of all tenants if `tenant` is None, and only the children of `parent` if
+        it is set. `before` is the smallest creation time of the previous page.
+        """
+        query = (
+            select(_D.document_id)
+            .where(_D.collection == collection, _D.deleted_at.is_(None))
+            .order_by(_D.created_at.desc(), _D.document_id)
+            .limit(limit)
+        )
+        if tenant is not None:
+            query = query.where(_D.tenant == tenant)
+        if parent is not None:
+            query = query.where(_D.parent_id == parent)
+        if before is not None:
+            query = query.where(_D.created_at < before)
+        with self._database.reading() as connection:
+            ids = list(connection.scalars(query))
+        return read_documents(self._database, ids)
+
+    def states(self, collection: str | None = None) -> dict[str, int]:
+        """The number of documents by the state of their newest version."""
+        newer = schema.versions.alias()
+        query = (
+            select(_V.state, func.count())
+            .join(schema.documents, _D.document_id == _V.document_id)
+            .where(_D.deleted_at.is_(None))
+            .where(
+                ~exists().where(newer.c.document_id == _V.document_id, newer.c.version > _V.version)
+            )
+            .group_by(_V.state)
+        )
+        if collection is not None:
+            query = query.where(_D.collection == collection)
+        with self._database.reading() as connection:
+            return {row.state: row[1] for row in connection.execute(query)}
+
+    def delete(self, document_id: str) -> None:
+        """Hide a document and its child documents at once; the sweep removes their data later.
+
+        Idempotent. Raises DocumentNotFound if the ledger has never had the document.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            updated = connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == document_id)
+                .values(deleted_at=func.coalesce(_D.deleted_at, now))
+            )
+            if updated.rowcount == 0:
+                raise DocumentNotFound(f"document {document_id!r} does not exist")
+            withdraw(connection, _D.document_id == document_id, now)
+            events.add_deleted(connection, _D.document_id == document_id, now)
+            attachments.hide_below(connection, [document_id], now)
+
+    def removing(self, document_id: str, before: dict[str, int]) -> None:
+        """Record the counts of a deleted document's data before its removal begins."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == document_id)
+                .values(receipt={"before": before})
+            )
+
+    def removed(self, document_id: str, receipt: dict[str, Any]) -> None:
+        """Record that a deleted document's data is removed, with the counts that prove it."""
+        now = time.time()
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.documents)
+                .where(_D.document_id == document_id)
+                .values(removed_at=now, receipt=receipt)
+            )
+            events.add(connection, "document.removed", document_id, None, now, data=receipt)
+
+
+def _named(collection: str, tenant: str, name: str) -> Select[Any]:
+    return select(schema.documents).where(
+        _D.collection == collection,
+        _D.tenant == tenant,
+        _D.name == name,
+        _D.deleted_at.is_(None),
+    )
+
+
+def _open_collection(name: str) -> Select[str]:
+    """Select an existing collection, and lock it against deletion until the transaction ends."""
+    columns = schema.collections.c
+    return (
+        select(columns.name)
+        .where(columns.name == name, columns.deleted_at.is_(None))
+        .with_for_update(read=True)
+    )
+
+
+def _duplicate(connection: Connection, document_id: str) -> DuplicateContent:
+    """The DuplicateContent error that names this document."""
+    name = connection.scalar(select(_D.name).where(_D.document_id == document_id))
+    return DuplicateContent(f"document {name!r} ({document_id}) holds the same content")
+
+
+def _holders(collection: str, tenant: str, sha256: str, *, but: str) -> Select[Any]:
+    return (
+        select(_D.document_id)
+        .join(schema.versions, _V.document_id == _D.document_id)
+        .where(_D.collection == collection, _D.tenant == tenant)
+        .where(_D.deleted_at.is_(None), _D.name != but)
+        .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
+    )
+
+
+def _completed(submission: Submission, newest: Row[Any]) -> Submission:
+    """Replace a title and properties of None by the stored ones if the bytes are the same."""
+    if submission.sha256 != newest.sha256:
+        return submission
+    return replace(
+        submission,
+        title=newest.title if submission.title is None else submission.title,
+        properties=newest.properties if submission.properties is None else submission.properties,
+    )
+
+
+def _same_content(newest: Row[Any], submission: Submission) -> bool:
+    return (newest.sha256, newest.title, newest.filename, _as_json(newest.properties)) == (
+        submission.sha256,
+        submission.title,
+        submission.filename,
+        _as_json(submission.properties),
+    )
+
+
+def _as_json(properties: dict[str, Any] | None) -> str:
+    """Serialize properties for comparison: in Python 1, 1.0 and True are equal."""
+    return json.dumps(properties, sort_keys=True)

@@ -1,0 +1,303 @@
+"""Claims, renews and finishes the steps of a version, by leases with fencing tokens.
+
+A claim raises the step's attempt count, which is the fencing token, *before* the work starts.
+A second worker then finds the step done or leased, and a worker that lost its lease cannot finish
+the step.
+"""
+
+import time
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, exists, select, update
+
+from callslip.errors import CallslipError
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import RESTING, SENT, queue, set_turn
+from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
+from callslip.stores.ledger.base.locks import lock_document, steps_of
+from callslip.stores.ledger.base.records import STEPS, Claim, Failure, Refusal, Step
+from callslip.stores.ledger.base.rows import version_record
+from callslip.stores.ledger.documents.attachments import hide_vanished
+from callslip.stores.ledger.documents.moves import paused_until
+from callslip.stores.ledger.documents.progress import (
+    claimed_row,
+    fail_version,
+    finish_step,
+    put_off,
+    set_aside_crashed,
+    set_step,
+    set_version,
+)
+from callslip.stores.ledger.outbox import events
+
+_D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
+
+_VERSION = select(schema.versions).where(
+    _V.document_id == bindparam("document_id"), _V.version == bindparam("version")
+)
+_SUPERSEDE = (
+    update(schema.versions)
+    .where(_V.document_id == bindparam("of_document"), _V.state == "live")
+    .values(state="superseded", superseded_by=bindparam("by"))
+)
+_SET_DOCUMENT = update(schema.documents).where(_D.document_id == bindparam("of_document"))
+_OPEN_CHUNKS = (
+    select(_C.chunk_id, _C.first_version)
+    .where(_C.document_id == bindparam("document_id"), _C.last_version.is_(None))
+    .order_by(_C.first_version)
+)
+_END_CHUNK = update(schema.chunks).where(
+    _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
+)
+
+
+class Leases:
+    """Gives workers leases on steps, and records the results of their work."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(
+        self,
+        document_id: str,
+        version: int,
+        step: Step,
+        *,
+        worker: str,
+        lease_seconds: float,
+        max_crashes: int,
+    ) -> Claim | Refusal:
+        """Take the lease on a step, or return a Refusal with the reason.
+
+        If an earlier lease expired, its worker died, which counts as a crash. After `max_crashes`
+        crashes the version fails with WorkerLost. `lease_seconds` is the length of the lease.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            current = connection.execute(
+                _VERSION, {"document_id": document_id, "version": version}
+            ).one_or_none()
+            if document is None or current is None:
+                return Refusal("gone")
+            rows = {row.step: row for row in steps_of(connection, document_id, version)}
+            row = rows[step]
+            if row.state == "done":
+                return Refusal("done")
+            if current.state != "queued":
+                return Refusal("gone")
+            if any(rows[earlier].state != "done" for earlier in STEPS[: STEPS.index(step)]):
+                return Refusal("leased")
+            if row.state == "running" and row.lease_until > now:
+                return Refusal("leased")
+            if row.retry_at is not None and row.retry_at > now:
+                return Refusal("leased")
+            until = paused_until(connection, document.collection) if step == "upsert" else 0.0
+            if until > now:
+                put_off(connection, document_id, version, document.collection, now)
+                return Refusal("leased")
+            crashes = row.crashes + (row.state == "running")
+            if crashes >= max_crashes:
+                set_aside_crashed(connection, document_id, version, step, crashes)
+                return Refusal("gone")
+            if current.turn != SENT:
+                set_turn(connection, document_id, version, SENT)
+            set_step(
+                connection,
+                document_id,
+                version,
+                step,
+                state="running",
+                attempts=row.attempts + 1,
+                crashes=crashes,
+                worker=worker,
+                lease_until=now + lease_seconds,
+                retry_at=None,
+                started_at=now,
+                finished_at=None,
+            )
+            attempt = {"attempt": row.attempts + 1}
+            events.add(
+                connection, "step.started", document_id, version, now, step=step, data=attempt
+            )
+        return Claim(
+            document_id,
+            version,
+            step,
+            token=row.attempts + 1,
+            lease_seconds=lease_seconds,
+            record=version_record(current, document),
+            artifacts={name: r.artifact for name, r in rows.items() if r.artifact is not None},
+        )
+
+    def renew(self, claim: Claim) -> None:
+        """Extend the lease. Raises LeaseLost if the claim no longer owns the step."""
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            set_step(
+                connection,
+                claim.document_id,
+                claim.version,
+                claim.step,
+                lease_until=time.time() + claim.lease_seconds,
+            )
+
+    def keeper(self, claim: Claim) -> LeaseKeeper:
+        """A context manager that renews the claim in a thread while its block runs."""
+        what = f"step {claim.step!r} of document {claim.document_id}"
+        return LeaseKeeper(lambda: self.renew(claim), claim.lease_seconds, what)
+
+    def finish(self, claim: Claim, artifact: str | None, counts: dict[str, int]) -> None:
+        """Record a step's result. Raises LeaseLost if the claim no longer owns the step."""
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            finish_step(connection, claim, artifact, counts)
+
+    def go_live(self, claim: Claim, chunk_ids: Sequence[str], counts: dict[str, int]) -> None:
+        """Finish the last step and make its version the live one, in one transaction.
+
+        If a chunk of an older version is not in `chunk_ids`, or this version has it at another
+        position, its last version is the one before this one. Deletes child documents that only
+        older versions contained. Raises LeaseLost if the claim no longer owns the step.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            finish_step(connection, claim, None, counts)
+            remaining = set(chunk_ids)
+            rows = connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id}).all()
+            since = {r.chunk_id: r.first_version for r in rows if r.first_version <= claim.version}
+            ended = [
+                {"of_chunk": row.chunk_id, "since": row.first_version}
+                for row in rows
+                if row.chunk_id not in remaining or row.first_version < since.get(row.chunk_id, 0)
+            ]
+            if ended:
+                last = {"last_version": claim.version - 1}
+                connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
+            document = {"of_document": claim.document_id}
+            events.add_superseded(connection, claim.document_id, "live", now)
+            connection.execute(_SUPERSEDE, document | {"by": claim.version})
+            set_version(
+                connection,
+                claim.document_id,
+                claim.version,
+                state="live",
+                turn=None,
+                finished_at=now,
+            )
+            connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
+            events.add(
+                connection, "document.live", claim.document_id, claim.version, now, data=counts
+            )
+            hide_vanished(connection, claim, now)
+
+    def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
+        """Return a step to the pending state after a transient error.
+
+        No worker may claim it for `wait` seconds. If the step has been failing for more than
+        `give_up` seconds by then, the version fails permanently. Raises LeaseLost if the claim no
+        longer owns the step.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            row = claimed_row(connection, claim)
+            since = row.failing_since or now
+            failure = Failure.of(error, claim.step)
+            if now + wait - since > give_up:
+                fail_version(connection, claim.document_id, claim.version, claim.step, failure)
+                return
+            set_turn(connection, claim.document_id, claim.version, RESTING)
+            set_step(
+                connection,
+                claim.document_id,
+                claim.version,
+                claim.step,
+                state="pending",
+                lease_until=None,
+                retry_at=now + wait,
+                failing_since=since,
+                error=failure.as_json(),
+            )
+            events.add(
+                connection,
+                "step.retrying",
+                claim.document_id,
+                claim.version,
+                now,
+                step=claim.step,
+                data=failure.as_json() | {"wait_seconds": round(wait, 1)},
+            )
+
+    def fail(self, claim: Claim, error: CallslipError) -> None:
+        """Fail the version permanently and record the error. Raises LeaseLost as `finish` does."""
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            fail_version(
+                connection,
+                claim.document_id,
+                claim.version,
+                claim.step,
+                Failure.of(error, claim.step),
+            )
+
+    def drop(self, claim: Claim) -> None:
+        """Release the lease if no other worker has the step, so that no removal waits for it."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.steps)
+                .where(_S.document_id == claim.document_id, _S.version == claim.version)
+                .where(_S.step == claim.step)
+                .where(_S.state == "running", _S.attempts == claim.token)
+                .values(state="pending", lease_until=None)
+            )
+
+    def reopen(self, document_id: str, version: int, first: Step) -> bool:
+        """Set the live version's steps from `first` on to pending. Searches still see the version.
+
+        Returns False if the version is not the live one, or if a version of the document is queued:
+        that version writes what is missing. The caller dispatches the version, or the sweep does.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            if document is None or document.live_version != version:
+                return False
+            queued = exists().where(_V.document_id == document_id, _V.state == "queued")
+            if connection.scalar(select(queued)):
+                return False
+            queue(connection, document, version, now)
+            for step in STEPS[STEPS.index(first) :]:
+                set_step(
+                    connection,
+                    document_id,
+                    version,
+                    step,
+                    state="pending",
+                    crashes=0,
+                    lease_until=None,
+                    retry_at=None,
+                    failing_since=None,
+                    error=None,
+                )
+            events.add(connection, "document.queued", document_id, version, now)
+        return True
+
+    def expire_all(self) -> int:
+        """End every lease without counting a crash. Call it only when no worker can be running.
+
+        Returns the number of leases. The next sweep dispatches these versions again.
+        """
+        running = select(_S.document_id).where(_S.state == "running")
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.versions)
+                .where(_V.state == "queued", _V.document_id.in_(running))
+                .values(dispatched_at=0)
+            )
+            return connection.execute(
+                update(schema.steps)
+                .where(_S.state == "running")
+                .values(state="pending", lease_until=None, retry_at=None)
+            ).rowcount

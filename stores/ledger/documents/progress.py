@@ -1,0 +1,160 @@
+"""Changes of a version's steps within a transaction: done, failed, put off."""
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, select, update
+
+from callslip.errors import LeaseLost, TransientError, WorkerLost
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.fair_queue import RESTING, set_turn
+from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.records import Claim, Failure, Step
+from callslip.stores.ledger.outbox import events
+
+_V, _S = schema.versions.c, schema.steps.c
+
+_CLAIMED = (
+    select(schema.steps)
+    .join(schema.versions, (_V.document_id == _S.document_id) & (_V.version == _S.version))
+    .where(_S.document_id == bindparam("document_id"), _S.version == bindparam("version"))
+    .where(_S.step == bindparam("step"), _S.attempts == bindparam("token"))
+    .where(_S.state == "running", _V.state == "queued")
+)
+_SET_STEP = update(schema.steps).where(
+    _S.document_id == bindparam("of_document"),
+    _S.version == bindparam("of_version"),
+    _S.step == bindparam("of_step"),
+)
+_SET_VERSION = update(schema.versions).where(
+    _V.document_id == bindparam("of_document"), _V.version == bindparam("of_version")
+)
+
+PAUSE_SECONDS = 1.0
+"""Seconds after which an upsert is retried if a move paused its collection."""
+
+
+def claimed_row(connection: Connection, claim: Claim) -> Row[Any]:
+    """The step's row, which the claim owns until the transaction ends.
+
+    Raises LeaseLost if the claim no longer owns the step.
+    """
+    row = None
+    if lock_document(connection, claim.document_id) is not None:
+        row = connection.execute(
+            _CLAIMED,
+            {
+                "document_id": claim.document_id,
+                "version": claim.version,
+                "step": claim.step,
+                "token": claim.token,
+            },
+        ).one_or_none()
+    if row is None:
+        raise LeaseLost(
+            f"step {claim.step!r} of document {claim.document_id} is no longer this worker's"
+        )
+    return row
+
+
+def set_aside_crashed(
+    connection: Connection, document_id: str, version: int, step: Step, crashes: int
+) -> None:
+    """Fail a version whose workers died too often."""
+    lost = WorkerLost(f"the worker died {crashes} times in step {step!r}")
+    fail_version(connection, document_id, version, step, Failure.of(lost, step), crashes)
+
+
+def put_off(
+    connection: Connection, document_id: str, version: int, collection: str, now: float
+) -> None:
+    """Postpone an upsert that a move pauses, without counting an attempt."""
+    moving = TransientError(
+        f"collection {collection!r} is being moved to another store",
+        hint="Nothing: the document follows in a moment.",
+    )
+    set_turn(connection, document_id, version, RESTING)
+    set_step(
+        connection,
+        document_id,
+        version,
+        "upsert",
+        state="pending",
+        lease_until=None,
+        retry_at=now + PAUSE_SECONDS,
+        error=Failure.of(moving, "upsert").as_json(),
+    )
+
+
+def finish_step(
+    connection: Connection, claim: Claim, artifact: str | None, counts: dict[str, int]
+) -> None:
+    now = time.time()
+    set_step(
+        connection,
+        claim.document_id,
+        claim.version,
+        claim.step,
+        state="done",
+        lease_until=None,
+        failing_since=None,
+        error=None,
+        finished_at=now,
+        artifact=artifact,
+        counts=counts,
+    )
+    events.add(
+        connection,
+        "step.finished",
+        claim.document_id,
+        claim.version,
+        now,
+        step=claim.step,
+        data=counts,
+    )
+
+
+def fail_version(
+    connection: Connection,
+    document_id: str,
+    version: int,
+    step: Step,
+    failure: Failure,
+    crashes: int | None = None,
+) -> None:
+    now = time.time()
+    set_step(
+        connection,
+        document_id,
+        version,
+        step,
+        state="failed",
+        lease_until=None,
+        finished_at=now,
+        error=failure.as_json(),
+        **({} if crashes is None else {"crashes": crashes}),
+    )
+    set_version(
+        connection,
+        document_id,
+        version,
+        state="failed",
+        turn=None,
+        finished_at=now,
+        error=failure.as_json(),
+    )
+    why = failure.as_json()
+    events.add(connection, "step.failed", document_id, version, now, step=step, data=why)
+    events.add(connection, "document.failed", document_id, version, now, data=why)
+
+
+def set_step(
+    connection: Connection, document_id: str, version: int, step: Step, **values: Any
+) -> None:
+    where = {"of_document": document_id, "of_version": version, "of_step": step}
+    connection.execute(_SET_STEP, where | values)
+
+
+def set_version(connection: Connection, document_id: str, version: int, **values: Any) -> None:
+    where = {"of_document": document_id, "of_version": version}
+    connection.execute(_SET_VERSION, where | values)

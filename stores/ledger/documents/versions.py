@@ -1,0 +1,168 @@
+"""The versions of a document: lists them, and restores an older one."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from callslip.errors import Conflict, DocumentNotFound
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import queue
+from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.records import STEPS, Accepted, Step, VersionRecord
+from callslip.stores.ledger.base.rows import version_record
+from callslip.stores.ledger.outbox import events
+from callslip.vocabulary import PRIORITIES as PRIORITIES
+
+_D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
+
+
+@dataclass(frozen=True)
+class PastVersion:
+    """A version with the counts that each of its steps recorded; `live` if searches see it."""
+
+    record: VersionRecord
+    live: bool
+    counts: dict[Step, dict[str, int]]
+
+
+class Versions:
+    """Lists the versions of documents and restores older ones."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, document_id: str) -> list[PastVersion]:
+        """Every version of a document, newest first. Raises DocumentNotFound if there is none."""
+        with self._database.reading() as connection:
+            document = connection.execute(
+                select(schema.documents).where(_D.document_id == document_id)
+            ).one_or_none()
+            if document is None:
+                raise DocumentNotFound(f"document {document_id!r} does not exist")
+            rows = connection.execute(
+                select(schema.versions)
+                .where(_V.document_id == document_id)
+                .order_by(_V.version.desc())
+            ).all()
+            steps = connection.execute(
+                select(_S.version, _S.step, _S.counts).where(_S.document_id == document_id)
+            ).all()
+        counts: dict[int, dict[Step, dict[str, int]]] = {}
+        for row in sorted(steps, key=lambda row: STEPS.index(row.step)):
+            counts.setdefault(row.version, {})[row.step] = row.counts or {}
+        shown = document.live_version if document.deleted_at is None else None
+        return [
+            PastVersion(
+                version_record(row, document),
+                live=row.version == shown,
+                counts=counts.get(row.version, {}),
+            )
+            for row in rows
+        ]
+
+    def live(self, document_ids: Sequence[str]) -> dict[str, int]:
+        """The live version of each of these documents, by document id; omits those without one."""
+        query = select(_D.document_id, _D.live_version).where(
+            _D.document_id.in_(document_ids), _D.live_version.is_not(None), _D.deleted_at.is_(None)
+        )
+        with self._database.reading() as connection:
+            return {row.document_id: row.live_version for row in connection.execute(query)}
+
+    def readable(self, document_ids: Sequence[str]) -> set[str]:
+        """The documents among these that are live and have a text; provided chunks have none."""
+        made = (_V.document_id == _D.document_id) & (_V.version == _D.live_version)
+        query = (
+            select(_D.document_id)
+            .join(schema.versions, made)
+            .where(_D.document_id.in_(document_ids), _D.deleted_at.is_(None), _V.size > 0)
+        )
+        with self._database.reading() as connection:
+            return set(connection.scalars(query))
+
+    def restore(self, document_id: str, version: int) -> Accepted:
+        """Queue a new version with the content, title and properties of an older one.
+
+        The new version supersedes a queued one. Searches see the live version until the new one is
+        live. If `version` is the newest one and live, nothing changes and the result is not
+        `fresh`.
+        Raises DocumentNotFound if the version does not exist, Conflict if it failed.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            old = connection.execute(
+                select(schema.versions).where(_V.document_id == document_id, _V.version == version)
+            ).one_or_none()
+            if document is None or old is None:
+                raise DocumentNotFound(f"document {document_id!r} has no version {version}")
+            newest = newest_of(connection, document_id)
+            if (newest.version, newest.state) == (version, "live"):
+                return Accepted(document_id, version, fresh=False)
+            if old.state == "failed":
+                raise Conflict(
+                    f"version {version} of document {document_id} failed",
+                    hint="Name one that was live; GET /v1/documents/ID/versions lists them.",
+                )
+            new = newest.version + 1
+            supersede(connection, document_id, new, now)
+            content = ("sha256", "size", "filename", "title", "properties")
+            connection.execute(
+                insert(schema.versions).values(
+                    **{name: getattr(old, name) for name in content},
+                    document_id=document_id,
+                    version=new,
+                    state="queued",
+                    created_at=now,
+                    dispatched_at=now,
+                    priority=PRIORITIES[1],  # a user saw a wrong version live
+                    previous_version=version,
+                    restores=version,
+                )
+            )
+            queue(connection, document, new, now)
+            add_steps(connection, document_id, new)
+            events.add(connection, "document.queued", document_id, new, now)
+        return Accepted(document_id, new, fresh=True)
+
+
+def newest_of(connection: Connection, document_id: str) -> Row[Any]:
+    """A document's newest version."""
+    return connection.execute(
+        select(schema.versions)
+        .where(_V.document_id == document_id)
+        .order_by(_V.version.desc())
+        .limit(1)
+    ).one()
+
+
+def add_steps(connection: Connection, document_id: str, version: int) -> None:
+    """Insert the steps of a new version, all of them pending."""
+    fresh = {"document_id": document_id, "version": version, "state": "pending"}
+    connection.execute(insert(schema.steps), [fresh | {"step": step} for step in STEPS])
+
+
+def supersede(connection: Connection, document_id: str, by: int, now: float) -> None:
+    """Supersede the queued version, which may be the live one while it is being repaired."""
+    events.add_superseded(connection, document_id, "queued", now)
+    connection.execute(
+        update(schema.versions)
+        .where(_V.document_id == document_id, _V.state == "queued")
+        .values(state="superseded", superseded_by=by, turn=None, finished_at=now)
+    )
+
+
+def requeue(connection: Connection, document: Row[Any], version: int, now: float) -> None:
+    """Queue a failed version again from the step that failed. The caller locked the document."""
+    supersede(connection, document.document_id, version, now)
+    queue(connection, document, version, now)
+    connection.execute(
+        update(schema.steps)
+        .where(_S.document_id == document.document_id, _S.version == version)
+        .where(_S.state == "failed")
+        .values(state="pending", crashes=0, retry_at=None, failing_since=None, error=None)
+    )
+    events.add(connection, "document.queued", document.document_id, version, now)

@@ -1,0 +1,1 @@
+"""Searches, outcomes, chunk memory and facet values."""

@@ -1,0 +1,1 @@
+"""Revisions of the ledger, one module each, in the order of their numbers."""

@@ -1,0 +1,1 @@
+"""Events of documents, and the webhooks that deliver them."""

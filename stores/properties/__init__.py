@@ -1,0 +1,1 @@
+"""Properties of documents: their types, terms, filters and checks."""

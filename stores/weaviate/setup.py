@@ -1,0 +1,22 @@
+"""How the Weaviate store is made from the settings."""
+
+from callslip.config.settings import Settings
+from callslip.errors import SettingsError
+from callslip.stores.contract import Store
+from callslip.stores.setup import StoreSetup
+
+
+def _make(settings: Settings) -> Store:
+    from callslip.stores.weaviate.store import WeaviateStore  # its client takes a second to import
+
+    server = settings.weaviate
+    if server.url is None:
+        raise SettingsError(
+            "weaviate.url is not set.",
+            hint="Set CALLSLIP_WEAVIATE__URL and CALLSLIP_WEAVIATE__GRPC_URL for every process.",
+        )
+    key = server.api_key.get_secret_value() if server.api_key else None
+    return WeaviateStore(server.url, server.grpc_url, key, server.timeout_seconds)
+
+
+WEAVIATE = StoreSetup(_make, lambda settings: settings.weaviate.url is not None, "Weaviate")

@@ -1,0 +1,94 @@
+"""A data folder of commit 6253ab1 is migrated and answers as that commit did.
+
+The folder and the recorded answers are in tests/data/ledger-6253ab1; its README says what is there.
+"""
+
+import json
+import sqlite3
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from stack import MakeStack, Stack
+
+DATA = Path(__file__).parents[1] / "data" / "ledger-6253ab1"
+EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
+
+TOLERANCE = 1e-5
+"""Of scores: the embedder's last digits differ from processor to processor."""
+
+RATES = ("<documents_per_minute>", "<chunks_per_minute>")
+"""Of the last five minutes; null after that."""
+
+
+def comparable(value: Any) -> Any:
+    """A body without what differs each time, as the recorded ones are."""
+    if isinstance(value, dict):
+        if value.get("source") == "default" and "at" in value:
+            value = value | {"at": "<now>"}
+        volatile = EXPECTED["volatile"]
+        return {
+            key: f"<{key}>" if key in volatile and each is not None else comparable(each)
+            for key, each in value.items()
+        }
+    return [comparable(each) for each in value] if isinstance(value, list) else value
+
+
+def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
+    """Where two bodies differ, each as a path with both values."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(actual.keys() - expected.keys())]:
+            yield from differences(
+                expected.get(key, "(not there)"), actual.get(key, "(not there)"), f"{path}/{key}"
+            )
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for number, pair in enumerate(zip(expected, actual, strict=True)):
+            yield from differences(*pair, path=f"{path}/{number}")
+    elif isinstance(expected, float) and isinstance(actual, int | float):
+        if actual != pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE):
+            yield f"{path}: {expected} became {actual}"
+    elif expected != actual and expected not in RATES:
+        yield f"{path}: {expected!r} became {actual!r}"
+
+
+def body_of(response: httpx.Response, path: str) -> Any:
+    if "ndjson" in response.headers["content-type"]:
+        return comparable([json.loads(line) for line in response.text.splitlines()])
+    body = response.json()
+    if "/conversations/" in path:
+        for turn in body["turns"]:
+            turn["at"] = "<at>"
+    return comparable(body)
+
+
+@pytest.fixture
+def upgraded(make_stack: MakeStack) -> Stack:
+    """Today's code over a copy of the folder."""
+    stack = make_stack(EXPECTED["settings"])
+    with tarfile.open(DATA / "ledger-6253ab1.tar.xz") as archive:
+        archive.extractall(stack.data_dir, filter="data")
+    for part in (stack.data_dir / "ledger-6253ab1").iterdir():
+        part.rename(stack.data_dir / part.name)
+    return stack.start()
+
+
+def test_a_ledger_of_6253ab1_answers_the_same(upgraded: Stack) -> None:
+    problems = []
+    with httpx.Client(base_url=upgraded.url, timeout=180, trust_env=False) as http:
+        for answer in EXPECTED["answers"]:
+            request = answer["request"]
+            path = request["path"]
+            response = http.request(request["method"], path, json=request.get("json"))
+            assert response.status_code == answer["status"], f"{path}: {response.text}"
+            named = f"{request['method']} {path} {request.get('json', '')}"
+            different = list(differences(answer["body"], body_of(response, path)))
+            problems += [f"{named}\n    {each}" for each in different]
+    assert not problems, "\n".join(problems)
+    for name in ("ledger", "conversations"):
+        with closing(sqlite3.connect(upgraded.data_dir / f"{name}.db")) as database:
+            rows = database.execute(f"SELECT version_num FROM {name}_revision").fetchall()
+        assert len(rows) == 1

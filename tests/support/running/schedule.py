@@ -1,0 +1,90 @@
+"""Which tests one worker of pytest-xdist runs one after the other, and what begins first.
+
+A file is a group, so that fixtures of modules are made once. Tests of a shared stack are one group
+whatever their file is, as one worker has that stack. What takes longest begins first.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+SHARED_FIXTURES = ("stack", "hasty_stack")
+"""Stacks of a whole session: the tests of each are one group."""
+
+GROUPS = "groups.json"
+"""Names the group of every test that is in another one than its file's."""
+
+FIRST = (
+    "tests/acceptance stack",
+    "tests stack",
+    "tests/chaos hasty_stack",
+)
+"""The groups that take longest, longest first; the others follow as they were collected."""
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """The group of a test that is not in its file's."""
+    definition = _shared_stack(item)
+    return f"{definition.baseid} {definition.argname}" if definition else None
+
+
+def stop_shared_stack(item: pytest.Item, next_item: pytest.Item | None) -> None:
+    """Tear the shared stack of `item` down if `next_item` is not of its group.
+
+    A stack needs up to 4 GiB, and a session fixture would keep it until the end of the process.
+    """
+    definition = _shared_stack(item)
+    if definition and (next_item is None or group_of(next_item) != group_of(item)):
+        definition.finish(item._request)  # type: ignore[attr-defined]
+
+
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The tests of the groups that take longest first, the others as they are."""
+    rank = {group: position for position, group in enumerate(FIRST)}
+    return sorted(
+        items, key=lambda item: rank.get(group_of(item) or _file(item.nodeid), len(FIRST))
+    )
+
+
+def write_groups(items: Iterable[pytest.Item], folder: Path) -> None:
+    """Tell the process that distributes the tests, which sees their ids alone."""
+    groups = {item.nodeid: group for item in items if (group := group_of(item))}
+    partial = folder / f"{GROUPS}.{os.getpid()}"
+    partial.write_text(json.dumps(groups))
+    partial.replace(folder / GROUPS)
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Distributes groups instead of modules and classes."""
+
+    def __init__(self, config: pytest.Config, log: Producer, folder: Path) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False
+        self._folder = folder
+        self._groups: dict[str, str] = {}
+
+    def schedule(self) -> None:
+        if self.collection is None:
+            groups = self._folder / GROUPS
+            self._groups = json.loads(groups.read_text()) if groups.exists() else {}
+        super().schedule()
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self._groups.get(nodeid) or _file(nodeid)
+
+
+def _shared_stack(item: pytest.Item) -> "pytest.FixtureDef[object] | None":
+    shared = next((name for name in SHARED_FIXTURES if name in item.fixturenames), None)
+    if shared is None:
+        return None
+    definitions = item.session._fixturemanager.getfixturedefs(shared, item)
+    return definitions[-1] if definitions else None
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]

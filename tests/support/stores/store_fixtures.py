@@ -1,0 +1,122 @@
+"""The stores that the contract suite runs against; a new store is a fixture and a line."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+
+import pytest
+from chroma_server import chroma_server, chroma_settings
+from crate_server import REAL_CRATE, crate_server, crate_settings, schema_at
+from memory_store import memory_server
+from weaviate_server import REAL_SERVER, weaviate_server, weaviate_settings
+
+from callslip.config.settings import Settings, WeaviateSettings
+from callslip.stores.contract import Store
+from callslip.stores.records import CollectionSchema, VectorSpec
+from callslip.stores.registry import make_store
+
+
+@pytest.fixture(scope="session")
+def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real Chroma server for the whole session."""
+    with chroma_server(tmp_path_factory.mktemp("chroma")) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="session")
+def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a Chroma store that runs."""
+    return chroma_settings(chroma_url, tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="session")
+def weaviate_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a store at the suite's own Weaviate server, which runs."""
+    with weaviate_server(tmp_path_factory.mktemp("weaviate")) as (ports, _):
+        yield weaviate_settings(ports)
+
+
+@pytest.fixture(scope="session")
+def weaviate_server_at() -> Settings:
+    """Settings of a store at a real Weaviate server."""
+    url, grpc_url = (
+        os.environ.get(name) for name in (REAL_SERVER, REAL_SERVER.replace("_URL", "_GRPC_URL"))
+    )
+    return Settings(weaviate=WeaviateSettings(url=url, grpc_url=grpc_url))
+
+
+@pytest.fixture(scope="session")
+def tfidf_at(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a TF-IDF store in a folder of its own."""
+    return Settings(data_dir=tmp_path_factory.mktemp("tfidf"))
+
+
+@pytest.fixture(scope="session")
+def crate_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a store at a fake of CrateDB."""
+    with crate_server(tmp_path_factory.mktemp("crate")) as (url, _):
+        yield crate_settings(url)
+
+
+@pytest.fixture(scope="session")
+def real_crate_at() -> Iterator[Settings]:
+    """Settings of a store at a real CrateDB, in a schema of its own."""
+    with schema_at(os.environ[REAL_CRATE]) as settings:
+        yield settings
+
+
+STORES: Mapping[str, tuple[str, str]] = {
+    "chroma": ("chroma", "chroma_at"),
+    "weaviate": ("weaviate", "weaviate_at"),
+    **(
+        {"weaviate-server": ("weaviate", "weaviate_server_at")} if REAL_SERVER in os.environ else {}
+    ),
+    "crate": ("crate", "crate_at"),
+    **({"crate-server": ("crate", "real_crate_at")} if REAL_CRATE in os.environ else {}),
+    "tfidf": ("tfidf", "tfidf_at"),
+}
+"""By the name that the suite shows: the kind of store, and the fixture with its settings."""
+
+
+@pytest.fixture(scope="session", params=[*STORES, "memory"])
+def open_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Store]]:
+    """What opens each store in turn, in this process or in another one."""
+    if request.param == "memory":
+        with memory_server(tmp_path_factory.mktemp("memory") / "socket") as opened:
+            yield opened
+    else:
+        kind, settings = STORES[request.param]
+        yield partial(make_store, request.getfixturevalue(settings), kind)
+
+
+@pytest.fixture(scope="session")
+def store(open_store: Callable[[], Store]) -> Iterator[Store]:
+    """Each store in turn."""
+    with closing(open_store()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def names(store: Store) -> Iterator[Callable[[], str]]:
+    """Names for collections that are dropped after the test."""
+    made: list[str] = []
+
+    def name() -> str:
+        made.append(f"t{time.monotonic_ns()}")
+        return made[-1]
+
+    yield name
+    for collection in made:
+        store.drop_collection(collection)
+
+
+@pytest.fixture
+def shelf(store: Store, names: Callable[[], str]) -> str:
+    """An empty collection of two dimensions."""
+    name = names()
+    store.ensure_schema(CollectionSchema(name, VectorSpec(2)))
+    return name

@@ -1,0 +1,60 @@
+"""Weaviate for tests: the suite's own server in a process of its own, on free ports of loopback."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from chroma_server import free_port
+
+from callslip.config.settings import Settings, WeaviateSettings
+from callslip.errors import StoreDown
+from callslip.stores.registry import make_store
+
+STARTUP_SECONDS = 60.0
+
+REAL_SERVER = "CALLSLIP_TEST_WEAVIATE_URL"
+"""Names a real server, which the suite runs against too; …_GRPC_URL names its gRPC interface."""
+
+Ports = tuple[int, int]
+"""Of HTTP and of gRPC."""
+
+
+def weaviate_settings(ports: Ports, timeout_seconds: float = 60) -> Settings:
+    """Settings of a store at this server."""
+    http_url, grpc_url = (f"http://127.0.0.1:{port}" for port in ports)
+    return Settings(
+        weaviate=WeaviateSettings(url=http_url, grpc_url=grpc_url, timeout_seconds=timeout_seconds)
+    )
+
+
+@contextmanager
+def weaviate_server(
+    folder: Path, ports: Ports | None = None
+) -> Iterator[tuple[Ports, "subprocess.Popen[bytes]"]]:
+    """A server with its journal in the folder; its ports and its process."""
+    ports = ports or (free_port(), free_port())
+    program = Path(__file__).with_name("weaviate_fake.py")
+    command = [sys.executable, str(program), str(folder / "journal"), *map(str, ports)]
+    with (folder / "log").open("ab") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        _wait_for(weaviate_settings(ports), server)
+        yield ports, server
+    finally:
+        server.kill()
+        server.wait(30)
+
+
+def _wait_for(settings: Settings, server: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + STARTUP_SECONDS
+    with closing(make_store(settings, "weaviate")) as made:
+        while True:
+            try:
+                return made.ping()
+            except StoreDown:
+                if server.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)

@@ -1,0 +1,322 @@
+"""Answers of the agent without a language model: support, time, tenants, what is learned."""
+
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from agent_parts import House, house
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from callslip.agent.answer_text import NOT_HERE, answer_text, in_words
+from callslip.agent.citations import in_force
+from callslip.agent.drafts import Draft, DraftSentence
+from callslip.agent.messages import AnswerRequest, Citation, Verdict
+from callslip.config.agent import AgentSettings
+from callslip.config.ranking import MemorySettings
+from callslip.errors import EmbedderDown, EmptyQuery, StoreDown, TenantNotFound
+from callslip.models.embedders.none import LexicalEmbedder
+from callslip.retrieval.messages import Span
+
+pytest_plugins = ["agent_fixtures"]
+
+LEAVE = "Parental leave lasts 20 weeks. It can be taken in two parts."
+ASKED = "How long is parental leave?"
+NOT_THERE = "Who won the world cup?"
+EN, KO = NOT_HERE["en"], NOT_HERE["ko"]
+
+
+@pytest.fixture
+def desk(home: House) -> House:
+    """A house with documents."""
+    home.furnish()
+    home.put("leave.txt", LEAVE, title="Leave")
+    return home
+
+
+def test_an_answer_is_a_sentence_of_a_document(desk: House) -> None:
+    answer = desk.ask(ASKED)
+    assert answer.text == "Parental leave lasts 20 weeks. [1]"
+    (cited,) = answer.citations
+    assert (cited.quote, cited.title, cited.version) == (
+        "Parental leave lasts 20 weeks.",
+        "Leave",
+        1,
+    )
+    assert (answer.written_by, answer.model_left_out) == ("extracts", None)
+    assert answer.verdict.confidence >= desk.settings.agent.confidence_threshold
+
+
+@pytest.mark.parametrize(("question", "text"), [(NOT_THERE, EN), ("월드컵은 누가 이겼나요?", KO)])
+def test_what_is_not_there_is_not_answered(desk: House, question: str, text: str) -> None:
+    answer = desk.ask(question)
+    assert (answer.answered, answer.text) == (False, text)
+    assert len(answer.nearest) == 5
+    assert len({attempt.trace_id for attempt in answer.attempts}) == 3
+
+
+def test_an_empty_collection_answers_nothing(home: House) -> None:
+    answer = home.ask(ASKED)
+    assert (answer.text, answer.verdict.reason, answer.nearest) == (EN, "no-passages", [])
+    assert [attempt.action for attempt in answer.attempts] == [None, "RELAX", "PIVOT"]
+
+
+def test_a_question_of_punctuation_is_refused(desk: House) -> None:
+    with pytest.raises(ValidationError, match="no letter or digit"):
+        desk.ask("?!")
+    with pytest.raises(EmptyQuery):
+        desk.agent.answer(AnswerRequest.model_construct(collection="shelf", question="?!"))
+
+
+def test_an_answer_is_of_the_version_that_is_live(desk: House) -> None:
+    desk.put("leave.txt", "Parental leave lasts 30 weeks.")
+    answer = desk.ask(ASKED)
+    assert answer.text == "Parental leave lasts 30 weeks. [1]"
+    assert answer.citations[0].version == 2
+
+
+WORDS = st.sampled_from(
+    ["Leave", "lasts", "20", "weeks", ".", "lunch", "6", "euros", "휴직", "1년", "?", "\n", "- 1."]
+)
+PASSAGES = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=6)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    PASSAGES, st.lists(WORDS, min_size=1, max_size=5).map(" ".join), st.sampled_from([0.0, 0.75])
+)
+def test_whatever_is_there_an_answer_has_support(
+    tmp_path_factory: pytest.TempPathFactory, passages: list[str], question: str, least: float
+) -> None:
+    if not any(map(str.isalnum, question)):
+        return
+    folder = tmp_path_factory.mktemp("any")
+    agent = AgentSettings(confidence_threshold=least)
+    with house(folder, LexicalEmbedder(), agent=agent) as made:
+        for n, passage in enumerate(passages):
+            made.put(f"{n}.txt", passage, *passages[:n])
+        answer = made.ask(question)
+        assert all(said.text == " ".join(said.text.split()) for said in answer.sentences)
+
+
+def test_a_question_names_the_time_that_it_asks_about(desk: House) -> None:
+    desk.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
+    desk.put("new.txt", "The parking fee is 5 euros.", valid_from="2020-01-01")
+    assert desk.ask("What is the parking fee?").text == (
+        "The parking fee is 5 euros. (in force since 2020-01-01) [1]"
+    )
+    for more in ({"as_of": "2019-05-01"}, {}):
+        asked = "What is the parking fee?" if more else "What was the parking fee as of 2019-05-01?"
+        answer = desk.ask(asked, **more)
+        assert answer.text == "The parking fee is 3 euros. (in force until 2020-01-01) [1]"
+        assert answer.as_of.at == datetime(2019, 5, 1, tzinfo=UTC)
+        assert answer.as_of.source == ("given" if more else "understood")
+    assert len(desk.ask("What is the parking fee?", as_of="any").attempts) >= 1
+
+
+def test_what_is_no_longer_in_force_is_no_answer(desk: House) -> None:
+    desk.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
+    answer = desk.ask("What is the parking fee?")
+    assert not answer.answered
+    assert not any("parking fee" in citation.quote for citation in answer.nearest)
+    assert desk.ask("What is the parking fee?", as_of="2020-01-01").answered is False
+    assert desk.ask("What is the parking fee?", as_of="2019-12-31").answered
+
+
+def test_a_cited_passage_that_is_not_in_force_is_refused(
+    desk: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should a store have let it through."""
+    monkeypatch.setattr(
+        "callslip.retrieval.query.plan.filter_known_validity", lambda where, *_: where
+    )
+    desk.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
+    answer = desk.ask("What is the parking fee?")
+    assert not answer.answered
+    assert [attempt.verdict.reason for attempt in answer.attempts] == ["not-in-force"] * 2
+    assert [attempt.action for attempt in answer.attempts] == [None, "RELAX"]
+
+
+def cited(since: str | None = None, until: str | None = None) -> Citation:
+    day = {"valid_from": since, "valid_to": until}
+    return Citation(
+        **{"number": 1, "chunk_id": "c", "document_id": "d", "version": 1, "title": ""},
+        **{"filename": "", "section": "", "heading": "", "quote": "", "url": ""},
+        **{"span": Span(start=0, end=0), "passage": Span(start=0, end=0)},
+        **{
+            name: value and datetime.fromisoformat(f"{value}T00:00Z") for name, value in day.items()
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "english", "korean"),
+    [
+        (None, None, "", ""),
+        ("2020-01-01", None, "in force since 2020-01-01", "2020-01-01부터 시행"),
+        (None, "2021-02-03", "in force until 2021-02-03", "2021-02-03 전까지 시행"),
+        (
+            "2020-01-01",
+            "2021-02-03",
+            "in force from 2020-01-01 until 2021-02-03",
+            "2020-01-01부터 2021-02-03 전까지 시행",
+        ),
+    ],
+)
+def test_the_time_of_a_passage_in_words(
+    since: str | None, until: str | None, english: str, korean: str
+) -> None:
+    assert in_words(cited(since, until), "en") == english
+    assert in_words(cited(since, until), "ko") == korean
+
+
+def test_a_time_is_told_once_and_citations_are_numbered_as_they_come() -> None:
+    same = [cited("2020-01-01").model_copy(update={"number": n}) for n in (1, 2, 3)]
+    sentences = [
+        DraftSentence(text, n) for text, n in (("하나.", (3,)), ("둘.", (1, 3)), ("셋.", (3,)))
+    ]
+    draft = Draft(tuple(sentences), tuple(same))
+    approved = Verdict(approved=True, reason="supported", action=None, confidence=1)
+    words = answer_text("기간은?", approved, draft)
+    assert words.text == "하나. (2020-01-01부터 시행) [1] 둘. [2][1] 셋. [1]"
+    assert [citation.number for citation in words.citations] == [1, 2]
+    assert answer_text("기간은?", None, draft).text == KO
+
+
+MOMENTS = st.none() | st.sampled_from([f"20{n}-01-01" for n in range(10, 30)])
+
+
+@given(MOMENTS, MOMENTS, MOMENTS)
+def test_in_force_is_from_its_beginning_to_before_its_end(
+    since: str | None, until: str | None, at: str | None
+) -> None:
+    moment = at and datetime.fromisoformat(f"{at}T00:00Z")
+    expected = not at or ((since or "") <= at and (until or "3") > at)
+    assert in_force(cited(since, until), moment or None) == expected
+
+
+def test_a_tenant_sees_only_its_own(home: House) -> None:
+    home.make("desk", "ann", "bob")
+    for tenant, weeks in (("ann", 20), ("bob", 30)):
+        home.put("a.txt", f"Parental leave lasts {weeks} weeks.", collection="desk", tenant=tenant)
+        home.put("b.txt", "Lunch costs 6 euros.", "It rains.", collection="desk", tenant=tenant)
+    home.put("c.txt", "Dinner costs 9 euros.", collection="desk", tenant="bob")
+    for tenant, weeks in (("ann", 20), ("bob", 30)):
+        answer = home.ask(ASKED, "desk", tenant=tenant, having_any={"filename !=": "x"})
+        shown = [*answer.citations, *answer.nearest]
+        mine = home.store.document_ids("desk", tenant=tenant)
+        assert {citation.document_id for citation in shown} <= mine
+        assert f"{weeks} weeks" in " ".join(citation.quote for citation in shown)
+    answer = home.ask("What does dinner cost?", "desk", tenant="ann")
+    assert not any("Dinner" in c.quote for c in [*answer.citations, *answer.nearest])
+    with pytest.raises(TenantNotFound):
+        home.ask(ASKED, "desk", tenant="eve")
+
+
+def test_conversations_of_one_name_are_apart(home: House) -> None:
+    home.make("desk", "ann", "bob")
+    home.make("other")
+    for place in ({"collection": "desk", "tenant": "ann"}, {"collection": "other"}):
+        home.put("a.txt", LEAVE, **place)
+        home.ask(ASKED, thread_id="t", **place)
+    later = home.ask("And for twins?", "desk", tenant="ann", thread_id="t")
+    assert later.understood == "How long is parental leave for twins?"
+    for place in ({"collection": "desk", "tenant": "bob"}, {"collection": "shelf"}):
+        assert home.ask("And for twins?", thread_id="t", **place).understood == "And for twins?"
+    assert len(home.threads.turns("desk", "ann", "t")[1]) == 2
+    assert len(home.threads.turns("other", "", "t")[1]) == 1
+    assert len(home.threads.turns("desk", "bob", "t")[1]) == 1
+
+
+def remembered(desk: House) -> dict[str, int]:
+    """How often passages are remembered to have helped."""
+    return {stats.chunk_id: stats.useful for stats in desk.ledger.memory.best("shelf")}
+
+
+def test_an_approved_answer_teaches_exactly_what_it_cites(desk: House) -> None:
+    placed = desk.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
+    answer = desk.ask("When does the sauna open?")
+    cited = {citation.chunk_id for citation in answer.citations}
+    assert cited == {placed.chunk_ids[0]}
+    (outcome,) = desk.ledger.outcomes.of_trace(answer.trace_id)
+    assert (outcome.verdict, set(outcome.chunk_ids), set(outcome.counted)) == (
+        "validated",
+        cited,
+        cited,
+    )
+    assert remembered(desk) == dict.fromkeys(cited, 1)
+    trace = desk.ledger.searches.get(answer.trace_id)
+    assert set(trace.settings["cited"]) == cited
+    assert desk.reports[-1].facts == {"learned": 1}
+
+
+def test_what_was_not_approved_teaches_nothing(desk: House) -> None:
+    answer = desk.ask(NOT_THERE)
+    assert desk.ledger.outcomes.of_trace(answer.trace_id) == []
+    assert remembered(desk) == {}
+    assert "cited" not in desk.ledger.searches.get(answer.trace_id).settings
+    assert desk.reports[-1].facts == {"learned": 0}
+
+
+def test_nothing_is_learned_where_the_settings_say_so(desk: House) -> None:
+    desk.change(memory=MemorySettings(record=False))
+    answer = desk.ask(ASKED)
+    assert answer.answered
+    assert desk.ledger.outcomes.of_trace(answer.trace_id) == []
+    assert remembered(desk) == {}
+
+
+@pytest.mark.parametrize("fails", ["record", "outcome"])
+def test_a_ledger_that_cannot_record_costs_no_answer(
+    desk: House, fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def down(*_: Any, **__: Any) -> Any:
+        raise StoreDown("the ledger does not answer")
+
+    monkeypatch.setattr(desk.learning, fails, down)
+    answer = desk.ask(ASKED, thread_id="t")
+    assert answer.answered
+    assert len(desk.threads.turns("shelf", "", "t")[1]) == 1
+    assert f"answer {answer.trace_id} taught nothing" in caplog.text
+    assert "weeks" not in caplog.text
+    assert "parental" not in caplog.text
+
+
+def test_what_nodes_say_of_themselves_is_no_text(desk: House) -> None:
+    desk.ask(ASKED, thread_id="t")
+    told = str([report.facts for report in desk.reports])
+    assert not any(word in told.casefold() for word in ("parental", "weeks", "leave.txt"))
+
+
+def test_an_embedder_that_is_down_leaves_the_words(
+    desk: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: Any) -> Any:
+        raise EmbedderDown("it is down")
+
+    for name in ("query", "passages"):
+        monkeypatch.setattr(desk.engine.embedder, name, down)
+    answer = desk.ask("Parental leave lasts how many weeks?")
+    assert (answer.partial, answer.answered) == (True, True)
+
+
+def test_threads_may_share_the_agent(desk: House) -> None:
+    questions = [ASKED, "What does lunch in the canteen cost?", "When does the library open?"]
+    alone = [desk.ask(question).text for question in questions]
+    found: dict[int, str] = {}
+
+    def ask(n: int) -> None:
+        request = AnswerRequest(collection="shelf", question=questions[n % 3], thread_id=f"t{n}")
+        found[n] = desk.agent.answer(request).text
+
+    asking = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert [found[n] for n in range(6)] == alone * 2
+    assert all(len(desk.threads.turns("shelf", "", f"t{n}")[1]) == 1 for n in range(6))

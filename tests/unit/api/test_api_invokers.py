@@ -1,0 +1,152 @@
+"""Genie Flow's invokers over HTTP."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from genie_parts import DOCUMENTS, adapter_context_of, app_of, at, call, chunk, chunk_names, make
+from memory_store import MemoryStore
+
+from callslip.compat.context import AdapterContext
+from callslip.compat.genie import INVOKERS
+from callslip.config.settings import Settings
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import Ledger
+
+VECTOR = {"query_embedding": [1.0, 0.0]}
+
+MALFORMED: tuple[Any, ...] = (None, True, 7, -1.5, "x", "\ud800", [], [None], {}, {"a": [{}]})
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[AdapterContext]:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        made, _ = adapter_context_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))
+        make(made, "shelf")
+        make(made, "desk", tenants=("ann",))
+        call(made, "Persist", {"collection_name": "shelf", "document": DOCUMENTS})
+        yield made
+
+
+@pytest.fixture
+def client(context: AdapterContext) -> FlaskClient:
+    return app_of(context).test_client()
+
+
+def post(client: FlaskClient, name: str, body: Any) -> Any:
+    return client.post(
+        f"/v1/invokers/Weaviate{name}Invoker",
+        data=json.dumps(body),
+        content_type="application/json",
+    )
+
+
+def test_an_invoker_answers_over_http_as_it_does_in_process(
+    context: AdapterContext, client: FlaskClient
+) -> None:
+    asked = {"collection_name": "shelf", "top": 4}
+    response = post(client, "VectorSimilaritySearch", {"content": VECTOR, "parameters": asked})
+    assert response.status_code == 200
+    assert response.json == call(context, "VectorSimilaritySearch", VECTOR, **asked)
+    body = {"content": "20 degrees", "parameters": asked}
+    assert chunk_names(post(client, "SimilaritySearch", body).json)[0] == ["bible 1"]
+
+
+def test_the_file_holds_where_the_request_says_nothing(
+    context: AdapterContext, tmp_path: Path
+) -> None:
+    meta = tmp_path / "meta.yaml"
+    meta.write_text("connection: {http_host: unused}\nquery: {collection_name: shelf, top: 2}\n")
+    settings = Settings.model_validate({"genie": {"meta": meta}})
+    client = app_of(context, settings).test_client()
+    said = post(client, "VectorSimilaritySearch", {"content": at(0)}).json
+    assert chunk_names(said) == [["loose"], ["atlas 1"]]
+    said = post(client, "VectorSimilaritySearch", {"content": at(0), "parameters": {"top": 1}})
+    assert chunk_names(said.json) == [["loose"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "status", "slug"),
+    [
+        ("None", {"content": ""}, 404, "not-found"),
+        ("VectorSimilaritySearch", {}, 400, "invalid-request"),
+        ("VectorSimilaritySearch", [], 400, "invalid-request"),
+        ("VectorSimilaritySearch", {"content": VECTOR, "connection": {}}, 400, "invalid-request"),
+        ("VectorSimilaritySearch", {"content": VECTOR}, 400, "invalid-request"),
+        (
+            "VectorSimilaritySearch",
+            {"content": VECTOR | {"collection": "none"}},
+            404,
+            "collection-not-found",
+        ),
+        (
+            "VectorSimilaritySearch",
+            {"content": VECTOR | {"collection": "desk", "tenant": "x"}},
+            404,
+            "tenant-not-found",
+        ),
+        ("SimilaritySearch", {"content": "?", "parameters": {"collection": "shelf"}}, 400, "empty"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_problem(
+    client: FlaskClient, name: str, body: Any, status: int, slug: str
+) -> None:
+    response = post(client, name, body)
+    assert (response.status_code, response.content_type) == (status, "application/problem+json")
+    assert slug in response.json["type"]
+
+
+def test_a_deletion_that_fails_answers_in_the_shape_of_the_package(client: FlaskClient) -> None:
+    response = post(client, "DeleteCollection", {"content": {"collection_name": "none"}})
+    assert response.status_code == 404
+    assert response.json["error_code"] == "CollectionNotFoundException"
+
+
+def test_no_value_in_any_field_is_an_internal_error(client: FlaskClient) -> None:
+    persisted = {"collection": "shelf", "document": {"filename": "x", "chunks": [chunk("x", 1, 1)]}}
+    contents: dict[str, dict[str, Any]] = {
+        "SimilaritySearch": {},
+        "VectorSimilaritySearch": VECTOR | {"collection": "shelf", "auto_limit": None, "alpha": 1},
+        "SimilaritySearchRequest": VECTOR | {"collection": "shelf", "filename": ""},
+        "Persist": persisted,
+        "CreateTenant": {"collection": "desk", "tenant": "y"},
+        "DeleteChunk": {"collection": "shelf", "chunk_id": "x"},
+        "DeleteByFilename": {"collection": "shelf", "filename": "x"},
+        "DeleteByFilter": {"collection": "shelf", "having_all": {"page": 1}, "having_any": None},
+        "DeleteTenant": {"collection": "desk", "tenant": "x"},
+        "DeleteCollection": {"collection": "none"},
+    }
+    assert {f"Weaviate{name}Invoker" for name in contents} == set(INVOKERS)
+    fields = (
+        *("collection", "collection_name", "tenant", "tenant_name", "vector_name", "top"),
+        *("include_vector", "method", "parent_strategy", "horizon", "operation_level"),
+        *("having_all", "having_any", "query_embedding", "document", "batch_size", "chunk_id"),
+    )
+    for name, content in contents.items():
+        bodies = [{"content": value, "parameters": {"collection": "shelf"}} for value in MALFORMED]
+        bodies += [{"content": content, "parameters": value} for value in MALFORMED]
+        for field in {*content, *fields}:
+            bodies += [{"content": content | {field: value}} for value in MALFORMED]
+            bodies += [{"content": content, "parameters": {field: value}} for value in MALFORMED]
+        for field in ("filename", "document_metadata", "chunks") if name == "Persist" else ():
+            document = persisted["document"]
+            bodies += [
+                {"content": persisted | {"document": document | {field: value}}}
+                for value in MALFORMED
+            ]
+        for field in chunk("x", 1, 1) if name == "Persist" else ():
+            bodies += [
+                {
+                    "content": persisted
+                    | {"document": {"filename": "x", "chunks": [chunk("x", 1, 1) | {field: value}]}}
+                }
+                for value in (*MALFORMED, [-1, 2], [0, 2**40], 10**30, "x" * 99)
+            ]
+        for body in bodies:
+            response = post(client, name, body)
+            assert response.status_code < 500, (name, body, response.json)

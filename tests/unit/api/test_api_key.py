@@ -1,0 +1,190 @@
+"""One key for the desk: what is asked for it, and how it is sent."""
+
+import os
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from context_parts import app_over
+from flask.testing import FlaskClient
+from pydantic import SecretStr, ValidationError
+
+from callslip.api.http.description import described
+from callslip.cli.commands import doctor
+from callslip.client import Client
+from callslip.config import Settings, get_settings
+from callslip.config.settings import ApiSettings
+from callslip.errors import KeyRefused
+from callslip.evals.client import JsonClient
+
+KEY = "a=b/c+d~0123"
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in [name for name in os.environ if name.startswith("CALLSLIP_")]:
+        monkeypatch.delenv(name)
+    get_settings.cache_clear()
+    yield
+    get_settings.cache_clear()
+
+
+@pytest.fixture
+def locked(monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
+    monkeypatch.setenv("CALLSLIP_API__KEY", KEY)
+    return app_over().test_client()
+
+
+def basic(user: bytes, password: bytes) -> str:
+    return f"Basic {b64encode(user + b':' + password).decode()}"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        f"Bearer {KEY}",
+        f"bearer  {KEY} ",
+        basic(b"", KEY.encode()),
+        basic("누구나".encode(), KEY.encode()),
+    ],
+)
+def test_the_key_opens_the_desk(locked: FlaskClient, header: str) -> None:
+    assert locked.get("/openapi.json", headers={"Authorization": header}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {KEY[:-1]}",
+        f"Bearer {KEY}x",
+        f"Bearer {KEY}, Bearer {KEY}",
+        f"Token {KEY}",
+        KEY,
+        "Bearer 열쇠".encode().decode("latin-1"),
+        "Bearer \xff\xfe",
+        "Basic",
+        "Basic ===",
+        "Basic 열쇠".encode().decode("latin-1"),
+        basic(b"", b""),
+        basic(KEY.encode(), b"user"),
+        basic(b"user", "열쇠".encode()),
+        basic(b"user", b"\xff"),
+        f"Basic {b64encode(KEY.encode()).decode()}",
+    ],
+)
+def test_without_the_key_every_door_is_a_401_problem(
+    locked: FlaskClient, header: str | None
+) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    for path in ("/", "/metrics", "/openapi.json", "/v1/collections", "/static/page.css", "/none"):
+        answer = locked.get(path, headers=headers)
+        assert answer.status_code == 401
+        assert answer.content_type == "application/problem+json"
+        assert answer.json["type"] == "urn:callslip:problem:key-refused"
+        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="Callslip"'
+        assert KEY not in answer.text
+
+
+def test_a_browser_is_asked_for_the_key(locked: FlaskClient) -> None:
+    answer = locked.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == 'Basic realm="Callslip"'
+
+
+def test_health_probes_need_no_key_and_nothing_that_looks_like_them_is_open(
+    locked: FlaskClient,
+) -> None:
+    assert locked.get("/healthz").status_code == 200
+    for path in ("/healthz/", "/healthz/../metrics", "/readyz/x", "/HEALTHZ"):
+        assert locked.get(path).status_code == 401, path
+    assert locked.post("/healthz").status_code == 401
+
+
+def test_a_desk_without_a_key_asks_for_none() -> None:
+    assert app_over().test_client().get("/openapi.json").status_code == 200
+
+
+def test_the_description_has_the_schemes_and_asks_where_the_desk_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    document = described(app_over())
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "basic"}
+    assert "security" not in document
+    monkeypatch.setenv("CALLSLIP_API__KEY", KEY)
+    get_settings.cache_clear()
+    document = described(app_over())
+    assert document["security"] == [{"bearer": []}, {"basic": []}]
+    assert document["paths"]["/healthz"]["get"]["security"] == []
+    assert "security" not in document["paths"]["/metrics"]["get"]
+
+
+@pytest.mark.parametrize("key", ["short", "a key with spaces", "열쇠열쇠열쇠열쇠", "line\nline\n"])
+def test_a_key_that_no_header_can_carry_is_refused(key: str) -> None:
+    with pytest.raises(ValidationError, match="8 or more characters of ASCII"):
+        ApiSettings(key=SecretStr(key))
+
+
+def answering(seen: list[str | None], status: int = 200) -> Callable[[httpx.Request], object]:
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("Authorization"))
+        return httpx.Response(status, json={"version": "1", "parts": {}})
+
+    return answer
+
+
+def test_the_clients_send_the_key_and_another_one_where_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str | None] = []
+    transport = httpx.MockTransport(answering(seen))  # type: ignore[arg-type]
+    made = httpx.Client
+
+    def client(**given: object) -> httpx.Client:
+        return made(**given | {"transport": transport})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(httpx, "Client", client)
+    with Client("http://desk", key=SecretStr(KEY)) as desk:
+        desk.request_json("GET", "/v1/collections")
+        list(desk.request_lines("/v1/lines"))
+        desk.with_key("other").request_json("POST", "/v1/search", json={})
+        desk.with_key(None).request_json("POST", "/v1/search", json={})
+    with Client("http://desk") as desk:
+        desk.request_json("GET", "/v1/collections")
+    with JsonClient("http://desk", key=SecretStr(KEY)) as judged:
+        judged.get("/v1/collections")
+    keyed = f"Bearer {KEY}"
+    assert seen == [keyed, keyed, "Bearer other", None, None, keyed]
+
+
+def test_a_refusal_is_an_error_with_advice(locked: FlaskClient) -> None:
+    served = httpx.Client(transport=httpx.WSGITransport(locked.application))
+    client = Client("http://127.0.0.1", http=served)
+    with client, pytest.raises(KeyRefused, match="carries no key") as refused:
+        client.list_collections()
+    assert "api.key" in refused.value.advice
+
+
+def test_doctor_does_not_send_to_the_log_of_a_server_that_is_not_ours() -> None:
+    assert "CALLSLIP_CRATE__URL" in doctor._advice("store crate")
+    assert "logs" in doctor._advice("store chroma")
+
+
+def test_doctor_warns_of_a_desk_that_others_reach_without_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "_embedder", lambda _: "none")
+
+    def warnings(**api: object) -> list[str]:
+        settings = Settings(api=ApiSettings.model_validate(api))
+        found = doctor.examine(settings, "http://127.0.0.1:9")
+        return [f"{finding.part}: {finding.advice}" for finding in found if finding.warns]
+
+    assert warnings() == []
+    assert warnings(host="10.0.0.5", key=KEY) == []
+    (warning,) = warnings(host="10.0.0.5")
+    assert warning.startswith("api.host: Set api.key")

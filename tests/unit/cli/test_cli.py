@@ -1,0 +1,203 @@
+"""The command line: every command teaches, and errors say what to do."""
+
+import inspect
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from callslip.cli import entry
+from callslip.cli.main import COMMANDS, main
+from callslip.cli.shared.conditions import condition, conditions
+from callslip.cli.shared.upload import find_files
+from callslip.errors import PermanentError
+
+HOW_DO_I = Path(__file__).parents[3] / "docs" / "how-do-i.md"
+README = Path(__file__).parents[3] / "README.md"
+
+
+def _commands() -> dict[str, click.Command]:
+    return {name: lazy.load() for name, lazy in COMMANDS.items()}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_shows_an_example(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"])
+    assert shown.exit_code == 0
+    assert f"callslip {name}" in shown.output
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
+    command = COMMANDS[name].load()
+    assert command.name == name
+    first = inspect.cleandoc(command.help or "").split("\n\n")[0]
+    assert COMMANDS[name].summary == first.replace("\n", " ")
+
+
+def test_the_list_of_commands_is_the_one_that_click_writes() -> None:
+    eager = click.Group(commands=_commands())
+    lists = []
+    for group in (main, eager):
+        formatter = click.HelpFormatter(width=78)
+        group.format_commands(click.Context(group), formatter)
+        lists.append(formatter.getvalue())
+    assert lists[0] == lists[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("up", "ingest", "status", "search", "audit", "doctor", "config", "eval"),
+        *("export", "import", "migrate", "options", "retry", "versions", "rollback", "usage"),
+        *("compare", "ingest-faq"),
+    ],
+)
+def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
+    assert "--json" in CliRunner().invoke(main, [name, "--help"]).output
+
+
+def test_without_the_server_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(_: str) -> None:
+        raise ModuleNotFoundError("No module named 'click'", name="click")
+
+    monkeypatch.setattr(entry, "import_module", missing)
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert str(ended.value).endswith("need click, install them: pip install 'callslip[server]'")
+
+
+NESTED = [
+    (group, name)
+    for group, command in _commands().items()
+    if isinstance(command, click.Group)
+    for name in command.commands
+]
+
+
+@pytest.mark.parametrize(("group", "name"), NESTED)
+def test_every_command_of_a_group_shows_an_example_and_answers_in_json(
+    group: str, name: str
+) -> None:
+    shown = CliRunner().invoke(main, [group, name, "--help"])
+    assert shown.exit_code == 0
+    assert f"Example:  callslip {group} {name}" in shown.output
+    assert "--json" in shown.output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["chunk"], ["--json", "chunk"], ["./chunk"], ["-c", "x", "sectionize"]]
+)
+def test_only_a_first_word_that_names_a_step_is_no_file(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(main, ["ingest", *arguments])
+    is_step = arguments[0] == "chunk"
+    assert ("Missing option '--doc-id'" in shown.output) == is_step
+    assert ("names no file" in shown.output) != is_step
+
+
+def test_a_chunk_longer_than_asked_for_is_an_error_that_names_the_setting() -> None:
+    given = ["--doc-id", "x", "--url", "http://127.0.0.1:9"]
+    shown = CliRunner().invoke(main, ["ingest", "chunk", *given, "--maxlen", "100"])
+    assert "chunking.max_tokens is 500, more than 100" in shown.output
+    assert "CALLSLIP_CHUNKING__MAX_TOKENS" in shown.output
+    shown = CliRunner().invoke(
+        main, ["ingest", "chunk", *given, *["--maxlen", "900", "--overlap", "80"]]
+    )
+    assert "no answer from" in shown.output
+
+
+def test_wrong_dates_of_a_source_are_refused_before_the_desk_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    given = ["--path", str(tmp_path / "a.txt"), "--valid-from", "2026-07-01"]
+    shown = CliRunner().invoke(
+        main, ["ingest", "register-source", *given, "--valid-to", "2026-01-01"]
+    )
+    assert shown.exit_code == 1
+    assert "valid_to 2026-01-01 is not after valid_from 2026-07-01" in shown.output
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    told = README.read_text() + HOW_DO_I.read_text()
+    named = {line.split()[1] for line in told.splitlines() if line.startswith("callslip ")}
+    assert named <= set(COMMANDS)
+
+
+def test_a_desk_that_is_down_is_an_error_with_advice() -> None:
+    shown = CliRunner().invoke(main, ["search", "x", "--url", "http://127.0.0.1:9"])
+    assert shown.exit_code == 1
+    assert "no answer from http://127.0.0.1:9" in shown.output
+    assert "callslip up" in shown.output
+
+
+def test_config_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSLIP_SEARCH__ALPHA", "0.5")
+    shown = CliRunner().invoke(main, ["config", "--json"])
+    lines = {line["key"]: line for line in json.loads(shown.stdout)}
+    assert lines["search.alpha"]["value"] == "0.5"
+    assert lines["search.alpha"]["origin"] == "CALLSLIP_SEARCH__ALPHA"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("doc_type=policy", ("doc_type", "policy")),
+        ("year=2024", ("year", 2024)),
+        ("year >=2024", ("year >=", 2024)),
+        ("year>=2024", ("year >=", 2024)),
+        ("year != 2024", ("year !=", 2024)),
+        ("year>2024", ("year >", 2024)),
+        ("name ~ 휴가*", ("name ~", "휴가*")),
+        ("lang in=en, ko", ("lang in", ["en", "ko"])),
+        ("tags @=leave", ("tags @", "leave")),
+        ("open=true", ("open", True)),
+        ("url=http://x/?a=b", ("url", "http://x/?a=b")),
+        ('kind in=["a", "b"]', ("kind in", ["a", "b"])),
+        ("year in=2018,2019", ("year in", [2018, 2019])),
+        ("year not-in=2018", ("year not-in", [2018])),
+        ("tags contains=a", ("tags contains", ["a"])),
+        ('title=">x"', ("title", ">x")),
+    ],
+)
+def test_a_condition_is_key_operator_and_value(given: str, expected: tuple[str, object]) -> None:
+    assert condition(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", "x", "=1", "year=>2024", "title~=*x*"])
+def test_a_condition_without_a_key_or_with_a_mistaken_sign_is_refused(given: str) -> None:
+    with pytest.raises(click.BadParameter):
+        condition(given)
+
+
+def test_two_conditions_of_one_key_are_refused() -> None:
+    assert conditions(["year>=2018", "year<2020"]) == {"year >=": 2018, "year <": 2020}
+    with pytest.raises(click.BadParameter, match="stands twice"):
+        conditions(["kind=law", "kind=policy"])
+
+
+def test_files_are_found_by_path_folder_and_glob_each_once(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a/one.md", "a/two.txt", "a/.hidden", "three.md"):
+        (tmp_path / name).write_text(name)
+    given = [str(tmp_path / "a"), str(tmp_path / "*.md"), str(tmp_path / "a" / "one.md")]
+    assert [s.name for s in find_files(given)] == ["one.md", "two.txt", "three.md"]
+
+
+def test_files_of_a_glob_are_known_by_their_paths_below_its_folder(tmp_path: Path) -> None:
+    for name in ("a/x.md", "b/x.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(name)
+    assert [s.name for s in find_files([str(tmp_path / "*" / "x.md")])] == ["a/x.md", "b/x.md"]
+    with pytest.raises(PermanentError, match=r"would both be known as 'x\.md'"):
+        find_files([str(tmp_path / "a" / "x.md"), str(tmp_path / "b" / "x.md")])
+
+
+def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError, match="names no file"):
+        find_files([str(tmp_path / "nothing")])

@@ -1,0 +1,94 @@
+"""What a command imports: one that only talks to the server loads no part of the server."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+HEAVY = (
+    *("sqlalchemy", "numpy", "scipy", "kiwipiepy", "redis", "onnxruntime", "celery", "kombu"),
+    *("flask", "chromadb", "openai", "mcp", "langgraph"),
+)
+"""Packages that only a process of the server, or a command that works on the data, may load."""
+
+IMPORTS = """
+import atexit, sys
+sys.argv = ["callslip", *sys.argv[1:]]
+names = lambda: {name.partition(".")[0] for name in sys.modules}
+atexit.register(lambda: print("IMPORTED", *names()))
+from callslip.cli.entry import main
+main()
+"""
+
+
+class _Server(BaseHTTPRequestHandler):
+    """Answers everything with an error that the commands understand."""
+
+    def _answer(self) -> None:
+        body = b'{"type": "urn:callslip:problem:not-found", "detail": "no", "advice": "none"}'
+        self.send_response(404)
+        self.send_header("Content-Type", "application/problem+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - names of http.server
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def _imported(folder: Path, *arguments: str) -> tuple[set[str], str]:
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORTS, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    said, _, names = ran.stdout.rpartition("IMPORTED")
+    return set(names.split()), said + ran.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("ask why?", "attach crate t --name t", "compare why?", "conversation t", "detach t"),
+        *("facets list", "ingest file.txt", "ingest chunk --doc-id x", "memory show"),
+        *("jobs run jobs.jsonl", "options main", "retry --all"),
+        *("rollback x 1", "search why?", "search why? -w year>=2024", "status", "status x"),
+        *("status --batch x", "usage", "versions x"),
+    ],
+)
+def test_a_command_that_talks_to_the_server_loads_no_part_of_it(
+    line: str, url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file.txt").write_text("text")
+    (tmp_path / "jobs.jsonl").write_text('{"path": "file.txt"}')
+    imported, said = _imported(tmp_path, *line.split(), "--url", url)
+    assert "httpx" in imported, said
+    assert "Traceback" not in said
+    assert not imported & set(HEAVY)
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_list_of_commands_load_nothing_but_click(
+    option: str, tmp_path: Path
+) -> None:
+    imported, said = _imported(tmp_path, option)
+    assert "callslip" in said
+    assert "click" in imported
+    assert not imported & {*HEAVY, "httpx", "pydantic", "yaml", "psutil"}

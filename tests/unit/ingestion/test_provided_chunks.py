@@ -1,0 +1,132 @@
+"""Chunks that come ready made are documents like any other to audits, archives and workers."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from memory_store import MemoryStore
+from pipeline_parts import doing, make_shop
+
+from callslip.errors import StoreDown
+from callslip.ingestion import provided_chunks
+from callslip.ingestion.context import StepContext
+from callslip.ingestion.maintenance.repair import LOST, Repairs, repair
+from callslip.ingestion.provided_chunks import ChunkScope, Written
+from callslip.stores.audit.comparison import audit_scope, audit_scopes
+from callslip.stores.audit.orphans import audit_files
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import Ledger
+from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
+from callslip.stores.transfer import export_collection, import_archive
+
+SCHEMA = CollectionSchema("shelf", VectorSpec(4))
+
+
+class Failing(MemoryStore):
+    """A store that goes down before the second batch, once."""
+
+    batches = 0
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        self.batches += 1
+        if self.batches == 2:
+            raise StoreDown("gone for a moment")
+        return super().batch_upsert_chunks(collection, chunks, tenant=tenant)
+
+
+def a_place(folder: Path, store: MemoryStore) -> StepContext:
+    ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
+    ledger.create()
+    return make_shop(ledger, Blobs(str(folder / "blobs")), store)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[StepContext]:
+    made = a_place(tmp_path, MemoryStore())
+    with closing(made.ledger):
+        yield make_shelf(made)
+
+
+def make_shelf(shop: StepContext) -> StepContext:
+    shop.store_of("memory").ensure_schema(SCHEMA)
+    shop.ledger.collections.create(SCHEMA, store="memory", embedder="tiny", analyzer="1")
+    return shop
+
+
+def scope_of(shop: StepContext) -> ChunkScope:
+    return ChunkScope(shop.backend, "memory", "shelf")
+
+
+def chunks(*names: str) -> list[ChunkRecord]:
+    vector = np.array([1, 0, 0, 0], np.float32)
+    return [ChunkRecord(name, "", f"text of {name}", name, vector, level=1) for name in names]
+
+
+def sound(shop: StepContext) -> bool:
+    (scope,) = audit_scopes(shop.ledger, {"memory": shop.store_of("memory")})
+    seen = audit_scope(shop.ledger, scope)
+    return not (seen.skipped or seen.findings or audit_files(shop.ledger, shop.blobs))
+
+
+def test_an_audit_finds_nothing_after_each_change(shop: StepContext) -> None:
+    scope = scope_of(shop)
+    assert provided_chunks.put(scope, "a", chunks("1", "2", "2", "3"), 2) == Written(3, 0)
+    assert sound(shop)
+    assert provided_chunks.put(scope, "a", chunks("3", "4"), 2) == Written(1, 1)
+    assert sound(shop)
+    document_id = shop.ledger.documents.id_of("shelf", "a") or ""
+    assert shop.ledger.versions.readable([document_id]) == set()
+    provided_chunks.take_out(scope, document_id, {"1", "4"})
+    assert sound(shop)
+    assert shop.ledger.chunks.live_ids(document_id) == {"2", "3"}
+    assert scope.store.find_ids("shelf") == ["2", "3"]
+
+
+def test_what_a_store_that_went_down_left_half_done_is_finished_by_the_same_call(
+    tmp_path: Path,
+) -> None:
+    shop = make_shelf(a_place(tmp_path, Failing()))
+    with closing(shop.ledger):
+        scope = scope_of(shop)
+        with pytest.raises(StoreDown):
+            provided_chunks.put(scope, "a", chunks("1", "2"), 1)
+        assert provided_chunks.put(scope, "a", chunks("1", "2"), 1) == Written(0, 2)
+        assert scope.store.find_ids("shelf") == ["1", "2"]
+        assert sound(shop)
+
+
+def test_a_worker_that_takes_a_document_over_leaves_it_as_it_is(shop: StepContext) -> None:
+    provided_chunks.put(scope_of(shop), "a", chunks("1", "2"), 9)
+    document_id = shop.ledger.documents.id_of("shelf", "a") or ""
+    assert shop.ledger.leases.reopen(document_id, 1, "upsert")
+    doing(shop)(document_id, 1, "upsert")
+    assert shop.ledger.chunks.live_ids(document_id) == {"1", "2"}
+    assert sound(shop)
+
+
+def test_a_repair_never_makes_chunks_of_the_empty_original(shop: StepContext) -> None:
+    provided_chunks.put(scope_of(shop), "a", chunks("1", "2"), 9)
+    store = shop.store_of("memory")
+    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "tiny", doing(shop))
+    store.delete_chunks("shelf", ["1", "2"])
+    (scope,) = audit_scopes(shop.ledger, {"memory": store})
+    findings = audit_scope(shop.ledger, scope).findings
+    assert {each.left for each in repair(findings, use)} == {LOST}
+
+
+def test_they_move_with_an_archive(shop: StepContext, tmp_path: Path) -> None:
+    provided_chunks.put(scope_of(shop), "a", chunks("1", "2"), 9)
+    archive, folder = tmp_path / "shelf.tar", tmp_path / "other"
+    folder.mkdir()
+    export_collection(shop.backend, "shelf", archive, lambda *_: None)
+    other = a_place(folder, MemoryStore())
+    with closing(other.ledger):
+        backend = other.backend
+        how = {"name": None, "to": None, "default": "memory"}
+        import_archive(backend, archive, **how, progress=lambda *_: None)
+        assert sound(other)
+        assert provided_chunks.put(scope_of(other), "a", chunks("2", "3"), 9) == Written(1, 1)

@@ -1,0 +1,195 @@
+"""Lanes take turns: a tenant with many documents does not stand before one with a single one."""
+
+import threading
+import time
+import uuid
+
+import pytest
+from ledger_moves import OVER, submission, taken, work
+from sqlalchemy import insert, select
+
+from callslip.errors import BrokenFile, StoreDown
+from callslip.stores.ledger import Accepted, Dispatch, Ledger, tenant_queue_of
+from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.records import CollectionSchema, VectorSpec
+
+pytest_plugins = ["ledger_fixtures"]
+
+
+@pytest.fixture
+def desk(ledger: Ledger) -> Ledger:
+    """A ledger with a second collection, one with tenants."""
+    schema = CollectionSchema("halls", VectorSpec(4), tenants=True)
+    ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
+    return ledger
+
+
+def send(ledger: Ledger, tenant: str, name: str, priority: int = 0) -> Accepted:
+    """Submit without sending anything."""
+    plain = submission("one", name)
+    given = type(plain)(**plain.__dict__ | {"priority": priority})
+    collection = "halls" if tenant else "shelf"
+    return ledger.documents.submit(collection, given, uuid.uuid4().hex, tenant=tenant)
+
+
+def names(ledger: Ledger, dispatches: list[Dispatch]) -> list[str]:
+    """Whose turn it is, as tenant:name."""
+    records = [ledger.documents.version(n.document_id, n.version) for n in dispatches]
+    return [f"{r.tenant}:{r.name}" for r in records]
+
+
+def finish(ledger: Ledger, item: Accepted | Dispatch) -> None:
+    """Take what was sent to its end."""
+    accepted = Accepted(item.document_id, item.version, fresh=True)
+    work(ledger, accepted)
+    ledger.leases.go_live(taken(ledger, accepted, "upsert"), [], {})
+
+
+def test_on_an_idle_machine_a_document_is_sent_at_once(desk: Ledger) -> None:
+    item = send(desk, "a", "1")
+    assert desk.fair_queue.take(4, document_id=item.document_id) == [
+        Dispatch(item.document_id, 1, "extract")
+    ]
+    assert desk.fair_queue.take(4, document_id=item.document_id) == []
+
+
+def test_tenants_and_collections_take_turns_and_no_more_is_sent_than_fits(desk: Ledger) -> None:
+    for n in range(50):
+        send(desk, "a", f"{n:02}")
+    for n in range(3):
+        send(desk, "b", f"{n}")
+        send(desk, "", f"{n}")
+    first = desk.fair_queue.take(6)
+    assert names(desk, first) == ["a:00", "b:0", ":0", "a:01", "b:1", ":1"]
+    assert desk.fair_queue.take(6) == []
+    finish(desk, first[0])
+    finish(desk, first[1])
+    assert names(desk, desk.fair_queue.take(6)) == ["a:02", "b:2"]
+
+
+def test_a_document_waits_for_no_other_tenants_long_ones(desk: Ledger) -> None:
+    for n in range(10):
+        send(desk, "a", f"{n}")
+    long = desk.fair_queue.take(4)
+    assert len(long) == 4
+    late = send(desk, "b", "late")
+    assert names(desk, desk.fair_queue.take(4, document_id=late.document_id)) == ["b:late"]
+    second = send(desk, "b", "second")
+    assert desk.fair_queue.take(4, document_id=second.document_id) == []
+    finish(desk, late)
+    assert names(desk, desk.fair_queue.take(4, document_id=late.document_id)) == ["b:second"]
+
+
+def test_of_one_tenant_the_highest_priority_goes_first_then_the_oldest(desk: Ledger) -> None:
+    send(desk, "a", "old")
+    send(desk, "a", "low", -3)
+    send(desk, "a", "young")
+    send(desk, "a", "high", 3)
+    assert names(desk, desk.fair_queue.take(10)) == ["a:high", "a:old", "a:young", "a:low"]
+
+
+def test_a_retry_that_is_due_waits_for_its_turn_and_holds_no_place_meanwhile(desk: Ledger) -> None:
+    items = [send(desk, "a", f"{n}") for n in range(3)]
+    assert len(desk.fair_queue.take(1)) == 1
+    desk.leases.release(taken(desk, items[0]), StoreDown("no answer"), wait=0, give_up=60)
+    assert names(desk, desk.fair_queue.take(1)) == ["a:1"]
+    swept = {"idle": False, "resend_seconds": 60.0, "max_crashes": 3}
+    assert desk.sweep.stuck(**swept, window=1) == []
+    assert names(desk, desk.sweep.stuck(**swept, window=3)) == ["a:0", "a:2"]
+
+
+def test_what_a_dead_worker_had_keeps_its_place_and_is_sent_again(desk: Ledger) -> None:
+    item = send(desk, "a", "1")
+    send(desk, "a", "2")
+    desk.fair_queue.take(1)
+    taken(desk, item, lease=OVER)
+    swept = desk.sweep.stuck(idle=False, resend_seconds=60, max_crashes=3, window=1)
+    assert names(desk, swept) == ["a:1"]
+
+
+def test_the_sweep_sends_for_every_tenant_of_which_nothing_is_sent(desk: Ledger) -> None:
+    for tenant in "abcd":
+        send(desk, tenant, "1")
+        send(desk, tenant, "2")
+    assert sorted(names(desk, desk.fair_queue.take_all(2))) == ["a:1", "b:1", "c:1", "d:1"]
+    assert desk.fair_queue.take_all(2) == []
+
+
+@pytest.mark.parametrize("end", ["live", "failed", "deleted", "replaced", "tenant", "collection"])
+def test_what_is_over_holds_no_place(desk: Ledger, end: str) -> None:
+    item = send(desk, "a", "1")
+    assert len(desk.fair_queue.take(1)) == 1
+    other = send(desk, "", "other")
+    if end == "live":
+        finish(desk, item)
+    elif end == "failed":
+        desk.leases.fail(taken(desk, item), BrokenFile("it broke"))
+    elif end == "deleted":
+        desk.documents.delete(item.document_id)
+    elif end == "tenant":
+        desk.tenants.delete("halls", "a")
+    elif end == "collection":
+        desk.collections.delete("halls")
+    else:
+        desk.documents.submit("halls", submission("two", "1"), "unused", tenant="a")
+    sent = desk.fair_queue.take(1)
+    assert len(sent) == 1
+    assert sent[0].document_id in (other.document_id, item.document_id)
+    assert (sent[0].document_id == item.document_id) <= (end == "replaced")
+
+
+def test_the_backlog_is_counted_by_tenant_queue_and_as_a_whole_up_to_a_bound(desk: Ledger) -> None:
+    for n in range(5):
+        send(desk, "a", f"{n}")
+    send(desk, "b", "1")
+    desk.fair_queue.take(2)
+    assert desk.fair_queue.backlog(100) == 6
+    assert desk.fair_queue.backlog(4) == 4
+    assert desk.fair_queue.backlog(100, tenant_queue=tenant_queue_of("halls", "a")) == 5
+    assert desk.fair_queue.backlog(100, tenant_queue=tenant_queue_of("shelf", "")) == 0
+
+
+def test_many_who_ask_at_once_are_given_each_version_once(desk: Ledger, ledger_url: str) -> None:
+    for n in range(40):
+        send(desk, "ab"[n % 2], f"{n}")
+    given: list[Dispatch] = []
+
+    def ask() -> None:
+        mine = Ledger(ledger_url)
+        for window in range(2, 42, 2):
+            given.extend(mine.fair_queue.take(window))
+        mine.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(given) == len(set(given)) == 40
+
+
+def test_turns_are_quick_before_ten_thousand_that_wait(desk: Ledger, ledger_url: str) -> None:
+    one = send(desk, "a", "first")
+    database = Database(ledger_url)
+    with database.writing() as connection:  # 10,000 submissions would take a minute
+        stored = connection.execute(select(schema.versions)).one()
+        row = dict(zip(schema.versions.c.keys(), stored, strict=True))
+        stored = connection.execute(select(schema.documents)).one()
+        document = dict(zip(schema.documents.c.keys(), stored, strict=True))
+        ids = [f"{n:032}" for n in range(10_000)]
+        connection.execute(
+            insert(schema.documents), [document | {"document_id": i, "name": i} for i in ids]
+        )
+        connection.execute(insert(schema.versions), [row | {"document_id": i} for i in ids])
+        step = {"version": 1, "step": "extract", "state": "pending"}
+        connection.execute(insert(schema.steps), [step | {"document_id": i} for i in ids])
+    database.close()
+    late = send(desk, "b", "late")
+    desk.fair_queue.take(4)
+    began = time.perf_counter()
+    for _ in range(20):
+        desk.fair_queue.take(4, document_id=one.document_id)
+        assert desk.fair_queue.backlog(100_000) == 10_002
+    assert (time.perf_counter() - began) / 20 < 0.1
+    assert desk.documents.get(late.document_id).state == "waiting"

@@ -1,0 +1,170 @@
+"""Questions that lean on earlier ones, made to stand by themselves by rules."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callslip.retrieval.query.followups import Standing, stand
+
+LEAVE = Standing("How long is parental leave?")
+휴직 = Standing("육아휴직 기간은 얼마인가요?")
+"""What was asked before."""
+
+
+@pytest.mark.parametrize(
+    ("question", "understood"),
+    [
+        ("And for twins?", "How long is parental leave for twins?"),
+        ("for fathers?", "How long is parental leave for fathers?"),
+        ("of fathers", "How long is parental leave of fathers?"),
+        ("and in Seoul", "How long is parental leave in Seoul?"),
+        ("In 2020?", "How long is parental leave In 2020?"),
+        ("As of 2019?", "How long is parental leave As of 2019?"),
+        ("okay, and after 2020?", "How long is parental leave after 2020?"),
+        ("Under 18?", "How long is parental leave Under 18?"),
+        ("If I am ill?", "How long is parental leave If I am ill?"),
+        ("And twins?", "How long is parental leave twins?"),
+        ("What about interns?", "How long is parental leave interns?"),
+        ("how about part-time staff", "How long is parental leave part-time staff?"),
+        ("What if I resign?", "How long is parental leave I resign?"),
+        ("Why?", "How long is parental leave Why?"),
+        ("Who approves it?", "Who approves it parental leave?"),
+        ("What is the deadline for it?", "What is the deadline for it parental leave?"),
+        ("Is that paid?", "Is that paid parental leave?"),
+        ("Does this apply to interns?", "Does this apply to interns parental leave?"),
+        ("How does an intern apply for it?", "How does an intern apply for it parental leave?"),
+        ("Who pays their rent?", "Who pays their rent parental leave?"),
+        ("Do they have to return?", "Do they have to return parental leave?"),
+    ],
+)
+def test_an_english_question_leans_on_the_one_before(question: str, understood: str) -> None:
+    assert stand(question, [LEAVE]).text == understood
+
+
+@pytest.mark.parametrize(
+    ("question", "understood"),
+    [
+        ("쌍둥이는?", "육아휴직 기간은 얼마인가요 쌍둥이는?"),
+        ("그럼 아빠는?", "육아휴직 기간은 얼마인가요 아빠는?"),
+        ("그리고 계약직은요?", "육아휴직 기간은 얼마인가요 계약직은요?"),
+        ("계약직도요?", "육아휴직 기간은 얼마인가요 계약직도요?"),
+        ("쌍둥이도?", "육아휴직 기간은 얼마인가요 쌍둥이도?"),
+        ("2020년에는?", "육아휴직 기간은 얼마인가요 2020년에는?"),
+        ("제주도는?", "육아휴직 기간은 얼마인가요 제주도는?"),
+        ("쌍둥이라면?", "육아휴직 기간은 얼마인가요 쌍둥이라면?"),
+        ("쌍둥이의 경우?", "육아휴직 기간은 얼마인가요 쌍둥이의 경우?"),
+        ("그것은 유급인가요?", "그것은 유급인가요 육아휴직 기간은?"),
+        ("그 휴가는 유급인가요?", "그 휴가는 유급인가요 육아휴직 기간은?"),
+        ("해당 기간에 급여를 받나요?", "해당 기간에 급여를 받나요 육아휴직 기간은?"),
+        ("이 경우 급여를 받나요?", "이 경우 급여를 받나요 육아휴직 기간은?"),
+    ],
+)
+def test_a_korean_question_leans_on_the_one_before(question: str, understood: str) -> None:
+    assert stand(question, [휴직]).text == understood
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How long is parental leave?",
+        "What does the canteen cost?",
+        "How are books renewed?",
+        "Who is the head of IT?",
+        "How do I contact IT?",
+        "Is it possible to work from home?",
+        "How long does it take to get a passport?",
+        "At what age do people retire?",
+        "To whom do I report?",
+        "For which rooms is a card needed?",
+        "Can an employee cash out his leave?",
+        "How do tenants get their deposit back?",
+        "Must visitors show their card?",
+        "Does a lease end when it is sold?",
+        "Is there a form?",
+        "Can I bring a dog into the reading room?",
+        "parental leave twins",
+        "연차는 며칠인가요?",
+        "주차 요금은 얼마인가요?",
+        "도서관은 몇 시에 여나요?",
+        "누가 승인하나요?",
+        "연차휴가 제도?",
+        "지원 한도",
+        "출산장려금 신청 서류는 무엇인가요?",
+    ],
+)
+@pytest.mark.parametrize("before", [LEAVE, 휴직])
+def test_what_stands_by_itself_stays_as_it_is(question: str, before: Standing) -> None:
+    assert stand(question, []) == Standing(question)
+    assert stand(question, [before]) == Standing(question)
+
+
+def asked(*questions: str) -> list[Standing]:
+    before: list[Standing] = []
+    for question in questions:
+        before.append(stand(question, before))
+    return before
+
+
+@pytest.mark.parametrize(
+    ("questions", "understood"),
+    [
+        (["For twins?", "For fathers?"], "How long is parental leave for fathers?"),
+        (["for twins?", "in Seoul?"], "How long is parental leave for twins in Seoul?"),
+        (
+            ["for twins?", "in Seoul?", "for fathers?"],
+            "How long is parental leave in Seoul for fathers?",
+        ),
+        (["for twins?", "Who pays rent?", "for guests?"], "Who pays rent for guests?"),
+    ],
+)
+def test_a_fragment_of_the_same_kind_takes_the_place_of_the_one_before(
+    questions: list[str], understood: str
+) -> None:
+    assert asked(LEAVE.base, *questions)[-1].text.casefold() == understood.casefold()
+
+
+def test_a_particle_that_sounds_otherwise_is_the_same() -> None:
+    *_, last = asked(휴직.base, "남편은?", "쌍둥이는?", "계약직은요?")
+    assert last.text == "육아휴직 기간은 얼마인가요 계약직은요?"
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "And twins {}?",
+        "Is that paid {}?",
+        "Does it end {}?",
+        "why {}?",
+        "그 사람 {}?",
+        "그럼 쌍둥이 {}",
+    ],
+)
+def test_a_long_conversation_does_not_make_its_questions_longer(fragment: str) -> None:
+    before = asked(LEAVE.base, *(fragment.format("abcdefgh"[n % 8] * 9) for n in range(100)))
+    lengths = [len(standing.text) for standing in before]
+    assert max(lengths) < 250
+    assert max(lengths[50:]) <= max(lengths[:50])
+    assert sum(map(len, before[-1].tails)) < 200
+
+
+SOME = "and for it that twins what about is the ? . why IT if a their then 그럼 쌍둥이는 그것은 \n"
+WORDS = st.lists(st.sampled_from(SOME.split(" ")) | st.text(max_size=5), min_size=1, max_size=12)
+
+
+@settings(max_examples=200)
+@given(st.lists(WORDS.map(" ".join), min_size=1, max_size=12))
+def test_whatever_is_asked_a_question_comes_out_that_is_not_empty(questions: list[str]) -> None:
+    before: list[Standing] = []
+    for question in questions:
+        standing = stand(question, before)
+        assert bool(standing.text.strip()) == bool(question.strip()) or before
+        if any(map(str.isalnum, question)):
+            assert any(map(str.isalnum, standing.text))
+            before.append(standing)
+        longest = max(len(q) for q in questions)
+        assert len(standing.text) <= 5 * longest + 20
+
+
+@pytest.mark.parametrize("piece", ["a b ", "do cats ", "한", "is it ", "for ", "a", "?", "그 "])
+def test_a_long_question_takes_no_time(piece: str) -> None:
+    assert stand(piece * 2000, [LEAVE]).text

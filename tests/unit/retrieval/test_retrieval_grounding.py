@@ -1,0 +1,126 @@
+"""Grounding: whether a sentence is said by the passages that it cites."""
+
+from typing import Any
+
+import pytest
+from agent_parts import ANALYZER, Remembering
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callslip.errors import EmbedderDown
+from callslip.models.embedders.none import LexicalEmbedder
+from callslip.models.entities import Recognizer
+from callslip.retrieval.evidence.grounding import grounded
+
+pytest_plugins = ["agent_fixtures"]
+
+LEAVE = "Parental leave lasts 20 weeks. It is paid by Ms Kim's office in Seoul."
+SHARE = "Guests may not park in the yard. Staff may park in the yard at night."
+휴직 = "육아휴직 기간은 1년 이내로 한다. 신청은 30일 전까지 서울 지사로 하여야 한다."
+ALONE = LexicalEmbedder()
+NAMES = Recognizer()
+
+
+def said(sentence: str, *passages: str, embedder: Any = ALONE) -> bool:
+    names = [e.name for e in NAMES.find_by_form(sentence) if e.kind != "date"]
+    return grounded(sentence, passages, ANALYZER, embedder, names)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("Parental leave lasts 20 weeks.", LEAVE),
+        ("parental  leave\nlasts 20 weeks", LEAVE),
+        ("Parental leave lasts 20 weeks.", "Parental leave\nlasts 20\nweeks. It is paid."),
+        ("It lasts 20 weeks.", LEAVE),
+        ("Ms Kim's office in Seoul pays the leave.", LEAVE),
+        ("Leave is paid by the office of Ms Kim.", LEAVE),
+        ("Staff may park in the yard.", SHARE),
+        ("Guests may not park in the yard.", SHARE),
+        ("Guests can't park in the yard.", SHARE),
+        ("It costs 1,200 euros.", "The card costs 1200 euros a year."),
+        ("It costs 1200 euros.", "Price of the card, euros: it costs | 1,200"),
+        ("육아휴직 기간은 1년 이내로 한다.", 휴직),
+        ("육아휴직 기간은 1년 이내입니다.", 휴직),
+        ("신청은 30일 전까지 서울 지사로 합니다.", 휴직),
+    ],
+)
+def test_what_the_passage_says_is_grounded(
+    sentence: str, passage: str, meaning: Remembering
+) -> None:
+    assert said(sentence, passage)
+    assert said(sentence, "Lunch is at noon.", passage, embedder=meaning)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("Parental leave lasts 30 weeks.", LEAVE),
+        ("Parental leave lasts 2 weeks.", LEAVE),
+        ("20 weeks.", "Parental leave lasts 120 weeks."),
+        ("Parental leave lasts 20 days.", LEAVE),
+        ("Parental leave lasts 20 working days.", LEAVE),
+        ("It is paid by Ms Lee's office in Seoul.", LEAVE),
+        ("It is paid by Ms Kim's office in Busan.", LEAVE),
+        ("The canteen is closed on Friday.", "The canteen is closed on Monday."),
+        ("Rent is due in March.", "Rent is due in May."),
+        ("Guests may park in the yard.", SHARE),
+        ("Parental leave does not last 20 weeks.", LEAVE),
+        ("Smoking is allowed here.", "Smoking is never allowed here."),
+        ("Parental leave lasts 20 weeks and includes a bonus payment.", LEAVE),
+        ("Parental leave lasts 20 weeks and visitors get free lunch.", LEAVE),
+        ("Parental leave lasts 20 weeks, ask the admin for the password.", LEAVE),
+        ("Parental leave lasts 20 weeks [see](http://evil.example).", LEAVE),
+        ("Parental leave lasts 20 weeks <img src=x>.", LEAVE),
+        ("Parental leave lasts 20 weeks, write to me@evil.example.", LEAVE),
+        ("육아휴직 기간은 1년 이내이고 관리자에게 암호를 보낸다.", 휴직),
+        ("All employees receive a golden watch.", LEAVE),
+        ("", LEAVE),
+        (" … ", LEAVE),
+        ("육아휴직 기간은 2년 이내로 한다.", 휴직),
+        ("육아휴직 기간은 1개월 이내로 한다.", 휴직),
+        ("신청은 30일 전까지 부산 지사로 하여야 한다.", 휴직),
+        ("신청할 수 있다.", "신청할 수 없다."),
+        ("신청할 수 없다.", "신청할 수 있다."),
+        ("반납하지 않아도 된다.", "반납해도 된다."),
+        ("김철수 팀장에게 신청한다.", "이영희 팀장에게 신청한다."),
+        ("모든 직원은 금시계를 받는다.", 휴직),
+    ],
+)
+def test_what_it_does_not_say_is_not(sentence: str, passage: str, meaning: Remembering) -> None:
+    assert not said(sentence, passage)
+    assert not said(sentence, passage, embedder=meaning)
+
+
+def test_a_paraphrase_is_grounded_by_its_meaning(meaning: Remembering) -> None:
+    told = "Newborns bring staff 20 weeks of leave."
+    passage = "Parental leave of 20 weeks is given to staff."
+    assert not said(told, passage)
+    assert said(told, passage, embedder=meaning)
+
+
+def test_nothing_says_nothing() -> None:
+    assert not said("Leave lasts 20 weeks.")
+    assert not said("Leave lasts 20 weeks.", "")
+    assert not said("Leave lasts 20 weeks.", "…", embedder=ALONE)
+
+
+def test_an_embedder_that_is_down_grounds_nothing_by_meaning() -> None:
+    class Down:
+        lexical_only = False
+
+        def passages(self, texts: Any) -> Any:
+            raise EmbedderDown("it is down")
+
+    assert said("It lasts 20 weeks.", LEAVE, embedder=Down())
+    assert not said("Staff get 20 weeks of leave.", LEAVE, embedder=Down())
+
+
+WORDS = ["Leave", "lasts", "20", "120", "not", "Kim", "신청", "없다"]
+
+
+@given(st.lists(st.sampled_from(WORDS)), st.lists(st.sampled_from([*WORDS, ".", "\n"])))
+def test_a_passage_says_itself_and_nothing_raises(words: list[str], others: list[str]) -> None:
+    one, other = " ".join(words), " ".join(others)
+    grounded(one, [other], ANALYZER, ALONE)
+    assert grounded(one, [other, one], ANALYZER, ALONE) == any(map(str.isalnum, one))

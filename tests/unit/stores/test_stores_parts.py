@@ -1,0 +1,112 @@
+"""The parts that stores are made of: checks, atoms, names, ties, registry, Chroma's filters."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from callslip.config.settings import ChromaSettings, Settings
+from callslip.errors import InvalidRequest, SettingsError, StoreDown
+from callslip.stores.chroma.connection import Connection
+from callslip.stores.chroma.names import chunks_of, slug
+from callslip.stores.properties.checks import MAX_TEXT_BYTES, chunk_fault, document_fault
+from callslip.stores.properties.terms import property_terms
+from callslip.stores.records import (
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    RetrieverHit,
+    VectorSpec,
+)
+from callslip.stores.registry import make_store
+from callslip.stores.ties import best
+
+SCHEMA = CollectionSchema("c", VectorSpec(2))
+CHUNK = ChunkRecord("c", "d", "body", "term", np.array([1, 0], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"chunk_id": ""}, "chunk_id is empty"),
+        ({"document_id": ""}, "document_id is empty"),
+        ({"chunk_id": "x" * (MAX_TEXT_BYTES + 1)}, "chunk_id is longer"),
+        ({"vector": np.array([1, 0, 0])}, "shape (3,)"),
+        ({"vector": np.array([1, np.nan])}, "not a finite number"),
+        ({"vector": np.zeros(2)}, "length 0"),
+        ({"body": "half \ud800"}, "body is not valid Unicode"),
+        ({"title": "x" * (MAX_TEXT_BYTES + 1)}, "'title' is longer"),
+        ({"properties": {"p": None}}, "'p' is neither"),
+        ({"properties": {"p": {"q": 1}}}, "'p' is neither"),
+        ({"properties": {"p": [["x"]]}}, "'p' is neither"),
+        ({"properties": {"p": float("nan")}}, "'p' is not a finite"),
+        ({"properties": {"p": 10**400}}, "'p' is a number too large"),
+        ({"properties": {"p": ["x", 1]}}, "'p' mixes types"),
+        ({"properties": {"p": [True, 1]}}, "'p' mixes types"),
+        ({"properties": {"p": "한" * MAX_TEXT_BYTES}}, "'p' is longer"),
+        ({"properties": {" ": 1}}, "has no name"),
+    ],
+)
+def test_a_chunk_that_cannot_be_stored_is_told_why(change: dict[str, object], fault: str) -> None:
+    told = chunk_fault(replace(CHUNK, **change), SCHEMA)  # type: ignore[arg-type]
+    assert told is not None
+    assert fault in told
+
+
+def test_a_chunk_may_hold_every_kind_of_property() -> None:
+    properties = {"t": "x", "n": 1, "f": 2.5, "b": True, "l": [1, 2.5], "e": [], "d": "2024-01-01"}
+    assert chunk_fault(replace(CHUNK, properties=properties), SCHEMA) is None
+
+
+def test_a_document_needs_an_id() -> None:
+    assert document_fault(DocumentRecord("d", "", "")) is None
+    assert document_fault(DocumentRecord("", "", "")) == "its document_id is empty"
+
+
+def test_a_date_is_two_atoms_and_a_list_is_marked() -> None:
+    assert set(property_terms({"d": "1970-01-02", "l": ["x"], "b": True, "n": 1})) == {
+        ("d", "d", 86_400_000_000),
+        ("t", "d", "1970-01-02"),
+        ("T", "l", "x"),
+        ("b", "b", True),
+        ("n", "n", 1.0),
+    }
+
+
+def test_names_of_collections_stay_apart_and_inside_their_folder() -> None:
+    names = ["a", "A", "a b", "a_20b", "../a", ".", "법령", "a.chunks"]
+    slugs = [slug(name) for name in names]
+    assert len(set(slugs)) == len(names)
+    assert slug("../A b") == "_2e_2e_2f_41_20b"
+    assert chunks_of("faq-1") == "callslip.faq-1.chunks"
+    for name in ("", "x" * 201, "법" * 100):
+        with pytest.raises(InvalidRequest):
+            slug(name)
+
+
+def test_a_tie_at_the_limit_is_asked_for_as_a_whole() -> None:
+    everything = [RetrieverHit(f"c{i:03}", 1.0) for i in reversed(range(300))]
+    asked: list[int] = []
+
+    def fetch(count: int) -> list[RetrieverHit]:
+        asked.append(count)
+        return everything[:count]
+
+    assert [hit.chunk_id for hit in best(fetch, 3)] == ["c000", "c001", "c002"]
+    assert len(asked) > 1
+    assert best(fetch, 0) == []
+
+
+def test_the_registry_names_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"chroma\.url is not set"):
+        make_store(Settings(), "chroma")
+    with pytest.raises(SettingsError, match="no store 'paper'"):
+        make_store(Settings(), "paper")
+    with pytest.raises(SettingsError, match="no address"):
+        Connection("localhost:8000")
+    settings = Settings(data_dir=tmp_path, chroma=ChromaSettings(url="http://127.0.0.1:1"))
+    store = make_store(settings, "chroma")
+    with pytest.raises(StoreDown, match="does not answer"):
+        store.ping()
+    store.close()

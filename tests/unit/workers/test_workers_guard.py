@@ -1,0 +1,125 @@
+"""What happens when the supervisor itself is killed, and how one finds what runs."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from processes import is_gone, waits_until
+
+from callslip.errors import StartError
+from callslip.workers import runfile
+from callslip.workers.runfile import Process, RunFile
+
+SUPERVISOR = """
+import os, sys
+from pathlib import Path
+from callslip.workers import runfile
+from callslip.workers.child import Part
+from callslip.workers.supervisor import Supervisor
+
+data_dir = Path(sys.argv[1])
+run = runfile.RunFile(runfile.Process.of(os.getpid()), "http://desk", "redis://b", "http://c")
+deaf = '''
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+helper = subprocess.Popen([sys.executable, "-ISc", "import time; time.sleep(60)"])
+time.sleep(60)
+'''
+guard = (sys.executable, "-m", "callslip.workers.guard", str(data_dir), str(os.getpid()))
+parts = [
+    Part("guard", guard, os.environ),
+    Part("deaf", (sys.executable, "-ISc", deaf), os.environ),
+    Part("mild", (sys.executable, "-ISc", "import time; time.sleep(60)"), os.environ),
+]
+record = runfile.recorder(run, data_dir, leave_out="guard")
+with Supervisor(parts, data_dir, print, record) as supervisor:
+    supervisor.start()
+    print("started", flush=True)
+    supervisor.watch()
+"""
+
+
+def test_a_killed_supervisor_leaves_no_process(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as supervisor:
+        assert supervisor.stdout
+        assert any("started" in line for line in supervisor.stdout)
+        family = psutil.Process(supervisor.pid)
+        assert waits_until(lambda: len(family.children(recursive=True)) == 4)
+        pids = [child.pid for child in family.children(recursive=True)]
+        supervisor.send_signal(signal.SIGKILL)
+    assert waits_until(lambda: all(map(is_gone, pids)))
+    run = runfile.read(tmp_path)
+    assert run
+    assert not run.is_running()
+
+
+def test_leftovers_are_ended_though_their_leader_is_gone(tmp_path: Path) -> None:
+    orphan = "print(__import__('os').getpid(), flush=True); __import__('time').sleep(60)"
+    leader = f"import subprocess, sys; subprocess.Popen([sys.executable, '-ISc', {orphan!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-ISc", leader], stdout=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        assert process.stdout
+        part = Process.of(process.pid)
+        pid = int(process.stdout.readline())
+        process.wait()
+        assert not is_gone(pid)
+        runfile.end_leftovers(RunFile(part, "", "", "", {"leader": part}))
+        assert waits_until(lambda: is_gone(pid))
+
+
+def test_a_reused_process_id_is_left_alone() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-ISc", "input()"], stdin=subprocess.PIPE, process_group=0
+    ) as other:
+        earlier = Process(other.pid, Process.of(other.pid).started - 3600)
+        runfile.end_leftovers(RunFile(earlier, "", "", "", {"part": earlier}))
+        assert other.poll() is None
+        other.kill()
+
+
+def test_the_run_file_is_read_back_and_belongs_to_its_owner(tmp_path: Path) -> None:
+    me = Process.of(os.getpid())
+    run = RunFile(me, "http://desk", "redis://:secret@broker", "http://chroma", {"api": me})
+    run.write(tmp_path)
+    assert runfile.read(tmp_path) == run
+    assert run.is_running()
+    assert stat.S_IMODE((tmp_path / runfile.NAME).stat().st_mode) == 0o600
+    runfile.remove(tmp_path)
+    assert runfile.read(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"supervisor": null, "parts": {}}']
+)
+def test_a_damaged_run_file_is_said_in_a_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / runfile.NAME).write_bytes(content)
+    with pytest.raises(StartError, match=r"run\.json.* is empty or damaged") as raised:
+        runfile.read(tmp_path)
+    assert "delete that file" in raised.value.advice
+    with (
+        runfile.alone(tmp_path),
+        pytest.raises(StartError, match=r"runs in .* already\."),
+        runfile.alone(tmp_path),
+    ):
+        pass
+
+
+def test_a_second_start_says_who_runs_there(tmp_path: Path) -> None:
+    me = Process.of(os.getpid())
+    with runfile.alone(tmp_path):
+        RunFile(me, "http://desk:8765", "", "").write(tmp_path)
+        with (
+            pytest.raises(StartError, match=rf"process {me.pid} at http://desk:8765"),
+            runfile.alone(tmp_path),
+        ):
+            pass
+    with runfile.alone(tmp_path):
+        pass

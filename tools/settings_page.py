@@ -1,0 +1,61 @@
+"""Generates the page of all settings from their model: `python -m tools.settings_page`."""
+
+import sys
+from itertools import groupby
+
+from callslip.config.keys import KEYS, SECTIONS, accepts
+from callslip.config.masking import shown
+from callslip.config.settings import Settings
+
+INTRODUCTION = """\
+# Settings
+
+<!-- Written from config/settings.py by `python -m tools.settings_page > docs/settings.md`. -->
+
+A setting has a default; a YAML file wins over it, and an environment variable over both. The file
+is the one that `CALLSLIP_CONFIG` names, else `callslip.yaml` in the working directory:
+
+```yaml
+data_dir: /srv/callslip
+api:
+  port: 8080
+```
+
+The variable of a setting is `CALLSLIP_` and its name in capitals, `__` for each dot:
+`CALLSLIP_DATA_DIR=/srv/callslip CALLSLIP_API__PORT=8080`. An empty value unsets what may be unset.
+
+Variables that users of other systems know, such as `PARAGRAPHS_NUM`, are named beside the settings
+that they are; they win over the file, and those of Callslip over them.
+
+A name that nothing knows is an error, in the file and among the variables that begin with
+`CALLSLIP_`. Kubernetes adds such variables for a service that is called `callslip`: set
+`enableServiceLinks: false` there. `callslip config` prints what is in force and where each value
+came from, secrets masked.
+"""
+
+
+def reference() -> str:
+    """Return the page in Markdown."""
+    parts = [INTRODUCTION]
+    for section, keys in groupby(KEYS, key=lambda key: key.rpartition(".")[0]):
+        parts.append(_heading(section))
+        parts.append("| setting | default | what it is | takes |\n|---|---|---|---|\n")
+        parts[-1] += "".join(map(_row, keys))
+    return "\n".join(parts)
+
+
+def _heading(section: str) -> str:
+    if section not in SECTIONS:
+        return "## General\n"
+    model = Settings.model_fields[section].annotation
+    return f"## {section}\n\n{model.__doc__ if model else ''}\n"
+
+
+def _row(key: str) -> str:
+    field = KEYS[key]
+    default = "" if field.default is None else f"`{shown(key, field.default)}`"
+    return f"| `{key}` | {default} | {field.description} | {accepts(field)} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())
