@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from memory_store import MemoryStore
-from pipeline_parts import doing, make_shop, submit
+from pipeline_parts import doing, make_shop, submit, with_backend
 from processes import waits_until
 from stack import Stack
 
@@ -140,7 +140,7 @@ def test_the_work_for_it_outside_the_embedder_is_less_than_two_seconds(
         ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="")
         real: dict[str, Any] = {"tokenizer": Tokenizer(models_dir), "analyzer": Analyzer()}
         plain = make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
-        shop = replace(plain, settings=Settings(), **real)
+        shop = with_backend(replace(plain, **real), settings=Settings())
         dice = random.Random("a book")
         paragraphs = [paragraph(dice) for _ in range(PAGES * 5)]
         doing(shop)(*_named(submit(shop, "\n\n".join(paragraphs))))
