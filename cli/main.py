@@ -27,11 +27,11 @@ COMMANDS = {
     ),
     "conversation": LazyCommand(
         "callslip.cli.commands.ask:conversation_command",
-        "Show what was asked under a `--thread`, or forget it.",
+        "Show the questions and answers of a `--thread`, or delete them.",
     ),
     "detach": LazyCommand(
         "callslip.cli.commands.attach:detach_command",
-        "Forget a collection that is an attached table; the table stays as it is.",
+        "Detach the table of a collection; the table itself stays as it is.",
     ),
     "doctor": LazyCommand(
         "callslip.cli.commands.doctor:doctor_command",
@@ -43,7 +43,7 @@ COMMANDS = {
     ),
     "export": LazyCommand(
         "callslip.cli.commands.transfer:export_command",
-        "Write COLLECTION with all it holds into FILE, an archive that `callslip import` reads.",
+        "Write COLLECTION with all its documents into FILE, an archive for `callslip import`.",
     ),
     "facets": LazyCommand(
         "callslip.cli.commands.facets:facets_group",
@@ -64,7 +64,7 @@ COMMANDS = {
     ),
     "jobs": LazyCommand(
         "callslip.cli.commands.jobs:jobs_group",
-        "Take in thousands of files that a manifest names.",
+        "Ingest thousands of files that a manifest names.",
     ),
     "mcp": LazyCommand(
         "callslip.cli.mcp.command:mcp_command",
@@ -73,7 +73,7 @@ COMMANDS = {
     ),
     "memory": LazyCommand(
         "callslip.cli.commands.memory:memory_group",
-        "See, move or forget which chunks helped with which questions.",
+        "Show, move or delete the memory of the chunks that helped with earlier questions.",
     ),
     "migrate": LazyCommand(
         "callslip.cli.commands.transfer:migrate_command",
@@ -81,7 +81,7 @@ COMMANDS = {
     ),
     "options": LazyCommand(
         "callslip.cli.commands.options:options_command",
-        "Show what COLLECTION finds out about its documents, or set it from FILE (YAML or JSON).",
+        "Show the enrichment options of COLLECTION, or set them from FILE (YAML or JSON).",
     ),
     "retry": LazyCommand(
         "callslip.cli.commands.versions:retry_command",
@@ -89,7 +89,7 @@ COMMANDS = {
     ),
     "rollback": LazyCommand(
         "callslip.cli.commands.versions:rollback_command",
-        "Bring an older version of a document back, as a new one, without embedding it anew.",
+        "Restore an older version of a document as its newest one, without a new embedding.",
     ),
     "run": LazyCommand(
         "callslip.cli.commands.run:run_command",
@@ -105,7 +105,7 @@ COMMANDS = {
     ),
     "source": LazyCommand(
         "callslip.cli.commands.sources:source_group",
-        "Fetch documents from a page, a folder or a bucket, again and again.",
+        "Fetch documents from a page, a folder or a bucket, at intervals.",
     ),
     "status": LazyCommand(
         "callslip.cli.commands.status:status_command",
@@ -113,7 +113,7 @@ COMMANDS = {
     ),
     "tune": LazyCommand(
         "callslip.cli.commands.tune:tune_command",
-        "Fit the weights of COLLECTION's ranking and measure them on questions held out.",
+        "Fit the ranking weights of COLLECTION and measure them on held-out questions.",
     ),
     "up": LazyCommand(
         "callslip.cli.commands.up:up_command",

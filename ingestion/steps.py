@@ -357,7 +357,7 @@ def upsert_chunks(work: Work) -> Stored:
     except CollectionNotFound:  # the ledger has it
         raise StoreDown(
             f"store {store.kind!r} has lost collection {version.collection!r}",
-            hint="`callslip audit --repair` makes it anew from the ledger.",
+            hint="`callslip audit --repair` creates it again from the ledger.",
         ) from None
     size = work.context.settings.ingest.batch_size
     batches = [some[at : at + size] for some in (new, changed) for at in range(0, len(some), size)]

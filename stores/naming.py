@@ -46,7 +46,7 @@ def clean_line(name: str) -> str:
         raise InvalidRequest("the name is empty")
     if len(cleaned) > LONGEST_NAME:
         raise InvalidRequest(
-            f"the name has {len(cleaned)} characters, at most {LONGEST_NAME} are kept"
+            f"the name has {len(cleaned)} characters, at most {LONGEST_NAME} are allowed"
         )
     return cleaned
 
@@ -66,7 +66,7 @@ def clean_tenant(tenant: str) -> str:
     name = clean_line(tenant)
     if len(name) > LONGEST_TENANT:
         raise InvalidRequest(
-            f"the tenant's name has {len(name)} characters, at most {LONGEST_TENANT} are kept"
+            f"the tenant's name has {len(name)} characters, at most {LONGEST_TENANT} are allowed"
         )
     if "" in name.split("/"):
         raise InvalidRequest(

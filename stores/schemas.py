@@ -20,7 +20,7 @@ def check_schema(schema: CollectionSchema) -> None:
     if not schema.name:
         raise InvalidRequest("A collection's name is empty.")
     if len(schema.named) > MAX_NAMED:
-        raise InvalidRequest(f"{len(schema.named)} named vectors, at most {MAX_NAMED} are kept.")
+        raise InvalidRequest(f"{len(schema.named)} named vectors, at most {MAX_NAMED} are allowed.")
     for name, spec in {"default": schema.default, **schema.named}.items():
         if not name:
             raise InvalidRequest("A vector's name is empty.")

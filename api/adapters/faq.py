@@ -41,7 +41,7 @@ class Rows(Request):
         list(STRATEGIES), description="what is embedded of each row, in a collection each"
     )
     store: StoreKind | None = Field(
-        None, description="where a new collection is kept; default from the settings"
+        None, description="the store of a new collection; default from the settings"
     )
 
 

@@ -89,7 +89,7 @@ def families(counted: Iterable[tuple[tuple[str, ...], int]]) -> list[Metric]:
             "callslip_cache_hits", "Searches that a cache spared some work.", labels=["cache"]
         ),
         metering.MISSES: CounterMetricFamily(
-            "callslip_cache_misses", "Searches that asked a cache in vain.", labels=["cache"]
+            "callslip_cache_misses", "Searches without a hit in the cache.", labels=["cache"]
         ),
         metering.TRACES_DROPPED: CounterMetricFamily(
             "callslip_traces_dropped", "Searches that the ledger was too slow to record.", labels=[]

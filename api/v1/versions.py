@@ -41,7 +41,7 @@ def roll_back(path: DocumentPath, body: documents.Rollback) -> Response:
     record = current().ledger.documents.version(path.document_id, body.version)
     if not current().blobs.exists(record.document_id, original_name(record.sha256)):
         raise Conflict(
-            f"the file of version {body.version} is not kept here",
+            f"the file of version {body.version} is not stored here",
             hint="An archive moves the live version's alone: send the file again under its name.",
         )
     accepted = current().ledger.versions.restore(path.document_id, body.version)

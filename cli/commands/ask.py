@@ -117,7 +117,7 @@ def _tell(answer: dict[str, Any]) -> None:
 def conversation_command(
     thread_id: str, collection: str, tenant: str, delete: bool, url: str | None, json_out: bool
 ) -> None:
-    """Show what was asked under a `--thread`, or forget it.
+    """Show the questions and answers of a `--thread`, or delete them.
 
     \b
     Example:  callslip conversation grant

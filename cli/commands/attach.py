@@ -65,7 +65,7 @@ def attach_crate(table: str, name: str, vectors: Vectors, url: str | None, json_
 @as_json
 @reporting
 def detach_command(name: str, url: str | None, json_out: bool) -> None:
-    """Forget a collection that is an attached table; the table stays as it is.
+    """Detach the table of a collection; the table itself stays as it is.
 
     \b
     Example:  callslip detach films

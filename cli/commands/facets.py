@@ -99,7 +99,7 @@ def list_command(collection: str, tenant: str | None, url: str | None, json_out:
         shown = (f"{v['value']} ({v['chunks']:,})" for v in facet["values"])
         click.echo(f"  {', '.join(shown) or '-'}")
         if facet["calibration"] is None and at is not None and not facet["error"]:
-            click.echo("  No value can be told from another: it favours nothing.")
+            click.echo("  The values cannot be distinguished: the facet favours nothing.")
         _tell_error(facet)
     if not listed["facets"]:
         click.echo("Nothing yet; make them with:  callslip facets rebuild-vectors --facet all")

@@ -25,7 +25,7 @@ MOST_SHOWN = 20
 
 @click.group(name="jobs")
 def jobs_group() -> None:
-    """Take in thousands of files that a manifest names.
+    """Ingest thousands of files that a manifest names.
 
     A manifest has one JSON object per line: `path`, and fields of the document (`name`,
     `collection`, `tenant`, `title`, `doc_type`, `jurisdiction`, `lang`, `valid_from`, `valid_to`,

@@ -19,7 +19,7 @@ tenant_option = click.option("--tenant", default="", help="Whose, in a collectio
 
 @click.group(name="memory")
 def memory_group() -> None:
-    """See, move or forget which chunks helped with which questions.
+    """Show, move or delete the memory of the chunks that helped with earlier questions.
 
     Feedback (POST /v1/feedback) and validated answers make helpful chunks rank higher for similar
     questions. Each collection, and each tenant of a collection, has its own memory.

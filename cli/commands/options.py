@@ -22,7 +22,7 @@ from callslip.errors import CollectionNotFound, InvalidRequest
 @as_json
 @reporting
 def options_command(collection: str, file: Path | None, url: str | None, json_out: bool) -> None:
-    """Show what COLLECTION finds out about its documents, or set it from FILE (YAML or JSON).
+    """Show the enrichment options of COLLECTION, or set them from FILE (YAML or JSON).
 
     Entities, a dictionary of names and aliases, facets by rule, personal data: docs/enrichment.md.
     The file replaces all options, for documents that are ingested later. A missing collection

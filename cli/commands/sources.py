@@ -37,7 +37,7 @@ tenant_option = click.option("--tenant", default="", help="Whose documents.")
 
 @click.group(name="source")
 def source_group() -> None:
-    """Fetch documents from a page, a folder or a bucket, again and again.
+    """Fetch documents from a page, a folder or a bucket, at intervals.
 
     The ingest workers check each source: they ingest new and changed files and skip the others.
     A document's name is NAME/PATH, and its property `source` has the URL of the file.
@@ -55,7 +55,7 @@ def source_group() -> None:
 @collection_option
 @tenant_option
 @click.option(
-    "--every", callback=seconds, help="How often, e.g. 30s, 10m, 2h, 1d; else when asked."
+    "--every", callback=seconds, help="How often, e.g. 30s, 10m, 2h, 1d; by default only on request."
 )
 @click.option("--delete-missing", is_flag=True, help="Delete documents whose files are gone.")
 @properties_option
@@ -250,7 +250,7 @@ def _line(quiet: bool) -> Iterator[Any]:
 
 def _how_often(record: SourceRecord) -> str:
     every = record.every_seconds
-    interval = "when asked" if every is None else f"every {every:g} s"
+    interval = "on request" if every is None else f"every {every:g} s"
     return interval + (", deletes what vanished" if record.delete_missing else "")
 
 

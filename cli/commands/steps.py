@@ -68,7 +68,7 @@ class IngestCommand(click.Group):
 )
 @click.option("--doc-type", help="E.g. law, policy, faq.")
 @click.option("--jurisdiction", help="E.g. KR, EU, US.")
-@click.option("--lang", help="Of the document, e.g. ko or en; kept as document_lang.")
+@click.option("--lang", help="Of the document, e.g. ko or en; stored as document_lang.")
 @click.option("--valid-from", type=_day, help="The first day on which it holds.")
 @click.option("--valid-to", type=_day, help="The first day on which it no longer holds.")
 @click.option("--name", default="", help="What it is known by; default the file's name.")

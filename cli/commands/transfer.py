@@ -36,7 +36,7 @@ _STORE = click.Choice(get_args(StoreKind))
 @as_json
 @reporting
 def export_command(collection: str, file: Path, json_out: bool) -> None:
-    """Write COLLECTION with all it holds into FILE, an archive that `callslip import` reads.
+    """Write COLLECTION with all its documents into FILE, an archive for `callslip import`.
 
     The archive has the documents with their tenants, versions, chunks and vectors, their originals
     and extracted texts. Searches and ingestion continue meanwhile. After an interruption the same
@@ -78,7 +78,7 @@ def import_command(file: Path, name: str | None, store: str | None, json_out: bo
 
 @click.command(name="migrate")
 @click.argument("collection")
-@click.option("--to", "store", type=_STORE, required=True, help="Where it is kept from then on.")
+@click.option("--to", "store", type=_STORE, required=True, help="The new store of the collection.")
 @click.option("--keep", is_flag=True, help="Leave the copy in the old store.")
 @as_json
 @reporting
@@ -102,7 +102,7 @@ def migrate_command(collection: str, store: str, keep: bool, json_out: bool) -> 
             progress=progress,
             phase=(lambda _: None) if json_out else _say,
         )
-    _tell(report, f"{collection} is kept in {store}", json_out)
+    _tell(report, f"{collection} is in {store} now", json_out)
 
 
 def _say(phase: str) -> None:

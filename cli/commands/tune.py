@@ -46,7 +46,7 @@ def tune_command(
     url: str | None,
     json_out: bool,
 ) -> None:
-    """Fit the weights of COLLECTION's ranking and measure them on questions held out.
+    """Fit the ranking weights of COLLECTION and measure them on held-out questions.
 
     The command fits alpha, proximity and the weights of facets and memory that affect the ranking,
     on searches with hits that users or the validator judged, or on a judged set. A weight of 0 is

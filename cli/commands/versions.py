@@ -147,7 +147,7 @@ def versions_command(document_id: str, url: str | None, json_out: bool) -> None:
 @as_json
 @reporting
 def rollback_command(document_id: str, version: int, url: str | None, json_out: bool) -> None:
-    """Bring an older version of a document back, as a new one, without embedding it anew.
+    """Restore an older version of a document as its newest one, without a new embedding.
 
     Searches see the live version until the new version is live.
 

@@ -21,7 +21,7 @@ collection_option = click.option(
 store_option = click.option(
     "--store",
     type=click.Choice(get_args(StoreKind)),
-    help="Where a new collection is kept; default from the settings.",
+    help="The store of a new collection; default from the settings.",
 )
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -36,7 +36,7 @@ def _row_id(value: Any) -> Any:
         if not is_unicode(value):
             raise ValueError("is not valid Unicode")
         if len(_storable(value)) > LONGEST_ID:
-            raise ValueError(f"has {len(value)} characters, at most {LONGEST_ID} are kept")
+            raise ValueError(f"has {len(value)} characters, at most {LONGEST_ID} are allowed")
     return value
 
 

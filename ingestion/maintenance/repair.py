@@ -21,14 +21,14 @@ from callslip.stores.ledger import STEPS, DocumentRecord, Ledger, Step
 Again = Callable[[str, int, Step], None]
 """Takes a document id, a version and a step; runs or queues the steps from that step on."""
 
-MOVING = "it changes just now; the next audit looks again"
+MOVING = "it is changing; the next audit compares it again"
 LOST = (
-    "what it was made of is kept nowhere, or another model embedded it: delete the document and"
+    "its source data is not stored, or another model embedded it: delete the document and"
     " ingest it again"
 )
 SEND_AGAIN = "send the same files again under their names"
-BROKEN = "nothing was removed: see what the error says, then audit again"
-NOT_OURS = "if it is no other installation's, remove it by the store's own means"
+BROKEN = "nothing was removed: read the error, then audit again"
+NOT_OURS = "if no other installation owns it, remove it with the store's own tools"
 DOUBTFUL = (
     "the ledger may be older than the store, or the store shared: look closely, then repair with"
     " --force"

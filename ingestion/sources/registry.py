@@ -78,6 +78,6 @@ def _web(address: str) -> str:
     if url.userinfo:
         raise InvalidRequest(
             "the URL holds a user name or password",
-            hint="It would be kept and shown with the source; put the page behind another door.",
+            hint="It would be stored and shown with the source; serve the page by other means.",
         )
     return str(url.copy_with(fragment=None))

@@ -192,7 +192,7 @@ def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) 
     known = crawl.ledger.documents.id_of(source.collection, name, tenant=source.tenant)
     rival = known and crawl.ledger.source_runs.rival(crawl.run, known, item.path)
     if rival:
-        raise InvalidRequest(f"{rival!r} is kept under the same name", hint="Rename one of them.")
+        raise InvalidRequest(f"{rival!r} has the same name", hint="Rename one of them.")
     return take_in(
         crawl.ledger,
         crawl.blobs,

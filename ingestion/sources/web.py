@@ -106,7 +106,7 @@ class WebPage:
             raise SourceError(f"{self._url} answered {status}")
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             # decompressed, one block could be a thousand times as large
-            raise SourceError(f"{self._url} answers compressed although it was asked not to")
+            raise SourceError(f"{self._url} answers compressed although the request refused that")
         length = response.headers.get("content-length", "")
         if length.isdigit() and int(length) > self._most_mb * MEGABYTE:
             raise too_large(self._url, self._most_mb)

@@ -141,4 +141,4 @@ def _unfit(error: ValidationError) -> str:
     kinds = [each["type"] for each in error.errors(include_url=False, include_input=False)]
     if kinds[0] == "json_invalid":
         return "is not JSON"
-    return f"is not of the shape that was asked for ({kinds[0]})"
+    return f"does not match the requested schema ({kinds[0]})"

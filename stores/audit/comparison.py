@@ -116,7 +116,7 @@ def audit_scopes(
             continue
         if record.store not in stores:
             raise SettingsError(
-                f"Collection {record.name} is kept in {record.store}, which is not set up here.",
+                f"Collection {record.name} is stored in {record.store}, which is not set up here.",
                 hint=f"Start `callslip up`, or set the {record.store} settings.",
             )
         store = stores[record.store]

@@ -114,7 +114,7 @@ def _id_faults(name: str, value: str) -> Iterator[str]:
 def _property_faults(properties: Mapping[str, object]) -> Iterator[str]:
     values = sum(len(v) or 1 if isinstance(v, list | tuple) else 1 for v in properties.values())
     if values > MAX_VALUES:
-        yield f"its properties have {values} values, at most {MAX_VALUES} are kept"
+        yield f"its properties have {values} values, at most {MAX_VALUES} are allowed"
     for name, value in properties.items():
         if not name.strip():
             yield "a property has no name"

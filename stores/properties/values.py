@@ -22,7 +22,7 @@ def check_properties(properties: object, *, reserved: Collection[str]) -> dict[s
     if not isinstance(properties, dict):
         raise InvalidRequest("properties is not an object of names and values")
     if len(properties) > MOST_PROPERTIES:
-        raise InvalidRequest(f"{len(properties)} properties, at most {MOST_PROPERTIES} are kept")
+        raise InvalidRequest(f"{len(properties)} properties, at most {MOST_PROPERTIES} are allowed")
     for name, value in properties.items():
         if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
             raise InvalidRequest(f"a property's name has 1 to {LONGEST_NAME} characters")
@@ -65,7 +65,7 @@ def _validity(properties: dict[str, Value]) -> dict[str, Value]:
 def _wrong(value: object) -> str | None:
     if isinstance(value, list):
         if len(value) > LONGEST_LIST:
-            return f"has {len(value)} values, at most {LONGEST_LIST} are kept"
+            return f"has {len(value)} values, at most {LONGEST_LIST} are allowed"
         if len({_kind(member) for member in value}) > 1:
             return "is a list of several types"
         return next((reason for member in value if (reason := _wrong_scalar(member))), None)
@@ -81,7 +81,7 @@ def _wrong_scalar(value: object) -> str | None:
         if not is_unicode(value):
             return "is not valid Unicode"
         if len(value) > LONGEST_TEXT:
-            return f"has {len(value)} characters, at most {LONGEST_TEXT} are kept"
+            return f"has {len(value)} characters, at most {LONGEST_TEXT} are allowed"
         return None
     if isinstance(value, bool):
         return None

@@ -228,7 +228,7 @@ def _sound_part(partial: Path, collection: CollectionRecord) -> tuple[int, str, 
     number of documents. Documents that the export wrote a second time follow all others; they are
     not part of the result, and the export writes them again.
     """
-    advice = f"Remove {partial} to begin anew."
+    advice = f"Remove {partial} to start again."
     try:
         archive = Archive(partial)
     except ArchiveError as error:

@@ -138,7 +138,7 @@ class _Mover(MoveLeaseKeeper):
                 raise
             if here:
                 raise Conflict(
-                    f"collection {self._name!r} is kept in store {self._to!r} already",
+                    f"collection {self._name!r} is in store {self._to!r} already",
                     hint="Name another store with --to.",
                 )
 

@@ -98,7 +98,7 @@ def remove(at: At, where: FilterReturn) -> None:
         if outcome.failed:
             if any(is_read_only(shard.status) for shard in at.config.get_shards()):
                 raise read_only()
-            raise StoreDown(f"Weaviate kept {outcome.failed} objects that were to be removed.")
+            raise StoreDown(f"Weaviate still has {outcome.failed} objects that it should have removed.")
         if not outcome.matches:
             return
 

@@ -17,7 +17,7 @@ from callslip.evals.client import JsonClient
 from callslip.evals.judge import ingested, scratch_name
 from callslip.evals.variants import HYBRID, KEYWORD, VARIANTS, teach_half_of_the_answers
 
-FACETS = "domain,act,status,shelf"
+FACETS = "domain,act,status,group"
 """Facets of ko_autorag, ko_law_versions and en_rfc_small, and one that says nothing."""
 
 BY_WORDS = "ko_autorag"

@@ -37,8 +37,8 @@ T = TypeVar("T")
 LONGEST = 14_400 if SLOW else 900
 """Seconds for the test that comes to a set first: all of en_rfc_small takes an hour to embed."""
 
-SHELVES = 4
-"""Values of the made-up facet `shelf`, which says nothing of what is in a document."""
+GROUPS = 4
+"""Values of the made-up facet `group`, which says nothing of what is in a document."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def tend(stack: Stack) -> None:
 
 
 def part_of(name: str, folder: Path) -> beir.JudgedSet:
-    """Write the part of a set, or all of it, with the facet `shelf`; at `folder`, which is new."""
+    """Write the part of a set, or all of it, with the facet `group`; at `folder`, which is new."""
     whole = beir.read(folder_of(name))
     corpus = {document.document_id: document for document in whole.corpus()}
     part = None if SLOW else PARTS.get(name)
@@ -149,12 +149,12 @@ def spread(items: list[T], count: int) -> list[T]:
 
 
 def _line(document: beir.Document, chars: int | None) -> dict[str, object]:
-    shelf = f"shelf {zlib.crc32(document.document_id.encode()) % SHELVES}"
+    group = f"group {zlib.crc32(document.document_id.encode()) % GROUPS}"
     return {
         "_id": document.document_id,
         "title": document.title,
         "text": document.text.strip()[:chars],
-        "metadata": {**document.metadata, "shelf": shelf},
+        "metadata": {**document.metadata, "group": group},
     }
 
 

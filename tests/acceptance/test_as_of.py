@@ -11,7 +11,7 @@ from callslip.evals.client import JsonClient
 
 pytestmark = pytest.mark.timeout(LONGEST)
 
-ASKED = {
+QUERIES = {
     "own_law_versions": "{day.year}년 {day.month}월 {day.day}일 기준 {text}",
     "own_rule_versions": "As of {day}, {text}",
     "ko_law_versions": "{day.year}년 {day.month}월 {day.day}일 기준 {text}",
@@ -20,30 +20,30 @@ ASKED = {
 """How a question of each set says when."""
 
 
-@pytest.mark.parametrize("name", sets(*ASKED))
+@pytest.mark.parametrize("name", sets(*QUERIES))
 def test_a_question_as_of_a_day_is_never_given_what_is_not_in_force(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:
-    shelf = held(name)
-    judged = shelf.judged
+    loaded = held(name)
+    judged = loaded.judged
     in_force = {d.document_id: _in_force(d.metadata) for d in judged.corpus()}
-    clamped, free = [], []
+    filtered, free = [], []
     for query, text in judged.queries.items():
         day = date.fromisoformat(judged.as_of[query])
-        question = ASKED[name].format(day=day, text=text)
-        found = _documents(client, shelf.collection, question)
-        wrong = [d for i in found if not in_force[d := shelf.ids[i]][0] <= str(day)]
-        wrong += [d for i in found if not str(day) < in_force[d := shelf.ids[i]][1]]
+        question = QUERIES[name].format(day=day, text=text)
+        found = _documents(client, loaded.collection, question)
+        wrong = [d for i in found if not in_force[d := loaded.ids[i]][0] <= str(day)]
+        wrong += [d for i in found if not str(day) < in_force[d := loaded.ids[i]][1]]
         assert wrong == [], question
-        clamped.append(judged.qrels[query].get(shelf.ids[found[0]], 0) > 0)
-        first = _documents(client, shelf.collection, text, as_of="any")[0]
-        free.append(judged.qrels[query].get(shelf.ids[first], 0) > 0)
+        filtered.append(judged.qrels[query].get(loaded.ids[found[0]], 0) > 0)
+        first = _documents(client, loaded.collection, text, as_of="any")[0]
+        free.append(judged.qrels[query].get(loaded.ids[first], 0) > 0)
     tell(
-        f"temporal clamp, {name}: success@1 {fmean(free):.3f} without, {fmean(clamped):.3f} with"
-        f" the day in the question, {len(clamped)} questions"
+        f"validity filter, {name}: success@1 {fmean(free):.3f} without, {fmean(filtered):.3f} with"
+        f" the day in the question, {len(filtered)} questions"
     )
-    assert fmean(clamped) >= 0.9
-    assert fmean(clamped) > fmean(free)
+    assert fmean(filtered) >= 0.9
+    assert fmean(filtered) > fmean(free)
 
 
 def _in_force(metadata: dict[str, Any]) -> tuple[str, str]:
@@ -52,6 +52,6 @@ def _in_force(metadata: dict[str, Any]) -> tuple[str, str]:
 
 
 def _documents(client: JsonClient, collection: str, question: str, **more: str) -> list[str]:
-    """The desk's ids of the documents of all hits, best first."""
+    """The server's ids of the documents of all hits, best first."""
     hits = client.search({"collection": collection, "query": question, "top": 100, **more})["hits"]
     return [hit["document_id"] for hit in hits]

@@ -19,24 +19,24 @@ QUESTIONS = 40
 def test_two_tilts_give_different_candidates_that_both_hold_the_answer(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:
-    shelf = held(name)
-    judged = shelf.judged.at_most(QUESTIONS)
+    loaded = held(name)
+    judged = loaded.judged.at_most(QUESTIONS)
     differ: list[bool] = []
     kept: dict[float, list[bool]] = {ENTITY_HEAVY: [], SEMANTIC: []}
     for query, text in judged.queries.items():
         found = []
         for alpha, answered in kept.items():
-            body = {"collection": shelf.collection, "query": text, "top": 20, "alpha": alpha}
+            body = {"collection": loaded.collection, "query": text, "top": 20, "alpha": alpha}
             hits = client.search({**body, "ranking": {"exploration_ratio": 0}})["hits"]
             found.append({hit["chunk_id"] for hit in hits})
-            best = list(rank_documents(shelf.ids[hit["document_id"]] for hit in hits[:10]))
+            best = list(rank_documents(loaded.ids[hit["document_id"]] for hit in hits[:10]))
             answered.append(any(judged.qrels[query].get(document_id) for document_id in best))
         differ.append(found[0] != found[1])
     shares = {alpha: fmean(answered) for alpha, answered in kept.items()}
-    told = ", ".join(f"alpha {alpha}: {share:.2f}" for alpha, share in shares.items())
+    output = ", ".join(f"alpha {alpha}: {share:.2f}" for alpha, share in shares.items())
     tell(
         f"hybrid sanity, {name}: the top 20 differ for {fmean(differ):.2f} of {len(differ)}"
-        f" questions; the answer is in the top 10, {told}"
+        f" questions; the answer is in the top 10, {output}"
     )
     assert fmean(differ) >= 0.5
     assert min(shares.values()) >= 0.9

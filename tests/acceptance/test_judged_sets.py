@@ -38,15 +38,19 @@ needs_time = pytest.mark.skipif(
 )
 def test_ndcg_at_10_on_a_judged_set(measured: Measure, name: str, least: dict[str, float]) -> None:
     reached = {row.variant: row.ndcg.mean for row in measured(name).rows}
-    assert {leg: reached[leg] for leg in least if reached[leg] < least[leg]} == {}
+    assert {
+        retriever: reached[retriever]
+        for retriever in least
+        if reached[retriever] < least[retriever]
+    } == {}
 
 
-ASKED = 40
+QUERIES = 40
 """Questions of each set that every store is asked."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchedSet:
     """Some questions of a judged set, and how well the store that ingested it answers them."""
 
     collection: str
@@ -56,16 +60,16 @@ class Asked:
 
 
 @pytest.fixture(scope="session")
-def asked(stack: Stack, held: Hold) -> Callable[[str], Asked]:
+def searched_set(stack: Stack, held: Hold) -> Callable[[str], SearchedSet]:
     """Asks each set once, in Chroma, which the other stores are held against."""
 
     @cache
-    def ask_once(name: str) -> Asked:
-        collection, judged = held(name).collection, held(name).judged.at_most(ASKED)
+    def ask_once(name: str) -> SearchedSet:
+        collection, judged = held(name).collection, held(name).judged.at_most(QUERIES)
         questions = prepare(judged, make_embedder(stack.settings), make_analyzer())
         with closing(make_store(stack.settings, "chroma")) as source:
             expected = ask(source, collection, judged, questions)
-        return Asked(collection, judged, questions, expected)
+        return SearchedSet(collection, judged, questions, expected)
 
     return ask_once
 
@@ -79,15 +83,18 @@ def copy_at(request: pytest.FixtureRequest) -> tuple[Settings, str]:
 
 @pytest.mark.parametrize("name", ["own_en", "own_ko", "en_xquad", "ko_autorag"])
 def test_a_collection_ranks_alike_wherever_it_lies(
-    stack: Stack, asked: Callable[[str], Asked], copy_at: tuple[Settings, str], name: str
+    stack: Stack,
+    searched_set: Callable[[str], SearchedSet],
+    copy_at: tuple[Settings, str],
+    name: str,
 ) -> None:
-    here = asked(name)
+    here = searched_set(name)
     with (
         closing(make_store(stack.settings, "chroma")) as source,
         closing(make_store(*copy_at)) as it,
     ):
         found = ask_copy(source, here.collection, it, here.judged, here.questions)
         legs = ("vector",) if it.keyword_score == "tfidf" else ("vector", "keyword", "hybrid")
-    assert {leg: found[leg] for leg in legs} == pytest.approx(
-        {leg: here.expected[leg] for leg in legs}, abs=0.01
+    assert {retriever: found[retriever] for retriever in legs} == pytest.approx(
+        {retriever: here.expected[retriever] for retriever in legs}, abs=0.01
     )

@@ -17,10 +17,10 @@ COMPOUNDS = 30
 def test_both_spellings_of_a_compound_share_their_hits(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:
-    shelf = held(name)
-    texts = (document.content for document in shelf.judged.corpus())
+    loaded = held(name)
+    texts = (document.content for document in loaded.judged.corpus())
     found = spacing.compounds(texts, COMPOUNDS)
-    shared = [spacing.shared(client, shelf.collection, compound) for compound in found]
+    shared = [spacing.shared(client, loaded.collection, compound) for compound in found]
     tell(
         f"spacing, {name}: {fmean(shared):.3f} of the top {spacing.TOP} are shared, at least"
         f" {min(shared):.2f}, {len(found)} compounds"

@@ -30,26 +30,31 @@ ANSWERS, DEPTH = 30, 60
 
 
 @pytest.fixture(params=sets(*SETS))
-def shelf(request: pytest.FixtureRequest, client: JsonClient, held: Hold) -> Iterator[Held]:
+def loaded(request: pytest.FixtureRequest, client: JsonClient, held: Hold) -> Iterator[Held]:
     """Forgets at the end what was learned."""
     yield held(request.param)
     forget(client, held(request.param).collection)
 
 
 def test_after_three_validated_runs_of_a_similar_question_a_passage_rises_five_ranks(
-    stack: Stack, client: JsonClient, shelf: Held, tell: Tell
+    stack: Stack, client: JsonClient, loaded: Held, tell: Tell
 ) -> None:
     phrasings = defaultdict(list)
-    for query, text in shelf.judged.queries.items():
-        phrasings[next(iter(shelf.judged.qrels[query]))].append(text)
+    for query, text in loaded.judged.queries.items():
+        phrasings[next(iter(loaded.judged.qrels[query]))].append(text)
     helpful, before = {}, {}
     several = [p for p in phrasings.values() if len(p) > RUNS][:ANSWERS]
-    for (asked, *others), rank in zip(several, cycle(STOOD_AT), strict=False):
-        helpful[asked], before[asked] = _hits(client, shelf, asked)[rank - 1], rank
-        _teach(client, shelf, others[:RUNS], helpful[asked])
+    for (phrasing, *others), rank in zip(several, cycle(STOOD_AT), strict=False):
+        helpful[phrasing], before[phrasing] = (
+            _hits(client, loaded, phrasing)[rank - 1],
+            rank,
+        )
+        _teach(client, loaded, others[:RUNS], helpful[phrasing])
     tend(stack)
-    after = {asked: _hits(client, shelf, asked).index(i) + 1 for asked, i in helpful.items()}
-    rises = [before[asked] - rank for asked, rank in after.items()]
+    after = {
+        phrasing: _hits(client, loaded, phrasing).index(i) + 1 for phrasing, i in helpful.items()
+    }
+    rises = [before[phrasing] - rank for phrasing, rank in after.items()]
     found = estimate(rises)
     tell(
         f"memory: {len(rises)} passages from rank {fmean(before.values()):.1f} on average rise"
@@ -58,20 +63,20 @@ def test_after_three_validated_runs_of_a_similar_question_a_passage_rises_five_r
     assert found.mean >= 5
 
 
-def _hits(client: JsonClient, shelf: Held, question: str) -> list[str]:
+def _hits(client: JsonClient, loaded: Held, question: str) -> list[str]:
     """The ids of the passages, best first."""
-    body = {"collection": shelf.collection, "query": question, "top": DEPTH}
+    body = {"collection": loaded.collection, "query": question, "top": DEPTH}
     hits = client.search({**body, "ranking": {"exploration_ratio": 0}})["hits"]
     return [hit["chunk_id"] for hit in hits]
 
 
-def _teach(client: JsonClient, shelf: Held, questions: list[str], chunk_id: str) -> None:
+def _teach(client: JsonClient, loaded: Held, questions: list[str], chunk_id: str) -> None:
     """Each question is asked by another reader, who finds that this passage helped."""
     for number, question in enumerate(questions):
-        body = {"collection": shelf.collection, "query": question, "top": DEPTH}
+        body = {"collection": loaded.collection, "query": question, "top": DEPTH}
         answer = client.search(body)
         if chunk_id in {hit["chunk_id"] for hit in answer["hits"]}:
-            said = {"trace_id": answer["trace_id"], "chunk_ids": [chunk_id]}
+            reply = {"trace_id": answer["trace_id"], "chunk_ids": [chunk_id]}
             client.post(
-                "/v1/feedback", {**said, "verdict": "validated", "user": f"reader {number}"}
+                "/v1/feedback", {**reply, "verdict": "validated", "user": f"reader {number}"}
             )

@@ -33,7 +33,7 @@ WHERE = [
 
 FIELDS = (
     *("section", "level", "ordinal", "lang", "parent_id"),
-    *("document_id", "filename", "title", "shelf"),
+    *("document_id", "filename", "title", "group"),
 )
 DATES = ("valid_from", "valid_to")
 
@@ -49,11 +49,11 @@ def collection_in(client: JsonClient, held: Hold) -> Iterator[CollectionIn]:
 
         @cache
         def collection(name: str, kind: str) -> str:
-            shelf = held(name)
+            loaded = held(name)
             if kind == "chroma":
-                return shelf.collection
+                return loaded.collection
             scratch = scratch_name(name)
-            kept.enter_context(ingested(client, scratch, shelf.judged, [], kind))
+            kept.enter_context(ingested(client, scratch, loaded.judged, [], kind))
             return scratch
 
         yield collection

@@ -1,6 +1,6 @@
 """The soft prior lifts passages of the facet values that a question is about (spec 003 §9.3).
 
-On real pages of five domains, through the desk. It prints the effect sizes; test_harm.py has the
+On real pages of five domains, through the server. It prints the effect sizes; test_harm.py has the
 price, docs/facets.md both for whole sets.
 """
 
@@ -30,7 +30,7 @@ ALONE = {"memory_weight": 0, "exploration_ratio": 0, "narrow": False}
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchedQuery:
     """A question, the greatest weight of a value by facet, and the hits with their reasons."""
 
     query: str
@@ -46,15 +46,17 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def asked(client: JsonClient, held: Hold, measured: Measure, name: str) -> list[Asked]:
+def searched(client: JsonClient, held: Hold, measured: Measure, name: str) -> list[SearchedQuery]:
     measured(name)  # makes the vectors of the facets
-    shelf = held(name)
+    loaded = held(name)
     found = []
-    for query in shelf.judged.at_most(QUESTIONS).queries.values():
-        body = {"collection": shelf.collection, "query": query, "top": TOP, "explain": True}
+    for query in loaded.judged.at_most(QUESTIONS).queries.values():
+        body = {"collection": loaded.collection, "query": query, "top": TOP, "explain": True}
         answer = client.search({**body, "ranking": ALONE})
         weights = _weights(client, answer["trace_id"])
-        found.append(Asked(query, {f: max(w.values()) for f, w in weights.items()}, answer["hits"]))
+        found.append(
+            SearchedQuery(query, {f: max(w.values()) for f, w in weights.items()}, answer["hits"])
+        )
     return found
 
 
@@ -75,10 +77,10 @@ def _weights(client: JsonClient, trace_id: str) -> dict[str, dict[str, float]]:
 
 
 def test_passages_of_the_favoured_value_rise_five_ranks_on_average(
-    asked: list[Asked], tell: Tell, name: str
+    searched: list[SearchedQuery], tell: Tell, name: str
 ) -> None:
     rises = []
-    for one in asked:
+    for one in searched:
         of_domain = defaultdict(list)
         for hit in one.hits:
             of_domain[hit["properties"]["domain"]].append(hit)
@@ -94,19 +96,19 @@ def _prior(hit: dict[str, Any]) -> float:
     return float(hit["reasons"]["parts"].get("prior", 0.0))
 
 
-def test_a_shelf_that_says_nothing_is_hardly_favoured_and_the_domain_is(
-    asked: list[Asked], tell: Tell
+def test_a_facet_without_meaning_is_hardly_favoured_and_the_domain_is(
+    searched: list[SearchedQuery], tell: Tell
 ) -> None:
-    domain, shelf = (fmean(a.weights.get(f, 0.0) for a in asked) for f in ("domain", "shelf"))
-    tell(f"soft prior: greatest weight, mean: domain {domain:.2f}, shelf {shelf:.2f}")
+    domain, group = (fmean(a.weights.get(f, 0.0) for a in searched) for f in ("domain", "group"))
+    tell(f"soft prior: greatest weight, mean: domain {domain:.2f}, group {group:.2f}")
     assert domain > 0.1
-    assert shelf < domain / 3  # which passages stand for a value is drawn anew at each ingestion
+    assert group < domain / 3  # which passages stand for a value is drawn anew at each ingestion
 
 
 def test_without_weight_the_ranking_is_the_same(
-    client: JsonClient, held: Hold, asked: list[Asked], name: str
+    client: JsonClient, held: Hold, searched: list[SearchedQuery], name: str
 ) -> None:
-    for one in asked[::6]:
+    for one in searched[::6]:
         body = {"collection": held(name).collection, "query": one.query, "top": 10}
         hits = client.search({**body, "ranking": {**ALONE, "facets_weight": 0}})["hits"]
         content = {h["chunk_id"]: h["reasons"]["rank_of_content"] for h in one.hits}

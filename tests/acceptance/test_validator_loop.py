@@ -12,7 +12,7 @@ from callslip.evals.client import JsonClient
 
 pytestmark = pytest.mark.timeout(LONGEST)
 
-ASKED = 60
+QUERIES = 60
 """Questions of each kind."""
 
 OTHERS = {
@@ -39,22 +39,22 @@ OTHERS = {
 def test_what_the_documents_do_not_say_ends_after_two_loops_without_an_answer(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:
-    shelf = held(name)
+    loaded = held(name)
     spans = beir.read_spans(folder_of(name))
     texts = beir.read(folder_of(name)).queries | OTHERS
-    here = set(shelf.ids.values())
+    here = set(loaded.ids.values())
     elsewhere = list(OTHERS) if name in OURS else _unanswerable(name, here)
-    possible = list(shelf.judged.queries)
+    possible = list(loaded.judged.queries)
     if name in OURS:  # where several queries ask for an answer they use other words
-        several = Counter(answer for query in possible for answer in shelf.judged.qrels[query])
-        possible = [q for q in possible if max(map(several.get, shelf.judged.qrels[q])) == 1]
-    path = f"/v1/collections/{shelf.collection}"
+        several = Counter(answer for query in possible for answer in loaded.judged.qrels[query])
+        possible = [q for q in possible if max(map(several.get, loaded.judged.qrels[q])) == 1]
+    path = f"/v1/collections/{loaded.collection}"
     try:
         answers = {
             query: client.post(
-                "/v1/answer", {"collection": shelf.collection, "question": texts[query]}
+                "/v1/answer", {"collection": loaded.collection, "question": texts[query]}
             )
-            for query in (*possible[:ASKED], *_spread(elsewhere))
+            for query in (*possible[:QUERIES], *_spread(elsewhere))
         }
     finally:
         client.post(f"{path}/memory/reset", {})
@@ -62,7 +62,7 @@ def test_what_the_documents_do_not_say_ends_after_two_loops_without_an_answer(
         assert 1 <= len(answer["attempts"]) <= 3
         assert answer["attempts"][-1]["verdict"]["action"] is None
         assert answer["answered"] == bool(answer["citations"])
-    right = [_says(client, answers[query], spans[query]) for query in possible[:ASKED]]
+    right = [_says(client, answers[query], spans[query]) for query in possible[:QUERIES]]
     wrong = [answers[query]["answered"] for query in _spread(elsewhere)]
     tell(
         f"validator, {name}: {sum(right) / len(right):.3f} of {len(right)} answered rightly,"
@@ -78,7 +78,7 @@ def _unanswerable(name: str, here: set[str]) -> list[str]:
 
 
 def _spread(queries: list[str]) -> list[str]:
-    return queries[:: max(1, len(queries) // ASKED)][:ASKED]
+    return queries[:: max(1, len(queries) // QUERIES)][:QUERIES]
 
 
 def _says(client: JsonClient, answer: dict[str, Any], spans: list[str]) -> bool:

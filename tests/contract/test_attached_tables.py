@@ -125,8 +125,8 @@ def engine(ledger: Ledger, store: AttachedStore) -> Resources:
     return made_of(ledger, store, SearchSettings())
 
 
-def ask(engine: Resources, **asked: Any) -> SearchResponse:
-    return search(engine, SearchRequest.model_validate({"collection": "films", **asked}))
+def ask(engine: Resources, **request: Any) -> SearchResponse:
+    return search(engine, SearchRequest.model_validate({"collection": "films", **request}))
 
 
 def titles(response: SearchResponse) -> list[str]:
@@ -183,8 +183,8 @@ def test_hits_explain_themselves_and_are_told_apart(
 ) -> None:
     make_table(raw, table)
     attached()
-    asked: dict[str, Any] = {"query": "storm", "query_embedding": [1, 0], "top": 3}
-    found = ask(engine, **asked, explain=True, ranking={"mmr_lambda": 0.5, "proximity": 1})
+    request: dict[str, Any] = {"query": "storm", "query_embedding": [1, 0], "top": 3}
+    found = ask(engine, **request, explain=True, ranking={"mmr_lambda": 0.5, "proximity": 1})
     assert titles(found)[0] == "Storm"
     for hit in found.hits:
         assert hit.reasons is not None
@@ -491,11 +491,11 @@ def test_every_statement_is_sql_that_crate_parses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make_table(raw, table)
-    said: set[str] = set()
+    reply: set[str] = set()
     run = Connection.run
 
     def note(self: Connection, sql: Sql) -> list[list[Any]]:
-        said.add(sql.text)
+        reply.add(sql.text)
         return run(self, sql)
 
     monkeypatch.setattr(Connection, "run", note)
@@ -506,9 +506,9 @@ def test_every_statement_is_sql_that_crate_parses(
     store.hybrid_query("films", east, "storm", 5, fusion="native", horizon=1.0)
     store.keyword_query("films", "storm", 5, parse({"seen": True}, None))
     store.get_chunks("films", store.find_ids("films"), include_vector=True)
-    said |= {statement(f"{kind} search", table) for kind in ("Keyword", "Semantic", "Hybrid")}
-    assert len(said) > 40
-    for text in said:
+    reply |= {statement(f"{kind} search", table) for kind in ("Keyword", "Semantic", "Hybrid")}
+    assert len(reply) > 40
+    for text in reply:
         (parsed,) = sqlparse(text, raise_exception=True)
         assert parsed.type is not None
         assert not {"'drama'", "'sea'", "'Storm'", "'Ann'"} & set(re.findall(r"'[^']*'", text))

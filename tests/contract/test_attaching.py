@@ -197,8 +197,8 @@ def test_the_command_line_attaches_and_detaches(run: Any, raw: Connection, table
 
 
 def test_a_collection_that_is_no_table_is_not_detached(run: Any, ledger: Ledger) -> None:
-    schema = CollectionSchema("shelf", VectorSpec(2))
+    schema = CollectionSchema("papers", VectorSpec(2))
     ledger.collections.create(schema, store="chroma", embedder="tiny", analyzer="1")
-    result = run("detach", "shelf")
+    result = run("detach", "papers")
     assert (result.exit_code, "no attached table" in result.output) == (1, True)
-    assert ledger.collections.get("shelf").name == "shelf"
+    assert ledger.collections.get("papers").name == "papers"

@@ -38,55 +38,58 @@ def store(chroma_at: Settings) -> Iterator[Store]:
 
 
 @pytest.fixture
-def keywords(chroma_at: Settings, shelf: str) -> KeywordIndex:
-    """The keyword half of the shelf alone."""
-    return KeywordIndex(chroma_at.index_dir / slug(shelf), shelf)
+def keywords(chroma_at: Settings, collection_name: str) -> KeywordIndex:
+    """The keyword half of the collection alone."""
+    return KeywordIndex(chroma_at.index_dir / slug(collection_name), collection_name)
 
 
 def test_a_crash_between_the_halves_shows_and_is_repaired_by_repeating(
-    store: Store, shelf: str, keywords: KeywordIndex
+    store: Store, collection_name: str, keywords: KeywordIndex
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a")])
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
     keywords.delete(["a"])
-    assert store.chunk_ids(shelf, "doc") == {"vector": {"a"}, "keyword": set()}
-    store.batch_upsert_chunks(shelf, [chunk("a")])
-    assert store.chunk_ids(shelf, "doc") == {"vector": {"a"}, "keyword": {"a"}}
+    assert store.chunk_ids(collection_name, "doc") == {"vector": {"a"}, "keyword": set()}
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
+    assert store.chunk_ids(collection_name, "doc") == {"vector": {"a"}, "keyword": {"a"}}
 
 
 def test_filters_keep_the_nearest_whatever_share_passes_and_wherever_it_lies(
-    store: Store, shelf: str
+    store: Store, collection_name: str
 ) -> None:
-    def at(place: int) -> ChunkRecord:
-        marks = {"few": place % 100 == 0, "half": place % 2 == 0, "far": place >= 500}
-        return chunk(f"{place:03}", vector=unit(1, place / 100), properties=marks)
+    def at(position: int) -> ChunkRecord:
+        marks = {"few": position % 100 == 0, "half": position % 2 == 0, "far": position >= 500}
+        return chunk(f"{position:03}", vector=unit(1, position / 100), properties=marks)
 
-    store.batch_upsert_chunks(shelf, [at(place) for place in range(600)])
-    everyone = [f"{place:03}" for place in range(600)]
+    store.batch_upsert_chunks(collection_name, [at(position) for position in range(600)])
+    everyone = [f"{position:03}" for position in range(600)]
     for mark, passing in (
         ("few", everyone[::100]),
         ("half", everyone[::2]),
         ("far", everyone[500:]),
     ):
         where = parse({mark: True}, None)
-        assert ids(store.nearest(shelf, EAST, 20, where)) == passing[:20]
-    assert store.nearest(shelf, EAST, 20, parse({"few": "no"}, None)) == []
+        assert ids(store.nearest(collection_name, EAST, 20, where)) == passing[:20]
+    assert store.nearest(collection_name, EAST, 20, parse({"few": "no"}, None)) == []
 
 
 def test_an_id_that_only_the_keyword_half_holds_harms_no_vector_query(
-    store: Store, shelf: str, keywords: KeywordIndex
+    store: Store, collection_name: str, keywords: KeywordIndex
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a")])
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
     keywords.upsert([Entry("ghost", "every", {"document_id": "doc"})])
     where = parse({"document_id ~": "d*"}, None)
-    assert ids(store.vector_query(shelf, EAST, 5, where)) == ["a"]
+    assert ids(store.vector_query(collection_name, EAST, 5, where)) == ["a"]
 
 
 def test_properties_that_an_older_index_did_not_keep_are_read_from_chroma(
-    store: Store, shelf: str, chroma_at: Settings
+    store: Store, collection_name: str, chroma_at: Settings
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a", properties={"kind": "law"}), chunk("b")])
-    StoredTerms(chroma_at.index_dir / slug(shelf) / "terms.db").delete(["a"])
-    assert store.properties(shelf, ["b", "a"], ["kind"]) == {"b": {}, "a": {"kind": "law"}}
+    store.batch_upsert_chunks(collection_name, [chunk("a", properties={"kind": "law"}), chunk("b")])
+    StoredTerms(chroma_at.index_dir / slug(collection_name) / "terms.db").delete(["a"])
+    assert store.properties(collection_name, ["b", "a"], ["kind"]) == {
+        "b": {},
+        "a": {"kind": "law"},
+    }
 
 
 def write_for_ever(folder: Path, start: int) -> None:
@@ -237,13 +240,13 @@ def test_a_server_that_never_answers_is_down(
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("raised", "reply"),
     [(Exception("<html>"), "not Chroma"), (connection.InternalError("x"), "internal error")],
 )
 def test_what_the_client_raises_for_a_server_gone_wrong_is_store_down(
-    raised: Exception, said: str
+    raised: Exception, reply: str
 ) -> None:
-    with pytest.raises(StoreDown, match=said), connection.answering():
+    with pytest.raises(StoreDown, match=reply), connection.answering():
         raise raised
 
 

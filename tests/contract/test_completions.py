@@ -59,8 +59,8 @@ def test_the_model_is_asked_once_and_its_json_is_read(openai_server: OpenAIServe
     openai_server.script.append(reply({"text": "20일", "numbers": [1]}, usage=(31, 7)))
     found = ask(openai_server)
     assert found == Completion(Said(text="20일", numbers=[1]), Usage(31, 7), "small-2026", "stop")
-    (asked,) = openai_server.asked
-    assert asked.body == {
+    (request,) = openai_server.requests
+    assert request.body == {
         "model": "small",
         "temperature": 0,
         "max_tokens": 50,
@@ -69,7 +69,7 @@ def test_the_model_is_asked_once_and_its_json_is_read(openai_server: OpenAIServe
             {"role": "user", "content": CONTENT},
         ],
     }
-    assert asked.headers["Authorization"] == "Bearer key"
+    assert request.headers["Authorization"] == "Bearer key"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_fence_around_the_json_is_taken_off(openai_server: OpenAIServer, conte
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "output"),
     [
         (reply("The SECRETWORD is"), "is not JSON"),
         (reply('{"text": "SECRETWORD'), "is not JSON"),
@@ -111,10 +111,10 @@ def test_a_fence_around_the_json_is_taken_off(openai_server: OpenAIServer, conte
     ],
 )
 def test_a_reply_of_no_use_says_why_quotes_nothing_and_has_its_cost(
-    openai_server: OpenAIServer, sent: Scripted, told: str, caplog: pytest.LogCaptureFixture
+    openai_server: OpenAIServer, sent: Scripted, output: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     openai_server.script.append(sent)
-    with caplog.at_level(logging.DEBUG), pytest.raises(BadReply, match=told) as raised:
+    with caplog.at_level(logging.DEBUG), pytest.raises(BadReply, match=output) as raised:
         ask(openai_server)
     error = raised.value
     assert "SECRETWORD" not in error.detail + caplog.text
@@ -136,7 +136,7 @@ def test_a_compressed_reply_is_not_unpacked(openai_server: OpenAIServer) -> None
     openai_server.script.append(raw(b"\x1f\x8b" + b"\0" * 100, **{"Content-Encoding": "gzip"}))
     with pytest.raises(BadReply, match="protocol"):
         ask(openai_server)
-    assert openai_server.asked[0].headers["Accept-Encoding"] == "identity"
+    assert openai_server.requests[0].headers["Accept-Encoding"] == "identity"
 
 
 @pytest.mark.parametrize("given", [None, {}, {"prompt_tokens": -1}, {"prompt_tokens": 10**12}])
@@ -174,11 +174,11 @@ def test_a_refusal_is_a_named_error_that_quotes_no_text(
     openai_server: OpenAIServer, status: int, kind: type[Exception]
 ) -> None:
     openai_server.script.append(fails(status, code="context_length_exceeded"))
-    told = rf"status {status} \(context_length_exceeded\)"
-    with pytest.raises(kind, match=told) as raised:
+    output = rf"status {status} \(context_length_exceeded\)"
+    with pytest.raises(kind, match=output) as raised:
         ask(openai_server)
     assert "SECRETWORD" not in str(raised.value)
-    assert len(openai_server.asked) == 1
+    assert len(openai_server.requests) == 1
 
 
 def test_a_redirect_is_not_followed(openai_server: OpenAIServer) -> None:
@@ -187,14 +187,16 @@ def test_a_redirect_is_not_followed(openai_server: OpenAIServer) -> None:
     openai_server.always = reply({"text": "x"})
     with pytest.raises(SettingsError, match="status 307"):
         ask(openai_server)
-    assert len(openai_server.asked) == 1
+    assert len(openai_server.requests) == 1
 
 
 def test_the_query_of_an_address_is_sent_and_not_shown(openai_server: OpenAIServer) -> None:
     openai_server.script += [reply({"text": "x"}), fails(503)]
     url = f"{openai_server.url}?version=3&key=a%20b"
     assert ask(url).value == Said(text="x")
-    assert httpx.URL(openai_server.asked[0].path).params == httpx.QueryParams(version=3, key="a b")
+    assert httpx.URL(openai_server.requests[0].path).params == httpx.QueryParams(
+        version=3, key="a b"
+    )
     with pytest.raises(LanguageModelDown) as raised:
         ask(url)
     assert "key" not in str(raised.value)
@@ -252,12 +254,12 @@ def test_one_connection_serves_calls_one_after_the_other(openai_server: OpenAISe
     model = LanguageModel(settings(openai_server.url))
     for _ in range(5):
         model.complete(INSTRUCTION, CONTENT, Said, max_tokens=50, timeout=5)
-    assert (len(openai_server.asked), openai_server.connections) == (5, 1)
+    assert (len(openai_server.requests), openai_server.connections) == (5, 1)
 
 
 def test_a_call_that_was_given_up_disturbs_no_other(openai_server: OpenAIServer) -> None:
-    openai_server.always = lambda asked: (
-        trickle(ANSWER, pace=0.05) if "slow" in asked.content else echo(asked)
+    openai_server.always = lambda request: (
+        trickle(ANSWER, pace=0.05) if "slow" in request.content else echo(request)
     )
     model = LanguageModel(settings(openai_server.url))
 
@@ -289,7 +291,7 @@ def test_a_key_that_no_header_takes_is_a_wrong_setting_and_not_shown() -> None:
 def test_text_that_is_no_unicode_is_sent_as_question_marks(openai_server: OpenAIServer) -> None:
     openai_server.script.append(reply({"text": "x"}))
     ask(openai_server, content="a\ud800b")
-    assert openai_server.asked[0].content == "a?b"
+    assert openai_server.requests[0].content == "a?b"
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 5.0) -> bool:

@@ -270,23 +270,23 @@ def test_a_filter_on_text_adds_to_the_score_unless_the_boost_outweighs_it(
 def test_every_statement_is_sql_that_crate_parses(
     crate_at: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: set[str] = set()
+    reply: set[str] = set()
     run, run_many = Connection.run, Connection.run_many
 
     def note(self: Connection, sql: Sql) -> Any:
-        said.add(sql.text)
+        reply.add(sql.text)
         return run(self, sql)
 
     def note_many(self: Connection, text: str, rows: Any) -> Any:
-        said.add(text)
+        reply.add(text)
         return run_many(self, text, rows)
 
     monkeypatch.setattr(Connection, "run", note)
     monkeypatch.setattr(Connection, "run_many", note_many)
     with closing(make_store(crate_at, "crate")) as made:
         _do_everything(made)
-    assert len(said) > 40
-    for text in said:
+    assert len(reply) > 40
+    for text in reply:
         (statement,) = sqlparse(text, raise_exception=True)
         assert statement.type is not None
         literals = set(re.findall(r"'([^']*)'", text)) - {"standard", "whitespace", "0", "path"}

@@ -113,7 +113,9 @@ def test_the_documented_hybrid_query_ranks_as_documented(server: Settings, made:
     assert len(ask(server, "Hybrid search", table, "x", EAST, 12, 3)) == 3
 
 
-def test_a_row_of_one_leg_alone_counts_and_ties_go_by_id(server: Settings, made: Made) -> None:
+def test_a_row_of_one_retriever_alone_counts_and_ties_go_by_id(
+    server: Settings, made: Made
+) -> None:
     table = made(
         [
             *((f"words {i}", "sea and sand", turned(3)) for i in range(3)),

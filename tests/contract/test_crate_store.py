@@ -227,7 +227,7 @@ def test_native_fusion_is_that_of_the_specification(crate: CrateStore, box: str)
     assert next(iter(found)) == "both first"
 
 
-def test_a_hit_of_one_leg_alone_counts_and_ties_go_by_id(crate: CrateStore, box: str) -> None:
+def test_a_hit_of_one_retriever_alone_counts_and_ties_go_by_id(crate: CrateStore, box: str) -> None:
     crate.batch_upsert_chunks(
         box,
         [

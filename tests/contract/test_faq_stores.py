@@ -42,8 +42,8 @@ def test_unit_vectors_score_their_cosine(context: AdapterContext, faq: str) -> N
     search = VectorSearch([questions, answers], context=context)
     found = search.search("0 what", top_k=4, threshold=-1)
     assert list(found) == [questions, answers]
-    told = [[(h["id"], h["similarity"], h["distance"]) for h in hits] for hits in found.values()]
-    assert told == [
+    output = [[(h["id"], h["similarity"], h["distance"]) for h in hits] for hits in found.values()]
+    assert output == [
         [
             ("faq_1", 1.0, 0.0),
             ("faq_2", HALF, 0.292893),
@@ -74,8 +74,8 @@ def test_what_changed_is_written_and_what_left_is_removed(
     assert ingest(context, faq)["question_answer"] == Counts(new=4)
     assert ingest(context, faq)["question_answer"] == Counts(unchanged=4)
     changed = [row(1, "0 same", "90 otherwise"), *ROWS[1:3]]
-    told = ingest(context, faq, [*changed, row("five", "7 new", "8 new")])
-    assert told["question"] == told["question_answer"] == Counts(1, 1, 2)
+    output = ingest(context, faq, [*changed, row("five", "7 new", "8 new")])
+    assert output["question"] == output["question_answer"] == Counts(1, 1, 2)
     record = siblings(context, faq)["question_answer"]
     assert entries.ids(context, record) == [1, 2, 3, "five", "four"]
     assert entries.remove(context, record, ["four", "nobody"]) == 1

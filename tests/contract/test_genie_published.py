@@ -58,7 +58,7 @@ class Collection:
         )
 
     @property
-    def place(self) -> dict[str, str]:
+    def scope(self) -> dict[str, str]:
         return {"collection": self.name} | ({"tenant": self.tenant} if self.tenant else {})
 
     def exists(self) -> bool:
@@ -168,13 +168,13 @@ class Collection:
                 }
             )
         for name, document in documents.items():
-            asked = {"document": document | {"filename": name}}
-            call(self.context, "Persist", asked, **self.place)
+            sent_request = {"document": document | {"filename": name}}
+            call(self.context, "Persist", sent_request, **self.scope)
 
     def delete_many(self, where: Any) -> Any:
         found = self.objects(self.seen(), references=False, vectors=False)
         ids = [e.uuid for e in found if passes(where, e.properties | {"_id": e.uuid})]
-        counts = call(self.context, "DeleteChunk", {"chunk_id": ids}, **self.place)
+        counts = call(self.context, "DeleteChunk", {"chunk_id": ids}, **self.scope)
         return SimpleNamespace(**counts)
 
 
@@ -230,7 +230,7 @@ def context(store: Store, tmp_path: Path) -> Iterator[AdapterContext]:
 
 
 @pytest.fixture
-def shelf(context: AdapterContext, names: Callable[[], str]) -> str:
+def collection_name(context: AdapterContext, names: Callable[[], str]) -> str:
     name = names()
     make(context, name)
     call(context, "Persist", {"collection": name, "document": DOCUMENTS})
@@ -245,12 +245,12 @@ def theirs(context: AdapterContext, name: str, content: Any, **parameters: Any) 
 
 def ours(context: AdapterContext, name: str, content: Any, parents: bool, **parameters: Any) -> Any:
     """What our invoker answers, without what the package leaves out."""
-    said = call(context, name, content, **parameters)
-    for each in (chunk for document in said for chunk in document["chunks"]):
+    reply = call(context, name, content, **parameters)
+    for each in (chunk for document in reply for chunk in document["chunks"]):
         each.pop("distance")
         if not parents:
             each["parent_id"] = None  # the package asks for it only with a parent strategy
-    return said
+    return reply
 
 
 def rounded(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -298,29 +298,33 @@ CONDITIONS: list[dict[str, Any]] = [
 SEARCHES += [{group: c} for c in CONDITIONS for group in ("having_all", "having_any")]
 
 
-@pytest.mark.parametrize("asked", SEARCHES, ids=repr)
+@pytest.mark.parametrize("sent_request", SEARCHES, ids=repr)
 def test_searches_find_the_same_documents(
-    context: AdapterContext, shelf: str, asked: dict[str, Any]
+    context: AdapterContext, collection_name: str, sent_request: dict[str, Any]
 ) -> None:
     for content in (at(0), at(45), at(80)):
-        request = asked | {"query_embedding": content, "filename": "", "collection_name": shelf}
+        request = sent_request | {
+            "query_embedding": content,
+            "filename": "",
+            "collection_name": collection_name,
+        }
         one = theirs(context, "SimilaritySearchRequest", request)
         other = ours(
-            context, "SimilaritySearchRequest", request, parents="parent_strategy" in asked
+            context, "SimilaritySearchRequest", request, parents="parent_strategy" in sent_request
         )
         assert one
         assert rounded(other) == rounded(one)
 
 
-def test_a_text_finds_the_same_documents(context: AdapterContext, shelf: str) -> None:
-    configured = {"collection_name": shelf, "top": 4, "operation_level": -1}
+def test_a_text_finds_the_same_documents(context: AdapterContext, collection_name: str) -> None:
+    configured = {"collection_name": collection_name, "top": 4, "operation_level": -1}
     one = theirs(context, "SimilaritySearch", "33 degrees", **configured)
     assert one
     assert ours(context, "SimilaritySearch", "33 degrees", parents=False, **configured) == one
 
 
 def test_what_the_package_persists_is_what_ours_does(
-    context: AdapterContext, shelf: str, names: Callable[[], str]
+    context: AdapterContext, collection_name: str, names: Callable[[], str]
 ) -> None:
     name = names()
     make(context, name)
@@ -336,7 +340,7 @@ def test_what_the_package_persists_is_what_ours_does(
         assert (counts["nr_inserts"], counts["nr_replaces"]) == expected
         assert set(counts) == {"collection_name", "tenant_name", "nr_inserts", "nr_replaces"}
     only = {"having_all": {"filename": "atlas.pdf"}, "query_embedding": at(0)}
-    one = call(context, "VectorSimilaritySearch", only | {"collection": shelf})
+    one = call(context, "VectorSimilaritySearch", only | {"collection": collection_name})
     other = call(context, "VectorSimilaritySearch", only | {"collection": name})
     for chunk in (c for c in (*one[0]["chunks"], *other[0]["chunks"])):
         chunk["chunk_id"] = chunk["chunk_id"][:-4]
@@ -345,7 +349,7 @@ def test_what_the_package_persists_is_what_ours_does(
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "sent_request"),
     [
         ("DeleteChunk", {"chunk_id": [chunk_id("atlas 1"), chunk_id("bible")]}),
         ("DeleteByFilename", {"filename": "atlas.pdf"}),
@@ -354,14 +358,14 @@ def test_what_the_package_persists_is_what_ours_does(
     ],
 )
 def test_deletions_leave_the_same(
-    context: AdapterContext, shelf: str, name: str, asked: dict[str, Any]
+    context: AdapterContext, collection_name: str, name: str, sent_request: dict[str, Any]
 ) -> None:
     left: list[Any] = []
     for delete in (theirs, call):
-        counts = delete(context, name, asked | {"collection_name": shelf})
-        said = call(context, "VectorSimilaritySearch", at(0), collection=shelf)
-        left.append((counts, [NAMES[c["chunk_id"]] for d in said for c in d["chunks"]]))
-        call(context, "Persist", {"collection": shelf, "document": DOCUMENTS})
+        counts = delete(context, name, sent_request | {"collection_name": collection_name})
+        reply = call(context, "VectorSimilaritySearch", at(0), collection=collection_name)
+        left.append((counts, [NAMES[c["chunk_id"]] for d in reply for c in d["chunks"]]))
+        call(context, "Persist", {"collection": collection_name, "document": DOCUMENTS})
     assert left[0] == left[1]
 
 

@@ -32,14 +32,16 @@ def test_what_is_persisted_is_found_and_deleted_again(
 ) -> None:
     name = names()
     make(context, name, tenants=("ann", "bob"))
-    place: dict[str, Any] = {"collection_name": name, "tenant_name": "ann"}
-    counts = call(context, "Persist", {"document": DOCUMENTS, "batch_size": 2}, **place)
+    scope: dict[str, Any] = {"collection_name": name, "tenant_name": "ann"}
+    counts = call(context, "Persist", {"document": DOCUMENTS, "batch_size": 2}, **scope)
     assert (counts["nr_inserts"], counts["nr_replaces"]) == (7, 0)
 
-    def search(**asked: Any) -> list[dict[str, Any]]:
-        said = call(context, "VectorSimilaritySearch", {"query_embedding": at(0), **asked}, **place)
-        assert isinstance(said, list)
-        return said
+    def search(**request: Any) -> list[dict[str, Any]]:
+        reply = call(
+            context, "VectorSimilaritySearch", {"query_embedding": at(0), **request}, **scope
+        )
+        assert isinstance(reply, list)
+        return reply
 
     assert chunk_names(search(operation_level=-1)) == [
         ["loose"],
@@ -58,11 +60,11 @@ def test_what_is_persisted_is_found_and_deleted_again(
     assert with_parents["document_metadata"] == DOCUMENTS[0]["document_metadata"]
     for method in ("dot", "l2-squared", "manhattan", "hamming"):
         assert names_of(search(method=method)) == names_of(search())
-    assert call(context, "VectorSimilaritySearch", at(0), **place | {"tenant_name": "bob"}) == []
+    assert call(context, "VectorSimilaritySearch", at(0), **scope | {"tenant_name": "bob"}) == []
 
-    asked = {"chunk_id": [chunk_id("loose"), chunk_id("atlas 1")]}
-    assert call(context, "DeleteChunk", asked, **place)["successful"] == 2
-    assert call(context, "DeleteByFilename", {"filename": "bible.pdf"}, **place)["successful"] == 3
+    request = {"chunk_id": [chunk_id("loose"), chunk_id("atlas 1")]}
+    assert call(context, "DeleteChunk", request, **scope)["successful"] == 2
+    assert call(context, "DeleteByFilename", {"filename": "bible.pdf"}, **scope)["successful"] == 3
     assert names_of(search()) == {"atlas", "atlas 2"}
-    assert call(context, "Persist", {"document": DOCUMENTS}, **place)["nr_replaces"] == 2
+    assert call(context, "Persist", {"document": DOCUMENTS}, **scope)["nr_replaces"] == 2
     assert len(names_of(search())) == 7

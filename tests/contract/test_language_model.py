@@ -9,7 +9,7 @@ import pytest
 from chroma_server import free_port
 from memory_store import MemoryStore
 from openai_server import OpenAIServer, Sent, fails, huge, raw, reply
-from pipeline_parts import make_shop, submit
+from pipeline_parts import make_context, submit
 
 from callslip.config.settings import LlmSettings, Settings
 from callslip.errors import InvalidRequest, LanguageModelDown, SettingsError
@@ -39,11 +39,11 @@ def test_the_model_is_shown_the_passage_and_numbered_names_and_says_which_are_ri
 ) -> None:
     openai_server.script.append(reply("[1, 2]"))
     assert model(openai_server.url).confirm(PASSAGE, NAMES) == {"Department of Health", "Leeds"}
-    (asked,) = openai_server.asked
-    assert (asked.path, asked.body["model"]) == ("/v1/chat/completions", "small")
-    assert asked.headers["Authorization"] == "Bearer key"
-    assert PASSAGE in asked.content
-    assert "1. Department of Health\n2. Leeds\n3. met" in asked.content
+    (request,) = openai_server.requests
+    assert (request.path, request.body["model"]) == ("/v1/chat/completions", "small")
+    assert request.headers["Authorization"] == "Bearer key"
+    assert PASSAGE in request.content
+    assert "1. Department of Health\n2. Leeds\n3. met" in request.content
 
 
 @pytest.mark.parametrize(
@@ -102,17 +102,17 @@ def test_without_an_address_there_is_no_model() -> None:
 @pytest.fixture
 def enriching(tmp_path: Path) -> Iterator[Callable[[LanguageModel | None], StepRecord]]:
     """Runs a document of a collection that asks a model up to enrichment; gives that step."""
-    schema = CollectionSchema("shelf", VectorSpec(4))
+    schema = CollectionSchema("papers", VectorSpec(4))
     asks = Options.model_validate({"confirm": True})
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(schema, store="", embedder="tiny", analyzer="", options=asks)
-        shop = make_shop(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
+        step_context = make_context(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
 
         def run(confirmer: LanguageModel | None) -> StepRecord:
-            item = submit(shop, "the BBC and the EU")
+            item = submit(step_context, "the BBC and the EU")
             for step in STEPS[:4]:
-                use = replace(shop, confirmer=confirmer)
+                use = replace(step_context, confirmer=confirmer)
                 run_step(use, step, item.document_id, item.version)
             return ledger.documents.get(item.document_id).steps[3]
 
@@ -125,7 +125,7 @@ def test_a_step_asks_the_model_about_each_chunk(
     openai_server.script.append(reply("[2]"))
     step = enriching(model(openai_server.url))
     assert (step.state, step.counts["entities"]) == ("done", 1)
-    assert "1. BBC\n2. EU" in openai_server.asked[0].content
+    assert "1. BBC\n2. EU" in openai_server.requests[0].content
 
 
 def test_a_step_waits_for_a_model_that_is_down(

@@ -65,7 +65,7 @@ def test_a_server_that_refuses_is_an_error_of_the_settings(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "reply"),
     [
         (b"<html>", "no JSON"),
         (b'{"results": [{"index": 0, "rel', "no JSON"),
@@ -90,9 +90,9 @@ def test_a_server_that_refuses_is_an_error_of_the_settings(
         (results((0, None), (1, 0.5), (2, 0.5)), "no finite number"),
     ],
 )
-def test_an_answer_that_is_none_is_named(server: RerankServer, body: Any, said: str) -> None:
+def test_an_answer_that_is_none_is_named(server: RerankServer, body: Any, reply: str) -> None:
     server.fault = answering(body)
-    with pytest.raises(RerankerDown, match=said):
+    with pytest.raises(RerankerDown, match=reply):
         api(server.url()).scores("grant", PASSAGES, 5)
 
 
@@ -184,7 +184,7 @@ def test_the_key_is_sent_and_never_shown(
     server.fault = answering({"error": SECRET}, 429)
     with pytest.raises(RerankerDown) as caught:
         api(server.url()).scores("grant", PASSAGES, 5)
-    assert server.asked[0][0]["Authorization"] == f"Bearer {SECRET}"
+    assert server.requests[0][0]["Authorization"] == f"Bearer {SECRET}"
     assert SECRET not in caught.value.detail
     with pytest.raises(RerankerDown) as caught:
         api(url).scores("grant", PASSAGES, 5)
@@ -202,9 +202,9 @@ def test_no_proxy_is_taken_from_the_environment(
 def test_each_protocol_is_spoken_as_its_servers_want_it(server: RerankServer) -> None:
     api(server.url()).scores("grant", PASSAGES, 5)
     api(server.url("tei"), protocol="tei").scores("grant", ["x"] * 40, 5)
-    cohere, *tei = (asked for _, asked in server.asked)
+    cohere, *tei = (request for _, request in server.requests)
     assert cohere == {"model": "m", "query": "grant", "documents": PASSAGES, "top_n": 3}
-    assert [len(asked["texts"]) for asked in tei] == [32, 8]
+    assert [len(request["texts"]) for request in tei] == [32, 8]
     assert tei[0].keys() == {"query", "texts", "truncate"}
 
 
@@ -293,23 +293,23 @@ def embedder(models_dir: Path) -> E5Embedder:
 def test_what_was_read_before_the_time_was_over_is_not_read_again(embedder: E5Embedder) -> None:
     cache = DictCache()
     reranker = MaxSimReranker(embedder, cache)
-    passages = [f"shelf {n} of the closed stacks " * 8 for n in range(16)]
+    passages = [f"papers {n} of the closed stacks " * 8 for n in range(16)]
     embedder.query("stacks")  # loads
     with pytest.raises(RerankerDown) as caught:
-        reranker.scores("shelf", passages, 0.05)
+        reranker.scores("papers", passages, 0.05)
     read = len(cache.kept)
     assert 0 < read < 16
     assert caught.value.detail == f"the reranker read {read} of 16 passages in 0.05 s"
-    scores = reranker.scores("shelf", passages, 60)
+    scores = reranker.scores("papers", passages, 60)
     assert len(cache.kept) == 16
-    assert scores == reranker.scores("shelf", passages, 60)
+    assert scores == reranker.scores("papers", passages, 60)
 
 
 def test_late_interaction_is_the_mean_of_the_nearest_cosines(embedder: E5Embedder) -> None:
-    asked = embedder.query_tokens("closed stacks")
+    request = embedder.query_tokens("closed stacks")
     passage = embedder.passage_tokens("The stacks of the library are closed.")
-    np.testing.assert_allclose(np.linalg.norm(asked, axis=1), 1, atol=1e-5)
-    expected = np.mean([max(float(a @ p) for p in passage) for a in asked])
+    np.testing.assert_allclose(np.linalg.norm(request, axis=1), 1, atol=1e-5)
+    expected = np.mean([max(float(a @ p) for p in passage) for a in request])
     (score,) = MaxSimReranker(embedder, DictCache()).scores(
         "closed stacks", ["The stacks of the library are closed."], 30
     )

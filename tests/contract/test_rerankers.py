@@ -124,13 +124,13 @@ def test_hostile_text_is_read_as_text(reranker: Reranker, hostile: str) -> None:
 
 
 def test_many_passages_are_read(reranker: Reranker) -> None:
-    passages = [f"shelf {n}" for n in range(199)] + ["a grant for parents"]
+    passages = [f"papers {n}" for n in range(199)] + ["a grant for parents"]
     scores = reranker.scores("grant for parents", passages, AMPLE)
     assert int(np.argmax(scores)) == 199
 
 
 def test_it_gives_up_in_time_and_can_be_asked_again(reranker: Reranker) -> None:
-    passages = [f"shelf {n} of this test " * 40 for n in range(100)]
+    passages = [f"papers {n} of this test " * 40 for n in range(100)]
     reranker.scores("grant", PASSAGES, AMPLE)  # loads
     start = time.monotonic()
     with pytest.raises(RerankerDown, match=r"in 0\.001 s"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pipeline_parts import doing, make_shop, paragraphs, submit
+from pipeline_parts import doing, make_context, paragraphs, submit
 
 from callslip.config.settings import Settings
 from callslip.ingestion.context import StepContext
@@ -37,19 +37,21 @@ class Audited:
     name: str
     tenant: str
     store: Store
-    shop: StepContext
+    step_context: StepContext
     folder: Path
 
     def ingest(self, *words: str, name: str = "a.txt") -> Accepted:
         """A live document in which each of these words is a chunk."""
-        item = submit(self.shop, paragraphs(*words), name, collection=self.name, tenant=self.tenant)
-        doing(self.shop)(item.document_id, item.version, "extract")
-        assert self.shop.ledger.documents.get(item.document_id).state == "live"
+        item = submit(
+            self.context, paragraphs(*words), name, collection=self.name, tenant=self.tenant
+        )
+        doing(self.context)(item.document_id, item.version, "extract")
+        assert self.context.ledger.documents.get(item.document_id).state == "live"
         return item
 
     def audit_scope(self) -> ScopeReport:
-        (scope,) = audit_scopes(self.shop.ledger, {self.store.kind: self.store})
-        return audit_scope(self.shop.ledger, scope)
+        (scope,) = audit_scopes(self.context.ledger, {self.store.kind: self.store})
+        return audit_scope(self.context.ledger, scope)
 
     def found(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Kind, half and ids of each finding."""
@@ -58,7 +60,9 @@ class Audited:
     def repair(self) -> list[str]:
         """What is left of each finding."""
         all_stores = {self.store.kind: self.store}
-        use = Repairs(self.shop.ledger, all_stores, self.shop.blobs, "tiny", doing(self.shop))
+        use = Repairs(
+            self.context.ledger, all_stores, self.context.blobs, "tiny", doing(self.context)
+        )
         return [repaired.left for repaired in repair(self.audit_scope().findings, use)]
 
     def first_words(self) -> dict[str, str]:
@@ -101,8 +105,8 @@ def make_audited(store: Store, name: str, tenant: str, folder: Path) -> Iterator
     with closing(Ledger(f"sqlite:///{folder / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(schema, store=store.kind, embedder="tiny", analyzer="")
-        shop = make_shop(ledger, Blobs(str(folder / "blobs")), store)
-        yield Audited(name, tenant, store, shop, folder)
+        step_context = make_context(ledger, Blobs(str(folder / "blobs")), store)
+        yield Audited(name, tenant, store, step_context, folder)
 
 
 def test_what_was_ingested_is_counted_and_right(audited: Audited) -> None:
@@ -147,9 +151,9 @@ def test_what_a_late_worker_wrote_of_a_removed_document_is_an_orphan_and_goes(
     item = audited.ingest("two", "three", name="gone.txt")
     where = {"tenant": audited.tenant}
     ids = sorted(audited.store.chunk_ids(audited.name, item.document_id, **where)["vector"])
-    audited.shop.ledger.documents.delete(item.document_id)
-    audited.shop.ledger.chunks.forget(item.document_id)
-    audited.shop.ledger.documents.removed(item.document_id, {})
+    audited.context.ledger.documents.delete(item.document_id)
+    audited.context.ledger.chunks.forget(item.document_id)
+    audited.context.ledger.documents.removed(item.document_id, {})
     assert audited.found() == [
         ("orphan-documents", "", (item.document_id,)),
         ("orphan-chunks", "", tuple(ids)),
@@ -167,19 +171,21 @@ def test_what_was_written_into_another_tenant_is_an_orphan_there_and_goes_there_
     audited.ingest("one", "two")
     store, name, words = audited.store, audited.name, audited.first_words()
     store.ensure_tenant(name, "bob")
-    audited.shop.ledger.tenants.create(name, "bob")
+    audited.context.ledger.tenants.create(name, "bob")
     store.batch_upsert_chunks(name, audited.records(sorted(words)), tenant="bob")
     all_stores = {store.kind: store}
     found = [
         finding
-        for scope in audit_scopes(audited.shop.ledger, all_stores, name)
-        for finding in audit_scope(audited.shop.ledger, scope).findings
+        for scope in audit_scopes(audited.context.ledger, all_stores, name)
+        for finding in audit_scope(audited.context.ledger, scope).findings
     ]
     assert [(f.kind, f.tenant) for f in found] == [
         ("orphan-documents", "bob"),
         ("orphan-chunks", "bob"),
     ]
-    use = Repairs(audited.shop.ledger, all_stores, audited.shop.blobs, "tiny", doing(audited.shop))
+    use = Repairs(
+        audited.context.ledger, all_stores, audited.context.blobs, "tiny", doing(audited.context)
+    )
     assert [r.left for r in repair(found, use)] == ["", ""]
     assert (store.count(name, tenant="bob"), audited.first_words()) == (0, words)
 
@@ -220,7 +226,7 @@ def test_a_collection_whose_file_is_gone_is_told_and_the_next_is_compared(
     in_files: Audited, tfidf_at: Settings
 ) -> None:
     in_files.ingest("one")
-    ledger, sound = in_files.shop.ledger, f"{in_files.name}z"
+    ledger, sound = in_files.context.ledger, f"{in_files.name}z"
     ledger.collections.create(
         CollectionSchema(sound, VectorSpec(4)), store="tfidf", embedder="tiny", analyzer=""
     )
@@ -251,8 +257,8 @@ def upsert_and_die(chroma_at: Settings, folder: Path, document_id: str, version:
     KeywordIndex.upsert = die  # type: ignore[method-assign]
     store = make_store(chroma_at, "chroma")
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
-    shop = make_shop(ledger, Blobs(str(folder / "blobs")), store)
-    run_step(shop, "upsert", document_id, version)
+    step_context = make_context(ledger, Blobs(str(folder / "blobs")), store)
+    run_step(step_context, "upsert", document_id, version)
 
 
 def write_and_die(chroma_at: Settings, name: str, chunks: list[ChunkRecord]) -> None:
@@ -278,17 +284,17 @@ def killed(target: Callable[..., None], *given: object) -> None:
 def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_both_are_whole(
     two_halves: Audited, chroma_at: Settings
 ) -> None:
-    shop, name = two_halves.shop, two_halves.name
-    item = submit(shop, paragraphs("one", "two"), collection=name)
+    step_context, name = two_halves.context, two_halves.name
+    item = submit(step_context, paragraphs("one", "two"), collection=name)
     for step in STEPS[:-1]:
-        run_step(shop, step, item.document_id, item.version)
+        run_step(step_context, step, item.document_id, item.version)
     killed(upsert_and_die, chroma_at, two_halves.folder, item.document_id, item.version)
     halves = two_halves.store.chunk_ids(name)
     assert (len(halves["vector"]), halves["keyword"]) == (2, set())
     assert (two_halves.audit_scope().skipped, two_halves.found()) == (1, [])
-    shop.ledger.leases.expire_all()
-    (stuck,) = shop.ledger.sweep.stuck(idle=False, resend_seconds=0, max_crashes=3)
-    doing(shop)(stuck.document_id, stuck.version, stuck.step)
+    step_context.ledger.leases.expire_all()
+    (stuck,) = step_context.ledger.sweep.stuck(idle=False, resend_seconds=0, max_crashes=3)
+    doing(step_context)(stuck.document_id, stuck.version, stuck.step)
     halves = two_halves.store.chunk_ids(name)
     assert halves["vector"] == halves["keyword"]
     assert (two_halves.audit_scope().chunks, two_halves.found()) == (4, [])
@@ -331,10 +337,10 @@ def test_an_orphan_that_only_one_half_holds_goes_from_either(
     strangers = [replace(c, chunk_id=f"v{c.chunk_id}") for c in two_halves.records(ids)]
     killed(write_and_die, chroma_at, name, strangers)
     killed(delete_and_die, chroma_at, name, ids)
-    shop = two_halves.shop
-    shop.ledger.documents.delete(item.document_id)
-    shop.ledger.chunks.forget(item.document_id)
-    shop.ledger.documents.removed(item.document_id, {})
+    step_context = two_halves.context
+    step_context.ledger.documents.delete(item.document_id)
+    step_context.ledger.chunks.forget(item.document_id)
+    step_context.ledger.documents.removed(item.document_id, {})
     halves = two_halves.store.chunk_ids(name)
     assert halves == {"vector": {f"v{i}" for i in ids}, "keyword": set(ids)}
     assert two_halves.found() == [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline_parts import make_shop, submit
+from pipeline_parts import make_context, submit
 
 from callslip.ingestion.pipeline import run_step
 from callslip.messages.options import Options
@@ -25,16 +25,16 @@ NOTICE = """출산장려금 안내
 출산 장려금은 2024년 1월 1일부터 시행한다. 국민건강보험공단이 지급한다.
 """ + "\n".join(SECRETS)
 
-Shelf = Callable[..., str]
+Ingest = Callable[..., str]
 
 
 @pytest.fixture
-def ingest(store: Store, names: Callable[[], str], tmp_path: Path) -> Iterator[Shelf]:
+def ingest(store: Store, names: Callable[[], str], tmp_path: Path) -> Iterator[Ingest]:
     """Sends a text through the pipeline into a collection with these options; gives its name."""
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        shop = make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
-        object.__setattr__(shop, "recognizer", Recognizer())
+        step_context = make_context(ledger, Blobs(str(tmp_path / "blobs")), store)
+        object.__setattr__(step_context, "recognizer", Recognizer())
 
         def run(text: str, properties: dict[str, Any], **options: Any) -> str:
             schema = CollectionSchema(names(), VectorSpec(4))
@@ -46,9 +46,9 @@ def ingest(store: Store, names: Callable[[], str], tmp_path: Path) -> Iterator[S
                 analyzer="",
                 options=Options.model_validate(options),
             )
-            item = submit(shop, text, collection=schema.name, **properties)
+            item = submit(step_context, text, collection=schema.name, **properties)
             for step in STEPS:
-                assert run_step(shop, step, item.document_id, item.version) == "go on"
+                assert run_step(step_context, step, item.document_id, item.version) == "go on"
             return schema.name
 
         yield run
@@ -58,18 +58,18 @@ def found(store: Store, name: str, **conditions: object) -> bool:
     return bool(store.find_ids(name, parse(conditions, None)))
 
 
-def test_entities_days_and_facets_are_filterable(store: Store, ingest: Shelf) -> None:
+def test_entities_days_and_facets_are_filterable(store: Store, ingest: Ingest) -> None:
     rule = {"set": {"doc_type": "notice", "jurisdiction": "KR"}, "content": "*부터 시행한다"}
-    shelf = ingest(
+    collection_name = ingest(
         NOTICE, {"jurisdiction": "EU"}, rules=[rule], dictionary={"출산장려금": ["birth grant"]}
     )
     for name in ("출산장려금", "출산 장려금", "birth grant", "국민건강보험공단", "2024-01-01"):
-        assert found(store, shelf, **{"entities @": name})
-    assert not found(store, shelf, **{"entities @": "출산"})
-    assert found(store, shelf, **{"valid_from <=": "2024-01-01", "doc_type": "notice"})
-    assert not found(store, shelf, **{"valid_from <": "2024-01-01"})
-    assert found(store, shelf, jurisdiction="EU")  # what the sender says wins
-    (document,) = store.get_documents(shelf, list(store.document_ids(shelf)))
+        assert found(store, collection_name, **{"entities @": name})
+    assert not found(store, collection_name, **{"entities @": "출산"})
+    assert found(store, collection_name, **{"valid_from <=": "2024-01-01", "doc_type": "notice"})
+    assert not found(store, collection_name, **{"valid_from <": "2024-01-01"})
+    assert found(store, collection_name, jurisdiction="EU")  # what the sender says wins
+    (document,) = store.get_documents(collection_name, list(store.document_ids(collection_name)))
     assert document.properties["valid_from"] == "2024-01-01"
     entities = document.properties["entities"]
     assert isinstance(entities, list)
@@ -78,14 +78,14 @@ def test_entities_days_and_facets_are_filterable(store: Store, ingest: Shelf) ->
 
 @pytest.mark.parametrize(("scrub", "in_body"), [("entities", True), ("text", False)])
 def test_what_is_scrubbed_is_in_no_store(
-    store: Store, ingest: Shelf, scrub: str, in_body: bool
+    store: Store, ingest: Ingest, scrub: str, in_body: bool
 ) -> None:
     named = {"출산장려금": list(SECRETS)}
-    shelf = ingest(NOTICE, {"entities": list(SECRETS)}, scrub=scrub, dictionary=named)
-    chunks = store.get_chunks(shelf, store.find_ids(shelf), include_terms=True)
-    documents = store.get_documents(shelf, list(store.document_ids(shelf)))
+    collection_name = ingest(NOTICE, {"entities": list(SECRETS)}, scrub=scrub, dictionary=named)
+    chunks = store.get_chunks(collection_name, store.find_ids(collection_name), include_terms=True)
+    documents = store.get_documents(collection_name, list(store.document_ids(collection_name)))
     for secret in SECRETS:
-        assert not found(store, shelf, **{"entities @": secret})
+        assert not found(store, collection_name, **{"entities @": secret})
         held = repr([[c.properties for c in chunks], documents])
         assert secret not in held
         bodies = repr([(c.body, c.terms, c.heading, c.section, c.title) for c in chunks])

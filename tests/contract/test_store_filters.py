@@ -134,7 +134,7 @@ def cabinet(store: Store) -> str:
 
 
 @pytest.mark.parametrize("filter_", FILTERS, ids=str)
-def test_every_operator_means_the_same_on_both_legs(
+def test_every_operator_means_the_same_on_both_retrievers(
     store: Store, cabinet: str, filter_: dict[str, object]
 ) -> None:
     where = parse(filter_, None)
@@ -142,7 +142,7 @@ def test_every_operator_means_the_same_on_both_legs(
     agrees(store, cabinet, where, {i for i, p in PROPERTIES.items() if matches(where, p)})
 
 
-def test_the_clamp_hides_what_is_not_in_force(store: Store, shelf: str) -> None:
+def test_the_validity_filter_hides_what_is_not_in_force(store: Store, collection_name: str) -> None:
     dates: dict[str, dict[str, object]] = {
         "begins": {"valid_from": "2020-01-01"},
         "later": {"valid_from": "2020-01-02", "valid_to": "2021-01-01"},
@@ -151,14 +151,16 @@ def test_the_clamp_hides_what_is_not_in_force(store: Store, shelf: str) -> None:
         "texts": {"valid_from": "once", "valid_to": ""},
         "undated": {},
     }
-    store.batch_upsert_chunks(shelf, [chunk(i, properties=p) for i, p in dates.items()])
+    store.batch_upsert_chunks(collection_name, [chunk(i, properties=p) for i, p in dates.items()])
     agrees(
         store,
-        shelf,
+        collection_name,
         validity_filter(None, date(2020, 1, 1)),
         {"begins", "within", "texts", "undated"},
     )
-    agrees(store, shelf, validity_filter(None, date(1, 1, 1)), {"over", "texts", "undated"})
+    agrees(
+        store, collection_name, validity_filter(None, date(1, 1, 1)), {"over", "texts", "undated"}
+    )
 
 
 def test_any_of_a_group_and_all_of_another(store: Store, cabinet: str) -> None:
@@ -191,11 +193,11 @@ def test_filters_leave_scores_as_they_are(store: Store, cabinet: str) -> None:
 
 
 def test_fields_of_a_chunk_can_be_filtered_on_and_no_property_hides_them(
-    store: Store, shelf: str
+    store: Store, collection_name: str
 ) -> None:
     fields = {"section": "1/2", "filename": "a.pdf", "title": "2024-01-01", "lang": "ko"}
     store.batch_upsert_chunks(
-        shelf,
+        collection_name,
         [
             chunk("a", document_id="d1", level=2, ordinal=7, **fields),
             chunk("b", document_id="d2", properties={**fields, "document_id": "d1", "level": 2}),
@@ -205,20 +207,22 @@ def test_fields_of_a_chunk_can_be_filtered_on_and_no_property_hides_them(
     for key, value in filters:
         where = parse({key: value}, None)
         assert where is not None
-        agrees(store, shelf, where, {"a"})
-    assert store.get_chunks(shelf, ["b"])[0].properties["document_id"] == "d1"
+        agrees(store, collection_name, where, {"a"})
+    assert store.get_chunks(collection_name, ["b"])[0].properties["document_id"] == "d1"
 
 
-def test_properties_cannot_collide_with_what_the_store_keeps(store: Store, shelf: str) -> None:
+def test_properties_cannot_collide_with_what_the_store_keeps(
+    store: Store, collection_name: str
+) -> None:
     names = ["record", "chunk_id", "t:p", "n:p", "body", "terms", "vector", "chroma:document"]
     names += ["$and", "#document", "t1:p:", "a\x1fb", "props", "id", "한 글", "heading", "start"]
     properties = {name: f"value of {name}" for name in names}
-    store.batch_upsert_chunks(shelf, [chunk("a", properties=properties), chunk("b")])
-    assert store.get_chunks(shelf, ["a"])[0].properties == properties
+    store.batch_upsert_chunks(collection_name, [chunk("a", properties=properties), chunk("b")])
+    assert store.get_chunks(collection_name, ["a"])[0].properties == properties
     for name in names:
         where = parse({f"{name} ==": f"value of {name}"}, None)
         assert where is not None
-        agrees(store, shelf, where, {"a"})
+        agrees(store, collection_name, where, {"a"})
 
 
 TEXTS = st.sampled_from(["", "a", "A", "ab", "a*b", "한글", "1", "true", "a\nb", "x.y"])
@@ -285,8 +289,8 @@ def drawers(store: Store) -> str:
     ["가" * 61 + "*" * 16, "*가나다" * 16, "*a" * 16 + "b" * 168, "*" + "?.+[" * 49],
 )
 def test_every_pattern_of_the_longest_length_is_answered(
-    store: Store, shelf: str, pattern: str
+    store: Store, collection_name: str, pattern: str
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a", properties={"p": "가" * 62})])
+    store.batch_upsert_chunks(collection_name, [chunk("a", properties={"p": "가" * 62})])
     expected = ["a"] if pattern.startswith("가") else []
-    assert store.find_ids(shelf, parse({"p ~": pattern}, None)) == expected
+    assert store.find_ids(collection_name, parse({"p ~": pattern}, None)) == expected

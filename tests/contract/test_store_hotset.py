@@ -25,7 +25,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "section": {"kind": "faq", "year": 2019.5, "level": 1},
 }
 
-ASKED: tuple[dict[str, Any], ...] = (
+QUERIES: tuple[dict[str, Any], ...] = (
     {},
     {"as_of": "any"},
     {"as_of": "2018-12-31"},
@@ -57,10 +57,10 @@ def test_the_hotset_passes_what_the_store_passes(
     }
     every = [f"{name} {n}" for name in DOCUMENTS for n in (1, 2)]
     learn(engine, *every, **at)
-    for asked in ASKED:
-        hot, cold = ask(engine, **at, **asked), ask(engine, **at, **asked, ranking=REFUSED)
-        assert (hot.hotset, cold.hotset) == (True, False), asked
-        assert set(found(hot)) == set(found(cold)) != set(), asked
+    for request in QUERIES:
+        hot, cold = ask(engine, **at, **request), ask(engine, **at, **request, ranking=REFUSED)
+        assert (hot.hotset, cold.hotset) == (True, False), request
+        assert set(found(hot)) == set(found(cold)) != set(), request
     store.delete_chunks(at["collection"], ["law 1"])
     assert set(found(ask(engine, **at, having_all={"kind": "law"}))) == {"law 2"}
     ledger.documents.delete(documents["law"])

@@ -260,14 +260,15 @@ def test_a_schema_that_cannot_be_is_refused(store: Store) -> None:
     assert "c" not in store.collections()
 
 
-def test_a_horizon_holds_for_the_keyword_leg_too(store: Store, shelf: str) -> None:
+def test_a_horizon_holds_for_the_keyword_retriever_too(store: Store, collection_name: str) -> None:
     turns = {"near": 0.1, "middle": 0.8, "far": 2.5}
     store.batch_upsert_chunks(
-        shelf, [chunk(i, vector=unit(np.cos(t), np.sin(t)), terms="x") for i, t in turns.items()]
+        collection_name,
+        [chunk(i, vector=unit(np.cos(t), np.sin(t)), terms="x") for i, t in turns.items()],
     )
-    everyone = store.hybrid_query(shelf, EAST, "x", 9, horizon=0.5)
+    everyone = store.hybrid_query(collection_name, EAST, "x", 9, horizon=0.5)
     assert {c.chunk_id for c in everyone} == {"near", "middle"}
-    only_words = store.hybrid_query(shelf, EAST, "x", 9, horizon=0.5, alpha=0)
+    only_words = store.hybrid_query(collection_name, EAST, "x", 9, horizon=0.5, alpha=0)
     assert {c.chunk_id for c in only_words} == {"near", "middle"}
 
 

@@ -16,16 +16,16 @@ from callslip.stores.records import ChunkRecord, CollectionSchema, DocumentRecor
 pytest_plugins = ["store_fixtures"]
 
 
-def test_making_a_collection_again_keeps_what_it_holds(store: Store, shelf: str) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a")])
-    store.ensure_schema(CollectionSchema(shelf, VectorSpec(2)))
-    assert store.count(shelf) == 1
-    assert len(store.vector_query(shelf, EAST, 5)) == 1
+def test_making_a_collection_again_keeps_what_it_holds(store: Store, collection_name: str) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
+    store.ensure_schema(CollectionSchema(collection_name, VectorSpec(2)))
+    assert store.count(collection_name) == 1
+    assert len(store.vector_query(collection_name, EAST, 5)) == 1
 
 
-def test_another_dimension_is_a_conflict(store: Store, shelf: str) -> None:
+def test_another_dimension_is_a_conflict(store: Store, collection_name: str) -> None:
     with pytest.raises(Conflict, match="2 dimensions, not 3"):
-        store.ensure_schema(CollectionSchema(shelf, VectorSpec(3)))
+        store.ensure_schema(CollectionSchema(collection_name, VectorSpec(3)))
 
 
 def test_no_dimension_is_no_schema(store: Store) -> None:
@@ -33,17 +33,19 @@ def test_no_dimension_is_no_schema(store: Store) -> None:
         store.ensure_schema(CollectionSchema("flat", VectorSpec(0)))
 
 
-def test_dropping_is_idempotent_and_the_name_can_be_used_anew(store: Store, shelf: str) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a")])
-    store.drop_collection(shelf)
-    store.drop_collection(shelf)
+def test_dropping_is_idempotent_and_the_name_can_be_used_anew(
+    store: Store, collection_name: str
+) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
+    store.drop_collection(collection_name)
+    store.drop_collection(collection_name)
     with pytest.raises(CollectionNotFound):
-        store.count(shelf)
-    store.ensure_schema(CollectionSchema(shelf, VectorSpec(3)))
-    assert store.count(shelf) == 0
-    outcome = store.batch_upsert_chunks(shelf, [chunk("a", vector=unit(0, 0, 1))])
+        store.count(collection_name)
+    store.ensure_schema(CollectionSchema(collection_name, VectorSpec(3)))
+    assert store.count(collection_name) == 0
+    outcome = store.batch_upsert_chunks(collection_name, [chunk("a", vector=unit(0, 0, 1))])
     assert outcome.stored == ("a",)
-    assert ids(store.vector_query(shelf, unit(0, 0, 1), 5)) == ["a"]
+    assert ids(store.vector_query(collection_name, unit(0, 0, 1), 5)) == ["a"]
 
 
 CALLS: dict[str, Callable[[Store, str], object]] = {
@@ -84,7 +86,7 @@ def test_collections_of_like_names_are_apart(store: Store) -> None:
         store.drop_collection(name)
 
 
-def test_a_chunk_comes_back_as_it_was_written(store: Store, shelf: str) -> None:
+def test_a_chunk_comes_back_as_it_was_written(store: Store, collection_name: str) -> None:
     properties = {"n": 7, "f": 7.5, "b": True, "d": "2024-01-31", "l": ["가", "나"], "e": []}
     written = ChunkRecord(
         "조각:1/ä",
@@ -103,109 +105,112 @@ def test_a_chunk_comes_back_as_it_was_written(store: Store, shelf: str) -> None:
         end=25,
         properties=properties,
     )
-    store.batch_upsert_chunks(shelf, [written])
-    (plain,) = store.get_chunks(shelf, [written.chunk_id])
+    store.batch_upsert_chunks(collection_name, [written])
+    (plain,) = store.get_chunks(collection_name, [written.chunk_id])
     assert plain.vector is None
     for name in ("document_id", "body", "section", "heading", "title", "filename", "lang"):
         assert getattr(plain, name) == getattr(written, name)
     assert (plain.level, plain.ordinal, plain.start, plain.end) == (2, 5, 10, 25)
     assert plain.properties == properties
-    (full,) = store.get_chunks(shelf, [written.chunk_id], include_vector=True)
+    (full,) = store.get_chunks(collection_name, [written.chunk_id], include_vector=True)
     assert full.vector is not None
     assert full.vector.dtype == np.float32
     assert np.allclose(full.vector, written.vector)
 
 
-def test_terms_and_the_parent_come_back(store: Store, shelf: str) -> None:
+def test_terms_and_the_parent_come_back(store: Store, collection_name: str) -> None:
     store.batch_upsert_chunks(
-        shelf, [chunk("p", terms="출산 장려금 x x"), chunk("a", parent_id="p", terms="")]
+        collection_name, [chunk("p", terms="출산 장려금 x x"), chunk("a", parent_id="p", terms="")]
     )
-    parent, child = store.get_chunks(shelf, ["p", "a"], include_terms=True)
+    parent, child = store.get_chunks(collection_name, ["p", "a"], include_terms=True)
     assert (parent.terms, parent.parent_id) == ("출산 장려금 x x", "")
     assert (child.terms, child.parent_id) == ("", "p")
-    assert [c.terms for c in store.get_chunks(shelf, ["p", "a"])] == [None, None]
+    assert [c.terms for c in store.get_chunks(collection_name, ["p", "a"])] == [None, None]
     where = parse({"parent_id": "p"}, None)
-    assert ids(store.vector_query(shelf, EAST, 5, where)) == ["a"]
-    store.batch_upsert_chunks(shelf, [chunk("a", parent_id="nobody")])
-    assert store.get_chunks(shelf, ["a"])[0].parent_id == "nobody"
+    assert ids(store.vector_query(collection_name, EAST, 5, where)) == ["a"]
+    store.batch_upsert_chunks(collection_name, [chunk("a", parent_id="nobody")])
+    assert store.get_chunks(collection_name, ["a"])[0].parent_id == "nobody"
 
 
-def test_ids_are_found_whole_and_in_order(store: Store, shelf: str) -> None:
+def test_ids_are_found_whole_and_in_order(store: Store, collection_name: str) -> None:
     rows = [chunk(f"{i:05}", document_id=f"d{i % 3}", level=i % 2) for i in range(2500, 0, -1)]
-    store.batch_upsert_chunks(shelf, rows)
-    store.batch_upsert_documents(shelf, [DocumentRecord("empty", "", "")])
+    store.batch_upsert_chunks(collection_name, rows)
+    store.batch_upsert_documents(collection_name, [DocumentRecord("empty", "", "")])
     everyone = sorted(row.chunk_id for row in rows)
-    assert store.find_ids(shelf) == everyone
+    assert store.find_ids(collection_name) == everyone
     odd = [row.chunk_id for row in reversed(rows) if row.level == 1]
-    assert store.find_ids(shelf, parse({"level": 1}, None)) == odd
-    assert store.find_ids(shelf, parse({"document_id ~": "d*", "level": 1}, None)) == odd
-    assert store.find_ids(shelf, parse({"level": 2}, None)) == []
-    assert store.chunk_ids(shelf) == {"vector": set(everyone), "keyword": set(everyone)}
-    assert store.document_ids(shelf) == {"d0", "d1", "d2", "empty"}
-    assert store.deepest_level(shelf) == 1
+    assert store.find_ids(collection_name, parse({"level": 1}, None)) == odd
+    assert store.find_ids(collection_name, parse({"document_id ~": "d*", "level": 1}, None)) == odd
+    assert store.find_ids(collection_name, parse({"level": 2}, None)) == []
+    assert store.chunk_ids(collection_name) == {"vector": set(everyone), "keyword": set(everyone)}
+    assert store.document_ids(collection_name) == {"d0", "d1", "d2", "empty"}
+    assert store.deepest_level(collection_name) == 1
 
 
-def test_an_empty_collection_has_no_deepest_level(store: Store, shelf: str) -> None:
-    assert store.deepest_level(shelf) is None
-    assert store.find_ids(shelf) == []
-    assert store.document_ids(shelf) == set()
+def test_an_empty_collection_has_no_deepest_level(store: Store, collection_name: str) -> None:
+    assert store.deepest_level(collection_name) is None
+    assert store.find_ids(collection_name) == []
+    assert store.document_ids(collection_name) == set()
 
 
-def test_an_empty_body_is_kept(store: Store, shelf: str) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a", body="", terms="")])
-    assert store.get_chunks(shelf, ["a"])[0].body == ""
-    assert ids(store.vector_query(shelf, EAST, 5)) == ["a"]
+def test_an_empty_body_is_kept(store: Store, collection_name: str) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk("a", body="", terms="")])
+    assert store.get_chunks(collection_name, ["a"])[0].body == ""
+    assert ids(store.vector_query(collection_name, EAST, 5)) == ["a"]
 
 
-def test_chunks_come_in_the_order_they_were_asked_for(store: Store, shelf: str) -> None:
-    store.batch_upsert_chunks(shelf, [chunk(x) for x in "abcd"])
-    found = store.get_chunks(shelf, ["d", "nobody", "a", "d", "c"])
+def test_chunks_come_in_the_order_they_were_asked_for(store: Store, collection_name: str) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk(x) for x in "abcd"])
+    found = store.get_chunks(collection_name, ["d", "nobody", "a", "d", "c"])
     assert [c.chunk_id for c in found] == ["d", "a", "d", "c"]
-    assert store.get_chunks(shelf, []) == []
+    assert store.get_chunks(collection_name, []) == []
 
 
-def test_an_upsert_replaces_the_whole_chunk(store: Store, shelf: str) -> None:
+def test_an_upsert_replaces_the_whole_chunk(store: Store, collection_name: str) -> None:
     store.batch_upsert_chunks(
-        shelf, [chunk("a", terms="old", properties={"p": "x", "q": 1, "l": ["x", "y"]})]
+        collection_name, [chunk("a", terms="old", properties={"p": "x", "q": 1, "l": ["x", "y"]})]
     )
     store.batch_upsert_chunks(
-        shelf,
+        collection_name,
         [chunk("a", body="new body", terms="new", vector=unit(0, 1), properties={"p": 2, "l": []})],
     )
-    (found,) = store.get_chunks(shelf, ["a"])
+    (found,) = store.get_chunks(collection_name, ["a"])
     assert found.body == "new body"
     assert found.properties == {"p": 2, "l": []}
-    assert store.keyword_query(shelf, "old", 5) == []
-    assert store.vector_query(shelf, unit(0, 1), 5)[0].score == pytest.approx(1)
+    assert store.keyword_query(collection_name, "old", 5) == []
+    assert store.vector_query(collection_name, unit(0, 1), 5)[0].score == pytest.approx(1)
     for filter_ in ({"p": "x"}, {"q": 1}, {"l @": "x"}):
         where = parse(filter_, None)
-        assert store.vector_query(shelf, EAST, 5, where) == []
-        assert store.keyword_query(shelf, "new", 5, where) == []
-    assert store.count(shelf) == 1
+        assert store.vector_query(collection_name, EAST, 5, where) == []
+        assert store.keyword_query(collection_name, "new", 5, where) == []
+    assert store.count(collection_name) == 1
 
 
 def test_an_upsert_of_the_same_text_and_vector_replaces_the_properties(
-    store: Store, shelf: str
+    store: Store, collection_name: str
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a", properties={"p": "x", "l": ["x", "y"]})])
+    store.batch_upsert_chunks(collection_name, [chunk("a", properties={"p": "x", "l": ["x", "y"]})])
     store.batch_upsert_chunks(
-        shelf, [chunk("a", terms="new", level=3, properties={"l": ["y"]}), chunk("b", terms="new")]
+        collection_name,
+        [chunk("a", terms="new", level=3, properties={"l": ["y"]}), chunk("b", terms="new")],
     )
-    (found, _) = store.get_chunks(shelf, ["a", "b"])
+    (found, _) = store.get_chunks(collection_name, ["a", "b"])
     assert (found.level, found.properties) == (3, {"l": ["y"]})
     for key, value, expected in (("p", "x", []), ("l @", "x", []), ("l @", "y", ["a"])):
         where = parse({key: value}, None)
-        assert ids(store.vector_query(shelf, EAST, 5, where)) == expected
-        assert ids(store.keyword_query(shelf, "new", 5, where)) == expected
+        assert ids(store.vector_query(collection_name, EAST, 5, where)) == expected
+        assert ids(store.keyword_query(collection_name, "new", 5, where)) == expected
 
 
-def test_of_one_id_twice_in_a_batch_the_last_is_kept(store: Store, shelf: str) -> None:
-    outcome = store.batch_upsert_chunks(shelf, [chunk("a", body="1"), chunk("a", body="2")])
+def test_of_one_id_twice_in_a_batch_the_last_is_kept(store: Store, collection_name: str) -> None:
+    outcome = store.batch_upsert_chunks(
+        collection_name, [chunk("a", body="1"), chunk("a", body="2")]
+    )
     assert outcome.stored == ("a",)
-    assert store.get_chunks(shelf, ["a"])[0].body == "2"
+    assert store.get_chunks(collection_name, ["a"])[0].body == "2"
 
 
-def test_a_bad_object_fails_alone_and_is_named(store: Store, shelf: str) -> None:
+def test_a_bad_object_fails_alone_and_is_named(store: Store, collection_name: str) -> None:
     batch = [
         chunk("good 1"),
         chunk("nan", vector=np.array([np.nan, 1], np.float32)),
@@ -215,35 +220,41 @@ def test_a_bad_object_fails_alone_and_is_named(store: Store, shelf: str) -> None
         chunk(""),
         chunk("good 2"),
     ]
-    outcome = store.batch_upsert_chunks(shelf, batch)
+    outcome = store.batch_upsert_chunks(collection_name, batch)
     assert outcome.stored == ("good 1", "good 2")
     assert set(outcome.failed) == {"nan", "wide", "null", "mixed", ""}
     assert all(outcome.failed.values())
-    assert store.count(shelf) == 2
-    assert sorted(ids(store.vector_query(shelf, EAST, 9))) == ["good 1", "good 2"]
+    assert store.count(collection_name) == 2
+    assert sorted(ids(store.vector_query(collection_name, EAST, 9))) == ["good 1", "good 2"]
 
 
-def test_an_empty_batch_is_nothing_to_do(store: Store, shelf: str) -> None:
-    assert store.batch_upsert_chunks(shelf, []).stored == ()
-    assert store.batch_upsert_documents(shelf, []).stored == ()
-    store.delete_chunks(shelf, [])
+def test_an_empty_batch_is_nothing_to_do(store: Store, collection_name: str) -> None:
+    assert store.batch_upsert_chunks(collection_name, []).stored == ()
+    assert store.batch_upsert_documents(collection_name, []).stored == ()
+    store.delete_chunks(collection_name, [])
 
 
-def test_a_batch_larger_than_the_server_takes_is_stored_whole(store: Store, shelf: str) -> None:
+def test_a_batch_larger_than_the_server_takes_is_stored_whole(
+    store: Store, collection_name: str
+) -> None:
     turns = np.linspace(0, np.pi, 6000)
     batch = [chunk(f"{i:04}", vector=unit(np.cos(t), np.sin(t))) for i, t in enumerate(turns)]
-    assert len(store.batch_upsert_chunks(shelf, batch).stored) == 6000
-    assert store.count(shelf) == 6000
-    assert {len(half) for half in store.chunk_ids(shelf, "doc").values()} == {6000}
+    assert len(store.batch_upsert_chunks(collection_name, batch).stored) == 6000
+    assert store.count(collection_name) == 6000
+    assert {len(half) for half in store.chunk_ids(collection_name, "doc").values()} == {6000}
     everywhere = parse({"document_id ~": "d*c"}, None)
     for where in (None, everywhere):
         for at in (0, 5999):
-            assert ids(store.vector_query(shelf, batch[at].vector, 1, where)) == [f"{at:04}"]
+            assert ids(store.vector_query(collection_name, batch[at].vector, 1, where)) == [
+                f"{at:04}"
+            ]
 
 
-def test_huge_texts_are_stored_and_an_overlong_property_is_named(store: Store, shelf: str) -> None:
+def test_huge_texts_are_stored_and_an_overlong_property_is_named(
+    store: Store, collection_name: str
+) -> None:
     outcome = store.batch_upsert_chunks(
-        shelf,
+        collection_name,
         [
             chunk("long body", body="긴 글 " * 400_000),
             chunk("long property", properties={"p": "x" * 30_000}),
@@ -252,61 +263,62 @@ def test_huge_texts_are_stored_and_an_overlong_property_is_named(store: Store, s
     )
     assert outcome.stored == ("long body", "long property")
     assert "'p'" in outcome.failed["overlong property"]
-    assert len(store.get_chunks(shelf, ["long body"])[0].body) == 1_600_000
+    assert len(store.get_chunks(collection_name, ["long body"])[0].body) == 1_600_000
     for key, value in (("p", "x" * 30_000), ("p ~", "x*")):
         where = parse({key: value}, None)
-        assert ids(store.vector_query(shelf, EAST, 5, where)) == ["long property"]
-        assert ids(store.keyword_query(shelf, "every", 5, where)) == ["long property"]
+        assert ids(store.vector_query(collection_name, EAST, 5, where)) == ["long property"]
+        assert ids(store.keyword_query(collection_name, "every", 5, where)) == ["long property"]
 
 
-def test_documents_come_back_and_are_replaced(store: Store, shelf: str) -> None:
+def test_documents_come_back_and_are_replaced(store: Store, collection_name: str) -> None:
     one = DocumentRecord("문서 1", "제목", "a.pdf", {"n": 1, "l": ["x"]})
-    outcome = store.batch_upsert_documents(shelf, [one, DocumentRecord("", "", "")])
+    outcome = store.batch_upsert_documents(collection_name, [one, DocumentRecord("", "", "")])
     assert outcome.stored == ("문서 1",)
     assert list(outcome.failed) == [""]
-    assert store.get_documents(shelf, ["nobody", "문서 1"]) == [one]
+    assert store.get_documents(collection_name, ["nobody", "문서 1"]) == [one]
     other = DocumentRecord("문서 1", "새 제목", "b.pdf")
-    store.batch_upsert_documents(shelf, [other])
-    assert store.get_documents(shelf, ["문서 1"]) == [other]
+    store.batch_upsert_documents(collection_name, [other])
+    assert store.get_documents(collection_name, ["문서 1"]) == [other]
 
 
-def test_deleted_chunks_are_gone_from_every_half(store: Store, shelf: str) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a"), chunk("b"), chunk("c")])
-    store.delete_chunks(shelf, iter(["a", "nobody", "a"]))
-    assert store.chunk_ids(shelf, "doc") == {"vector": {"b", "c"}, "keyword": {"b", "c"}}
-    assert ids(store.vector_query(shelf, EAST, 9)) == ["b", "c"]
-    assert ids(store.keyword_query(shelf, "every", 9)) == ["b", "c"]
-    assert store.count(shelf) == 2
+def test_deleted_chunks_are_gone_from_every_half(store: Store, collection_name: str) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk("a"), chunk("b"), chunk("c")])
+    store.delete_chunks(collection_name, iter(["a", "nobody", "a"]))
+    assert store.chunk_ids(collection_name, "doc") == {"vector": {"b", "c"}, "keyword": {"b", "c"}}
+    assert ids(store.vector_query(collection_name, EAST, 9)) == ["b", "c"]
+    assert ids(store.keyword_query(collection_name, "every", 9)) == ["b", "c"]
+    assert store.count(collection_name) == 2
 
 
 @pytest.mark.parametrize("document_id", ["문서", "2024-01-31", "a*b", "x" * 500])
 def test_a_deleted_document_takes_its_chunks_along_and_no_others(
-    store: Store, shelf: str, document_id: str
+    store: Store, collection_name: str, document_id: str
 ) -> None:
-    store.batch_upsert_documents(shelf, [DocumentRecord(document_id, "", "")])
+    store.batch_upsert_documents(collection_name, [DocumentRecord(document_id, "", "")])
     store.batch_upsert_chunks(
-        shelf,
+        collection_name,
         [
             chunk("a", document_id=document_id),
             chunk("b", document_id=document_id + "!"),
             chunk("c", properties={"document_id": document_id}),
         ],
     )
-    assert store.chunk_ids(shelf, document_id) == {"vector": {"a"}, "keyword": {"a"}}
+    assert store.chunk_ids(collection_name, document_id) == {"vector": {"a"}, "keyword": {"a"}}
     for _ in range(2):
-        store.delete_document(shelf, document_id)
-        assert store.get_documents(shelf, [document_id]) == []
-        assert ids(store.vector_query(shelf, EAST, 9)) == ["b", "c"]
-        assert ids(store.keyword_query(shelf, "every", 9)) == ["b", "c"]
+        store.delete_document(collection_name, document_id)
+        assert store.get_documents(collection_name, [document_id]) == []
+        assert ids(store.vector_query(collection_name, EAST, 9)) == ["b", "c"]
+        assert ids(store.keyword_query(collection_name, "every", 9)) == ["b", "c"]
 
 
-def test_groups_are_counted_by_value_and_type(store: Store, shelf: str) -> None:
+def test_groups_are_counted_by_value_and_type(store: Store, collection_name: str) -> None:
     values: list[object] = ["나", "나", "가", 2, 2.0, 2.5, True, "2", "2024-03-01"]
     values += ["2024-03-01T00:00:00Z", ["나", "다", "나"], []]
     store.batch_upsert_chunks(
-        shelf, [*(chunk(f"c{i}", properties={"p": v}) for i, v in enumerate(values)), chunk("none")]
+        collection_name,
+        [*(chunk(f"c{i}", properties={"p": v}) for i, v in enumerate(values)), chunk("none")],
     )
-    groups = store.aggregate_group_by(shelf, "p")
+    groups = store.aggregate_group_by(collection_name, "p")
     assert groups[0] == ("나", 3)
     assert {(type(value), value): count for value, count in groups} == {
         (str, "나"): 3,
@@ -320,15 +332,18 @@ def test_groups_are_counted_by_value_and_type(store: Store, shelf: str) -> None:
         (str, "2024-03-01T00:00:00Z"): 1,
     }
     assert [count for _, count in groups] == sorted((c for _, c in groups), reverse=True)
-    assert store.aggregate_group_by(shelf, "p", parse({"p >": 0}, None)) == [(2, 2), (2.5, 1)]
-    assert store.aggregate_group_by(shelf, "lang") == [("", 13)]
+    assert store.aggregate_group_by(collection_name, "p", parse({"p >": 0}, None)) == [
+        (2, 2),
+        (2.5, 1),
+    ]
+    assert store.aggregate_group_by(collection_name, "lang") == [("", 13)]
 
 
-def test_groups_forget_what_was_replaced_or_deleted(store: Store, shelf: str) -> None:
-    store.batch_upsert_chunks(shelf, [chunk(x, properties={"p": x}) for x in "abc"])
-    store.batch_upsert_chunks(shelf, [chunk("a", properties={"p": "b"})])
-    store.delete_chunks(shelf, ["c"])
-    assert store.aggregate_group_by(shelf, "p") == [("b", 2)]
+def test_groups_forget_what_was_replaced_or_deleted(store: Store, collection_name: str) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk(x, properties={"p": x}) for x in "abc"])
+    store.batch_upsert_chunks(collection_name, [chunk("a", properties={"p": "b"})])
+    store.delete_chunks(collection_name, ["c"])
+    assert store.aggregate_group_by(collection_name, "p") == [("b", 2)]
 
 
 def write_many(open_store: Callable[[], Store], collection: str, writer: str) -> None:
@@ -340,12 +355,13 @@ def write_many(open_store: Callable[[], Store], collection: str, writer: str) ->
 
 
 def test_two_processes_that_write_at_once_keep_every_row(
-    store: Store, open_store: Callable[[], Store], shelf: str
+    store: Store, open_store: Callable[[], Store], collection_name: str
 ) -> None:
-    assert store.keyword_query(shelf, "every", 5) == []
+    assert store.keyword_query(collection_name, "every", 5) == []
     spawn = multiprocessing.get_context("spawn")
     writers = [
-        spawn.Process(target=write_many, args=(open_store, shelf, name)) for name in ("one", "two")
+        spawn.Process(target=write_many, args=(open_store, collection_name, name))
+        for name in ("one", "two")
     ]
     for writer in writers:
         writer.start()
@@ -354,23 +370,27 @@ def test_two_processes_that_write_at_once_keep_every_row(
     assert [writer.exitcode for writer in writers] == [0, 0]
     for name in ("one", "two"):
         expected = {f"{name} {i:02}" for i in range(40)}
-        assert store.chunk_ids(shelf, name) == {"vector": expected, "keyword": expected}
-    assert len(store.vector_query(shelf, EAST, 100)) == 80
-    assert len(store.keyword_query(shelf, "every", 100)) == 80
+        assert store.chunk_ids(collection_name, name) == {"vector": expected, "keyword": expected}
+    assert len(store.vector_query(collection_name, EAST, 100)) == 80
+    assert len(store.keyword_query(collection_name, "every", 100)) == 80
 
 
 def test_a_collection_that_another_process_made_anew_is_found(
-    store: Store, open_store: Callable[[], Store], shelf: str
+    store: Store, open_store: Callable[[], Store], collection_name: str
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("old")])
-    assert ids(store.vector_query(shelf, EAST, 5)) == ids(store.keyword_query(shelf, "every", 5))
+    store.batch_upsert_chunks(collection_name, [chunk("old")])
+    assert ids(store.vector_query(collection_name, EAST, 5)) == ids(
+        store.keyword_query(collection_name, "every", 5)
+    )
     with closing(open_store()) as other:
-        other.drop_collection(shelf)
+        other.drop_collection(collection_name)
         with pytest.raises(CollectionNotFound):
-            store.keyword_query(shelf, "every", 5)
-        other.ensure_schema(CollectionSchema(shelf, VectorSpec(3)))
+            store.keyword_query(collection_name, "every", 5)
+        other.ensure_schema(CollectionSchema(collection_name, VectorSpec(3)))
     north = unit(0, 0, 1)
-    assert store.vector_query(shelf, north, 5) == []
-    assert store.batch_upsert_chunks(shelf, [chunk("new", vector=north)]).stored == ("new",)
-    assert ids(store.vector_query(shelf, north, 5)) == ["new"]
-    assert ids(store.keyword_query(shelf, "every", 5)) == ["new"]
+    assert store.vector_query(collection_name, north, 5) == []
+    assert store.batch_upsert_chunks(collection_name, [chunk("new", vector=north)]).stored == (
+        "new",
+    )
+    assert ids(store.vector_query(collection_name, north, 5)) == ["new"]
+    assert ids(store.keyword_query(collection_name, "every", 5)) == ["new"]

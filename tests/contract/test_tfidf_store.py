@@ -48,11 +48,11 @@ def tfidf(tmp_path: Path) -> Iterator[TfidfStore]:
 def large(tfidf: TfidfStore, monkeypatch: pytest.MonkeyPatch) -> TfidfStore:
     """The store where 40 chunks are many, so that there are snapshots; it holds 40."""
     monkeypatch.setattr(partition, "SMALL", 4)
-    tfidf.batch_upsert_chunks("c", shelf_of(40))
+    tfidf.batch_upsert_chunks("c", records_of(40))
     return tfidf
 
 
-def shelf_of(number: int, start: int = 0) -> list[ChunkRecord]:
+def records_of(number: int, start: int = 0) -> list[ChunkRecord]:
     """Chunks of which each has one word for itself, one with ten others, and one with all."""
     return [
         chunk(
@@ -103,7 +103,7 @@ SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(st.lists(TEXTS, min_size=1, max_size=20), st.lists(TEXTS, min_size=3, max_size=3))
-def test_the_keyword_leg_is_a_plain_tfidf_vectorizer(
+def test_the_keyword_retriever_is_a_plain_tfidf_vectorizer(
     tfidf: TfidfStore, texts: list[str], queries: list[str]
 ) -> None:
     tfidf.delete_document("c", "doc")
@@ -175,10 +175,10 @@ def test_maintenance_refits_what_is_due_and_only_that(large: TfidfStore, tmp_pat
     large.maintain()
     first = snapshots(tmp_path)
     assert len(first) == 1
-    large.batch_upsert_chunks("c", shelf_of(3, start=100))
+    large.batch_upsert_chunks("c", records_of(3, start=100))
     large.maintain()
     assert snapshots(tmp_path) == first
-    large.batch_upsert_chunks("c", shelf_of(3, start=200))
+    large.batch_upsert_chunks("c", records_of(3, start=200))
     large.maintain()
     second = snapshots(tmp_path)
     assert len(second) == 1
@@ -438,19 +438,19 @@ def test_two_processes_that_refit_at_once_do_no_harm(
     assert len(large.keyword_query("c", "every", 99)) == 60
 
 
-def use_read_only(folder: Path, told: "multiprocessing.Queue[object]") -> None:
+def use_read_only(folder: Path, output: "multiprocessing.Queue[object]") -> None:
     """Search and try to write as a user who may not write there."""
     try:
         with tempfile.TemporaryDirectory() as other, closing(TfidfStore(Path(other))) as store:
             store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
-            store.batch_upsert_chunks("c", shelf_of(1100))
+            store.batch_upsert_chunks("c", records_of(1100))
             store.keyword_query("c", "every", 9)  # imports what only root may read
         if os.geteuid() == 0:
             os.setuid(65534)
         with closing(TfidfStore(folder)) as store:
             found = sorted(ids(store.keyword_query("c", "own7", 9)))
             near = store.vector_query("c", EAST, 99)
-            told.put(((found, len(near)), store.count("c", parse({"ordinal <": 5}, None))))
+            output.put(((found, len(near)), store.count("c", parse({"ordinal <": 5}, None))))
             for write in (
                 lambda: store.batch_upsert_chunks("c", [chunk("new")]),
                 lambda: store.delete_chunks("c", ["c007"]),
@@ -460,9 +460,9 @@ def use_read_only(folder: Path, told: "multiprocessing.Queue[object]") -> None:
                 try:
                     write()
                 except StoreReadOnly as error:
-                    told.put(type(error).__name__)
+                    output.put(type(error).__name__)
     except BaseException as error:
-        told.put(repr(error))
+        output.put(repr(error))
 
 
 @pytest.mark.parametrize("fitted", [True, False])
@@ -473,7 +473,7 @@ def test_a_folder_that_cannot_be_written_is_searched_and_takes_nothing(
     root = Path(tempfile.mkdtemp())  # where another user may look
     with closing(TfidfStore(root)) as store:
         store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
-        store.batch_upsert_chunks("c", shelf_of(1100))
+        store.batch_upsert_chunks("c", records_of(1100))
         if fitted:
             store.refit("c")
             store.batch_upsert_chunks("c", [chunk("later", terms="own7")])
@@ -483,11 +483,11 @@ def test_a_folder_that_cannot_be_written_is_searched_and_takes_nothing(
         for path in folders:
             path.chmod(0o555)
         try:
-            told: multiprocessing.Queue[object] = SPAWN.Queue()
-            start(use_read_only, root, told)
+            output: multiprocessing.Queue[object] = SPAWN.Queue()
+            start(use_read_only, root, output)
             found = ["c007", "later"] if fitted else ["c007"]
-            assert told.get(timeout=60) == ((found, 99), 6 if fitted else 5)
-            assert [told.get(timeout=60) for _ in range(4)] == ["StoreReadOnly"] * 4
+            assert output.get(timeout=60) == ((found, 99), 6 if fitted else 5)
+            assert [output.get(timeout=60) for _ in range(4)] == ["StoreReadOnly"] * 4
         finally:
             for path in folders:
                 path.chmod(0o755)
@@ -585,10 +585,10 @@ FLOATS = st.one_of(
 def test_the_best_vectors_of_a_rough_pass_are_the_best_of_all(
     rows: list[list[float]], query: list[float], limit: int, metric: str
 ) -> None:
-    held, asked = np.array(rows, np.float32), np.array(query, np.float32)
+    held, request = np.array(rows, np.float32), np.array(query, np.float32)
     vectors = Vectors.of(np.arange(len(held)), held)
-    slots, found = nearest(metric, asked, [Part(vectors, vectors.slots, 0)], limit)  # type: ignore[arg-type]
-    expected = sorted(scores(metric, asked, held), reverse=True)[:limit]  # type: ignore[arg-type]
+    slots, found = nearest(metric, request, [Part(vectors, vectors.slots, 0)], limit)  # type: ignore[arg-type]
+    expected = sorted(scores(metric, request, held), reverse=True)[:limit]  # type: ignore[arg-type]
     assert sorted(found, reverse=True)[:limit] == expected
     assert len(set(slots.tolist())) == len(slots)
 
@@ -608,6 +608,6 @@ def test_a_filter_on_a_field_sees_what_the_oracle_sees(large: TfidfStore) -> Non
     large.refit("c")
     where = parse({"ordinal >": 10, "document_id ~": "d*"}, {"ordinal <": 15, "ordinal": 30})
     assert where is not None
-    expected = {c.chunk_id for c in shelf_of(40) if matches(where, visible(c))}
+    expected = {c.chunk_id for c in records_of(40) if matches(where, visible(c))}
     assert set(ids(large.keyword_query("c", "every", 99, where))) == expected
     assert issubclass(StoreDown, TransientError)

@@ -88,14 +88,14 @@ PROPERTIES = {
 
 
 @pytest.fixture
-def filled(store: Store, shelf: str) -> str:
+def filled(store: Store, collection_name: str) -> str:
     """A document and two chunks with the properties that the specification names."""
     document = DocumentRecord("d1", "조례", "a.pdf", PROPERTIES)
-    store.batch_upsert_documents(shelf, [document])
+    store.batch_upsert_documents(collection_name, [document])
     child = chunk("child", document_id="d1", parent_id="parent", section="eligibility", body="둘")
     parent = chunk("parent", document_id="d1", section="definitions", properties=PROPERTIES)
-    store.batch_upsert_chunks(shelf, [child, parent])
-    return shelf
+    store.batch_upsert_chunks(collection_name, [child, parent])
+    return collection_name
 
 
 @pytest.mark.parametrize(
@@ -120,20 +120,20 @@ def filled(store: Store, shelf: str) -> str:
     ],
 )
 def test_the_classes_have_the_specified_filterable_properties(
-    store: Store, shelf: str, prefix: str, expected: dict[str, str]
+    store: Store, collection_name: str, prefix: str, expected: dict[str, str]
 ) -> None:
     made = {
         each.name: each
-        for each in class_at(store, prefix, shelf).config.get(simple=True).properties
+        for each in class_at(store, prefix, collection_name).config.get(simple=True).properties
     }
     assert {name: made[name].data_type.value for name in expected} == expected
     assert all(made[name].index_filterable for name in expected)
 
 
 def test_the_body_is_not_searched_and_the_terms_are_split_at_blanks(
-    store: Store, shelf: str
+    store: Store, collection_name: str
 ) -> None:
-    config = class_at(store, CHUNKS, shelf).config.get(simple=True)
+    config = class_at(store, CHUNKS, collection_name).config.get(simple=True)
     made = {each.name: each for each in config.properties}
     assert [name for name, each in made.items() if each.index_searchable] == ["terms"]
     assert made["terms"].tokenization == "whitespace"
@@ -176,21 +176,27 @@ def test_a_chunk_refers_to_its_parent_and_its_document(store: Store, filled: str
     assert [o.uuid for o in references["of_doc"].objects] == [uuid_of("d1")]
 
 
-def test_parents_may_come_in_any_order_and_in_circles(store: Store, shelf: str) -> None:
+def test_parents_may_come_in_any_order_and_in_circles(store: Store, collection_name: str) -> None:
     chain = [chunk(f"c{i}", parent_id=f"c{i + 1}") for i in range(9)]
     circle = [chunk("x", parent_id="y"), chunk("y", parent_id="x"), chunk("z", parent_id="z")]
-    outcome = store.batch_upsert_chunks(shelf, [*chain, *circle])
+    outcome = store.batch_upsert_chunks(collection_name, [*chain, *circle])
     assert outcome.stored == tuple(each.chunk_id for each in [*chain, *circle])
-    assert [c.parent_id for c in store.get_chunks(shelf, ["c0", "c8", "x"])] == ["c1", "c9", "y"]
+    assert [c.parent_id for c in store.get_chunks(collection_name, ["c0", "c8", "x"])] == [
+        "c1",
+        "c9",
+        "y",
+    ]
 
 
 def test_a_date_beyond_weaviates_is_left_out_of_its_own_property_only(
-    store: Store, shelf: str
+    store: Store, collection_name: str
 ) -> None:
-    outcome = store.batch_upsert_chunks(shelf, [chunk("a", properties={"valid_to": "9999-12-31"})])
+    outcome = store.batch_upsert_chunks(
+        collection_name, [chunk("a", properties={"valid_to": "9999-12-31"})]
+    )
     assert outcome.stored == ("a",)
     where = Filter.by_property("valid_to").greater_than(datetime(1700, 1, 1, tzinfo=UTC))
-    assert reading.count(class_at(store, CHUNKS, shelf), where) == 0
+    assert reading.count(class_at(store, CHUNKS, collection_name), where) == 0
     for filter_, expected in (({"valid_to >": "9999-12-30"}, {"a"}), ({"valid_to <": "1"}, None)):
         if expected is None:
             with pytest.raises(InvalidFilter):
@@ -198,22 +204,24 @@ def test_a_date_beyond_weaviates_is_left_out_of_its_own_property_only(
             continue
         where_ = parse(filter_, None)
         assert where_ is not None
-        agrees(store, shelf, where_, expected)
+        agrees(store, collection_name, where_, expected)
 
 
 @pytest.mark.parametrize(
     "name", ["id", "_id", "vector", "_additional", "terms", "record", "P", "p"]
 )
 def test_names_that_weaviate_reserves_are_properties_like_others(
-    store: Store, shelf: str, name: str
+    store: Store, collection_name: str, name: str
 ) -> None:
     properties = {name: "x", name.swapcase(): 2, "긴 " * 200: True}
-    outcome = store.batch_upsert_chunks(shelf, [chunk("a", properties=properties), chunk("b")])
+    outcome = store.batch_upsert_chunks(
+        collection_name, [chunk("a", properties=properties), chunk("b")]
+    )
     assert not outcome.failed
     for filter_ in ({name: "x"}, {"긴 " * 200: True}):
         where = parse(filter_, None)
         assert where is not None
-        agrees(store, shelf, where, {"a"} if matches(where, properties) else set())
+        agrees(store, collection_name, where, {"a"} if matches(where, properties) else set())
 
 
 TEXTS = [
@@ -252,63 +260,67 @@ def test_values_are_grouped_as_they_were_written(store: Store, library: str) -> 
 
 
 def test_more_than_a_query_may_give_is_given(
-    store: Store, shelf: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, collection_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MOST_RESULTS", 100)
     monkeypatch.setattr(reading, "PAGE", 50)
     rows = [chunk(f"{i:05}", level=i % 2, vector=unit(1, i / 1000)) for i in range(450)]
-    assert len(store.batch_upsert_chunks(shelf, rows).stored) == 450
+    assert len(store.batch_upsert_chunks(collection_name, rows).stored) == 450
     everyone = [row.chunk_id for row in rows]
     where = parse({"document_id": "doc"}, None)
-    assert store.find_ids(shelf) == store.find_ids(shelf, where) == everyone
-    assert store.find_ids(shelf, parse({"level": 1}, None)) == everyone[1::2]
-    assert store.chunk_ids(shelf, "doc")["vector"] == set(everyone)
+    assert store.find_ids(collection_name) == store.find_ids(collection_name, where) == everyone
+    assert store.find_ids(collection_name, parse({"level": 1}, None)) == everyone[1::2]
+    assert store.chunk_ids(collection_name, "doc")["vector"] == set(everyone)
     for filter_ in (None, where):
-        assert ids(store.vector_query(shelf, EAST, 400, filter_)) == everyone[:400]
-        assert ids(store.keyword_query(shelf, "every", 400, filter_)) == everyone[:400]
-    store.delete_chunks(shelf, everyone[:-3])
-    assert store.find_ids(shelf) == everyone[-3:]
+        assert ids(store.vector_query(collection_name, EAST, 400, filter_)) == everyone[:400]
+        assert ids(store.keyword_query(collection_name, "every", 400, filter_)) == everyone[:400]
+    store.delete_chunks(collection_name, everyone[:-3])
+    assert store.find_ids(collection_name) == everyone[-3:]
 
 
-def test_native_fusion_is_weaviates_relative_scores(store: Store, shelf: str) -> None:
+def test_native_fusion_is_weaviates_relative_scores(store: Store, collection_name: str) -> None:
     rng = np.random.default_rng(7)
     store.batch_upsert_chunks(
-        shelf,
+        collection_name,
         [
             chunk(f"c{i:02}", vector=unit(*rng.normal(size=2)), terms="x " * (i % 4) + "y")
             for i in range(40)
         ],
     )
-    vectors = store.vector_query(shelf, EAST, 99)
-    keywords = store.keyword_query(shelf, "x", 99)
+    vectors = store.vector_query(collection_name, EAST, 99)
+    keywords = store.keyword_query(collection_name, "x", 99)
     total = {hit.chunk_id: 0.0 for hit in vectors}
-    for weight, leg in ((0.3, vectors), (0.7, keywords)):
-        low, high = leg[-1].score, leg[0].score
-        for hit in leg:
+    for weight, retriever in ((0.3, vectors), (0.7, keywords)):
+        low, high = retriever[-1].score, retriever[0].score
+        for hit in retriever:
             total[hit.chunk_id] += weight * (hit.score - low) / (high - low)
-    found = store.hybrid_query(shelf, EAST, "x", 40, fusion="native", alpha=0.3)
+    found = store.hybrid_query(collection_name, EAST, "x", 40, fusion="native", alpha=0.3)
     assert {c.chunk_id: c.score for c in found} == pytest.approx(total, abs=1e-4)
     ranks = {c.chunk_id: c.vector.rank for c in found if c.vector}
     assert ranks == {hit.chunk_id: rank for rank, hit in enumerate(vectors, 1)}
-    told = {c.chunk_id: c.keyword.score for c in found if c.keyword}
-    assert told == pytest.approx({hit.chunk_id: hit.score for hit in keywords}, abs=1e-4)
-    first = store.hybrid_query(shelf, EAST, "x", 5, fusion="native", alpha=0.3)
+    output = {c.chunk_id: c.keyword.score for c in found if c.keyword}
+    assert output == pytest.approx({hit.chunk_id: hit.score for hit in keywords}, abs=1e-4)
+    first = store.hybrid_query(collection_name, EAST, "x", 5, fusion="native", alpha=0.3)
     assert [c.chunk_id for c in first] == [c.chunk_id for c in found][:5]
 
 
 def test_native_fusion_keeps_to_the_filter_the_horizon_and_the_metric(
-    store: Store, shelf: str
+    store: Store, collection_name: str
 ) -> None:
     turns = {"near": 0.1, "middle": 0.8, "far": 2.5}
     store.batch_upsert_chunks(
-        shelf, [chunk(i, vector=unit(np.cos(t), np.sin(t)), terms="x") for i, t in turns.items()]
+        collection_name,
+        [chunk(i, vector=unit(np.cos(t), np.sin(t)), terms="x") for i, t in turns.items()],
     )
-    near = store.hybrid_query(shelf, EAST, "x", 9, fusion="native", horizon=0.5)
+    near = store.hybrid_query(collection_name, EAST, "x", 9, fusion="native", horizon=0.5)
     assert {c.chunk_id for c in near} == {"near", "middle"}
     for filter_ in ({"level >": 0}, {"nobody": 1}):
-        assert store.hybrid_query(shelf, EAST, "x", 9, parse(filter_, None), fusion="native") == []
+        assert (
+            store.hybrid_query(collection_name, EAST, "x", 9, parse(filter_, None), fusion="native")
+            == []
+        )
     with pytest.raises(MetricNotIndexed, match="indexed by cosine"):
-        store.hybrid_query(shelf, EAST, "x", 9, fusion="native", method="manhattan")
+        store.hybrid_query(collection_name, EAST, "x", 9, fusion="native", method="manhattan")
 
 
 def write_types(settings: Settings, collection: str, writer: int) -> None:
@@ -321,10 +333,12 @@ def write_types(settings: Settings, collection: str, writer: int) -> None:
 
 
 def test_two_processes_may_add_the_same_properties_at_once(
-    store: Store, scope: tuple[Settings, str], shelf: str
+    store: Store, scope: tuple[Settings, str], collection_name: str
 ) -> None:
     spawn = multiprocessing.get_context("spawn")
-    writers = [spawn.Process(target=write_types, args=(scope[0], shelf, i)) for i in (1, 2)]
+    writers = [
+        spawn.Process(target=write_types, args=(scope[0], collection_name, i)) for i in (1, 2)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -332,16 +346,16 @@ def test_two_processes_may_add_the_same_properties_at_once(
     assert [writer.exitcode for writer in writers] == [0, 0]
     for i in range(12):
         where = parse({f"p{i}": "x", f"q{i} >": 0}, None)
-        assert store.find_ids(shelf, where) == [f"1 {i}", f"2 {i}"]
-        assert store.find_ids(shelf, parse({f"w2-{i}": True}, None)) == [f"2 {i}"]
+        assert store.find_ids(collection_name, where) == [f"1 {i}", f"2 {i}"]
+        assert store.find_ids(collection_name, parse({f"w2-{i}": True}, None)) == [f"2 {i}"]
 
 
 def test_a_read_only_shard_takes_nothing_and_says_so(
-    store: Store, scope: tuple[Settings, str], shelf: str
+    store: Store, scope: tuple[Settings, str], collection_name: str
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a")])
-    class_ = class_of(CHUNKS, shelf)
-    (shard,) = class_at(store, CHUNKS, shelf).config.get_shards()
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
+    class_ = class_of(CHUNKS, collection_name)
+    (shard,) = class_at(store, CHUNKS, collection_name).config.get_shards()
 
     def becomes(status: str) -> None:
         url = f"{scope[0].weaviate.url}/v1/schema/{class_}/shards/{shard.name}"
@@ -349,16 +363,16 @@ def test_a_read_only_shard_takes_nothing_and_says_so(
 
     becomes("READONLY")
     for call in (
-        lambda: store.batch_upsert_chunks(shelf, [chunk("b")]),
-        lambda: store.batch_upsert_chunks(shelf, [chunk(f"b{i}") for i in range(9)]),
-        lambda: store.delete_chunks(shelf, ["a"]),
-        lambda: store.delete_document(shelf, "doc"),
+        lambda: store.batch_upsert_chunks(collection_name, [chunk("b")]),
+        lambda: store.batch_upsert_chunks(collection_name, [chunk(f"b{i}") for i in range(9)]),
+        lambda: store.delete_chunks(collection_name, ["a"]),
+        lambda: store.delete_document(collection_name, "doc"),
     ):
         with pytest.raises((StoreReadOnly, BatchInterrupted), match="takes nothing"):
             call()
-    assert store.find_ids(shelf) == ["a"]
+    assert store.find_ids(collection_name) == ["a"]
     becomes("READY")
-    assert store.batch_upsert_chunks(shelf, [chunk("b")]).stored == ("b",)
+    assert store.batch_upsert_chunks(collection_name, [chunk("b")]).stored == ("b",)
 
 
 def test_a_class_that_callslip_did_not_make_is_left_alone(
@@ -430,14 +444,14 @@ def _insert(at: At, properties: Any, vector: list[float]) -> object:
     return at.data.insert_many([DataObject(properties=properties, vector={"default": vector})])
 
 
-@pytest.mark.parametrize("said", REFUSALS)
+@pytest.mark.parametrize("reply", REFUSALS)
 def test_what_weaviate_refuses_the_suites_own_server_refuses_too(
-    store: Store, shelf: str, said: str
+    store: Store, collection_name: str, reply: str
 ) -> None:
-    store.batch_upsert_chunks(shelf, [chunk("a")])
-    at = class_at(store, CHUNKS, shelf if said != "could not find class" else "nobody")
-    with pytest.raises(WeaviateBaseError, match=said):
-        REFUSALS[said](at)
+    store.batch_upsert_chunks(collection_name, [chunk("a")])
+    at = class_at(store, CHUNKS, collection_name if reply != "could not find class" else "nobody")
+    with pytest.raises(WeaviateBaseError, match=reply):
+        REFUSALS[reply](at)
 
 
 @pytest.fixture
@@ -570,11 +584,11 @@ def test_an_address_is_asked_that_is_set_and_no_other(
     own: tuple[Store, Ports, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, ports, _ = own
-    asked: list[Any] = []
+    requests: list[Any] = []
     connect = socket.socket.connect
     monkeypatch.setattr(
-        socket.socket, "connect", lambda s, to: (asked.append(to), connect(s, to))[1]
+        socket.socket, "connect", lambda s, to: (requests.append(to), connect(s, to))[1]
     )
     with closing(make_store(weaviate_settings(ports), "weaviate")) as store:
         assert store.count("c") == 1
-    assert set(asked) == {("127.0.0.1", ports[0])}  # gRPC opens its own in C
+    assert set(requests) == {("127.0.0.1", ports[0])}  # gRPC opens its own in C

@@ -87,7 +87,7 @@ def test_nobody_is_answered_without_the_key(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "told"),
+    ("variables", "output"),
     [
         ({"PARAGRAPHS_NUM": "many"}, "PARAGRAPHS_NUM"),
         ({"CONFIG_PATH": "/nowhere.json"}, "/nowhere.json"),
@@ -96,10 +96,10 @@ def test_nobody_is_answered_without_the_key(url: str) -> None:
     ],
 )
 def test_a_wrong_variable_is_named_before_anything_is_served(
-    tmp_path: Path, variables: dict[str, str], told: str
+    tmp_path: Path, variables: dict[str, str], output: str
 ) -> None:
     process = start(tmp_path, free_port(), **variables)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert told in errors
+    assert output in errors
     assert "Traceback" not in errors

@@ -114,18 +114,18 @@ def test_feedback_is_about_citations_and_the_trace_has_every_node(filled: Api) -
     assert answer["answered"]
     cited = [citation["chunk_id"] for citation in answer["citations"]]
     given = {"trace_id": answer["trace_id"], "verdict": "helpful"}
-    said = filled.http.post("/v1/feedback", json=given | {"citations": [1]})
-    assert said.status_code == 201, said.text
-    assert said.json()["chunk_ids"] == cited[:1]
+    answer_text = filled.http.post("/v1/feedback", json=given | {"citations": [1]})
+    assert answer_text.status_code == 201, answer_text.text
+    assert answer_text.json()["chunk_ids"] == cited[:1]
     wrong = filled.http.post("/v1/feedback", json=given | {"citations": [len(cited) + 1]})
     assert_problem(wrong, 400, "invalid-request")
     trace = filled.http.get(f"/debug/trace/{answer['trace_id']}").json()
     nodes = [node["node"] for node in trace["trace"]["answer"]["nodes"]]
     assert nodes[0] == "listener"
     assert nodes[-1] == "validator"
-    validated = [told for told in trace["outcomes"] if told["verdict"] == "validated"]
-    assert [told["chunk_ids"] for told in validated] == [sorted(set(cited))]
-    withdrawn = filled.http.delete(f"/v1/feedback/{said.json()['feedback_id']}")
+    validated = [report for report in trace["outcomes"] if report["verdict"] == "validated"]
+    assert [report["chunk_ids"] for report in validated] == [sorted(set(cited))]
+    withdrawn = filled.http.delete(f"/v1/feedback/{answer_text.json()['feedback_id']}")
     assert withdrawn.json()["withdrawn_at"] is not None
     search = filled.search("how long are films lent?", top=1).json()
     bare = {"trace_id": search["trace_id"], "verdict": "helpful"}
@@ -211,10 +211,10 @@ def test_a_slow_model_holds_up_no_search_and_one_that_lies_is_left_out(
     ],
 )
 def test_a_body_in_broken_chunks_is_refused_by_name(stack: Stack, path: str, kind: str) -> None:
-    place = httpx.URL(stack.url)
-    head = f"POST {path} HTTP/1.1\r\nHost: {place.host}:{place.port}\r\n"
+    position = httpx.URL(stack.url)
+    head = f"POST {path} HTTP/1.1\r\nHost: {position.host}:{position.port}\r\n"
     head += f"Content-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with socket.create_connection((place.host, place.port or 0), timeout=20) as connection:
+    with socket.create_connection((position.host, position.port or 0), timeout=20) as connection:
         connection.sendall(f"{head}zz\r\n{{}}\r\n0\r\n\r\n".encode())
         assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
 

@@ -71,8 +71,8 @@ def test_a_collection_says_what_is_found_out_about_its_documents(api: Api) -> No
     submitted = api.http.post(f"/v1/collections/{name}/documents", json=sent).json()
     api.settled(submitted["document_id"])
     given = {"entities @": "birth grant", "valid_from <=": "2024-01-01", "doc_type": "notice"}
-    asked = {"collection": name, "query": "출산장려금", "having_all": given}
-    (hit,) = api.http.post("/v1/search", json=asked).json()["hits"]
+    sent_request = {"collection": name, "query": "출산장려금", "having_all": given}
+    (hit,) = api.http.post("/v1/search", json=sent_request).json()["hits"]
     assert hit["text"] == text.replace("010-1234-5678", "■" * 13)
     assert "출산 장려금" in hit["properties"]["entities"]
     other = api.http.put(f"/v1/collections/{name}/options", json={"scrub": "off"})
@@ -94,7 +94,7 @@ def test_days_that_contradict_each_other_are_refused(api: Api) -> None:
     assert "valid_to (2024-01-01) is before valid_from" in refused.json()["detail"]
 
 
-def test_filters_narrow_both_legs(api: Api) -> None:
+def test_filters_narrow_both_retrievers(api: Api) -> None:
     for kind in ("policy", "faq"):
         api.live(text=f"Overtime is paid double ({kind}).", name=kind, properties={"kind": kind})
     for alpha in (0, 1, 0.5):

@@ -18,7 +18,7 @@ TEXT = "The boiler is in the cellar. A janitor lights it at six in the morning."
 
 
 @pytest.fixture
-def house(stack: Stack) -> Api:
+def setup(stack: Stack) -> Api:
     """A collection of this test's own."""
     return Api(stack)
 
@@ -44,16 +44,20 @@ def audit(stack: Stack, *arguments: str) -> tuple[int, dict[str, Any]]:
 def legs(api: Api) -> dict[str, Any]:
     """Of the first hit of a search for the boiler: which leg found it."""
     hits = api.search("boiler").json()["hits"]
-    return {name: leg for name, leg in hits[0]["legs"].items() if leg} if hits else {}
+    return (
+        {name: retriever for name, retriever in hits[0]["legs"].items() if retriever}
+        if hits
+        else {}
+    )
 
 
 def test_chunks_deleted_behind_its_back_are_found_written_again_and_searched(
-    stack: Stack, house: Api
+    stack: Stack, setup: Api
 ) -> None:
-    with house as api:
+    with setup as api:
         document_id = api.live(text=TEXT, name="boiler")
-        code, told = audit(stack, api.collection)
-        assert (code, told["findings"]) == (0, [])
+        code, output = audit(stack, api.collection)
+        assert (code, output["findings"]) == (0, [])
         assert set(legs(api)) == {"vector", "keyword"}
         with closing(make_store(stack.settings, "chroma")) as store:
             ids = store.find_ids(api.collection)
@@ -64,24 +68,24 @@ def test_chunks_deleted_behind_its_back_are_found_written_again_and_searched(
         assert shown.returncode == 1
         assert f"{api.collection} in chroma: the keyword half lacks 3 chunks" in shown.stdout
         assert "callslip audit --repair" in shown.stdout
-        code, told = audit(stack, api.collection)
+        code, output = audit(stack, api.collection)
         assert code == 1
-        assert [(f["kind"], f["half"], f["ids"]) for f in told["findings"]] == [
+        assert [(f["kind"], f["half"], f["ids"]) for f in output["findings"]] == [
             ("missing", "vector", ids),
             ("missing", "keyword", ids),
         ]
-        code, told = audit(stack, api.collection, "--repair")
-        assert (code, told["left"]) == (0, [])
-        assert [f["document_id"] for f in told["repaired"]] == [document_id]
+        code, output = audit(stack, api.collection, "--repair")
+        assert (code, output["left"]) == (0, [])
+        assert [f["document_id"] for f in output["repaired"]] == [document_id]
         assert set(legs(api)) == {"vector", "keyword"}
         assert api.settled(document_id)["state"] == "live"
         assert audit(stack, api.collection)[0] == 0
 
 
 def test_a_deleted_collection_leaves_a_receipt_and_nothing_for_the_audit(
-    stack: Stack, house: Api
+    stack: Stack, setup: Api
 ) -> None:
-    with house as api:
+    with setup as api:
         api.live(text=TEXT, name="boiler")
         path = f"/v1/collections/{api.collection}"
         assert api.http.get(f"{path}/receipts").json() == {"receipts": []}
@@ -96,12 +100,12 @@ def test_a_deleted_collection_leaves_a_receipt_and_nothing_for_the_audit(
         assert receipt["before"]["chroma vector"] == receipt["before"]["chroma keyword"] == 3
         assert receipt["before"]["blobs"] == 6
         assert set(receipt["after"].values()) == {0}
-        _, told = audit(stack)
-        assert api.collection not in json.dumps(told["findings"])
+        _, output = audit(stack)
+        assert api.collection not in json.dumps(output["findings"])
 
 
-def test_the_periodic_audit_repairs_by_the_ingest_workers(stack: Stack, house: Api) -> None:
-    with house as api:
+def test_the_periodic_audit_repairs_by_the_ingest_workers(stack: Stack, setup: Api) -> None:
+    with setup as api:
         api.live(text=TEXT, name="boiler")
         with closing(make_store(stack.settings, "chroma")) as store:
             store.delete_chunks(api.collection, store.find_ids(api.collection))

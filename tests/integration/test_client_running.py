@@ -31,14 +31,14 @@ def collection(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     with Api(stack) as api, Client(stack.url) as client:
-        told: list[FolderProgress] = []
+        output: list[FolderProgress] = []
         left: list[int] = []
-        sent = client.upload_folder(api.collection, folder, on_progress=told.append)
+        sent = client.upload_folder(api.collection, folder, on_progress=output.append)
         batch = client.wait_for_batch(
             sent.batch_id, seconds=120, on_progress=lambda at: left.append(at.left)
         )
         assert batch.states == {"live": 4}
-        assert [at.done for at in told] == [0, 1, 2, 3, 4]
+        assert [at.done for at in output] == [0, 1, 2, 3, 4]
         assert left[-1] == 0
         yield api.collection
 
@@ -55,9 +55,9 @@ def test_what_is_sent_is_found_answered_followed_and_deleted(
         assert isinstance(answer, models.Answer)
         assert "200만" in answer.text
         assert {type(node) for node in nodes} == {models.NodeMessage}
-        said = client.give_feedback(found.trace_id, "helpful", chunk_ids=[found.hits[0].chunk_id])
+        reply = client.give_feedback(found.trace_id, "helpful", chunk_ids=[found.hits[0].chunk_id])
         again = client.give_feedback(found.trace_id, "helpful", chunk_ids=[found.hits[0].chunk_id])
-        assert said.feedback_id == again.feedback_id
+        assert reply.feedback_id == again.feedback_id
         lines = list(client.export_memory(collection))
         assert client.import_memory(collection, lines).chunks == len(lines)
         assert client.readyz().ready

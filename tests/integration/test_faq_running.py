@@ -30,24 +30,24 @@ def test_rows_are_found_as_soon_as_they_are_written(http: httpx.Client) -> None:
     assert written.status_code == 200, written.text
     collections = [f"{name}__{strategy}" for strategy in STRATEGIES]
     assert list(written.json()["collections"]) == collections
-    asked = {"query": "여권을 만들고 싶어요", "collections": collections, "top_k": 3}
-    found = http.post("/v1/compare", json=asked).json()
+    request = {"query": "여권을 만들고 싶어요", "collections": collections, "top_k": 3}
+    found = http.post("/v1/compare", json=request).json()
     assert [hits[0]["id"] for hits in found["collections"].values()] == ["faq_b"] * 3
     assert len(found["merged"]) == len({hit["id"] for hit in found["merged"]}) == 3
-    same = http.post("/v1/compare", json=asked | {"query": ROWS[0]["question"]}).json()
+    same = http.post("/v1/compare", json=request | {"query": ROWS[0]["question"]}).json()
     assert same["merged"][0]["similarity"] > 0.9  # questions and passages have other prefixes
     changed = [ROWS[0] | {"answer": "Ask the desk."}, *ROWS[1:]]
     counts = http.post(f"/v1/faq/{name}", json={"rows": changed}).json()["collections"]
     assert counts[collections[0]] == {"new": 0, "changed": 1, "unchanged": 2}
-    again = http.post("/v1/compare", json=asked | {"query": "password reset"}).json()
+    again = http.post("/v1/compare", json=request | {"query": "password reset"}).json()
     for hits in again["collections"].values():
         assert hits[0]["metadata"] == changed[0]
     http.post(f"/v1/faq/{name}/remove", json={"ids": [1]})
-    gone = http.post("/v1/compare", json=asked | {"query": "password reset"}).json()
+    gone = http.post("/v1/compare", json=request | {"query": "password reset"}).json()
     assert "faq_1" not in {hit["id"] for hit in gone["merged"]}
     for collection in collections:
         assert http.delete(f"/v1/collections/{collection}").status_code == 202
-    missing = http.post("/v1/compare", json=asked)
+    missing = http.post("/v1/compare", json=request)
     assert_problem(missing, 404, "collection-not-found")
 
 

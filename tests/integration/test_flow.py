@@ -136,7 +136,7 @@ def test_the_command_line_waits_until_there_is_room(
 def test_a_file_that_cannot_be_read_is_a_dead_letter_until_it_is_replaced(
     http: httpx.Client, lexical: Stack
 ) -> None:
-    name = f"shelf-{uuid.uuid4().hex[:8]}"
+    name = f"papers-{uuid.uuid4().hex[:8]}"
     http.post("/v1/collections", json={"name": name}).raise_for_status()
     path = f"/v1/collections/{name}/documents"
     broken = http.post(path, files={"file": ("a.pdf", b"%PDF-1.7 and no more")}).json()

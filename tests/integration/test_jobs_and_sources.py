@@ -79,9 +79,9 @@ def write_manifest(folder: Path, count: int, **fields: Any) -> Path:
 
 def test_the_commands_of_the_specification_one_after_the_other(cli: Cli, collection: str) -> None:
     path = str(ROOT / "examples" / "documents" / "travel-expenses-policy.docx")
-    told = ("--doc-type", "policy", "--jurisdiction", "KR", "--lang", "en")
+    output = ("--doc-type", "policy", "--jurisdiction", "KR", "--lang", "en")
     dates = ("--valid-from", "2025-01-01", "--valid-to", "2026-07-01")
-    register = ("ingest", "register-source", "--path", path, *told, *dates, "-c", collection)
+    register = ("ingest", "register-source", "--path", path, *output, *dates, "-c", collection)
     first = cli(*register)
     assert (first["outcome"], first["step"], first["state"]) == ("accepted", "extract", "done")
     assert first["counts"]["chars"] > 1000
@@ -110,8 +110,8 @@ def test_the_commands_of_the_specification_one_after_the_other(cli: Cli, collect
 def test_a_step_that_cannot_be_done_says_why(cli: Cli, collection: str, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pdf"
     broken.write_bytes(b"%PDF-1.7\nthis is no PDF")
-    told = cli("ingest", "register-source", "--path", str(broken), "-c", collection, code=1)
-    assert "Error: " in told
+    output = cli("ingest", "register-source", "--path", str(broken), "-c", collection, code=1)
+    assert "Error: " in output
     assert "does not exist" in cli("ingest", "chunk", "--doc-id", "0" * 32, code=1)
 
 
@@ -165,8 +165,8 @@ def test_a_wrong_manifest_sends_nothing(
     contrary = {"path": "n001.txt", "name": "n000.txt", "collection": collection}
     with manifest.open("a") as file:
         file.write("\n" + json.dumps(contrary))
-    told = cli("jobs", "run", str(manifest), code=1)
-    assert "manifest.jsonl:3: 'n000.txt' stands in line 1 already" in told
+    output = cli("jobs", "run", str(manifest), code=1)
+    assert "manifest.jsonl:3: 'n000.txt' stands in line 1 already" in output
     names = httpx.get(f"{stack.url}/v1/collections", trust_env=False).json()["collections"]
     assert collection not in {found["name"] for found in names}
 
@@ -273,30 +273,30 @@ def test_a_page_and_a_large_folder_are_synced_in_slices_that_survive_a_kill(
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "page.html").write_text("<h1>Rates</h1><p>A night costs 90.</p>")
     with web(tmp_path / "web") as url:
-        cli("source", "add", "rates", f"{url}/page.html", "-c", "shelf", "-p", "doc_type=rates")
-        assert cli("source", "sync", "rates", "-c", "shelf")["counts"] in ({"new": 1}, same)
-        assert cli("source", "sync", "rates", "-c", "shelf")["counts"] == same
+        cli("source", "add", "rates", f"{url}/page.html", "-c", "papers", "-p", "doc_type=rates")
+        assert cli("source", "sync", "rates", "-c", "papers")["counts"] in ({"new": 1}, same)
+        assert cli("source", "sync", "rates", "-c", "papers")["counts"] == same
         time.sleep(1.1)  # Last-Modified counts in seconds
         (tmp_path / "web" / "page.html").write_text("<h1>Rates</h1><p>A night costs 95.</p>")
-        assert cli("source", "sync", "rates", "-c", "shelf")["counts"] == {"changed": 1}
+        assert cli("source", "sync", "rates", "-c", "papers")["counts"] == {"changed": 1}
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(40):
         (folder / f"n{number:03}.txt").write_text(f"Text number {number} of the folder.")
-    cli("source", "add", "many", str(folder), "-c", "shelf")
-    assert waits_until(lambda: _sent(stack, "shelf") >= 10, 60)
+    cli("source", "add", "many", str(folder), "-c", "papers")
+    assert waits_until(lambda: _sent(stack, "papers") >= 10, 60)
     stack.kill("ingest")
     stack.wait_until_back("ingest")
-    counts = cli("source", "sync", "many", "-c", "shelf")["counts"]
+    counts = cli("source", "sync", "many", "-c", "papers")["counts"]
     assert sum(counts.values()) == 40
     assert set(counts) <= {"new", "unchanged"}
-    assert waits_until(lambda: len(_live(stack, "shelf")) == 41, 120)
+    assert waits_until(lambda: len(_live(stack, "papers")) == 41, 120)
     versions = {
-        d["version"] for n, d in documents(stack, "shelf").items() if n != "rates/page.html"
+        d["version"] for n, d in documents(stack, "papers").items() if n != "rates/page.html"
     }
     assert versions == {1}
     (folder / "n000.txt").unlink()
-    counts = cli("source", "sync", "many", "-c", "shelf", "--delete-missing")["counts"]
+    counts = cli("source", "sync", "many", "-c", "papers", "--delete-missing")["counts"]
     assert counts == {"unchanged": 39, "deleted": 1}
     box = tmp_path / "box"
     box.mkdir()

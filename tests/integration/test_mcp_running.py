@@ -57,30 +57,34 @@ def structured(result: CallToolResult) -> dict[str, Any]:
 
 def test_a_document_goes_in_is_found_read_and_learned_from(locked: Stack, tmp_path: Path) -> None:
     (tmp_path / "leave.md").write_text(TEXT)
-    told: list[float] = []
+    report: list[float] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+        report.append(progress)
 
     async def use(client: McpClient) -> None:
         sent = {"collection": "staff", "name": "leave.md", "path": "leave.md"}
         made = structured(await client.call_tool("ingest", sent, progress_callback=note))
         assert (made["state"], made["outcome"]) == ("live", "accepted")
-        assert told == sorted(set(told))
+        assert report == sorted(set(report))
         again = structured(await client.call_tool("ingest", sent))
         assert again["outcome"] == "unchanged"
-        asked = {"collection": "staff", "query": "how long is parental leave?"}
-        found = structured(await client.call_tool("search", asked))
+        request = {"collection": "staff", "query": "how long is parental leave?"}
+        found = structured(await client.call_tool("search", request))
         hit = found["hits"][0]
         assert "fourteen months" in hit["text"]
         read = {"document_id": hit["document_id"], **hit["span"]}
         document = structured(await client.call_tool("get_document", read))
         assert document["text"] == hit["text"]
         assert document["state"] == "live"
-        said = {"trace_id": found["trace_id"], "verdict": "helpful", "chunk_ids": [hit["chunk_id"]]}
-        learned = structured(await client.call_tool("feedback", said))
+        reply = {
+            "trace_id": found["trace_id"],
+            "verdict": "helpful",
+            "chunk_ids": [hit["chunk_id"]],
+        }
+        learned = structured(await client.call_tool("feedback", reply))
         assert learned["counted"] == [hit["chunk_id"]]
-        missing = await client.call_tool("search", asked | {"collection": "none"})
+        missing = await client.call_tool("search", request | {"collection": "none"})
         assert missing.is_error
         assert "GET /v1/collections lists the names" in missing.content[0].text
 
@@ -90,8 +94,10 @@ def test_a_document_goes_in_is_found_read_and_learned_from(locked: Stack, tmp_pa
 def test_a_bound_server_has_its_tenant_alone(locked: Stack, tmp_path: Path) -> None:
     async def put(client: McpClient) -> tuple[str, str]:
         made = structured(await client.call_tool("ingest", {"name": "leave.md", "text": TEXT}))
-        asked = {"query": "parental leave"}
-        return made["document_id"], structured(await client.call_tool("search", asked))["trace_id"]
+        request = {"query": "parental leave"}
+        return made["document_id"], structured(await client.call_tool("search", request))[
+            "trace_id"
+        ]
 
     async def pry(client: McpClient) -> None:
         structured(
@@ -118,8 +124,8 @@ async def put_in_examples(client: McpClient) -> None:
 def test_a_question_is_answered_with_citations(stack: Stack) -> None:
     async def use(client: McpClient) -> None:
         await put_in_examples(client)
-        asked = {"question": "How long is parental leave?", "thread_id": "t"}
-        found = structured(await client.call_tool("answer", asked))
+        request = {"question": "How long is parental leave?", "thread_id": "t"}
+        found = structured(await client.call_tool("answer", request))
         assert found["answered"], (found["reason"], found["confidence"])
         assert "three years" in found["text"]
         assert "[1]" in found["text"]
@@ -128,10 +134,10 @@ def test_a_question_is_answered_with_citations(stack: Stack) -> None:
         document = structured(await client.call_tool("get_document", read))
         assert document["text"] == citation["quote"]
         chunk_ids = [citation["chunk_id"]]
-        said = {"trace_id": found["trace_id"], "verdict": "helpful", "chunk_ids": chunk_ids}
-        structured(await client.call_tool("feedback", said))
-        asked = {"question": "Who won the world cup of 1998?"}
-        found = structured(await client.call_tool("answer", asked))
+        reply = {"trace_id": found["trace_id"], "verdict": "helpful", "chunk_ids": chunk_ids}
+        structured(await client.call_tool("feedback", reply))
+        request = {"question": "Who won the world cup of 1998?"}
+        found = structured(await client.call_tool("answer", request))
         assert not found["answered"]
 
     used(stack, EXAMPLES, use, "-c", "answered")
@@ -143,8 +149,8 @@ def test_citations_of_an_answer_are_learned_from(stack: Stack) -> None:
         found = structured(
             await client.call_tool("answer", {"question": "How long is parental leave?"})
         )
-        said = {"trace_id": found["trace_id"], "verdict": "helpful", "citations": [1]}
-        structured(await client.call_tool("feedback", said))
+        reply = {"trace_id": found["trace_id"], "verdict": "helpful", "citations": [1]}
+        structured(await client.call_tool("feedback", reply))
 
     used(stack, EXAMPLES, use, "-c", "cited")
 
@@ -169,5 +175,5 @@ def test_the_server_and_its_page_open_with_the_key_alone(
     assert "carries no key" in refused.output
     monkeypatch.setenv("CALLSLIP_API__KEY", KEY)
     assert CliRunner().invoke(main, ["status"]).exit_code == 0
-    told = CliRunner().invoke(main, ["doctor", "--json"]).output
-    assert "the server takes it" in told
+    report = CliRunner().invoke(main, ["doctor", "--json"]).output
+    assert "the server takes it" in report

@@ -33,8 +33,8 @@ def run(environ: dict[str, str], *arguments: str) -> dict[str, Any]:
         _command(*arguments), env=environ, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    output: dict[str, Any] = json.loads(done.stdout)
+    return output
 
 
 def killed(environ: dict[str, str], when: Callable[[], object], *arguments: str) -> None:
@@ -106,14 +106,14 @@ def test_an_export_and_an_import_that_were_killed_are_finished_by_the_same_comma
     sites: Callable[[str], Site], environ: dict[str, str], tmp_path: Path
 ) -> None:
     here = filled(sites("here"))
-    path, partial = tmp_path / "shelf.tar", tmp_path / "shelf.tar.partial"
+    path, partial = tmp_path / "papers.tar", tmp_path / "papers.tar.partial"
     ours = {**environ, "CALLSLIP_DATA_DIR": str(here.folder)}
     export = ("export", COLLECTION, str(path))
     killed(ours, lambda: partial.exists() and partial.stat().st_size > 150_000, *export)
     assert not path.exists()
-    told = run(ours, *export)
-    assert 0 < told["skipped"] < DOCUMENTS
-    assert told["documents"] == DOCUMENTS
+    output = run(ours, *export)
+    assert 0 < output["skipped"] < DOCUMENTS
+    assert output["documents"] == DOCUMENTS
     before = here.state()
     here.ledger.collections.delete(COLLECTION)
     here.stores["chroma"].drop_collection(COLLECTION)
@@ -122,11 +122,11 @@ def test_an_export_and_an_import_that_were_killed_are_finished_by_the_same_comma
     theirs = {**environ, "CALLSLIP_DATA_DIR": str(there.folder)}
     take = ("import", str(path))
     killed(theirs, lambda: len(there.ledger.transcripts.ids(COLLECTION)) > DOCUMENTS // 3, *take)
-    told = run(theirs, *take)
-    assert 0 < told["skipped"] < DOCUMENTS
-    assert told["documents"] == DOCUMENTS
-    assert told["probes"]["vector"]["overlap@10"] >= 0.9
-    assert told["probes"]["keyword"]["overlap@10"] == 1
+    output = run(theirs, *take)
+    assert 0 < output["skipped"] < DOCUMENTS
+    assert output["documents"] == DOCUMENTS
+    assert output["probes"]["vector"]["overlap@10"] >= 0.9
+    assert output["probes"]["keyword"]["overlap@10"] == 1
     assert there.state() == before
 
 
@@ -147,9 +147,9 @@ def test_a_move_that_was_killed_is_finished_by_the_same_command_there_and_back(
 
         killed(ours, half, *command)
         assert site.ledger.collections.get(COLLECTION).store == source
-        told = run(ours, *command)
-        assert told["documents"] == DOCUMENTS
-        assert told["probes"]["vector"]["overlap@10"] >= 0.9
+        output = run(ours, *command)
+        assert output["documents"] == DOCUMENTS
+        assert output["probes"]["vector"]["overlap@10"] >= 0.9
         assert site.ledger.collections.get(COLLECTION).store == target
         assert site.state() == before
         assert site.stores[source].collections() == []
@@ -195,8 +195,8 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
             thread.start()
         try:
             for target in ("tfidf", "chroma", "tfidf"):
-                told = run(environ_of(stack), "migrate", api.collection, "--to", target)
-                assert told["documents"] >= 12
+                output = run(environ_of(stack), "migrate", api.collection, "--to", target)
+                assert output["documents"] >= 12
         finally:
             stop.set()
             for thread in threads:
@@ -220,13 +220,13 @@ def test_an_archive_of_a_running_installation_answers_alike_in_another(
         for n in range(3):
             api.live(text=f"The number of the house is zebra{n}.", name=f"{n}")
         path = str(tmp_path / "houses.tar")
-        told = run(environ_of(stack), "export", api.collection, path)
-        assert (told["documents"], told["left_out"]) == (3, 0)
+        output = run(environ_of(stack), "export", api.collection, path)
+        assert (output["documents"], output["left_out"]) == (3, 0)
         wanted = api.search("what is the number of the house?").json()["hits"]
         other = make_stack({}).start()
-        told = run(environ_of(other), "import", path, "--as", "houses")
+        output = run(environ_of(other), "import", path, "--as", "houses")
         agree = {"probes": 3, "overlap@10": 1.0, "itself_first": [1.0, 1.0]}
-        assert told["probes"]["vector"] == {**agree, "recall@10": [1.0, 1.0]}
+        assert output["probes"]["vector"] == {**agree, "recall@10": [1.0, 1.0]}
         with Api(other) as there:
             got = there.search("what is the number of the house?", collection="houses").json()[
                 "hits"

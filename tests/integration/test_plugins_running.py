@@ -15,7 +15,7 @@ QUESTION = "how long is parental leave?"
 
 
 @pytest.fixture(scope="module")
-def place(stack: Stack) -> Iterator[dict[str, Any]]:
+def position(stack: Stack) -> Iterator[dict[str, Any]]:
     """Where four texts are."""
     with Api(stack) as api:
         for number in range(4):
@@ -27,8 +27,8 @@ class TestLangChain(langchain_tests.RetrieversIntegrationTests):  # type: ignore
     """Every case that LangChain publishes for retrievers."""
 
     @pytest.fixture(autouse=True)
-    def at(self, place: dict[str, Any]) -> None:
-        self.params = place
+    def at(self, position: dict[str, Any]) -> None:
+        self.params = position
 
     @property
     def retriever_constructor(self) -> type[CallslipRetriever]:
@@ -51,20 +51,20 @@ class TestLangChain(langchain_tests.RetrieversIntegrationTests):  # type: ignore
     )
 
 
-def test_llama_index_retrieves(place: dict[str, Any]) -> None:
+def test_llama_index_retrieves(position: dict[str, Any]) -> None:
     pytest.importorskip("llama_index.core")
     from callslip.plugins.llama_index import CallslipRetriever
 
-    found = CallslipRetriever(**place, similarity_top_k=2).retrieve(QUESTION)
+    found = CallslipRetriever(**position, similarity_top_k=2).retrieve(QUESTION)
     assert len(found) == 2
     assert found[0].score >= found[1].score
 
 
-def test_haystack_retrieves(place: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_haystack_retrieves(position: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
     pytest.importorskip("haystack")
     from callslip.plugins.haystack import CallslipRetriever
 
     filters = {"field": "meta.filename", "operator": "in", "value": ["1.txt", "2.txt"]}
-    found = CallslipRetriever(**place, filters=filters).run(QUESTION)["documents"]
+    found = CallslipRetriever(**position, filters=filters).run(QUESTION)["documents"]
     assert {document.meta["filename"] for document in found} == {"1.txt", "2.txt"}

@@ -43,17 +43,19 @@ def follow(api: Api, document_id: str, last: str | None = None) -> list[tuple[st
 
 def test_a_document_is_followed_until_it_is_live_and_until_it_is_gone(api: Api) -> None:
     document_id = api.send(text=TEXT, name="leave.txt").json()["document_id"]
-    told = follow(api, document_id)
+    output = follow(api, document_id)
     steps = [
         f"{json.loads(data)['kind']} {json.loads(data)['step']}"
-        for _, kind, data in told
+        for _, kind, data in output
         if kind.startswith("step")
     ]
     assert steps == [f"step.{what} {step}" for step in STEPS for what in ("started", "finished")]
-    assert [kind for _, kind, _ in told[-2:]] == ["document.live", "end"]
-    assert [id_ for id_, *_ in follow(api, document_id, told[3][0])] == [i for i, *_ in told[4:]]
+    assert [kind for _, kind, _ in output[-2:]] == ["document.live", "end"]
+    assert [id_ for id_, *_ in follow(api, document_id, output[3][0])] == [
+        i for i, *_ in output[4:]
+    ]
     api.http.delete(f"/v1/documents/{document_id}")
-    gone = follow(api, document_id, told[-2][0])
+    gone = follow(api, document_id, output[-2][0])
     assert [kind for _, kind, _ in gone] == ["document.deleted", "document.removed", "end"]
 
 

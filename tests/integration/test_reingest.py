@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from memory_store import MemoryStore
-from pipeline_parts import doing, make_shop, submit, with_backend
+from pipeline_parts import doing, make_context, submit, with_backend
 from processes import waits_until
 from stack import Stack
 
@@ -42,8 +42,8 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def shelf(http: httpx.Client) -> str:
-    name = f"shelf-{uuid.uuid4().hex[:8]}"
+def collection(http: httpx.Client) -> str:
+    name = f"papers-{uuid.uuid4().hex[:8]}"
     http.post("/v1/collections", json={"name": name}).raise_for_status()
     return name
 
@@ -61,9 +61,9 @@ def paragraph(dice: random.Random) -> str:
     return " ".join(sentences)
 
 
-def send(http: httpx.Client, shelf: str, text: str, **more: Any) -> dict[str, Any]:
+def send(http: httpx.Client, collection: str, text: str, **more: Any) -> dict[str, Any]:
     answer = http.post(
-        f"/v1/collections/{shelf}/documents", json={"text": text, "name": "book", **more}
+        f"/v1/collections/{collection}/documents", json={"text": text, "name": "book", **more}
     )
     assert answer.status_code in (200, 202), answer.text
     submitted: dict[str, Any] = answer.json()
@@ -86,21 +86,21 @@ def history(http: httpx.Client, document_id: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_one_edited_paragraph_of_300_pages(http: httpx.Client, shelf: str) -> None:
+def test_one_edited_paragraph_of_300_pages(http: httpx.Client, collection: str) -> None:
     dice = random.Random("a book")
     paragraphs = [paragraph(dice) for _ in range(PAGES * 5)]  # in one section, the worst case
-    first = send(http, shelf, "\n\n".join(paragraphs))
+    first = send(http, collection, "\n\n".join(paragraphs))
     document_id = first["document_id"]
     began = time.monotonic()
     settled(http, document_id, 1)
     whole = time.monotonic() - began
-    assert send(http, shelf, "\n\n".join(paragraphs))["outcome"] == "unchanged"
+    assert send(http, collection, "\n\n".join(paragraphs))["outcome"] == "unchanged"
     took = []
     for version in (2, 3, 4):
         at = dice.randrange(len(paragraphs))
         paragraphs[at] = f"{paragraph(dice)} An unheard of amendment, number {version}."
         began = time.monotonic()
-        send(http, shelf, "\n\n".join(paragraphs))
+        send(http, collection, "\n\n".join(paragraphs))
         settled(http, document_id, version)
         took.append(time.monotonic() - began)
         new, old, *_ = (v["counts"] for v in history(http, document_id))
@@ -109,7 +109,7 @@ def test_one_edited_paragraph_of_300_pages(http: httpx.Client, shelf: str) -> No
         as_many = new["upsert"]["chunks"] == old["upsert"]["chunks"]
         if as_many:  # else the ordinals behind it change, and filters see them
             assert new["upsert"]["written"] <= 3 + new["upsert"]["parents"] + PER_PARENT
-        query = {"collection": shelf, "query": f"unheard of amendment, number {version}"}
+        query = {"collection": collection, "query": f"unheard of amendment, number {version}"}
         hit = http.post("/v1/search", json=query).json()["hits"][0]
         assert f"number {version}." in hit["text"]
         text = http.get(f"/v1/documents/{document_id}/text", params=hit["span"]).json()["text"]
@@ -132,22 +132,22 @@ def test_one_edited_paragraph_of_300_pages(http: httpx.Client, shelf: str) -> No
 def test_the_work_for_it_outside_the_embedder_is_less_than_two_seconds(
     tmp_path: Path, models_dir: Path
 ) -> None:
-    schema = CollectionSchema("shelf", VectorSpec(4))
+    schema = CollectionSchema("papers", VectorSpec(4))
     store = MemoryStore()
     store.ensure_schema(schema)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="")
         real: dict[str, Any] = {"tokenizer": Tokenizer(models_dir), "analyzer": Analyzer()}
-        plain = make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
-        shop = with_backend(replace(plain, **real), settings=Settings())
+        plain = make_context(ledger, Blobs(str(tmp_path / "blobs")), store)
+        step_context = with_backend(replace(plain, **real), settings=Settings())
         dice = random.Random("a book")
         paragraphs = [paragraph(dice) for _ in range(PAGES * 5)]
-        doing(shop)(*_named(submit(shop, "\n\n".join(paragraphs))))
+        doing(step_context)(*_named(submit(step_context, "\n\n".join(paragraphs))))
         paragraphs[777] = paragraph(dice)
-        changed = submit(shop, "\n\n".join(paragraphs))
+        changed = submit(step_context, "\n\n".join(paragraphs))
         began = time.process_time()  # other processes of the machine are not counted
-        doing(shop)(*_named(changed))
+        doing(step_context)(*_named(changed))
         assert time.process_time() - began < 2
         found = ledger.documents.get(changed.document_id)
         assert found.live_version == 2
@@ -159,7 +159,7 @@ def _named(item: Accepted) -> tuple[str, int, Step]:
 
 
 def test_a_search_during_a_change_sees_the_old_or_the_new_whole(
-    http: httpx.Client, shelf: str
+    http: httpx.Client, collection: str
 ) -> None:
     def text(edition: int) -> str:
         """Every tenth paragraph is of the edition, the others are of all."""
@@ -169,7 +169,7 @@ def test_a_search_during_a_change_sees_the_old_or_the_new_whole(
             plain[at] = f"Edition {edition} says so. " + plain[at]
         return "\n\n".join(plain)
 
-    document_id = send(http, shelf, text(0))["document_id"]
+    document_id = send(http, collection, text(0))["document_id"]
     settled(http, document_id, 1)
     stop = threading.Event()
     mixed: list[set[str]] = []
@@ -179,11 +179,11 @@ def test_a_search_during_a_change_sees_the_old_or_the_new_whole(
         nonlocal looked
         with httpx.Client(base_url=http.base_url, timeout=60, trust_env=False) as mine:
             while not stop.is_set():
-                query = {"collection": shelf, "query": "edition says so", "top": 200}
+                query = {"collection": collection, "query": "edition says so", "top": 200}
                 hits = mine.post("/v1/search", json=query).json().get("hits", [])
-                told = [h["text"].partition("Edition ")[2].split() for h in hits]
-                editions = {words[0] for words in told if words}
-                found = sum(bool(words) for words in told)
+                output = [h["text"].partition("Edition ")[2].split() for h in hits]
+                editions = {words[0] for words in output if words}
+                found = sum(bool(words) for words in output)
                 looked += 1
                 if len(editions) != 1 or found < 6:
                     mixed.append(editions)
@@ -193,7 +193,7 @@ def test_a_search_during_a_change_sees_the_old_or_the_new_whole(
         thread.start()
     try:
         for edition in range(1, 9):
-            version = send(http, shelf, text(edition))["version"]
+            version = send(http, collection, text(edition))["version"]
             settled(http, document_id, version)
         for edition in (3, 9):
             path = f"/v1/documents/{document_id}/rollback"

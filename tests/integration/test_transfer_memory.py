@@ -124,9 +124,9 @@ def peak(work: Callable[[], object]) -> int:
     """
     tracemalloc.start()
     row = {"first_version": 1, "text_hash": ""}
-    told = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(50_000)}
-    TypeAdapter(dict[str, ChunkRow]).validate_json(json.dumps(told))
-    del told
+    output = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(50_000)}
+    TypeAdapter(dict[str, ChunkRow]).validate_json(json.dumps(output))
+    del output
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
     tracemalloc.reset_peak()

@@ -46,9 +46,9 @@ def test_a_program_is_told_as_json_where_the_server_is(tmp_path: Path) -> None:
                 line = process.stdout.readline()
                 assert line, "it ended before it was ready"
                 printed += line
-            told = json.loads(printed)
-            assert told == {"url": stack.url, "pid": process.pid, "examples": None}
-            assert httpx.get(f"{told['url']}/readyz", trust_env=False).status_code == 200
+            report = json.loads(printed)
+            assert report == {"url": stack.url, "pid": process.pid, "examples": None}
+            assert httpx.get(f"{report['url']}/readyz", trust_env=False).status_code == 200
         finally:
             process.terminate()
 

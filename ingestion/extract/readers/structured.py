@@ -39,7 +39,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         properties = {name: _text_of(value) for name, value in chosen.items() if value is not None}
     warnings = decoded.warnings
     if wrong:
-        warnings += (f"{wrong} lines are no JSON and were kept as they stand",)
+        warnings += (f"{wrong} lines are no JSON and were read as plain text",)
     return composer.text(JSON, first if single else None, properties=properties, warnings=warnings)
 
 

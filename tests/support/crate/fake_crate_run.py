@@ -166,8 +166,8 @@ class Cluster:
         keys = [order(row) for row in rows]
         ordered = sorted(keys)
         first = {}
-        for place, key in enumerate(ordered, 1):
-            first.setdefault(key, place)
+        for position, key in enumerate(ordered, 1):
+            first.setdefault(key, position)
         return [first[key] for key in keys]
 
     def _source(self, query: dict[str, Any], args: Sequence[Any]) -> tuple["Scope", list[Row]]:
@@ -229,8 +229,8 @@ def _grouped(scope: Scope, query: dict[str, Any], rows: list[Row], names: list[s
         counts[()] += 0
     results = []
     for group, count in counts.items():
-        places = iter(group)
-        values = [count if n.kind == "COUNT" else next(places) for _, n in query["items"]]
+        scopes = iter(group)
+        values = [count if n.kind == "COUNT" else next(scopes) for _, n in query["items"]]
         results.append(dict(zip(names, values, strict=True)))
     return results
 

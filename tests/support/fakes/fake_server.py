@@ -1,4 +1,4 @@
-"""A desk that answers measuring as it is told to."""
+"""A server that answers measuring as it is told to."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from callslip.errors import InvalidRequest, NotFound, SearchTimeout, TraceNotFou
 from callslip.evals.client import JsonClient
 
 
-class FakeDesk(JsonClient):
+class FakeServer(JsonClient):
     """Every document goes live at once; a search finds those that hold a word of the query."""
 
     def __init__(self) -> None:

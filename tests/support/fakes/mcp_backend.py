@@ -1,4 +1,4 @@
-"""A desk on a loopback port that answers the MCP server in the shapes of the real one."""
+"""A server on a loopback port that answers the MCP server in the shapes of the real one."""
 
 import threading
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ HIT = {
     "vector": None,
 }
 
-CLAMP = {"at": "2026-01-01T00:00:00Z", "source": "default", "words": None}
+VALIDITY = {"at": "2026-01-01T00:00:00Z", "source": "default", "words": None}
 
 CITATION = {
     "number": 1,
@@ -54,7 +54,7 @@ CITATION = {
 
 ANSWER = {
     "trace_id": "t2",
-    "collection": "shelf",
+    "collection": "papers",
     "thread_id": None,
     "question": "how long?",
     "understood": "how long is leave?",
@@ -70,31 +70,31 @@ ANSWER = {
     "model_left_out": None,
     "verdict": {"approved": True, "reason": "supported", "action": None, "confidence": 0.9},
     "attempts": [],
-    "as_of": CLAMP,
+    "as_of": VALIDITY,
     "partial": False,
     "usage": {"calls": 0, "input_tokens": 0, "output_tokens": 0},
     "timings": {},
 }
 
 
-class McpDesk:
+class McpBackend:
     """What was asked is kept in `asked` as (path, Authorization, body)."""
 
     def __init__(self) -> None:
         self.url = ""
         self.key: str | None = None
-        self.asked: list[tuple[str, str | None, Any]] = []
+        self.requests: list[tuple[str, str | None, Any]] = []
         self.files: dict[str, bytes] = {}
         self.text = "".join(chr(ord("가") + n % 1000) for n in range(45_000))
         self.polls_until_live = 3
         self.fails = False
-        self.owner = {"collection": "shelf", "tenant": ""}
+        self.owner = {"collection": "papers", "tenant": ""}
         self.meeting = threading.Barrier(2)
         self._polls = 0
 
     def app(self) -> Flask:
         """Its routes."""
-        app = Flask("desk")
+        app = Flask("notes")
         app.before_request(self._note)
         app.register_error_handler(CallslipError, problem)
         for method, path, view in (
@@ -112,11 +112,11 @@ class McpDesk:
 
     def bodies(self, path: str) -> list[Any]:
         """What was sent to a path."""
-        return [body for at, _, body in self.asked if at == path]
+        return [body for at, _, body in self.requests if at == path]
 
     def _note(self) -> Response | None:
         header = request.headers.get("Authorization")
-        self.asked.append((request.path, header, request.get_json(silent=True)))
+        self.requests.append((request.path, header, request.get_json(silent=True)))
         if self.key is not None and header != f"Bearer {self.key}":
             return problem(KeyRefused("the key is not that of the server"))
         return None
@@ -128,7 +128,7 @@ class McpDesk:
         if query == "busy":
             raise BacklogFull("too much waits")
         hits = [] if query == "odd" else [HIT]
-        more = {} if query == "odd" else {"as_of": CLAMP}
+        more = {} if query == "odd" else {"as_of": VALIDITY}
         return {"trace_id": "t1", "hits": hits, "cut": False, "partial": False, **more}
 
     def _submit(self, name: str) -> Any:
@@ -184,15 +184,15 @@ class McpDesk:
 
 
 @contextmanager
-def running_desk() -> Iterator[McpDesk]:
+def running_backend() -> Iterator[McpBackend]:
     """Serve one on a free port."""
-    desk = McpDesk()
-    server = make_server("127.0.0.1", 0, desk.app(), threaded=True)
-    desk.url = f"http://127.0.0.1:{server.server_port}"
+    backend = McpBackend()
+    server = make_server("127.0.0.1", 0, backend.app(), threaded=True)
+    backend.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield desk
+        yield backend
     finally:
         server.shutdown()
         thread.join()

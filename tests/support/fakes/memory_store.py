@@ -63,8 +63,8 @@ class MemoryStore(Store):
     def drop_collection(self, collection: str) -> None:
         self._schemas.pop(collection, None)
         for table in (self._chunks, self._documents):
-            for place in [place for place in table if place[0] == collection]:
-                del table[place]
+            for scope in [scope for scope in table if scope[0] == collection]:
+                del table[scope]
 
     def ensure_tenant(self, collection: str, tenant: str) -> None:
         check_tenant(self.schema(collection), tenant)

@@ -21,7 +21,7 @@ MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request as it came."""
 
     path: str
@@ -57,7 +57,7 @@ class Sent:
     times: int = 1
 
 
-Scripted = Sent | Callable[[Asked], Sent]
+Scripted = Sent | Callable[[ReceivedRequest], Sent]
 
 
 def reply(
@@ -74,7 +74,7 @@ def reply(
     elif isinstance(content, dict | list):
         content = json.dumps(content, ensure_ascii=False)
     message = {"role": "assistant", "content": content, "refusal": refusal}
-    said: dict[str, Any] = {
+    answer_text: dict[str, Any] = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
@@ -82,17 +82,17 @@ def reply(
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
     }
     if usage is not None:
-        said["usage"] = {
+        answer_text["usage"] = {
             "prompt_tokens": usage[0],
             "completion_tokens": usage[1],
             "total_tokens": sum(usage),
         }
-    return raw(json.dumps(said).encode())
+    return raw(json.dumps(answer_text).encode())
 
 
-def echo(asked: Asked) -> Sent:
+def echo(requests: ReceivedRequest) -> Sent:
     """What the user's message says, as the reply."""
-    return reply(asked.content)
+    return reply(requests.content)
 
 
 def refuses() -> Sent:
@@ -103,10 +103,10 @@ def refuses() -> Sent:
 def fails(status: int, *, code: str = "no", retry_after: float | None = None) -> Scripted:
     """An error that quotes the prompt, as servers do."""
 
-    def failure(asked: Asked) -> Sent:
-        said = {"error": {"message": f"no: {asked.content}", "code": code}}
+    def failure(requests: ReceivedRequest) -> Sent:
+        answer_text = {"error": {"message": f"no: {requests.content}", "code": code}}
         headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
-        return Sent(json.dumps(said).encode(), status, headers)
+        return Sent(json.dumps(answer_text).encode(), status, headers)
 
     return failure
 
@@ -143,7 +143,7 @@ class OpenAIServer(LoopbackServer):
         super().__init__(_Handler)
         self.script: list[Scripted] = []
         self.always: Scripted = fails(500, code="script_is_used_up")
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.connections = 0
         self.bytes_sent = 0
 
@@ -163,16 +163,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        asked = Asked(self.path, httpx.Headers(dict(self.headers)), body)
-        self.server.asked.append(asked)
+        requests = ReceivedRequest(self.path, httpx.Headers(dict(self.headers)), body)
+        self.server.requests.append(requests)
         if self.path.partition("?")[0] != "/v1/chat/completions":
-            self._send(asked, fails(404, code="not_found"))
+            self._send(requests, fails(404, code="not_found"))
             return
         script = self.server.script
-        self._send(asked, script.pop(0) if script else self.server.always)
+        self._send(requests, script.pop(0) if script else self.server.always)
 
-    def _send(self, asked: Asked, scripted: Scripted) -> None:
-        sent = scripted if isinstance(scripted, Sent) else scripted(asked)
+    def _send(self, requests: ReceivedRequest, scripted: Scripted) -> None:
+        sent = scripted if isinstance(scripted, Sent) else scripted(requests)
         if self.server.ending.wait(sent.wait):
             return
         headers = {

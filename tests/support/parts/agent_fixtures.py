@@ -1,10 +1,10 @@
-"""What the agent's tests share: the local embedder, and a house with it."""
+"""What the agent's tests share: the local embedder, and a setup with it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent_parts import House, Remembering, house
+from agent_parts import Remembering, Setup, make_setup
 
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.local import E5Embedder
@@ -17,7 +17,7 @@ def meaning(models_dir: Path) -> Remembering:
 
 
 @pytest.fixture
-def home(tmp_path: Path, meaning: Remembering) -> Iterator[House]:
-    """An empty house without a language model."""
-    with house(tmp_path, meaning) as made:
+def home(tmp_path: Path, meaning: Remembering) -> Iterator[Setup]:
+    """An empty setup without a language model."""
+    with make_setup(tmp_path, meaning) as made:
         yield made

@@ -1,6 +1,6 @@
 """An agent over a ledger and a store in memory, and documents that are put there, for tests.
 
-with house(tmp_path, embedder) as home:
+with make_setup(tmp_path, embedder) as home:
     home.put("leave.txt", "Parental leave lasts 20 weeks.")
     assert home.ask("How long is parental leave?").answered
 """
@@ -45,7 +45,7 @@ from callslip.stores.properties.filters import Where
 from callslip.stores.records import ChunkRecord, CollectionSchema, RetrieverHit, Value, VectorSpec
 from callslip.stores.ties import ranked
 
-SHELF = "shelf"
+COLLECTION = "papers"
 """The collection that documents are put into unless another one is named."""
 
 FACTS = (
@@ -156,7 +156,7 @@ class Placed(NamedTuple):
     text: str
 
 
-class House:
+class Setup:
     """An agent and what it reads from. `server` writes, where one is given."""
 
     def __init__(
@@ -201,7 +201,7 @@ class House:
         self,
         name: str,
         *passages: str,
-        collection: str = SHELF,
+        collection: str = COLLECTION,
         tenant: str = "",
         title: str = "",
         heading: str = "",
@@ -221,7 +221,7 @@ class House:
         vectors = self.engine.embedder.passages(passages)
         chunks, start = [], 0
         for n, (chunk_id, body) in enumerate(zip(ids, passages, strict=True)):
-            place: dict[str, Any] = {"start": start, "end": start + len(body), "ordinal": n}
+            scope: dict[str, Any] = {"start": start, "end": start + len(body), "ordinal": n}
             chunk = ChunkRecord(
                 chunk_id,
                 item.document_id,
@@ -229,7 +229,7 @@ class House:
                 ANALYZER.analyze(body),
                 vectors[n],
                 **{"title": title, "heading": heading, "filename": name, "lang": lang(body)},
-                **place,
+                **scope,
                 level=PASSAGE,
                 properties=properties,
             )
@@ -241,18 +241,18 @@ class House:
         self.texts[item.document_id] = text
         return Placed(item.document_id, ids, text)
 
-    def drop(self, placed: Placed, collection: str = SHELF, tenant: str = "") -> None:
+    def drop(self, placed: Placed, collection: str = COLLECTION, tenant: str = "") -> None:
         """Take a document out again."""
         self.ledger.documents.delete(placed.document_id)
         self.store.delete_document(collection, placed.document_id, tenant=tenant)
 
-    def ask(self, question: str, collection: str = SHELF, **more: Any) -> Answer:
+    def ask(self, question: str, collection: str = COLLECTION, **more: Any) -> Answer:
         """A question, its answer checked; `reports` has what the nodes said of it."""
         self.reports = []
         request = self.request(question, collection, **more)
         return check_supported(self, self.agent.answer(request, self.reports.append))
 
-    def request(self, question: str, collection: str = SHELF, **more: Any) -> AnswerRequest:
+    def request(self, question: str, collection: str = COLLECTION, **more: Any) -> AnswerRequest:
         """The same, not asked yet."""
         return AnswerRequest(collection=collection, question=question, **more)
 
@@ -273,7 +273,7 @@ class House:
 
 
 @contextmanager
-def house(
+def make_setup(
     folder: Path,
     embedder: Embedder,
     *,
@@ -281,8 +281,8 @@ def house(
     server: OpenAIServer | None = None,
     metric: Metric = "cosine",
     **settings: Any,
-) -> Iterator[House]:
-    """An empty collection `shelf`. Settings are sections; nothing is left to chance."""
+) -> Iterator[Setup]:
+    """An empty collection `papers`. Settings are sections; nothing is left to chance."""
     given: dict[str, Any] = {"memory": MemorySettings(exploration="off")} | settings
     if server is not None:
         llm = {"base_url": server.url, "model": "small", "timeout_seconds": 2.0}
@@ -292,14 +292,14 @@ def house(
         ledger.create()
         saver: Any = make_saver(url, folder)
         threads = Threads(saver, ledger.conversations)
-        place = store or Bm25Store()
+        scope = store or Bm25Store()
         with closing(saver.conn):
-            made = House(Settings(**given), ledger, place, embedder, threads, server)
-            made.make(SHELF, metric=metric)
+            made = Setup(Settings(**given), ledger, scope, embedder, threads, server)
+            made.make(COLLECTION, metric=metric)
             yield made
 
 
-def check_supported(home: House, answer: Answer) -> Answer:
+def check_supported(home: Setup, answer: Answer) -> Answer:
     """An answer has its support word for word; what is no answer says nothing else. Gives it."""
     shown = [*answer.citations, *answer.nearest]
     for citation in shown:
@@ -319,9 +319,9 @@ def check_supported(home: House, answer: Answer) -> Answer:
     assert not answer.nearest
     numbers = [citation.number for citation in answer.citations]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert {n for said in answer.sentences for n in said.citations} == set(numbers)
-    for said in answer.sentences:
-        assert said.citations
-        assert said.text in answer.text
+    assert {n for reply in answer.sentences for n in reply.citations} == set(numbers)
+    for reply in answer.sentences:
+        assert reply.citations
+        assert reply.text in answer.text
     assert all(in_force(citation, answer.as_of.at) for citation in answer.citations)
     return answer

@@ -61,11 +61,11 @@ def attributes(links: dict[str, str], **more: Any) -> dict[str, Any]:
     return {"documents_in_use": list(links), "processed_documents": processed, **more}
 
 
-def dialog(links: dict[str, str], asked: str = "", **more: Any) -> dict[str, Any]:
+def dialog(links: dict[str, str], request: str = "", **more: Any) -> dict[str, Any]:
     """A dialog about these documents."""
     return {
         "dialog_id": "7ed546db-98",
-        "human_utterances": [{"text": asked}],
+        "human_utterances": [{"text": request}],
         "human": {"attributes": attributes(links, **more)},
     }
 
@@ -93,10 +93,10 @@ def vectorized(client: FlaskClient, links: dict[str, str]) -> dict[str, Any]:
     return model
 
 
-def candidates(client: FlaskClient, links: dict[str, str], asked: str) -> Any:
+def candidates(client: FlaskClient, links: dict[str, str], request: str) -> Any:
     """What is answered to a question about documents."""
     model = vectorized(client, links)
-    return post(client, "return_candidates", [dialog(links, asked, model_info=model)])
+    return post(client, "return_candidates", [dialog(links, request, model_info=model)])
 
 
 class Pages(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A desk of the Python client that answers as it is told to."""
+"""A server of the Python client that answers as it is told to."""
 
 import io
 from collections.abc import Callable
@@ -71,16 +71,16 @@ BATCH = {
 Answering = Callable[[httpx.Request], httpx.Response]
 
 
-def desk(
+def client_of(
     *answers: httpx.Response | Exception | Answering, **given: Any
 ) -> tuple[Client, list[Any]]:
-    """A client of a desk that answers so, one after the other, the last again and again."""
-    asked: list[httpx.Request] = []
+    """A client of a server that answers so, one after the other, the last again and again."""
+    requests: list[httpx.Request] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
         request.read()
-        asked.append(request)
-        answer = answers[min(len(asked), len(answers)) - 1]
+        requests.append(request)
+        answer = answers[min(len(requests), len(answers)) - 1]
         if isinstance(answer, Exception):
             raise answer
         if callable(answer):
@@ -88,18 +88,18 @@ def desk(
         return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
     http = httpx.Client(transport=httpx.MockTransport(handle))
-    return Client("http://desk", http=http, **{"retries": SOON} | given), asked
+    return Client("http://server", http=http, **{"retries": SOON} | given), requests
 
 
 def problem(error: type[CallslipError], **headers: str) -> httpx.Response:
-    told = {
+    output = {
         "type": f"urn:callslip:problem:{error.slug}",
         "title": "Title",
         "status": error.status,
         "detail": "what is wrong",
         "advice": "what to do",
     }
-    return httpx.Response(error.status, json=told, headers=headers)
+    return httpx.Response(error.status, json=output, headers=headers)
 
 
 def found(**more: Any) -> httpx.Response:
@@ -126,11 +126,11 @@ def stream(text: str) -> httpx.Response:
 
 
 def document(state: str, **more: Any) -> httpx.Response:
-    told = {
+    output = {
         **{"document_id": "d", "collection": "main", "tenant": "", "name": "a.txt"},
         **{"parent": None, "title": "a", "filename": "a.txt", "size": 1, "sha256": "0"},
         **{"version": 1, "live_version": None, "state": state, "created_at": 0},
         **{"submitted_at": 0, "finished_at": None, "properties": {}, "steps": []},
         **{"error": None, "receipt": None},
     }
-    return httpx.Response(200, json=told | more)
+    return httpx.Response(200, json=output | more)

@@ -17,7 +17,7 @@ from callslip.stores.ledger.learning.facet_values import FacetScope
 from callslip.stores.records import ChunkRecord, CollectionSchema, Value, VectorSpec
 
 DIMENSION = 512
-SHELF = FacetScope("library")
+COLLECTION = FacetScope("library")
 
 SUBJECTS = {
     "leave": [
@@ -95,11 +95,11 @@ class Library:
         return document_id
 
     def fill(self, copies: int = 6) -> None:
-        """Documents of every subject; `shelf` says nothing of what is in them."""
-        for subject, said in SUBJECTS.items():
+        """Documents of every subject; `papers` says nothing of what is in them."""
+        for subject, reply in SUBJECTS.items():
             for n in range(copies):
-                text = f"{said[n % 3].capitalize()} {n}.\n{said[(n + 1) % 3].capitalize()} here."
-                self.add(text, subject=subject, shelf=f"shelf {n % 3}", number=n)
+                text = f"{reply[n % 3].capitalize()} {n}.\n{reply[(n + 1) % 3].capitalize()} here."
+                self.add(text, subject=subject, collection_name=f"papers {n % 3}", number=n)
 
     def builder(self, max_values: int = 50) -> FacetBuilder:
         return FacetBuilder(self.ledger, self.store, self.embedder, max_values)

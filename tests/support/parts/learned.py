@@ -20,7 +20,7 @@ HALF_LIFE = 6.0
 def trace(
     query: str, chunk_ids: Sequence[str], vector: Vector | None = EAST, **given: Any
 ) -> Trace:
-    """A search of `shelf` that gave these chunks."""
+    """A search of `papers` that gave these chunks."""
     question = Question(query, "en", "how-to", ("Leeds", "DPC"), vector)
     hits = tuple(
         TraceHit(chunk_id, "d", rank, rank, 1 / rank, {"fused": 1 / rank})
@@ -28,7 +28,7 @@ def trace(
     )
     plain: dict[str, Any] = {
         "trace_id": new_id(),
-        "collection": "shelf",
+        "collection": "papers",
         "tenant": "",
         "stamp": "1",
         "timings": {"legs": 1.5},

@@ -33,11 +33,11 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def ledger(ledger_url: str) -> Iterator[Ledger]:
-    """A ledger with one collection, `shelf`."""
+    """A ledger with one collection, `papers`."""
     made = Ledger(ledger_url)
     made.create()
     made.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
     )
     yield made
     made.close()

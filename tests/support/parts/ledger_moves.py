@@ -24,8 +24,8 @@ def submission(content: str = "one", name: str = "a.txt", **properties: Any) -> 
 
 
 def submit(ledger: Ledger, content: str = "one", name: str = "a.txt") -> Accepted:
-    """Submit a document to the collection `shelf`, and send what waits."""
-    accepted = ledger.documents.submit("shelf", submission(content, name), uuid.uuid4().hex)
+    """Submit a document to the collection `papers`, and send what waits."""
+    accepted = ledger.documents.submit("papers", submission(content, name), uuid.uuid4().hex)
     ledger.fair_queue.take(math.inf, document_id=accepted.document_id)
     return accepted
 

@@ -28,7 +28,7 @@ from callslip.stores.records import (
 )
 
 DIMENSION = 8
-COLLECTION = "shelf"
+COLLECTION = "papers"
 PROPERTIES: dict[str, Any] = {
     "text": "휴가",
     "whole": 3,
@@ -71,7 +71,7 @@ class Site:
         self.backend = Backend(Settings(), self.ledger, self.blobs, self.stores.__getitem__)
 
     def make(self, *, tenants: bool = False, store: str = "memory") -> None:
-        """Make the collection, as the desk does."""
+        """Make the collection, as the server does."""
         made = schema(tenants=tenants)
         self.ledger.collections.create(made, store=store, embedder="tiny", analyzer="1")
         self.stores[store].ensure_schema(made)
@@ -85,7 +85,7 @@ class Site:
         return item
 
     def submit(self, name: str, text: str, *, tenant: str = "", **more: Any) -> Accepted:
-        """Do what the desk does."""
+        """Do what the server does."""
         given = replace(submission(text, name), properties={**PROPERTIES, **more})
         found = self.ledger.documents.id_of(COLLECTION, name, tenant=tenant)
         new_id = found or uuid.uuid4().hex

@@ -28,10 +28,10 @@ def shelved(tmp_path: Path) -> Iterator[Ledger]:
     made.close()
 
 
-def make_shelf(ledger: Ledger) -> Ledger:
+def make_collection(ledger: Ledger) -> Ledger:
     """With the collection that `ledger_moves` submits to."""
     ledger.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
     )
     return ledger
 
@@ -74,7 +74,7 @@ def answer(query: str, *hits: Hit, **more: object) -> SearchResponse:
     known = {"partial": False, "left_out": {}} | more
     return SearchResponse.model_validate(
         {
-            "collection": "shelf",
+            "collection": "papers",
             "query": query,
             "hits": [h.model_dump() for h in hits],
             "alpha": 0.4,

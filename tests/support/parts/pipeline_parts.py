@@ -1,4 +1,4 @@
-"""Small parts of a workshop: steps that are real, with models that cost nothing."""
+"""Small parts of a step context: steps that are real, with models that cost nothing."""
 
 import hashlib
 import re
@@ -79,8 +79,8 @@ class Tiny:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def make_shop(ledger: Ledger, blobs: Blobs, store: Store) -> StepContext:
-    """A workshop of these parts with one store."""
+def make_context(ledger: Ledger, blobs: Blobs, store: Store) -> StepContext:
+    """A step context of these parts with one store."""
     parts: dict[str, Any] = {
         "embedder": Tiny(),
         "tokenizer": Words(),
@@ -91,9 +91,9 @@ def make_shop(ledger: Ledger, blobs: Blobs, store: Store) -> StepContext:
     return StepContext(backend=backend_of(ledger, store, SETTINGS, blobs), **parts)
 
 
-def with_backend(shop: StepContext, **changed: Any) -> StepContext:
+def with_backend(step_context: StepContext, **changed: Any) -> StepContext:
     """The same, with other parts of its backend."""
-    return replace(shop, backend=replace(shop.backend, **changed))
+    return replace(step_context, backend=replace(step_context.backend, **changed))
 
 
 def paragraphs(*words: str) -> str:
@@ -102,49 +102,49 @@ def paragraphs(*words: str) -> str:
 
 
 def submit(
-    shop: StepContext,
+    step_context: StepContext,
     text: str,
     name: str = "a.txt",
     *,
-    collection: str = "shelf",
+    collection: str = "papers",
     tenant: str = "",
     title: str = "",
     **properties: Any,
 ) -> Accepted:
-    """Do what the desk does with a submission."""
+    """Do what the server does with a submission."""
     content = text.encode()
     digest = hashlib.sha256(content).hexdigest()
-    known = shop.ledger.documents.id_of(collection, name, tenant=tenant)
+    known = step_context.ledger.documents.id_of(collection, name, tenant=tenant)
     new_id = known or uuid.uuid4().hex
-    shop.blobs.write(new_id, original_name(digest), content)
+    step_context.blobs.write(new_id, original_name(digest), content)
     given = Submission(name, name, title, digest, len(content), properties)
-    return shop.ledger.documents.submit(collection, given, new_id, tenant=tenant)
+    return step_context.ledger.documents.submit(collection, given, new_id, tenant=tenant)
 
 
-def doing(shop: StepContext) -> Callable[[str, int, Step], None]:
+def doing(step_context: StepContext) -> Callable[[str, int, Step], None]:
     """Does the steps of a version from one on, here and now, as the ingest workers do."""
 
     def do(document_id: str, version: int, first: Step = "extract") -> None:
         for step in STEPS[STEPS.index(first) :]:
-            if run_step(shop, step, document_id, version) == "stop":
+            if run_step(step_context, step, document_id, version) == "stop":
                 return
 
     return do
 
 
-def look(shop: StepContext, item: Accepted) -> DocumentRecord:
+def look(step_context: StepContext, item: Accepted) -> DocumentRecord:
     """The document as it stands."""
-    return shop.ledger.documents.get(item.document_id)
+    return step_context.ledger.documents.get(item.document_id)
 
 
-def held(shop: StepContext, item: Accepted) -> set[str]:
+def held(step_context: StepContext, item: Accepted) -> set[str]:
     """Ids of the chunks that the store holds of a document."""
-    return shop.store_of("memory").chunk_ids("shelf", item.document_id)["vector"]
+    return step_context.store_of("memory").chunk_ids("papers", item.document_id)["vector"]
 
 
-def seen(shop: StepContext, item: Accepted) -> list[str]:
+def seen(step_context: StepContext, item: Accepted) -> list[str]:
     """First words of the passages that a search may show, in order of the text."""
-    visible = shop.ledger.chunks.visible(sorted(held(shop, item)))
-    chunks = shop.store_of("memory").get_chunks("shelf", list(visible))
+    visible = step_context.ledger.chunks.visible(sorted(held(step_context, item)))
+    chunks = step_context.store_of("memory").get_chunks("papers", list(visible))
     passages = [chunk for chunk in chunks if chunk.level == PASSAGE]
     return [c.body.split()[0] for c in sorted(passages, key=lambda c: c.ordinal)]

@@ -19,7 +19,7 @@ from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger, Submission
 from callslip.stores.records import ChunkRecord, CollectionSchema, Value, Vector, VectorSpec
 
-ASKED = {
+QUERIES = {
     "east": (1.0, 0.0),
     "nearly east": (0.99, 0.141),
     "north": (0.0, 1.0),
@@ -37,7 +37,7 @@ class Embedder:
     model, dimension, lexical_only = "tiny", 2, False
 
     def query(self, text: str) -> Vector:
-        return np.array(ASKED[text], np.float32)
+        return np.array(QUERIES[text], np.float32)
 
 
 class Lower:
@@ -55,9 +55,9 @@ def made_of(ledger: Ledger, store: Store, search: SearchSettings, **more: Any) -
 
 
 def make_places(engine: Resources) -> None:
-    """The collection `shelf`, and `desk` with the tenants ann and bob."""
-    make(engine, "shelf")
-    make(engine, "desk", tenants=("ann", "bob"))
+    """The collection `papers`, and `notes` with the tenants ann and bob."""
+    make(engine, "papers")
+    make(engine, "notes", tenants=("ann", "bob"))
 
 
 def make(engine: Resources, name: str, tenants: tuple[str, ...] = ()) -> None:
@@ -81,7 +81,7 @@ def ingest(
     name: str,
     chunk_ids: list[str],
     *,
-    collection: str = "shelf",
+    collection: str = "papers",
     tenant: str = "",
     level: int = 2,
     words: str = "",
@@ -112,9 +112,9 @@ def ingest(
 
 
 def ask(engine: Resources, query: str = "east", **more: Any) -> SearchResponse:
-    """A search of `shelf`, unless another collection is named."""
-    asked = {"collection": "shelf", "query": query} | more
-    return search(engine, SearchRequest.model_validate(asked))
+    """A search of `papers`, unless another collection is named."""
+    request = {"collection": "papers", "query": query} | more
+    return search(engine, SearchRequest.model_validate(request))
 
 
 def learn(
@@ -122,9 +122,9 @@ def learn(
 ) -> None:
     """So many people say that these chunks helped with a question."""
     learning = Learning(engine.ledger, engine.settings.memory, engine.settings.traces)
-    asked = {"collection": "shelf", "query": query, "ranking": {"hotset": False}, "as_of": "any"}
+    request = {"collection": "papers", "query": query, "ranking": {"hotset": False}, "as_of": "any"}
     trace = traced(
-        engine, SearchRequest.model_validate(asked | {"operation_level": "every"} | where)
+        engine, SearchRequest.model_validate(request | {"operation_level": "every"} | where)
     )
     learning.record([trace[1]])
     for n in range(wins):

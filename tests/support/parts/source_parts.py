@@ -15,7 +15,7 @@ from callslip.stores.records import CollectionSchema, VectorSpec
 
 @dataclass
 class Library:
-    """A ledger with the collection `shelf`, and what was nudged."""
+    """A ledger with the collection `papers`, and the dispatched sources."""
 
     ledger: Ledger
     blobs: Blobs
@@ -24,8 +24,8 @@ class Library:
     removed: list[str] = field(default_factory=list)
 
     def add(self, url: str, name: str = "src", **more: Any) -> SourceRecord:
-        """A source of the shelf."""
-        return self.ledger.sources.add("shelf", name, url, **more)
+        """A source of the collection."""
+        return self.ledger.sources.add("papers", name, url, **more)
 
     def crawl(
         self, source: SourceRecord, origin: Origin, *, slice_seconds: float = 60.0, most_mb: int = 1
@@ -64,11 +64,11 @@ class Library:
 
     def names(self) -> set[str]:
         """Names of the documents that there are."""
-        return {document.name for document in self.ledger.documents.find("shelf", limit=500)}
+        return {document.name for document in self.ledger.documents.find("papers", limit=500)}
 
     def document(self, name: str) -> DocumentRecord:
         """The document of a name."""
-        document_id = self.ledger.documents.id_of("shelf", name)
+        document_id = self.ledger.documents.id_of("papers", name)
         assert document_id is not None, name
         return self.ledger.documents.get(document_id)
 
@@ -78,7 +78,7 @@ def make_library(home: Path) -> Library:
     ledger = Ledger(f"sqlite:///{home / 'ledger.db'}")
     ledger.create()
     ledger.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer=""
+        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer=""
     )
     return Library(ledger, Blobs(str(home / "blobs")))
 

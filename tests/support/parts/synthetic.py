@@ -15,7 +15,7 @@ CANDIDATES, SHOWN = 40, 10
 def example(
     key: str,
     rows: np.typing.NDArray[np.float64],
-    place: int,
+    scope: int,
     good: Sequence[int],
     chance: float = 1.0,
 ) -> Example:
@@ -29,7 +29,7 @@ def example(
         grades,
         ideal(grades.tolist()),
         None,
-        (place,) * len(good),
+        (scope,) * len(good),
         (chance,) * len(good),
     )
 
@@ -60,13 +60,13 @@ def logged(
     while len(found) < count:
         rows = candidates(chance)
         order = np.argsort(-(rows @ weights.column), kind="stable")
-        places = np.empty(CANDIDATES, np.int64)
-        places[order] = np.arange(1, CANDIDATES + 1)
+        scopes = np.empty(CANDIDATES, np.int64)
+        scopes[order] = np.arange(1, CANDIDATES + 1)
         if better is None:
             good = int(order[chance.integers(SHOWN)])
         else:
             column = Weights(better, 0.25, 0.2, 0.15).column
             good = int(np.argmax(rows @ column + chance.normal(0, 0.08, CANDIDATES)))
-        if places[good] <= SHOWN and chance.random() < float(places[good]) ** -eta:
-            found.append(example(f"q{len(found)}", rows, int(places[good]), [good]))
+        if scopes[good] <= SHOWN and chance.random() < float(scopes[good]) ** -eta:
+            found.append(example(f"q{len(found)}", rows, int(scopes[good]), [good]))
     return found

@@ -98,12 +98,12 @@ class Stack:
     @property
     def settings(self) -> Settings:
         """What its processes have in force, with the addresses of this start."""
-        places = {
+        scopes = {
             "CALLSLIP_API__PORT": self.url.rpartition(":")[2],
             "CALLSLIP_BROKER__URL": self.broker_url,
             "CALLSLIP_CHROMA__URL": self.chroma_url,
         }
-        with patch.dict(os.environ, self.environ | places, clear=True):
+        with patch.dict(os.environ, self.environ | scopes, clear=True):
             return load(self.data_dir).settings
 
     def start(self) -> "Stack":

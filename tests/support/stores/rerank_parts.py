@@ -48,7 +48,7 @@ class RerankServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[tuple[Mapping[str, str], dict[str, Any]]] = []
+        self.requests: list[tuple[Mapping[str, str], dict[str, Any]]] = []
         self.fault: Callable[[_Handler, Any], None] | None = None
         self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
 
@@ -72,16 +72,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: RerankServer
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((dict(self.headers), asked))
+        requests = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((dict(self.headers), requests))
         tei = self.path == "/tei"
         passages, key = (
-            asked["texts" if tei else "documents"],
+            requests["texts" if tei else "documents"],
             "score" if tei else "relevance_score",
         )
         if not all(passages) or (tei and len(passages) > 32):
             return self.say(422, {"error": "refused"})
-        scores = [overlap(asked["query"], passage) for passage in passages]
+        scores = [overlap(requests["query"], passage) for passage in passages]
         best_first = sorted(range(len(scores)), key=lambda i: -scores[i])
         results = [{"index": i, key: scores[i]} for i in best_first]
         time.sleep(0.002)

@@ -115,7 +115,7 @@ def names(store: Store) -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture
-def shelf(store: Store, names: Callable[[], str]) -> str:
+def collection_name(store: Store, names: Callable[[], str]) -> str:
     """An empty collection of two dimensions."""
     name = names()
     store.ensure_schema(CollectionSchema(name, VectorSpec(2)))

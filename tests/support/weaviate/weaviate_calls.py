@@ -60,7 +60,7 @@ def search(engine: Engine, request: Any) -> Any:
             raise Refused("where cannot be set with after and limit parameters")
         hits = [(thing, {}) for thing in listed(things, limit, request.offset, request.after)]
     reply = search_get_pb2.SearchReply()
-    reply.results.extend(_result(at, request, thing, said) for thing, said in hits)
+    reply.results.extend(_result(at, request, thing, answer_text) for thing, answer_text in hits)
     return reply
 
 
@@ -159,7 +159,7 @@ def _hybrid(at: Class, shard: Shard, things: list[Thing], sent: Any, limit: int)
     keywords = by_terms(at, shard, things, sent.properties, sent.query, depth)
     vectors = nearest(at, shard, things, name, query, depth)
     hits = fused(keywords, vectors, alpha)[:limit]
-    return [(thing, {"score": score, "explain_score": told}) for thing, score, told in hits]
+    return [(thing, {"score": score, "explain_score": output}) for thing, score, output in hits]
 
 
 def _hybrid_vector(sent: Any) -> bytes:
@@ -180,11 +180,11 @@ def _among(engine: Engine, request: Any) -> tuple[Class, Shard, list[Thing]]:
     return at, shard, filtered(at, shard, filters)
 
 
-def _result(at: Class, request: Any, thing: Thing, said: Mapping[str, Any]) -> Any:
+def _result(at: Class, request: Any, thing: Thing, answer_text: Mapping[str, Any]) -> Any:
     result = search_get_pb2.SearchResult()
     metadata = result.metadata
     metadata.id, metadata.id_as_bytes = thing.uuid, UUID(thing.uuid).bytes
-    for name, value in said.items():
+    for name, value in answer_text.items():
         if getattr(request.metadata, name):
             setattr(metadata, name, value)
             setattr(metadata, f"{name}_present", True)
@@ -193,16 +193,18 @@ def _result(at: Class, request: Any, thing: Thing, said: Mapping[str, Any]) -> A
         if name in thing.vectors:
             packed = np.asarray(thing.vectors[name], "<f4").tobytes()
             metadata.vectors.add(name=name, vector_bytes=packed, type=1)
-    asked = request.properties
+    sent_request = request.properties
     for name in (
-        thing.properties if asked.return_all_nonref_properties else asked.non_ref_properties
+        thing.properties
+        if sent_request.return_all_nonref_properties
+        else sent_request.non_ref_properties
     ):
         if name not in at.properties:
             raise Refused(f"no such prop with name '{name}' found in class '{at.name}'")
         result.properties.non_ref_props.fields[name].CopyFrom(
             _value(at.properties[name]["dataType"][0], thing.properties.get(name))
         )
-    for ref in asked.ref_properties:
+    for ref in sent_request.ref_properties:
         made = result.properties.ref_props.add(prop_name=ref.reference_property)
         for uuid in thing.references.get(ref.reference_property, []):
             metadata = made.properties.add().metadata

@@ -284,17 +284,17 @@ def fused(
         ("vector,nearVector", alpha, [(t, 1 - distance) for t, distance in vectors]),
     )
     total: dict[str, tuple[Thing, float, str]] = {}
-    for leg, weight, hits in legs:
+    for retriever, weight, hits in legs:
         values = [value for _, value in hits]
         for thing, value in hits:
             spread = max(values) - min(values)
             score = weight * ((value - min(values)) / spread if spread else 1.0)
-            said = (
-                f"\nHybrid (Result Set {leg}) Document {thing.uuid}: original score {value},"
+            reply = (
+                f"\nHybrid (Result Set {retriever}) Document {thing.uuid}: original score {value},"
                 f" normalized score: {score}"
             )
-            _, before, told = total.get(thing.uuid, (thing, 0.0, ""))
-            total[thing.uuid] = (thing, before + score, f"{said} - {told}" if told else said)
+            _, before, output = total.get(thing.uuid, (thing, 0.0, ""))
+            total[thing.uuid] = (thing, before + score, f"{reply} - {output}" if output else reply)
     return sorted(total.values(), key=lambda each: (-each[1], each[0].uuid))
 
 

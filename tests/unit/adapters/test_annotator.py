@@ -57,15 +57,17 @@ def test_documents_are_vectorized_once_and_the_nearest_chunks_are_named(
     assert post(client, "vectorize_documents", [again]) == [{}]
     changed = dialog(links, model_info={**model, "file_ids": ["a"]})
     assert post(client, "vectorize_documents", [changed]) != [{}]
-    for asked, best in (("Who drew the lamb?", "4.txt"), ("a THORN, thorns!", "1.txt")):
-        (answer,) = post(client, "return_candidates", [dialog(links, asked, model_info=model)])
+    for request, best in (("Who drew the lamb?", "4.txt"), ("a THORN, thorns!", "1.txt")):
+        (answer,) = post(client, "return_candidates", [dialog(links, request, model_info=model)])
         assert answer["candidate_files"][0] == best
         assert sorted(answer["candidate_files"]) == ["1.txt", "2.txt", "3.txt", "4.txt"]
 
 
-@pytest.mark.parametrize("asked", ["Hi!", "", "who are you", "zzz", "\ud800", "?!"])
-def test_a_question_of_no_known_word_gets_the_first_chunks(client: FlaskClient, asked: str) -> None:
-    found = candidates(client, {"a": upload(client, (ROSE + DESERT) * 4)}, asked)
+@pytest.mark.parametrize("request", ["Hi!", "", "who are you", "zzz", "\ud800", "?!"])
+def test_a_question_of_no_known_word_gets_the_first_chunks(
+    client: FlaskClient, request: str
+) -> None:
+    found = candidates(client, {"a": upload(client, (ROSE + DESERT) * 4)}, request)
     assert found == [{"candidate_files": ["1.txt", "2.txt", "3.txt", "4.txt", "5.txt"]}]
 
 
@@ -162,8 +164,8 @@ def test_one_dialog_in_several_processes_and_threads_at_once(
         made += [job.result() for job in jobs]
     assert len({model["db_link"] for model in made}) == 12
     for model in made:
-        asked = dialog({"a": link}, "thorns", model_info=model)
-        (answer,) = post(client, "return_candidates", [asked])
+        request = dialog({"a": link}, "thorns", model_info=model)
+        (answer,) = post(client, "return_candidates", [request])
         assert len(answer["candidate_files"]) == 5
 
 
@@ -172,8 +174,8 @@ def test_a_matrix_that_is_something_else_is_no_model(client: FlaskClient) -> Non
     for content in (b"", b"PK\x03\x04", bytes(1000), LAMB.encode()):
         link = upload(client, content, "m.npz")
         model = {"matrix_link": link, "db_link": link, "file_ids": ["a"]}
-        asked = dialog({"a": text}, "lamb", model_info=model)
-        assert post(client, "return_candidates", [asked]) == [{}]
+        request = dialog({"a": text}, "lamb", model_info=model)
+        assert post(client, "return_candidates", [request]) == [{}]
 
 
 def test_texts_too_long_together_are_refused(

@@ -90,6 +90,6 @@ def test_words_are_counted_without_stop_words_and_korean_without_particles() -> 
     plain = words("The boy's DRAWINGS aren't what I'd draw", stop_words=True, stems=False)
     assert plain == "boy drawings draw"
     assert words("The drawings", stop_words=False, stems=True) == "the draw"
-    asked = words("출산 장려금은 얼마인가요?", stop_words=True, stems=False).split()
-    assert "장려" in asked
+    request = words("출산 장려금은 얼마인가요?", stop_words=True, stems=False).split()
+    assert "장려" in request
     assert "장려" in words("출산장려금을 지급한다", stop_words=True, stems=False).split()

@@ -126,11 +126,11 @@ def test_the_same_file_sent_by_many_at_once_is_kept_whole(client: FlaskClient) -
         assert downloaded(client, link).text == texts[i % 2]
 
 
-def test_the_running_desk_serves_it_beside_its_page(client: FlaskClient) -> None:
-    desk = app_over().test_client()
-    link = upload(desk, LAMB)
-    assert candidates(desk, {"a": link}, "lamb") == [{"candidate_files": ["1.txt"]}]
-    response = desk.post("/", headers={"Origin": "http://elsewhere"})
+def test_the_running_server_serves_it_beside_its_page(client: FlaskClient) -> None:
+    server = app_over().test_client()
+    link = upload(server, LAMB)
+    assert candidates(server, {"a": link}, "lamb") == [{"candidate_files": ["1.txt"]}]
+    response = server.post("/", headers={"Origin": "http://elsewhere"})
     assert response.status_code == 403
 
 
@@ -179,7 +179,9 @@ def test_a_file_server_without_an_address_is_a_wrong_setting(
         get_settings()
 
 
-def test_the_key_of_the_desk_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_key_of_the_server_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     clean(monkeypatch, tmp_path, CALLSLIP_API__KEY="long-enough")
     client = annotator_wsgi.create_app().test_client()
     for method, path in (

@@ -46,8 +46,8 @@ def test_a_link_of_the_file_server_that_answers_badly_is_left_in_time(
         answers = post(client, "vectorize_documents", [dialog(links), dialog(links), {}])
         assert answers == [{}, {}, {}]  # where the text was read, the model could not be kept
         model = {"matrix_link": links["a"], "db_link": links["a"], "file_ids": ["a"]}
-        asked = dialog(links, "fox", model_info=model)
-        assert post(client, "return_candidates", [asked]) == [{}]
+        requests = dialog(links, "fox", model_info=model)
+        assert post(client, "return_candidates", [requests]) == [{}]
         assert time.monotonic() - began < 5
 
 
@@ -64,11 +64,11 @@ def test_a_link_of_the_file_server_that_answers_badly_is_left_in_time(
 def test_a_link_leads_nowhere_inside(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, link: str, allowed: str
 ) -> None:
-    asked = []
+    requests = []
 
     class Watched(Pages):
         def do_GET(self) -> None:  # noqa: N802 - the base class's name
-            asked.append(self.path)
+            requests.append(self.path)
             super().do_GET()
 
     clean(monkeypatch, tmp_path, CALLSLIP_ANNOTATOR__LINKS=allowed, FILE_SERVER_TIMEOUT="2")
@@ -78,7 +78,7 @@ def test_a_link_leads_nowhere_inside(
         assert post(client, "vectorize_documents", [dialog(links)]) == [{}]
         named = {"human_utterances": [{"attributes": {"documents": [links["a"]]}}]}
         assert post(client, "process_and_upload_doc", [named]) == [{}]
-    assert asked == []
+    assert requests == []
 
 
 def test_where_a_setting_allows_it_links_lead_to_other_servers(
@@ -124,7 +124,7 @@ def test_another_file_server_keeps_the_files_and_is_asked_with_its_password(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "output",
     [
         *(b'{"downloadLink": 7}', b'{"downloadLink": ["x"]}', b'{"downloadLink": null}'),
         *(b'{"downloadLink": "http://a/file?file=\\ud800"}', b"[" * 100_000, b"[]", b"7"),
@@ -135,12 +135,12 @@ def test_a_file_server_that_gives_no_link_is_a_named_error(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-    told: bytes,
+    output: bytes,
 ) -> None:
     class Odd(FileServer):
         def do_POST(self) -> None:  # noqa: N802 - the base class's name
             self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(told)
+            self._answer(output)
 
     with LoopbackServer(Odd) as server:
         server.files, server.users = {"a.txt": LAMB.encode()}, []  # type: ignore[attr-defined]
@@ -162,8 +162,8 @@ def test_the_log_ends_with_the_advice_of_this_case_alone(caplog: pytest.LogCaptu
         raise SourceError("a link leads elsewhere", hint="Upload the file there.")
 
     assert answers([{}, {}], refuse, 30.0) == [{}, {}]
-    said = sorted(record.getMessage() for record in caplog.records)
-    assert said == [
+    reply = sorted(record.getMessage() for record in caplog.records)
+    assert reply == [
         "dialog 0 of the batch: source-error: a link leads elsewhere. Upload the file there.",
         "dialog 1 of the batch: source-error: a link answered 404",
     ]

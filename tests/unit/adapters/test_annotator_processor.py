@@ -21,7 +21,7 @@ SKILL = "dff_document_qa_llm_skill"
 PROSE = "<p>" + "Roses have thorns because they fear tigers. " * 60 + "</p>"
 
 
-def said(*documents: str, before: dict[str, Any] | None = None, turns: int = 2) -> dict[str, Any]:
+def reply(*documents: str, before: dict[str, Any] | None = None, turns: int = 2) -> dict[str, Any]:
     """A dialog of so many turns whose last utterance names these documents."""
     return {
         "dialog_id": "7ed546db",
@@ -47,7 +47,7 @@ def texts(client: FlaskClient, found: dict[str, Any]) -> list[str]:
 def test_files_of_any_type_become_texts_under_their_names(client: FlaskClient) -> None:
     page = upload(client, f"<h1>Roses</h1>{PROSE}", "rose.html")
     book = upload(client, epub("<h1>The lamb</h1><p>It sleeps in a box.</p>"), "lamb.epub")
-    found = processed(client, said(page, book, page))
+    found = processed(client, reply(page, book, page))
     known, in_use = found["processed_documents"], found["documents_in_use"]
     assert [known[id_]["initial_path_or_link"] for id_ in in_use] == [page, book]
     assert [known[id_]["filename"] for id_ in in_use] == ["rose", "lamb"]
@@ -63,17 +63,17 @@ def test_files_of_any_type_become_texts_under_their_names(client: FlaskClient) -
 
 def test_a_document_is_processed_once(client: FlaskClient) -> None:
     one, two = upload(client, "one", "one.txt"), upload(client, "two", "two.txt")
-    first = processed(client, said(one))
+    first = processed(client, reply(one))
     assert first["documents_combination_ids"] == {}
-    assert processed(client, said(one, before=first)) == first
-    both = processed(client, said(two, one, before=first))
+    assert processed(client, reply(one, before=first)) == first
+    both = processed(client, reply(two, one, before=first))
     assert both["processed_documents"].items() > first["processed_documents"].items()
     assert both["documents_in_use"][1:] == first["documents_in_use"]
-    again = processed(client, said(one, before=both))
+    again = processed(client, reply(one, before=both))
     assert again["documents_in_use"] == first["documents_in_use"]
     assert again["processed_documents"] == both["processed_documents"]
-    assert processed(client, said(before=both)) == both
-    assert processed(client, said(before=both, turns=1))["documents_in_use"] == []
+    assert processed(client, reply(before=both)) == both
+    assert processed(client, reply(before=both, turns=1))["documents_in_use"] == []
 
 
 def test_documents_that_no_skill_talked_about_are_left(
@@ -82,13 +82,13 @@ def test_documents_that_no_skill_talked_about_are_left(
     clean(monkeypatch, tmp_path, N_TURNS_TO_KEEP_DOC="2")
     client = annotator_wsgi.create_app().test_client()
     link = upload(client, "one", "one.txt")
-    found = processed(client, said(link), "chat", "chat")
+    found = processed(client, reply(link), "chat", "chat")
     for skills, kept in (
         *((("chat", SKILL), True), ((SKILL, "chat"), True), (("chat",), True), ((), True)),
         *(((SKILL, "chat", "chat"), False), (("chat", "chat"), False)),
     ):
-        assert bool(processed(client, said(before=found), *skills)["documents_in_use"]) is kept
-    assert processed(client, said(link, before=found), "chat", "chat") == found
+        assert bool(processed(client, reply(before=found), *skills)["documents_in_use"]) is kept
+    assert processed(client, reply(link, before=found), "chat", "chat") == found
 
 
 def test_files_of_this_machine_are_read_for_the_settings_and_never_for_a_dialog(
@@ -101,22 +101,22 @@ def test_files_of_this_machine_are_read_for_the_settings_and_never_for_a_dialog(
         link = f"http://127.0.0.1:{server.server_port}/away"
         clean(monkeypatch, tmp_path, DOC_PATHS_OR_LINKS=f"{path},{link}")
         client = annotator_wsgi.create_app().test_client()
-        found = processed(client, said())
+        found = processed(client, reply())
         assert [text.split("\n")[:2] for text in texts(client, found)] == [
             ["***FILENAME: manual***", "Press the button."],
             ["***FILENAME: text***", "A fox lives in the field."],
         ]
     for hostile in (str(other), f"file://{other}", "../secret.txt", "/etc/passwd"):
-        assert post(client, "process_and_upload_doc", [said(hostile)]) == [{}]
+        assert post(client, "process_and_upload_doc", [reply(hostile)]) == [{}]
     path.unlink()
-    assert processed(client, said(before=found))["documents_in_use"] == found["documents_in_use"]
+    assert processed(client, reply(before=found))["documents_in_use"] == found["documents_in_use"]
 
 
 def test_a_file_that_cannot_be_read_spoils_no_other_dialog(client: FlaskClient) -> None:
     good = upload(client, "good", "good.txt")
     bad = [upload(client, bytes(range(256)) * 9, "x.pdf"), upload(client, b"", "empty.txt")]
     bad += [f"{good}x", "http://127.0.0.1:8765/file?file=gone.txt"]
-    answers = post(client, "process_and_upload_doc", [said(good), *map(said, bad), said(good)])
+    answers = post(client, "process_and_upload_doc", [reply(good), *map(reply, bad), reply(good)])
     assert [bool(answer) for answer in answers] == [True, False, False, False, False, True]
 
 
@@ -128,7 +128,7 @@ def test_skills_of_another_shape(
     client = annotator_wsgi.create_app().test_client()
     response = client.post(
         "/process_and_upload_doc",
-        data=json.dumps({"dialogs": [said()] * 2, "all_prev_active_skills": skills}),
+        data=json.dumps({"dialogs": [reply()] * 2, "all_prev_active_skills": skills}),
         content_type="application/json",
     )
     assert response.status_code == (200 if isinstance(skills, list) else 400)
@@ -137,10 +137,10 @@ def test_skills_of_another_shape(
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 def test_what_has_no_json_is_not_handed_back(client: FlaskClient, number: str) -> None:
     good = upload(client, "good", "good.txt")
-    bad = said(good, before={"processed_documents": {"a": {"size": "HERE"}}})
+    bad = reply(good, before={"processed_documents": {"a": {"size": "HERE"}}})
     response = client.post(
         "/process_and_upload_doc",
-        data=json.dumps({"dialogs": [bad, said(good)]}).replace('"HERE"', number),
+        data=json.dumps({"dialogs": [bad, reply(good)]}).replace('"HERE"', number),
         content_type="application/json",
     )
     first, second = json.loads(response.data, parse_constant=pytest.fail)
@@ -156,7 +156,7 @@ def test_dialogs_that_a_slow_batch_does_not_come_to_are_left(
         clean(monkeypatch, tmp_path, FILE_SERVER_URL=base, FILE_SERVER_TIMEOUT=".3")
         client = annotator_wsgi.create_app().test_client()
         began = time.monotonic()
-        slow = said(f"{base}/file?file=mute.1")
+        slow = reply(f"{base}/file?file=mute.1")
         assert post(client, "process_and_upload_doc", [slow] * 60) == [{}] * 60
         assert time.monotonic() - began < 3
     assert "dialog 59 of the batch: the others took 1.2 s" in caplog.text
@@ -171,6 +171,6 @@ def test_one_slow_dialog_does_not_hold_up_the_others(
         clean(monkeypatch, tmp_path, FILE_SERVER_URL=base, FILE_SERVER_TIMEOUT="1.5")
         client = annotator_wsgi.create_app().test_client()
         began = time.monotonic()
-        slow = said(*(f"{base}/file?file=mute.{i}" for i in range(9)))
+        slow = reply(*(f"{base}/file?file=mute.{i}" for i in range(9)))
         assert post(client, "process_and_upload_doc", [slow] * 4) == [{}] * 4
         assert time.monotonic() - began < 4

@@ -36,7 +36,7 @@ def context(tmp_path: Path) -> Iterator[AdapterContext]:
         yield adapter_context_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))[0]
 
 
-def told(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:
+def output(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:
     return [(hit["id"], hit["similarity"]) for hit in hits]
 
 
@@ -55,13 +55,13 @@ def test_the_threshold_is_inclusive_and_top_k_cuts(context: AdapterContext) -> N
     ingest(context, "faq")
     search = VectorSearch("faq__question", context=context)
     (all_,) = search.search("0 what").values()
-    assert told(all_) == [("faq_1", 1.0), ("faq_2", 0.707107), ("faq_3", 0.0)]  # usual: 0
+    assert output(all_) == [("faq_1", 1.0), ("faq_2", 0.707107), ("faq_3", 0.0)]  # usual: 0
     (hits,) = search.search("0 what", threshold=0.5**0.5).values()
-    assert told(hits) == [("faq_1", 1.0), ("faq_2", 0.707107)]
+    assert output(hits) == [("faq_1", 1.0), ("faq_2", 0.707107)]
     (hits,) = search.search("0 what", 9, 1.0).values()
-    assert told(hits) == [("faq_1", 1.0)]
+    assert output(hits) == [("faq_1", 1.0)]
     (hits,) = search.search("0 what", 1, -1).values()
-    assert told(hits) == [("faq_1", 1.0)]
+    assert output(hits) == [("faq_1", 1.0)]
 
 
 def test_each_entry_is_merged_once_with_its_highest_similarity(context: AdapterContext) -> None:
@@ -128,7 +128,7 @@ def test_what_is_no_name_is_a_value_error(context: AdapterContext, names: Any) -
 
 
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("sent_request", "field"),
     [
         ({"query": None}, "query"),
         ({"query": 7}, "query"),
@@ -147,12 +147,12 @@ def test_what_is_no_name_is_a_value_error(context: AdapterContext, names: Any) -
     ],
 )
 def test_what_cannot_be_asked_is_a_value_error_that_names_it(
-    context: AdapterContext, asked: dict[str, Any], field: str
+    context: AdapterContext, sent_request: dict[str, Any], field: str
 ) -> None:
     search = VectorSearch("faq", context=context)
     for method in (search.search, search.search_merged):
         with pytest.raises(ValueError, match=field):
-            method(**{"query": "0 what", **asked})
+            method(**{"query": "0 what", **sent_request})
 
 
 def test_a_collection_that_was_deleted_is_a_key_error(context: AdapterContext) -> None:
@@ -165,25 +165,25 @@ def test_a_collection_that_was_deleted_is_a_key_error(context: AdapterContext) -
 
 
 def test_tenants_and_another_store_are_refused(context: AdapterContext) -> None:
-    make(context, "desk", tenants=("ann",))
-    make(context, "shelf")
+    make(context, "notes", tenants=("ann",))
+    make(context, "papers")
     with pytest.raises(ValueError, match="tenants"):
-        VectorSearch("desk", context=context)
+        VectorSearch("notes", context=context)
     with pytest.raises(CollectionExists):
-        made(context, ["shelf"], "weaviate")
+        made(context, ["papers"], "weaviate")
 
 
 def test_other_collections_are_searched_too_by_cosine_and_nothing_else(
     context: AdapterContext,
 ) -> None:
-    make(context, "shelf", metric="l2-squared")
+    make(context, "papers", metric="l2-squared")
     options = Options(ranking=Ranking(alpha=0.0, mmr_lambda=0.1))
-    context.ledger.collections.set_options("shelf", options)
+    context.ledger.collections.set_options("papers", options)
     chunk = entries._chunk(context, "c1", ROWS[1], "question", Angles().query("45"))
     chunk = replace(chunk, properties={"page": 3})
-    scope = entries.provided_chunks.ChunkScope(context.backend, context.store_of("").kind, "shelf")
+    scope = entries.provided_chunks.ChunkScope(context.backend, context.store_of("").kind, "papers")
     entries.provided_chunks.put(scope, "atlas.pdf", [chunk], 10)
-    (hits,) = VectorSearch("shelf", context=context).search("0 what").values()
+    (hits,) = VectorSearch("papers", context=context).search("0 what").values()
     assert hits == [
         {
             "id": "c1",
@@ -191,7 +191,7 @@ def test_other_collections_are_searched_too_by_cosine_and_nothing_else(
             "metadata": {"page": 3},
             "distance": 0.292893,
             "similarity": 0.707107,
-            "collection_name": "shelf",
+            "collection_name": "papers",
         }
     ]
 

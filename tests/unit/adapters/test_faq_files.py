@@ -71,9 +71,9 @@ def test_a_row_without_an_id_has_the_same_one_each_time(tmp_path: Path) -> None:
 
 def test_what_else_is_wrong_does_not_hide_an_id_that_stands_twice(tmp_path: Path) -> None:
     rows = [{"id": 1, "question": "q", "answer": a} for a in ("a", "")]
-    told = refused(tmp_path, "faq.json", json.dumps(rows))
-    assert "row 2: answer: is empty" in told
-    assert "row 2: id: 1 is that of row 1 too" in told
+    output = refused(tmp_path, "faq.json", json.dumps(rows))
+    assert "row 2: answer: is empty" in output
+    assert "row 2: id: 1 is that of row 1 too" in output
 
 
 def test_every_wrong_row_is_named_with_its_field(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_every_wrong_row_is_named_with_its_field(tmp_path: Path) -> None:
         {"id": "", "question": "q", "answer": None},
         {"id": 2**60, "question": "q\ud800", "answer": "a" * 32_001},
     ]
-    told = refused(tmp_path, "faq.json", json.dumps(rows))
+    output = refused(tmp_path, "faq.json", json.dumps(rows))
     for expected in (
         "row 2: id: '1' is that of row 1 too",
         "row 3: id: is neither a text nor a whole number",
@@ -95,7 +95,7 @@ def test_every_wrong_row_is_named_with_its_field(tmp_path: Path) -> None:
         "row 5: id: is empty",
         "and 1 more",
     ):
-        assert expected in told
+        assert expected in output
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,16 @@ def test_every_wrong_row_is_named_with_its_field(tmp_path: Path) -> None:
 )
 def test_a_text_that_nobody_sees_is_empty(tmp_path: Path, unseen: str) -> None:
     rows = [{"question": "q", "answer": "a"}, {"question": unseen, "answer": unseen}]
-    told = refused(tmp_path, "faq.json", json.dumps(rows))
-    assert "row 2: question: is empty" in told
-    assert "row 2: answer: is empty" in told
+    output = refused(tmp_path, "faq.json", json.dumps(rows))
+    assert "row 2: question: is empty" in output
+    assert "row 2: answer: is empty" in output
 
 
 def test_an_endless_list_of_faults_is_cut(tmp_path: Path) -> None:
-    told = refused(tmp_path, "faq.jsonl", "{}\n" * 500)
-    assert told.count("\n") == 11
-    assert "line 1: question: Field required" in told
-    assert told.endswith("and 1490 more")
+    output = refused(tmp_path, "faq.jsonl", "{}\n" * 500)
+    assert output.count("\n") == 11
+    assert "line 1: question: Field required" in output
+    assert output.endswith("and 1490 more")
 
 
 @pytest.mark.parametrize(

@@ -44,14 +44,14 @@ def context(tmp_path: Path) -> Iterator[AdapterContext]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         made, _ = adapter_context_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))
-        make(made, "shelf")
-        make(made, "desk", tenants=("ann", "bob"))
-        call(made, "Persist", {"collection_name": "shelf", "document": DOCUMENTS})
+        make(made, "papers")
+        make(made, "notes", tenants=("ann", "bob"))
+        call(made, "Persist", {"collection_name": "papers", "document": DOCUMENTS})
         yield made
 
 
 def search(context: AdapterContext, **parameters: Any) -> list[list[str]]:
-    body = VECTOR | {"collection": "shelf"} | parameters
+    body = VECTOR | {"collection": "papers"} | parameters
     return chunk_names(call(context, "VectorSimilaritySearch", body))
 
 
@@ -68,12 +68,12 @@ def test_documents_come_in_the_order_of_their_nearest_chunk(context: AdapterCont
 
 
 def test_a_text_is_searched_by_its_vector_and_as_configured(context: AdapterContext) -> None:
-    answer = call(context, "SimilaritySearch", "20 degrees", collection_name="shelf", top=1)
+    answer = call(context, "SimilaritySearch", "20 degrees", collection_name="papers", top=1)
     assert chunk_names(answer) == [["bible 1"]]
 
 
 def test_a_bare_list_is_the_vector(context: AdapterContext) -> None:
-    answer = call(context, "VectorSimilaritySearch", at(80), collection="shelf", top=1)
+    answer = call(context, "VectorSimilaritySearch", at(80), collection="papers", top=1)
     assert chunk_names(answer) == [["bible"]]
 
 
@@ -83,7 +83,7 @@ def test_a_document_comes_back_as_it_was_persisted_with_its_distance(
     (answer,) = call(
         context,
         "SimilaritySearchRequest",
-        VECTOR | {"filename": "", "collection_name": "shelf", "include_vector": True},
+        VECTOR | {"filename": "", "collection_name": "papers", "include_vector": True},
         having_all={"filename": "atlas.pdf"},
     )
     given = DOCUMENTS[0]
@@ -101,7 +101,7 @@ def test_what_a_request_says_wins_over_the_file_and_null_says_nothing(
 ) -> None:
     body = VECTOR | {"top": 2, "collection_name": None}
     answer = call(
-        context, "VectorSimilaritySearch", body, collection_name="shelf", top=1, horizon=1
+        context, "VectorSimilaritySearch", body, collection_name="papers", top=1, horizon=1
     )
     assert chunk_names(answer) == [["loose"], ["atlas 1"]]
 
@@ -169,9 +169,9 @@ def test_persisting_again_replaces_and_keeps_the_other_chunks(context: AdapterCo
         "chunks": [chunk("loose", 60, 1), chunk("loose 2", 70, 1) | {"embedding": None}],
     }
     NAMES[chunk_id("loose 2")] = "loose 2"
-    body = {"collection": "shelf", "document": document, "batch_size": 1}
+    body = {"collection": "papers", "document": document, "batch_size": 1}
     assert call(context, "Persist", body) == {
-        "collection_name": "shelf",
+        "collection_name": "papers",
         "tenant_name": None,
         "nr_inserts": 1,
         "nr_replaces": 1,
@@ -195,7 +195,7 @@ def test_vectors_are_kept_at_length_one_where_the_collection_wants_it(
 def test_a_chunk_of_another_document_is_not_taken_from_it(context: AdapterContext) -> None:
     stolen = {"filename": "thief.txt", "chunks": [chunk("loose", 90, 1)]}
     with pytest.raises(ValueError, match="another document's"):
-        call(context, "Persist", {"collection": "shelf", "document": stolen})
+        call(context, "Persist", {"collection": "papers", "document": stolen})
     assert search(context, top=1) == [["loose"]]
 
 
@@ -203,43 +203,43 @@ def test_nothing_is_persisted_where_one_chunk_cannot_be(context: AdapterContext)
     bad = chunk("bad", 5, 1) | {"embedding": [1.0, 2.0, 3.0]}
     document = {"filename": "bad.txt", "chunks": [chunk("fine", 5, 1), bad]}
     with pytest.raises(ValueError, match="cannot be stored"):
-        call(context, "Persist", {"collection": "shelf", "document": document})
+        call(context, "Persist", {"collection": "papers", "document": document})
     assert search(context, having_all={"filename": "bad.txt"}) == []
 
 
 def test_tenants_are_made_and_hold_their_own(context: AdapterContext) -> None:
-    made = call(context, "CreateTenant", {"collection_name": "desk", "tenant_name": "cy"})
+    made = call(context, "CreateTenant", {"collection_name": "notes", "tenant_name": "cy"})
     assert made["multi_tenancy"]["enabled"] is True
-    place = {"collection_name": "desk", "tenant_name": "cy"}
+    scope = {"collection_name": "notes", "tenant_name": "cy"}
     document = {"filename": "cy.txt", "chunks": [chunk("cy", 5, 1)]}
-    assert call(context, "Persist", {"document": document}, **place)["tenant_name"] == "cy"
-    assert len(call(context, "VectorSimilaritySearch", VECTOR, **place)) == 1
-    assert call(context, "VectorSimilaritySearch", VECTOR, **place | {"tenant_name": "ann"}) == []
+    assert call(context, "Persist", {"document": document}, **scope)["tenant_name"] == "cy"
+    assert len(call(context, "VectorSimilaritySearch", VECTOR, **scope)) == 1
+    assert call(context, "VectorSimilaritySearch", VECTOR, **scope | {"tenant_name": "ann"}) == []
 
 
 def test_chunks_are_deleted_by_id(context: AdapterContext) -> None:
-    body = {"chunk_id": [chunk_id("atlas 1"), chunk_id("nobody")], "collection_name": "shelf"}
+    body = {"chunk_id": [chunk_id("atlas 1"), chunk_id("nobody")], "collection_name": "papers"}
     gone = {"matches": 1, "failed": 0, "successful": 1}
     assert call(context, "DeleteChunk", body) == gone
     assert search(context, having_all={"filename": "atlas.pdf"}) == [["atlas 2", "atlas"]]
     assert call(context, "DeleteChunk", body)["matches"] == 0
     again = DOCUMENTS[0]
-    counts = call(context, "Persist", {"document": again}, collection="shelf")
+    counts = call(context, "Persist", {"document": again}, collection="papers")
     assert (counts["nr_inserts"], counts["nr_replaces"]) == (1, 2)
 
 
 def test_a_file_is_deleted_and_may_come_back_at_once(context: AdapterContext) -> None:
     body = {"filename": "atlas.pdf"}
-    assert call(context, "DeleteByFilename", body, collection="shelf")["successful"] == 3
+    assert call(context, "DeleteByFilename", body, collection="papers")["successful"] == 3
     assert search(context, having_all={"filename": "atlas.pdf"}) == []
-    assert context.ledger.documents.id_of("shelf", "atlas.pdf") is None
-    counts = call(context, "Persist", {"document": DOCUMENTS[0]}, collection="shelf")
+    assert context.ledger.documents.id_of("papers", "atlas.pdf") is None
+    counts = call(context, "Persist", {"document": DOCUMENTS[0]}, collection="papers")
     assert counts["nr_inserts"] == 3
 
 
 def test_chunks_are_deleted_by_filter(context: AdapterContext) -> None:
     body = {"having_all": {"year >": 2000}, "having_any": {"page": 1, "tags @": "word"}}
-    assert call(context, "DeleteByFilter", body, collection="shelf")["successful"] == 3
+    assert call(context, "DeleteByFilter", body, collection="papers")["successful"] == 3
     assert search(context, operation_level=1) == [["loose"], ["atlas 2"]]
 
 
@@ -247,19 +247,19 @@ def test_chunks_are_deleted_by_filter(context: AdapterContext) -> None:
 def test_a_filter_that_says_nothing_deletes_nothing(
     context: AdapterContext, body: dict[str, Any]
 ) -> None:
-    answer = call(context, "DeleteByFilter", body, collection="shelf")
-    assert (answer["error_code"], answer["collection_name"]) == ("InvalidFilterException", "shelf")
+    answer = call(context, "DeleteByFilter", body, collection="papers")
+    assert (answer["error_code"], answer["collection_name"]) == ("InvalidFilterException", "papers")
     assert len(search(context)) == 3
 
 
 def test_of_a_document_made_from_a_file_all_or_nothing_is_deleted(context: AdapterContext) -> None:
     engine = made_of(context.ledger, context.store_of(""), SearchSettings())
     ingest(engine, "file.txt", ["f1", "f2"])
-    some = call(context, "DeleteChunk", {"chunk_id": "f1"}, collection="shelf")
+    some = call(context, "DeleteChunk", {"chunk_id": "f1"}, collection="papers")
     assert some == {"matches": 1, "failed": 1, "successful": 0}
-    whole = call(context, "DeleteByFilename", {"filename": "file.txt"}, collection="shelf")
+    whole = call(context, "DeleteByFilename", {"filename": "file.txt"}, collection="papers")
     assert whole == {"matches": 2, "failed": 0, "successful": 2}
-    assert context.ledger.documents.id_of("shelf", "file.txt") is None
+    assert context.ledger.documents.id_of("papers", "file.txt") is None
 
 
 def test_nothing_is_persisted_into_a_document_made_from_a_file(context: AdapterContext) -> None:
@@ -267,22 +267,22 @@ def test_nothing_is_persisted_into_a_document_made_from_a_file(context: AdapterC
     ingest(engine, "file.txt", ["f1", "f2"])
     document = {"filename": "file.txt", "chunks": [chunk("more", 5, 1)]}
     with pytest.raises(ValueError, match="made from a file"):
-        call(context, "Persist", {"collection": "shelf", "document": document})
+        call(context, "Persist", {"collection": "papers", "document": document})
 
 
 def test_tenants_and_collections_are_deleted_or_it_is_said_why_not(context: AdapterContext) -> None:
-    place = {"collection_name": "desk", "tenant_name": "ann"}
-    assert call(context, "DeleteTenant", place) == place
+    scope = {"collection_name": "notes", "tenant_name": "ann"}
+    assert call(context, "DeleteTenant", scope) == scope
     for body, code in (
-        (place, "TenantNotFoundException"),
-        ({"collection_name": "desk"}, "NoTenantProvided"),
-        ({"collection_name": "shelf", "tenant_name": "x"}, "NoMultiTenancySupportException"),
+        (scope, "TenantNotFoundException"),
+        ({"collection_name": "notes"}, "NoTenantProvided"),
+        ({"collection_name": "papers", "tenant_name": "x"}, "NoMultiTenancySupportException"),
         ({"collection_name": "none", "tenant_name": "x"}, "CollectionNotFoundException"),
     ):
         assert call(context, "DeleteTenant", body)["error_code"] == code
-    gone = call(context, "DeleteCollection", {"collection_name": "shelf"})
-    assert gone == {"collection_name": "shelf"}
-    answer = call(context, "DeleteCollection", {"collection_name": "shelf"})
+    gone = call(context, "DeleteCollection", {"collection_name": "papers"})
+    assert gone == {"collection_name": "papers"}
+    answer = call(context, "DeleteCollection", {"collection_name": "papers"})
     assert answer["error_code"] == "CollectionNotFoundException"
 
 
@@ -293,27 +293,27 @@ def test_tenants_and_collections_are_deleted_or_it_is_said_why_not(context: Adap
         ([1, 0], {"collection": "none"}, KeyError, "Collection none does not exist"),
         (
             [1, 0],
-            {"collection": "desk", "tenant": "x"},
+            {"collection": "notes", "tenant": "x"},
             KeyError,
-            "Tenant x does not exist in collection desk",
+            "Tenant x does not exist in collection notes",
         ),
-        ([1, 0], {"collection": "desk"}, ValueError, "tenant"),
-        ([1, 0], {"collection": "shelf", "tenant": "ann"}, ValueError, "tenant"),
+        ([1, 0], {"collection": "notes"}, ValueError, "tenant"),
+        ([1, 0], {"collection": "papers", "tenant": "ann"}, ValueError, "tenant"),
         ([1, 0], {"collection": 5}, ValueError, "collection is no text"),
         ([1, 0], {"collection": "\ud800"}, ValueError, "collection is no text"),
-        ([1, 0], {"collection": "shelf", "tenant": 5}, ValueError, "tenant is no text"),
-        ([1, 0], {"collection": "shelf", "topp": 5}, ValueError, "topp"),
+        ([1, 0], {"collection": "papers", "tenant": 5}, ValueError, "tenant is no text"),
+        ([1, 0], {"collection": "papers", "topp": 5}, ValueError, "topp"),
         (VECTOR | {"collection": "a", "collection_name": "b"}, {}, ValueError, "twice"),
-        ([1, 0, 0], {"collection": "shelf"}, ValueError, "3 numbers"),
-        ([], {"collection": "shelf"}, ValueError, "query_embedding"),
-        (["a"], {"collection": "shelf"}, ValueError, "query_embedding"),
-        ({}, {"collection": "shelf"}, ValueError, "query_embedding is missing"),
-        ("[1,", {"collection": "shelf"}, ValueError, "not JSON"),
-        ("7", {"collection": "shelf"}, ValueError, "not a JSON object"),
-        (VECTOR | {"auto_limit": 1}, {"collection": "shelf"}, ValueError, "auto_limit"),
-        (VECTOR | {"vector_name": "x"}, {"collection": "shelf"}, KeyError, "no vector 'x'"),
+        ([1, 0, 0], {"collection": "papers"}, ValueError, "3 numbers"),
+        ([], {"collection": "papers"}, ValueError, "query_embedding"),
+        (["a"], {"collection": "papers"}, ValueError, "query_embedding"),
+        ({}, {"collection": "papers"}, ValueError, "query_embedding is missing"),
+        ("[1,", {"collection": "papers"}, ValueError, "not JSON"),
+        ("7", {"collection": "papers"}, ValueError, "not a JSON object"),
+        (VECTOR | {"auto_limit": 1}, {"collection": "papers"}, ValueError, "auto_limit"),
+        (VECTOR | {"vector_name": "x"}, {"collection": "papers"}, KeyError, "no vector 'x'"),
         *(
-            (VECTOR | {name: value}, {"collection": "shelf"}, ValueError, name)
+            (VECTOR | {name: value}, {"collection": "papers"}, ValueError, name)
             for name, value in (
                 ("top", 0),
                 ("top", "many"),
@@ -353,7 +353,7 @@ def test_the_environment_wins_over_the_file(
     meta = tmp_path / "meta.yaml"
     meta.write_text(
         "connection: {http_host: there, http_port: 1, http_secure: true, grpc_host: http://grpc,"
-        " grpc_port: 2, grpc_secure: false}\nquery: {collection_name: shelf, top: 3}\n"
+        " grpc_port: 2, grpc_secure: false}\nquery: {collection_name: papers, top: 3}\n"
     )
     monkeypatch.setenv("WEAVIATE_HTTP_HOST", "elsewhere")
     monkeypatch.setenv("WEAVIATE_GRPC_SECURE", "true")
@@ -363,7 +363,7 @@ def test_the_environment_wins_over_the_file(
     assert (made.url, made.grpc_url) == ("https://elsewhere:1", "https://grpc:2")
     assert made.api_key is not None
     assert made.api_key.get_secret_value() == "secret"
-    assert read.parameters == {"collection": "shelf", "top": 3}
+    assert read.parameters == {"collection": "papers", "top": 3}
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "connection: 5", "connection: {http_port: no}"])
@@ -376,7 +376,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -
 
 def test_the_answer_is_json_without_anything_but_the_shape(context: AdapterContext) -> None:
     invoker = WeaviateVectorSimilaritySearchInvoker.over(
-        context, {"query": {"collection": "shelf"}}
+        context, {"query": {"collection": "papers"}}
     )
     (first, *_) = json.loads(invoker.invoke(json.dumps(VECTOR)))
     assert set(first) == {"filename", "document_metadata", "chunks"}

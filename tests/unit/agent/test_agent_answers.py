@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from agent_parts import House, house
+from agent_parts import Setup, make_setup
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -23,21 +23,21 @@ from callslip.retrieval.messages import Span
 pytest_plugins = ["agent_fixtures"]
 
 LEAVE = "Parental leave lasts 20 weeks. It can be taken in two parts."
-ASKED = "How long is parental leave?"
+QUERIES = "How long is parental leave?"
 NOT_THERE = "Who won the world cup?"
 EN, KO = NOT_HERE["en"], NOT_HERE["ko"]
 
 
 @pytest.fixture
-def desk(home: House) -> House:
-    """A house with documents."""
+def setup(home: Setup) -> Setup:
+    """A setup with documents."""
     home.furnish()
     home.put("leave.txt", LEAVE, title="Leave")
     return home
 
 
-def test_an_answer_is_a_sentence_of_a_document(desk: House) -> None:
-    answer = desk.ask(ASKED)
+def test_an_answer_is_a_sentence_of_a_document(setup: Setup) -> None:
+    answer = setup.ask(QUERIES)
     assert answer.text == "Parental leave lasts 20 weeks. [1]"
     (cited,) = answer.citations
     assert (cited.quote, cited.title, cited.version) == (
@@ -46,33 +46,33 @@ def test_an_answer_is_a_sentence_of_a_document(desk: House) -> None:
         1,
     )
     assert (answer.written_by, answer.model_left_out) == ("extracts", None)
-    assert answer.verdict.confidence >= desk.settings.agent.confidence_threshold
+    assert answer.verdict.confidence >= setup.settings.agent.confidence_threshold
 
 
 @pytest.mark.parametrize(("question", "text"), [(NOT_THERE, EN), ("월드컵은 누가 이겼나요?", KO)])
-def test_what_is_not_there_is_not_answered(desk: House, question: str, text: str) -> None:
-    answer = desk.ask(question)
+def test_what_is_not_there_is_not_answered(setup: Setup, question: str, text: str) -> None:
+    answer = setup.ask(question)
     assert (answer.answered, answer.text) == (False, text)
     assert len(answer.nearest) == 5
     assert len({attempt.trace_id for attempt in answer.attempts}) == 3
 
 
-def test_an_empty_collection_answers_nothing(home: House) -> None:
-    answer = home.ask(ASKED)
+def test_an_empty_collection_answers_nothing(home: Setup) -> None:
+    answer = home.ask(QUERIES)
     assert (answer.text, answer.verdict.reason, answer.nearest) == (EN, "no-passages", [])
     assert [attempt.action for attempt in answer.attempts] == [None, "RELAX", "PIVOT"]
 
 
-def test_a_question_of_punctuation_is_refused(desk: House) -> None:
+def test_a_question_of_punctuation_is_refused(setup: Setup) -> None:
     with pytest.raises(ValidationError, match="no letter or digit"):
-        desk.ask("?!")
+        setup.ask("?!")
     with pytest.raises(EmptyQuery):
-        desk.agent.answer(AnswerRequest.model_construct(collection="shelf", question="?!"))
+        setup.agent.answer(AnswerRequest.model_construct(collection="papers", question="?!"))
 
 
-def test_an_answer_is_of_the_version_that_is_live(desk: House) -> None:
-    desk.put("leave.txt", "Parental leave lasts 30 weeks.")
-    answer = desk.ask(ASKED)
+def test_an_answer_is_of_the_version_that_is_live(setup: Setup) -> None:
+    setup.put("leave.txt", "Parental leave lasts 30 weeks.")
+    answer = setup.ask(QUERIES)
     assert answer.text == "Parental leave lasts 30 weeks. [1]"
     assert answer.citations[0].version == 2
 
@@ -96,46 +96,48 @@ def test_whatever_is_there_an_answer_has_support(
         return
     folder = tmp_path_factory.mktemp("any")
     agent = AgentSettings(confidence_threshold=least)
-    with house(folder, LexicalEmbedder(), agent=agent) as made:
+    with make_setup(folder, LexicalEmbedder(), agent=agent) as made:
         for n, passage in enumerate(passages):
             made.put(f"{n}.txt", passage, *passages[:n])
         answer = made.ask(question)
-        assert all(said.text == " ".join(said.text.split()) for said in answer.sentences)
+        assert all(reply.text == " ".join(reply.text.split()) for reply in answer.sentences)
 
 
-def test_a_question_names_the_time_that_it_asks_about(desk: House) -> None:
-    desk.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
-    desk.put("new.txt", "The parking fee is 5 euros.", valid_from="2020-01-01")
-    assert desk.ask("What is the parking fee?").text == (
+def test_a_question_names_the_time_that_it_asks_about(setup: Setup) -> None:
+    setup.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
+    setup.put("new.txt", "The parking fee is 5 euros.", valid_from="2020-01-01")
+    assert setup.ask("What is the parking fee?").text == (
         "The parking fee is 5 euros. (in force since 2020-01-01) [1]"
     )
     for more in ({"as_of": "2019-05-01"}, {}):
-        asked = "What is the parking fee?" if more else "What was the parking fee as of 2019-05-01?"
-        answer = desk.ask(asked, **more)
+        sent_request = (
+            "What is the parking fee?" if more else "What was the parking fee as of 2019-05-01?"
+        )
+        answer = setup.ask(sent_request, **more)
         assert answer.text == "The parking fee is 3 euros. (in force until 2020-01-01) [1]"
         assert answer.as_of.at == datetime(2019, 5, 1, tzinfo=UTC)
         assert answer.as_of.source == ("given" if more else "understood")
-    assert len(desk.ask("What is the parking fee?", as_of="any").attempts) >= 1
+    assert len(setup.ask("What is the parking fee?", as_of="any").attempts) >= 1
 
 
-def test_what_is_no_longer_in_force_is_no_answer(desk: House) -> None:
-    desk.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
-    answer = desk.ask("What is the parking fee?")
+def test_what_is_no_longer_in_force_is_no_answer(setup: Setup) -> None:
+    setup.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
+    answer = setup.ask("What is the parking fee?")
     assert not answer.answered
     assert not any("parking fee" in citation.quote for citation in answer.nearest)
-    assert desk.ask("What is the parking fee?", as_of="2020-01-01").answered is False
-    assert desk.ask("What is the parking fee?", as_of="2019-12-31").answered
+    assert setup.ask("What is the parking fee?", as_of="2020-01-01").answered is False
+    assert setup.ask("What is the parking fee?", as_of="2019-12-31").answered
 
 
 def test_a_cited_passage_that_is_not_in_force_is_refused(
-    desk: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should a store have let it through."""
     monkeypatch.setattr(
         "callslip.retrieval.query.plan.filter_known_validity", lambda where, *_: where
     )
-    desk.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
-    answer = desk.ask("What is the parking fee?")
+    setup.put("old.txt", "The parking fee is 3 euros.", valid_to="2020-01-01")
+    answer = setup.ask("What is the parking fee?")
     assert not answer.answered
     assert [attempt.verdict.reason for attempt in answer.attempts] == ["not-in-force"] * 2
     assert [attempt.action for attempt in answer.attempts] == [None, "RELAX"]
@@ -199,119 +201,119 @@ def test_in_force_is_from_its_beginning_to_before_its_end(
     assert in_force(cited(since, until), moment or None) == expected
 
 
-def test_a_tenant_sees_only_its_own(home: House) -> None:
-    home.make("desk", "ann", "bob")
+def test_a_tenant_sees_only_its_own(home: Setup) -> None:
+    home.make("notes", "ann", "bob")
     for tenant, weeks in (("ann", 20), ("bob", 30)):
-        home.put("a.txt", f"Parental leave lasts {weeks} weeks.", collection="desk", tenant=tenant)
-        home.put("b.txt", "Lunch costs 6 euros.", "It rains.", collection="desk", tenant=tenant)
-    home.put("c.txt", "Dinner costs 9 euros.", collection="desk", tenant="bob")
+        home.put("a.txt", f"Parental leave lasts {weeks} weeks.", collection="notes", tenant=tenant)
+        home.put("b.txt", "Lunch costs 6 euros.", "It rains.", collection="notes", tenant=tenant)
+    home.put("c.txt", "Dinner costs 9 euros.", collection="notes", tenant="bob")
     for tenant, weeks in (("ann", 20), ("bob", 30)):
-        answer = home.ask(ASKED, "desk", tenant=tenant, having_any={"filename !=": "x"})
+        answer = home.ask(QUERIES, "notes", tenant=tenant, having_any={"filename !=": "x"})
         shown = [*answer.citations, *answer.nearest]
-        mine = home.store.document_ids("desk", tenant=tenant)
+        mine = home.store.document_ids("notes", tenant=tenant)
         assert {citation.document_id for citation in shown} <= mine
         assert f"{weeks} weeks" in " ".join(citation.quote for citation in shown)
-    answer = home.ask("What does dinner cost?", "desk", tenant="ann")
+    answer = home.ask("What does dinner cost?", "notes", tenant="ann")
     assert not any("Dinner" in c.quote for c in [*answer.citations, *answer.nearest])
     with pytest.raises(TenantNotFound):
-        home.ask(ASKED, "desk", tenant="eve")
+        home.ask(QUERIES, "notes", tenant="eve")
 
 
-def test_conversations_of_one_name_are_apart(home: House) -> None:
-    home.make("desk", "ann", "bob")
+def test_conversations_of_one_name_are_apart(home: Setup) -> None:
+    home.make("notes", "ann", "bob")
     home.make("other")
-    for place in ({"collection": "desk", "tenant": "ann"}, {"collection": "other"}):
-        home.put("a.txt", LEAVE, **place)
-        home.ask(ASKED, thread_id="t", **place)
-    later = home.ask("And for twins?", "desk", tenant="ann", thread_id="t")
+    for scope in ({"collection": "notes", "tenant": "ann"}, {"collection": "other"}):
+        home.put("a.txt", LEAVE, **scope)
+        home.ask(QUERIES, thread_id="t", **scope)
+    later = home.ask("And for twins?", "notes", tenant="ann", thread_id="t")
     assert later.understood == "How long is parental leave for twins?"
-    for place in ({"collection": "desk", "tenant": "bob"}, {"collection": "shelf"}):
-        assert home.ask("And for twins?", thread_id="t", **place).understood == "And for twins?"
-    assert len(home.threads.turns("desk", "ann", "t")[1]) == 2
+    for scope in ({"collection": "notes", "tenant": "bob"}, {"collection": "papers"}):
+        assert home.ask("And for twins?", thread_id="t", **scope).understood == "And for twins?"
+    assert len(home.threads.turns("notes", "ann", "t")[1]) == 2
     assert len(home.threads.turns("other", "", "t")[1]) == 1
-    assert len(home.threads.turns("desk", "bob", "t")[1]) == 1
+    assert len(home.threads.turns("notes", "bob", "t")[1]) == 1
 
 
-def remembered(desk: House) -> dict[str, int]:
+def remembered(setup: Setup) -> dict[str, int]:
     """How often passages are remembered to have helped."""
-    return {stats.chunk_id: stats.useful for stats in desk.ledger.memory.best("shelf")}
+    return {stats.chunk_id: stats.useful for stats in setup.ledger.memory.best("papers")}
 
 
-def test_an_approved_answer_teaches_exactly_what_it_cites(desk: House) -> None:
-    placed = desk.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
-    answer = desk.ask("When does the sauna open?")
+def test_an_approved_answer_teaches_exactly_what_it_cites(setup: Setup) -> None:
+    placed = setup.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
+    answer = setup.ask("When does the sauna open?")
     cited = {citation.chunk_id for citation in answer.citations}
     assert cited == {placed.chunk_ids[0]}
-    (outcome,) = desk.ledger.outcomes.of_trace(answer.trace_id)
+    (outcome,) = setup.ledger.outcomes.of_trace(answer.trace_id)
     assert (outcome.verdict, set(outcome.chunk_ids), set(outcome.counted)) == (
         "validated",
         cited,
         cited,
     )
-    assert remembered(desk) == dict.fromkeys(cited, 1)
-    trace = desk.ledger.searches.get(answer.trace_id)
+    assert remembered(setup) == dict.fromkeys(cited, 1)
+    trace = setup.ledger.searches.get(answer.trace_id)
     assert set(trace.settings["cited"]) == cited
-    assert desk.reports[-1].facts == {"learned": 1}
+    assert setup.reports[-1].facts == {"learned": 1}
 
 
-def test_what_was_not_approved_teaches_nothing(desk: House) -> None:
-    answer = desk.ask(NOT_THERE)
-    assert desk.ledger.outcomes.of_trace(answer.trace_id) == []
-    assert remembered(desk) == {}
-    assert "cited" not in desk.ledger.searches.get(answer.trace_id).settings
-    assert desk.reports[-1].facts == {"learned": 0}
+def test_what_was_not_approved_teaches_nothing(setup: Setup) -> None:
+    answer = setup.ask(NOT_THERE)
+    assert setup.ledger.outcomes.of_trace(answer.trace_id) == []
+    assert remembered(setup) == {}
+    assert "cited" not in setup.ledger.searches.get(answer.trace_id).settings
+    assert setup.reports[-1].facts == {"learned": 0}
 
 
-def test_nothing_is_learned_where_the_settings_say_so(desk: House) -> None:
-    desk.change(memory=MemorySettings(record=False))
-    answer = desk.ask(ASKED)
+def test_nothing_is_learned_where_the_settings_say_so(setup: Setup) -> None:
+    setup.change(memory=MemorySettings(record=False))
+    answer = setup.ask(QUERIES)
     assert answer.answered
-    assert desk.ledger.outcomes.of_trace(answer.trace_id) == []
-    assert remembered(desk) == {}
+    assert setup.ledger.outcomes.of_trace(answer.trace_id) == []
+    assert remembered(setup) == {}
 
 
 @pytest.mark.parametrize("fails", ["record", "outcome"])
 def test_a_ledger_that_cannot_record_costs_no_answer(
-    desk: House, fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    setup: Setup, fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def down(*_: Any, **__: Any) -> Any:
         raise StoreDown("the ledger does not answer")
 
-    monkeypatch.setattr(desk.learning, fails, down)
-    answer = desk.ask(ASKED, thread_id="t")
+    monkeypatch.setattr(setup.learning, fails, down)
+    answer = setup.ask(QUERIES, thread_id="t")
     assert answer.answered
-    assert len(desk.threads.turns("shelf", "", "t")[1]) == 1
+    assert len(setup.threads.turns("papers", "", "t")[1]) == 1
     assert f"answer {answer.trace_id} taught nothing" in caplog.text
     assert "weeks" not in caplog.text
     assert "parental" not in caplog.text
 
 
-def test_what_nodes_say_of_themselves_is_no_text(desk: House) -> None:
-    desk.ask(ASKED, thread_id="t")
-    told = str([report.facts for report in desk.reports])
-    assert not any(word in told.casefold() for word in ("parental", "weeks", "leave.txt"))
+def test_what_nodes_say_of_themselves_is_no_text(setup: Setup) -> None:
+    setup.ask(QUERIES, thread_id="t")
+    output = str([report.facts for report in setup.reports])
+    assert not any(word in output.casefold() for word in ("parental", "weeks", "leave.txt"))
 
 
 def test_an_embedder_that_is_down_leaves_the_words(
-    desk: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*_: Any) -> Any:
         raise EmbedderDown("it is down")
 
     for name in ("query", "passages"):
-        monkeypatch.setattr(desk.engine.embedder, name, down)
-    answer = desk.ask("Parental leave lasts how many weeks?")
+        monkeypatch.setattr(setup.engine.embedder, name, down)
+    answer = setup.ask("Parental leave lasts how many weeks?")
     assert (answer.partial, answer.answered) == (True, True)
 
 
-def test_threads_may_share_the_agent(desk: House) -> None:
-    questions = [ASKED, "What does lunch in the canteen cost?", "When does the library open?"]
-    alone = [desk.ask(question).text for question in questions]
+def test_threads_may_share_the_agent(setup: Setup) -> None:
+    questions = [QUERIES, "What does lunch in the canteen cost?", "When does the library open?"]
+    alone = [setup.ask(question).text for question in questions]
     found: dict[int, str] = {}
 
     def ask(n: int) -> None:
-        request = AnswerRequest(collection="shelf", question=questions[n % 3], thread_id=f"t{n}")
-        found[n] = desk.agent.answer(request).text
+        request = AnswerRequest(collection="papers", question=questions[n % 3], thread_id=f"t{n}")
+        found[n] = setup.agent.answer(request).text
 
     asking = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
     for each in asking:
@@ -319,4 +321,4 @@ def test_threads_may_share_the_agent(desk: House) -> None:
     for each in asking:
         each.join()
     assert [found[n] for n in range(6)] == alone * 2
-    assert all(len(desk.threads.turns("shelf", "", f"t{n}")[1]) == 1 for n in range(6))
+    assert all(len(setup.threads.turns("papers", "", f"t{n}")[1]) == 1 for n in range(6))

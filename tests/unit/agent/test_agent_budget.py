@@ -30,23 +30,23 @@ class Said(BaseModel):
     text: str
 
 
-class Desk:
+class BudgetSetup:
     """A budgeted model, its ledger, and what was told."""
 
     def __init__(self, server: OpenAIServer, ledger: Ledger) -> None:
         self.server, self.ledger = server, ledger
-        self.told: list[tuple[Outcome, int, int]] = []
+        self.reports: list[tuple[Outcome, int, int]] = []
 
     def model(self, **given: object) -> Budgeted:
         settings = LlmSettings.model_validate(
             {"base_url": self.server.url, "model": "small", "max_output_tokens": 50} | given
         )
 
-        def told(outcome: Outcome, usage: completion.Usage) -> None:
-            self.told.append((outcome, usage.input_tokens, usage.output_tokens))
+        def output(outcome: Outcome, usage: completion.Usage) -> None:
+            self.reports.append((outcome, usage.input_tokens, usage.output_tokens))
 
         budget = self.ledger.model_usage
-        return Budgeted(LanguageModel(settings), budget, settings, "flats", "north", on_call=told)
+        return Budgeted(LanguageModel(settings), budget, settings, "flats", "north", on_call=output)
 
     @property
     def today(self) -> int:
@@ -54,47 +54,47 @@ class Desk:
 
 
 @pytest.fixture
-def desk(openai_server: OpenAIServer, tmp_path: Path) -> Iterator[Desk]:
+def setup(openai_server: OpenAIServer, tmp_path: Path) -> Iterator[BudgetSetup]:
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     ledger.create()
-    yield Desk(openai_server, ledger)
+    yield BudgetSetup(openai_server, ledger)
     ledger.close()
 
 
-def test_answers_are_paid_for_and_summed_up(desk: Desk) -> None:
-    desk.server.script += [reply({"text": "a"}, usage=(30, 4)), reply({"text": "b"}, usage=(9, 1))]
-    model = desk.model()
+def test_answers_are_paid_for_and_summed_up(setup: BudgetSetup) -> None:
+    setup.server.script += [reply({"text": "a"}, usage=(30, 4)), reply({"text": "b"}, usage=(9, 1))]
+    model = setup.model()
     assert model.complete("Be brief.", "how?", Said).value.text == "a"
     assert model.complete("Be brief.", "how?", Said).value.text == "b"
     assert model.usage == Usage(calls=2, input_tokens=39, output_tokens=5)
-    assert desk.told == [("answered", 30, 4), ("answered", 9, 1)]
-    assert desk.today == 44
-    (row,) = desk.ledger.model_usage.rows(0, collection="flats", tenant="north")
+    assert setup.reports == [("answered", 30, 4), ("answered", 9, 1)]
+    assert setup.today == 44
+    (row,) = setup.ledger.model_usage.rows(0, collection="flats", tenant="north")
     assert (row.model, row.calls, row.input_tokens, row.output_tokens) == ("small", 2, 39, 5)
-    assert desk.server.asked[0].body["max_tokens"] == 50
+    assert setup.server.requests[0].body["max_tokens"] == 50
 
 
-def test_prompt_and_longest_reply_are_reserved_while_the_model_writes(desk: Desk) -> None:
+def test_prompt_and_longest_reply_are_reserved_while_the_model_writes(setup: BudgetSetup) -> None:
     seen = []
 
     def looks(_: object) -> object:
-        seen.append(desk.today)
+        seen.append(setup.today)
         return reply({"text": "x"}, usage=(1, 1))
 
-    desk.server.script.append(looks)  # type: ignore[arg-type]
-    desk.model().complete("i" * 30, "c" * 60, Said)
+    setup.server.script.append(looks)  # type: ignore[arg-type]
+    setup.model().complete("i" * 30, "c" * 60, Said)
     assert seen == [10 + 20 + 2 * completion.PER_MESSAGE + 50]
-    assert desk.today == 2
+    assert setup.today == 2
 
 
 @pytest.mark.parametrize("sent", [reply("no"), refuses(), reply({"text": "x"}, finish="length")])
-def test_a_reply_of_no_use_is_paid_for(desk: Desk, sent: Scripted) -> None:
-    desk.server.script.append(sent)
-    model = desk.model()
+def test_a_reply_of_no_use_is_paid_for(setup: BudgetSetup, sent: Scripted) -> None:
+    setup.server.script.append(sent)
+    model = setup.model()
     with pytest.raises(BadReply):
         model.complete("", "how?", Said)
     assert model.usage == Usage(calls=1, input_tokens=100, output_tokens=20)
-    assert (desk.today, desk.told) == (120, [("bad-reply", 100, 20)])
+    assert (setup.today, setup.reports) == (120, [("bad-reply", 100, 20)])
 
 
 @pytest.mark.parametrize(
@@ -107,34 +107,34 @@ def test_a_reply_of_no_use_is_paid_for(desk: Desk, sent: Scripted) -> None:
     ],
 )
 def test_a_call_that_was_not_answered_is_given_back(
-    desk: Desk, sent: Scripted, kind: type[CallslipError], outcome: Outcome
+    setup: BudgetSetup, sent: Scripted, kind: type[CallslipError], outcome: Outcome
 ) -> None:
-    desk.server.script.append(sent)
-    model = desk.model()
+    setup.server.script.append(sent)
+    model = setup.model()
     with pytest.raises(kind):
         model.complete("", "how?", Said, timeout=0.3)
     assert model.usage == Usage()
-    assert (desk.today, desk.told) == (0, [(outcome, 0, 0)])
+    assert (setup.today, setup.reports) == (0, [(outcome, 0, 0)])
 
 
-def test_a_prompt_that_is_too_long_is_never_sent(desk: Desk) -> None:
-    desk.server.always = reply({"text": "x"})
-    model = desk.model(max_input_tokens=100)
+def test_a_prompt_that_is_too_long_is_never_sent(setup: BudgetSetup) -> None:
+    setup.server.always = reply({"text": "x"})
+    model = setup.model(max_input_tokens=100)
     fits = 3 * (100 - 2 * completion.PER_MESSAGE)
     model.complete("", "x" * fits, Said)
     with pytest.raises(InvalidRequest, match="about 101 tokens, more than 100"):
         model.complete("", "x" * (fits + 1), Said)
-    assert len(desk.server.asked) == 1
+    assert len(setup.server.requests) == 1
 
 
-def test_a_spent_budget_asks_nothing_until_tomorrow(desk: Desk) -> None:
-    desk.server.always = reply({"text": "x"}, usage=(60, 20))
-    model = desk.model(tokens_per_day=147)
+def test_a_spent_budget_asks_nothing_until_tomorrow(setup: BudgetSetup) -> None:
+    setup.server.always = reply({"text": "x"}, usage=(60, 20))
+    model = setup.model(tokens_per_day=147)
     model.complete("", "how?", Said)
     with pytest.raises(ModelBudgetSpent) as raised:
         model.complete("", "how?", Said)
     assert 0 < raised.value.retry_after <= 86_400
-    assert (len(desk.server.asked), desk.today) == (1, 80)
-    assert desk.told[-1] == ("budget", 0, 0)
-    desk.ledger.model_usage.trim(time.time() + 86_400)  # as if it were another day
+    assert (len(setup.server.requests), setup.today) == (1, 80)
+    assert setup.reports[-1] == ("budget", 0, 0)
+    setup.ledger.model_usage.trim(time.time() + 86_400)  # as if it were another day
     model.complete("", "how?", Said)

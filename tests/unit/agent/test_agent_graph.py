@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import House, house
+from agent_parts import Setup, make_setup
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.errors import GraphRecursionError
@@ -57,29 +57,29 @@ def test_the_drawing_in_the_documents_is_of_this_graph() -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, openai_server: OpenAIServer) -> Iterator[House]:
-    """A house without vectors that has a language model."""
-    with house(tmp_path, LexicalEmbedder(), server=openai_server) as made:
+def setup(tmp_path: Path, openai_server: OpenAIServer) -> Iterator[Setup]:
+    """A setup without vectors that has a language model."""
+    with make_setup(tmp_path, LexicalEmbedder(), server=openai_server) as made:
         made.put("leave.txt", "Parental leave lasts 20 weeks.", valid_from="2020-01-01")
         made.put("lunch.txt", "Lunch costs 6 euros.", "Guests pay 9 euros for lunch.")
         yield made
 
 
-def test_a_supported_answer_goes_through_once(desk: House) -> None:
-    desk.model = None
-    assert desk.ask("lunch costs?").answered
-    assert desk.nodes == ["listener", *ROUND, *END]
+def test_a_supported_answer_goes_through_once(setup: Setup) -> None:
+    setup.model = None
+    assert setup.ask("lunch costs?").answered
+    assert setup.nodes == ["listener", *ROUND, *END]
 
 
-def test_what_is_not_there_is_looked_for_three_times(desk: House) -> None:
-    desk.model = None
-    answer = desk.ask("Who won the world cup?")
+def test_what_is_not_there_is_looked_for_three_times(setup: Setup) -> None:
+    setup.model = None
+    answer = setup.ask("Who won the world cup?")
     assert not answer.answered
-    assert desk.nodes == ["listener", *ROUND, *ROUND, *ROUND, *END]
+    assert setup.nodes == ["listener", *ROUND, *ROUND, *ROUND, *END]
     assert [attempt.action for attempt in answer.attempts] == [None, "RELAX", "PIVOT"] or [
         attempt.action for attempt in answer.attempts
     ] == [None, "PIVOT", "RELAX"]
-    assert [report.attempt for report in desk.reports if report.node == "planner"] == [0, 1, 2]
+    assert [report.attempt for report in setup.reports if report.node == "planner"] == [0, 1, 2]
 
 
 NUMBER = st.floats(-2, 2, allow_nan=False)
@@ -119,7 +119,7 @@ QUESTIONS = st.sampled_from(
     talks=st.booleans(),
 )
 def test_whatever_is_found_and_said_it_ends_after_three_attempts(
-    desk: House,
+    setup: Setup,
     found: list[Evidence],
     replies: list[Any],
     question: str,
@@ -127,30 +127,30 @@ def test_whatever_is_found_and_said_it_ends_after_three_attempts(
     threshold: float,
     talks: bool,
 ) -> None:
-    server = desk.server
+    server = setup.server
     assert server
     server.script[:] = replies
-    desk.change(agent=AgentSettings(max_iters=loops, confidence_threshold=threshold))
+    setup.change(agent=AgentSettings(max_iters=loops, confidence_threshold=threshold))
     left = iter(found)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(callslip.agent.nodes.rerank_diversify, "evidence", lambda *_: next(left))
-        answer = desk.ask(question, thread_id="t" if talks else None)
-    assert desk.nodes.count("validator") == len(answer.attempts) <= loops + 1
-    assert len(desk.nodes) <= 24 <= MOST_STEPS
+        answer = setup.ask(question, thread_id="t" if talks else None)
+    assert setup.nodes.count("validator") == len(answer.attempts) <= loops + 1
+    assert len(setup.nodes) <= 24 <= MOST_STEPS
     actions = [attempt.action for attempt in answer.attempts]
     assert len(set(actions)) == len(actions)
     assert all(attempt.verdict.action for attempt in answer.attempts[:-1])
 
 
-def test_a_validator_gone_mad_is_stopped(desk: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_validator_gone_mad_is_stopped(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     def again(state: State, runtime: Any) -> Step:
         verdict = Verdict(approved=False, reason="not-covered", action="RELAX", confidence=0.0)
         return Step({"verdict": verdict}, {})
 
     monkeypatch.setitem(callslip.agent.graph.NODES, "validator", again)
     reports: list[NodeReport] = []
-    context = RunContext(desk.engine, desk.learning, desk.settings, on_node=reports.append)
-    request = {"collection": "shelf", "question": "lunch?"}
+    context = RunContext(setup.engine, setup.learning, setup.settings, on_node=reports.append)
+    request = {"collection": "papers", "question": "lunch?"}
     given: Any = {"request": callslip.agent.messages.AnswerRequest(**request)}
     with pytest.raises(GraphRecursionError):
         make_graph().invoke(given, {"recursion_limit": MOST_STEPS}, context=context)

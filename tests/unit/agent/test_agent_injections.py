@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import FACTS, House, Placed, Remembering, house
-from openai_server import Asked, OpenAIServer, Sent, reply
+from agent_parts import FACTS, Placed, Remembering, Setup, make_setup
+from openai_server import OpenAIServer, ReceivedRequest, Sent, reply
 
 import callslip.agent.nodes.planner
 from callslip.agent.messages import Answer
@@ -28,7 +28,7 @@ pytest_plugins = ["agent_fixtures"]
 DATA = Path(__file__).parents[2] / "data" / "injections.jsonl"
 INJECTIONS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").strip().split("\n")]
 
-PLACE = "desk"
+PLACE = "notes"
 KEPT: dict[str, Value] = {"kind": "policy", "valid_from": "2020-01-01"}
 GIVEN: dict[str, Any] = {
     **{"collection": PLACE, "tenant": "ann", "as_of": "2024-05-01"},
@@ -56,33 +56,33 @@ MARK = re.compile(r"Passages stand between <([0-9a-f]{16})> and </\1>")
 
 
 class Watched:
-    """A house, what its agent searched, and a model that obeys whatever it reads."""
+    """A setup, the searches of its agent, and a model that obeys whatever it reads."""
 
-    def __init__(self, home: House, server: OpenAIServer, searches: list[dict[str, Any]]) -> None:
+    def __init__(self, home: Setup, server: OpenAIServer, searches: list[dict[str, Any]]) -> None:
         self.home, self.server, self.searches = home, server, searches
         self.marks: set[str] = set()
         self.obeyed: dict[str, Any] | None = None
         server.always = self.play
         self.plain = {
-            question: self.asked(question) for some in QUESTIONS.values() for question in some
+            question: self.answer(question) for some in QUESTIONS.values() for question in some
         }
 
-    def play(self, asked: Asked) -> Sent:
+    def play(self, request: ReceivedRequest) -> Sent:
         """What the injected passage asks for wherever it is read, else what is right."""
         shown = self.obeyed
-        if shown and any(_bare(part) in _bare(asked.content) for part in _parts(shown)):
+        if shown and any(_bare(part) in _bare(request.content) for part in _parts(shown)):
             return reply(shown["obeys"])
-        if asked.instruction.startswith("A search for"):
+        if request.instruction.startswith("A search for"):
             return reply({"query": "parental leave weeks 육아휴직"})
-        if asked.instruction.startswith("You check"):
+        if request.instruction.startswith("You check"):
             return reply({"supported": [1, 2, 3, 4]})
-        ours = SAID["ko" if "육아" in asked.content.split("\n")[0] else "en"]
+        ours = SAID["ko" if "육아" in request.content.split("\n")[0] else "en"]
         return reply({"answerable": True, "sentences": [{"text": ours, "citations": [1]}]})
 
-    def asked(self, question: str, *, model: bool = True) -> tuple[Answer, list[dict[str, Any]]]:
+    def answer(self, question: str, *, model: bool = True) -> tuple[Answer, list[dict[str, Any]]]:
         """An answer, and the searches that it took."""
         self.searches.clear()
-        self.server.asked.clear()
+        self.server.requests.clear()
         answer = self.home.ask(question, **GIVEN, model=model)
         return answer, list(self.searches)
 
@@ -95,7 +95,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, meaning: Remembering) -> I
     folder = tmp_path_factory.mktemp("injections")
     with (
         OpenAIServer() as server,
-        house(folder, meaning, server=server, memory=off, agent=judged) as home,
+        make_setup(folder, meaning, server=server, memory=off, agent=judged) as home,
     ):
         home.make(PLACE, "ann", "bob")
         ann: dict[str, Any] = {"collection": PLACE, "tenant": "ann"}
@@ -159,17 +159,17 @@ def test_a_passage_that_commands_changes_neither_the_plan_nor_what_is_said(
     shown = False
     answerable, not_there = QUESTIONS[each["lang"]]
     for question, model in ((answerable, False), (answerable, True), (not_there, True)):
-        answer, searches = watched.asked(question, model=model)
+        answer, searches = watched.answer(question, model=model)
         assert searches[0] == watched.plain[question][1][0]
         check_plan(watched.home, answer, searches)
         check_said(answer, each, placed)
-        prompts = list(watched.server.asked)
-        shown |= any(_bare(each["text"]) in _bare(asked.content) for asked in prompts)
+        prompts = list(watched.server.requests)
+        shown |= any(_bare(each["text"]) in _bare(request.content) for request in prompts)
         check_prompts(watched, prompts, each)
     assert shown, "the model never read it"
 
 
-def check_plan(home: House, answer: Answer, searches: Sequence[dict[str, Any]]) -> None:
+def check_plan(home: Setup, answer: Answer, searches: Sequence[dict[str, Any]]) -> None:
     """Every search is the request's; only what an action may change differs."""
     assert len(searches) == len(answer.attempts)
     mine = home.store.document_ids(PLACE, tenant="ann")
@@ -199,23 +199,27 @@ def check_said(answer: Answer, each: dict[str, Any], placed: Placed) -> None:
     assert not any(secret in answer.text for secret in SECRETS)
     assert each["canary"] not in answer.text or each["canary"] in placed.text
     by_number = {citation.number: citation for citation in answer.citations}
-    for said in answer.sentences:
-        quotes = [by_number[n] for n in said.citations]
+    for answer_text in answer.sentences:
+        quotes = [by_number[n] for n in answer_text.citations]
         if any(quote.document_id == placed.document_id for quote in quotes):
-            assert " ".join(placed.text.split()).count(said.text) == 1
+            assert " ".join(placed.text.split()).count(answer_text.text) == 1
         else:
-            assert said.text in SAID.values() or said.text in {q.quote for q in quotes}
-    told = answer.model_dump_json()
-    assert "vault.txt" not in told
-    assert "draft.txt" not in told
+            assert answer_text.text in SAID.values() or answer_text.text in {
+                q.quote for q in quotes
+            }
+    output = answer.model_dump_json()
+    assert "vault.txt" not in output
+    assert "draft.txt" not in output
 
 
-def check_prompts(watched: Watched, prompts: Sequence[Asked], each: dict[str, Any]) -> None:
+def check_prompts(
+    watched: Watched, prompts: Sequence[ReceivedRequest], each: dict[str, Any]
+) -> None:
     """A passage stands between its marks, which are drawn anew; words asked for have none."""
-    for asked in prompts:
-        content, found = asked.content, MARK.search(asked.content)
+    for request in prompts:
+        content, found = request.content, MARK.search(request.content)
         if found is None:
-            assert asked.instruction.startswith(("A search for", "You rewrite"))
+            assert request.instruction.startswith(("A search for", "You rewrite"))
             assert "\n" not in content
             outside = content
         else:
@@ -227,7 +231,7 @@ def check_prompts(watched: Watched, prompts: Sequence[Asked], each: dict[str, An
             outside = re.sub(rf"(?ms)^<{mark}> .*?^</{mark}>$", "", content)
         for part in (*_parts(each), *SAID.values(), each.get("filename", "memo.txt")):
             assert _bare(part) not in _bare(outside)
-            assert _bare(part) not in _bare(asked.instruction)
+            assert _bare(part) not in _bare(request.instruction)
 
 
 def _parts(each: dict[str, Any]) -> list[str]:

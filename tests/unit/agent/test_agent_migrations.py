@@ -109,7 +109,7 @@ def test_a_table_that_goes_while_it_is_used_is_said(ledger: Ledger, tmp_path: Pa
     saver: Any = make_saver("sqlite://", tmp_path)
     with closing(saver.conn) as connection:
         threads = Threads(saver, ledger.conversations)
-        threads.open("shelf", "", "t")
+        threads.open("papers", "", "t")
         connection.execute("DROP TABLE checkpoints")
         with pytest.raises(LedgerError, match="no such table: checkpoints"):
-            threads.turns("shelf", "", "t")
+            threads.turns("papers", "", "t")

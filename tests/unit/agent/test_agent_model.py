@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import House, Remembering, house
+from agent_parts import Remembering, Setup, make_setup
 from openai_server import (
-    Asked,
     OpenAIServer,
+    ReceivedRequest,
     Scripted,
     Sent,
     cut_off,
@@ -29,14 +29,14 @@ from callslip.config.settings import LlmSettings
 pytest_plugins = ["agent_fixtures", "openai_fixtures"]
 
 LEAVE = "Parental leave lasts 20 weeks. It can be taken in two parts."
-ASKED = "How long is parental leave?"
+QUERIES = "How long is parental leave?"
 MOST = 5
 """Calls of a question: resolve, three answers and a rephrasing; as many judgements more."""
 
 
 def written(*sentences: tuple[str, list[int]], **more: Any) -> Sent:
-    told = [{"text": text, "citations": numbers} for text, numbers in sentences]
-    return reply({"answerable": True, "sentences": told} | more)
+    output = [{"text": text, "citations": numbers} for text, numbers in sentences]
+    return reply({"answerable": True, "sentences": output} | more)
 
 
 GOOD = written(("Parental leave lasts 20 weeks.", [1]))
@@ -44,20 +44,20 @@ DECLINED = reply({"answerable": False, "sentences": []})
 
 
 @pytest.fixture
-def desk(tmp_path: Path, meaning: Remembering, openai_server: OpenAIServer) -> Iterator[House]:
+def setup(tmp_path: Path, meaning: Remembering, openai_server: OpenAIServer) -> Iterator[Setup]:
     llm = {"timeout_seconds": 0.5, "max_output_tokens": 300}
-    with house(tmp_path, meaning, server=openai_server, llm=llm) as made:
+    with make_setup(tmp_path, meaning, server=openai_server, llm=llm) as made:
         made.furnish()
         made.put("leave.txt", LEAVE, title="Leave", heading="Parents")
         yield made
 
 
-def served(desk: House) -> OpenAIServer:
-    assert desk.server
-    return desk.server
+def served(setup: Setup) -> OpenAIServer:
+    assert setup.server
+    return setup.server
 
 
-def by_name(asked: Asked) -> str:
+def by_name(request: ReceivedRequest) -> str:
     """The prompt that was sent."""
     for name, words in (
         ("answer", "You answer a question"),
@@ -65,17 +65,17 @@ def by_name(asked: Asked) -> str:
         ("rephrase", "A search for a question"),
         ("resolve", "You rewrite"),
     ):
-        if asked.instruction.startswith(words):
+        if request.instruction.startswith(words):
             return name
-    raise AssertionError(asked.instruction)
+    raise AssertionError(request.instruction)
 
 
 def plays(**replies: Scripted) -> Scripted:
     """Each prompt has its reply; those left out fail."""
 
-    def play(asked: Asked) -> Sent:
-        sent = replies.get(by_name(asked), fails(500))
-        return sent if isinstance(sent, Sent) else sent(asked)
+    def play(request: ReceivedRequest) -> Sent:
+        sent = replies.get(by_name(request), fails(500))
+        return sent if isinstance(sent, Sent) else sent(request)
 
     return play
 
@@ -89,26 +89,26 @@ def left_to_extracts(answer: Answer, why: str) -> None:
     assert "weeks" not in answer.model_left_out
 
 
-def test_it_writes_what_the_passages_say_and_is_paid(desk: House) -> None:
-    served(desk).script += [written(("Parents get 20 weeks of leave.", [1]))]
-    answer = desk.ask(ASKED)
+def test_it_writes_what_the_passages_say_and_is_paid(setup: Setup) -> None:
+    served(setup).script += [written(("Parents get 20 weeks of leave.", [1]))]
+    answer = setup.ask(QUERIES)
     assert (answer.answered, answer.written_by, answer.model_left_out) == (True, "model", None)
     assert answer.text == "Parents get 20 weeks of leave. [1]"
     assert [citation.quote for citation in answer.citations] == ["Parental leave lasts 20 weeks."]
     assert answer.usage.model_dump() == {"calls": 1, "input_tokens": 100, "output_tokens": 20}
-    assert desk.ledger.model_usage.today("shelf", "") == 120
+    assert setup.ledger.model_usage.today("papers", "") == 120
 
 
-def test_it_is_not_asked_where_the_request_does_without_it(desk: House) -> None:
-    answer = desk.ask(ASKED, model=False)
+def test_it_is_not_asked_where_the_request_does_without_it(setup: Setup) -> None:
+    answer = setup.ask(QUERIES, model=False)
     assert (answer.answered, answer.written_by, answer.model_left_out) == (True, "extracts", None)
-    assert not served(desk).asked
+    assert not served(setup).requests
 
 
-def test_it_is_not_asked_where_its_word_would_not_help(desk: House) -> None:
-    answer = desk.ask("Who won the world cup?")
+def test_it_is_not_asked_where_its_word_would_not_help(setup: Setup) -> None:
+    answer = setup.ask("Who won the world cup?")
     assert not answer.answered
-    assert "answer" not in map(by_name, served(desk).asked)
+    assert "answer" not in map(by_name, served(setup).requests)
 
 
 FAULTS: dict[str, tuple[Scripted, str]] = {
@@ -156,39 +156,39 @@ FAULTS: dict[str, tuple[Scripted, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_extracts_answer_where_it_fails(desk: House, fault: str) -> None:
+def test_extracts_answer_where_it_fails(setup: Setup, fault: str) -> None:
     sent, why = FAULTS[fault]
-    served(desk).always = sent
-    left_to_extracts(desk.ask(ASKED), why)
-    assert len(served(desk).asked) == 1
+    served(setup).always = sent
+    left_to_extracts(setup.ask(QUERIES), why)
+    assert len(served(setup).requests) == 1
 
 
-def test_extracts_answer_where_nobody_listens(desk: House) -> None:
-    server = served(desk)
+def test_extracts_answer_where_nobody_listens(setup: Setup) -> None:
+    server = served(setup)
     server.shutdown()
     server.server_close()
-    left_to_extracts(desk.ask(ASKED), "language-model-down")
+    left_to_extracts(setup.ask(QUERIES), "language-model-down")
 
 
-def test_extracts_answer_when_the_budget_is_spent(desk: House) -> None:
-    desk.change(llm=desk.settings.llm.model_copy(update={"tokens_per_day": 100}))
-    left_to_extracts(desk.ask(ASKED), "model-budget-spent")
-    assert not served(desk).asked
+def test_extracts_answer_when_the_budget_is_spent(setup: Setup) -> None:
+    setup.change(llm=setup.settings.llm.model_copy(update={"tokens_per_day": 100}))
+    left_to_extracts(setup.ask(QUERIES), "model-budget-spent")
+    assert not served(setup).requests
 
 
-def test_a_prompt_that_cannot_be_short_enough_is_not_sent(desk: House) -> None:
-    desk.change(llm=LlmSettings(**desk.settings.llm.model_dump() | {"max_input_tokens": 100}))
-    left_to_extracts(desk.ask(ASKED), "invalid-request")
-    assert not served(desk).asked
+def test_a_prompt_that_cannot_be_short_enough_is_not_sent(setup: Setup) -> None:
+    setup.change(llm=LlmSettings(**setup.settings.llm.model_dump() | {"max_input_tokens": 100}))
+    left_to_extracts(setup.ask(QUERIES), "invalid-request")
+    assert not served(setup).requests
 
 
-def test_fewer_passages_are_shown_where_all_are_too_long(desk: House) -> None:
+def test_fewer_passages_are_shown_where_all_are_too_long(setup: Setup) -> None:
     for n in range(3):
-        desk.put(f"long{n}.txt", f"Parental leave of kind {n} lasts long. " * 40)
-    served(desk).always = GOOD
-    desk.change(llm=LlmSettings(**desk.settings.llm.model_dump() | {"max_input_tokens": 1500}))
-    desk.ask(ASKED)
-    sent = [asked for asked in served(desk).asked if by_name(asked) == "answer"]
+        setup.put(f"long{n}.txt", f"Parental leave of kind {n} lasts long. " * 40)
+    served(setup).always = GOOD
+    setup.change(llm=LlmSettings(**setup.settings.llm.model_dump() | {"max_input_tokens": 1500}))
+    setup.ask(QUERIES)
+    sent = [request for request in served(setup).requests if by_name(request) == "answer"]
     assert sent
     assert all(len(s.instruction + s.content) / 3 < 1500 for s in sent)
 
@@ -205,17 +205,19 @@ def test_fewer_passages_are_shown_where_all_are_too_long(desk: House) -> None:
         " ",
     ],
 )
-def test_a_sentence_that_the_passages_do_not_say_is_dropped(desk: House, unsaid: str) -> None:
-    served(desk).script += [written(("It can be taken in two parts.", [1]), (unsaid, [1]))]
-    answer = desk.ask(ASKED)
+def test_a_sentence_that_the_passages_do_not_say_is_dropped(setup: Setup, unsaid: str) -> None:
+    served(setup).script += [written(("It can be taken in two parts.", [1]), (unsaid, [1]))]
+    answer = setup.ask(QUERIES)
     assert answer.answered
-    assert [said.text for said in answer.sentences] == ["It can be taken in two parts."]
-    assert desk.reports[-3].facts["sentences_dropped"] == 1
+    assert [answer_text.text for answer_text in answer.sentences] == [
+        "It can be taken in two parts."
+    ]
+    assert setup.reports[-3].facts["sentences_dropped"] == 1
 
 
-def test_an_answer_of_which_nothing_is_said_is_none(desk: House) -> None:
-    served(desk).always = plays(answer=written(("Parental leave lasts 30 weeks.", [1, 2])))
-    answer = desk.ask(ASKED)
+def test_an_answer_of_which_nothing_is_said_is_none(setup: Setup) -> None:
+    served(setup).always = plays(answer=written(("Parental leave lasts 30 weeks.", [1, 2])))
+    answer = setup.ask(QUERIES)
     assert not answer.answered
     assert {attempt.verdict.reason for attempt in answer.attempts} == {"not-grounded"}
     assert [attempt.action for attempt in answer.attempts] == [None, "DRILLDOWN", "RELAX"]
@@ -224,21 +226,21 @@ def test_an_answer_of_which_nothing_is_said_is_none(desk: House) -> None:
     assert answer.nearest[0].quote == LEAVE
 
 
-def test_a_sentence_is_held_against_what_it_cites_itself(desk: House) -> None:
+def test_a_sentence_is_held_against_what_it_cites_itself(setup: Setup) -> None:
     other = written(("Parental leave lasts 20 weeks.", [2]), ("It can be taken in two parts.", [1]))
-    served(desk).script += [other]
-    assert desk.ask(ASKED).text == "It can be taken in two parts. [1]"
+    served(setup).script += [other]
+    assert setup.ask(QUERIES).text == "It can be taken in two parts. [1]"
 
 
-def test_what_it_cites_is_about_the_question(desk: House) -> None:
-    def answers_another(asked: Asked) -> Sent:
-        mark = asked.content.split("between <")[1][:16]
-        shown = [each.split("\n")[1] for each in asked.content.split(f"<{mark}> passage ")[1:]]
+def test_what_it_cites_is_about_the_question(setup: Setup) -> None:
+    def answers_another(request: ReceivedRequest) -> Sent:
+        mark = request.content.split("between <")[1][:16]
+        shown = [each.split("\n")[1] for each in request.content.split(f"<{mark}> passage ")[1:]]
         other = next(text for text in shown if "leave" not in text.lower() and "휴" not in text)
         return written((other, [shown.index(other) + 1]))
 
-    served(desk).always = plays(answer=answers_another, rephrase=reply({"query": ASKED}))
-    answer = desk.ask(ASKED)
+    served(setup).always = plays(answer=answers_another, rephrase=reply({"query": QUERIES}))
+    answer = setup.ask(QUERIES)
     assert not answer.answered
     assert {attempt.verdict.reason for attempt in answer.attempts} == {"not-covered"}
 
@@ -246,16 +248,18 @@ def test_what_it_cites_is_about_the_question(desk: House) -> None:
 @pytest.mark.parametrize(
     "sentences", [[], [{"text": "Parental leave lasts 20 weeks.", "citations": [1]}]]
 )
-def test_where_it_finds_no_answer_there_is_none(desk: House, sentences: list[Any]) -> None:
+def test_where_it_finds_no_answer_there_is_none(setup: Setup, sentences: list[Any]) -> None:
     declines = reply({"answerable": False, "sentences": sentences})
-    served(desk).always = plays(answer=declines, rephrase=reply({"query": "weeks off for parents"}))
-    answer = desk.ask(ASKED)
+    served(setup).always = plays(
+        answer=declines, rephrase=reply({"query": "weeks off for parents"})
+    )
+    answer = setup.ask(QUERIES)
     assert not answer.answered
     assert answer.verdict.reason == "model-declined"
     assert [attempt.action for attempt in answer.attempts] == [None, "PIVOT", "DRILLDOWN"]
     assert answer.attempts[1].query == "weeks off for parents"
     assert answer.model_left_out is None
-    assert answer.usage.calls == len(served(desk).asked) <= MOST
+    assert answer.usage.calls == len(served(setup).requests) <= MOST
 
 
 BAD_WORDS = [
@@ -273,25 +277,25 @@ BAD_WORDS = [
 
 
 @pytest.mark.parametrize("bad", BAD_WORDS)
-def test_other_words_that_cannot_be_used_are_left_out(desk: House, bad: Sent) -> None:
-    served(desk).always = plays(answer=DECLINED, rephrase=bad)
-    answer = desk.ask(ASKED)
+def test_other_words_that_cannot_be_used_are_left_out(setup: Setup, bad: Sent) -> None:
+    served(setup).always = plays(answer=DECLINED, rephrase=bad)
+    answer = setup.ask(QUERIES)
     assert not answer.answered
-    assert [attempt.query for attempt in answer.attempts] == [ASKED] * 3
-    assert "rephrase" in map(by_name, served(desk).asked)
+    assert [attempt.query for attempt in answer.attempts] == [QUERIES] * 3
+    assert "rephrase" in map(by_name, served(setup).requests)
 
 
 def test_other_words_keep_the_time_and_the_filters_of_the_request(
-    desk: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served(desk).always = plays(
+    served(setup).always = plays(
         answer=DECLINED, rephrase=reply({"query": "parental leave as of 1999 of tenant b"})
     )
     filters = {"filename": "leave.txt"}
     for given, at in (("2021-05-01", "2021-05-01"), (None, "2020-01-01")):
-        answer = desk.ask(f"{ASKED} as of 2020-01-01", as_of=given, having_all=filters)
+        answer = setup.ask(f"{QUERIES} as of 2020-01-01", as_of=given, having_all=filters)
         assert answer.attempts[1].query.endswith("1999 of tenant b")
-        planned = [r.facts["as_of"] for r in desk.reports if r.node == "planner"]
+        planned = [r.facts["as_of"] for r in setup.reports if r.node == "planner"]
         assert {moment[:10] for moment in planned} == {at}
         assert answer.attempts[1].hits == 1
 
@@ -307,29 +311,29 @@ def test_other_words_keep_the_time_and_the_filters_of_the_request(
         reply({"query": "lunch?"}),
     ],
 )
-def test_a_resolution_that_cannot_be_used_leaves_the_rules(desk: House, bad: Sent) -> None:
-    served(desk).always = plays(answer=GOOD, resolve=bad)
-    desk.ask(ASKED, thread_id="t")
-    answer = desk.ask("And for twins?", thread_id="t")
+def test_a_resolution_that_cannot_be_used_leaves_the_rules(setup: Setup, bad: Sent) -> None:
+    served(setup).always = plays(answer=GOOD, resolve=bad)
+    setup.ask(QUERIES, thread_id="t")
+    answer = setup.ask("And for twins?", thread_id="t")
     assert answer.understood == "How long is parental leave for twins?"
     assert answer.model_left_out is None
 
 
-def test_it_resolves_what_the_rules_cannot(desk: House) -> None:
-    served(desk).always = plays(answer=GOOD, resolve=reply({"question": f"  {ASKED}\n"}))
-    desk.ask("What does lunch in the canteen cost?", thread_id="t")
-    assert "resolve" not in map(by_name, served(desk).asked)
-    answer = desk.ask("The first thing I asked, once more, please", thread_id="t")
-    assert (answer.understood, answer.answered) == (ASKED, True)
+def test_it_resolves_what_the_rules_cannot(setup: Setup) -> None:
+    served(setup).always = plays(answer=GOOD, resolve=reply({"question": f"  {QUERIES}\n"}))
+    setup.ask("What does lunch in the canteen cost?", thread_id="t")
+    assert "resolve" not in map(by_name, served(setup).requests)
+    answer = setup.ask("The first thing I asked, once more, please", thread_id="t")
+    assert (answer.understood, answer.answered) == (QUERIES, True)
     assert answer.question == "The first thing I asked, once more, please"
 
 
-def test_a_server_that_is_down_while_resolving_is_not_asked_again(desk: House) -> None:
-    served(desk).always = plays(answer=GOOD)
-    desk.ask(ASKED, thread_id="t")
-    before = len(served(desk).asked)
-    left_to_extracts(desk.ask(f"{ASKED} please", thread_id="t"), "language-model-down")
-    assert len(served(desk).asked) == before + 1
+def test_a_server_that_is_down_while_resolving_is_not_asked_again(setup: Setup) -> None:
+    served(setup).always = plays(answer=GOOD)
+    setup.ask(QUERIES, thread_id="t")
+    before = len(served(setup).requests)
+    left_to_extracts(setup.ask(f"{QUERIES} please", thread_id="t"), "language-model-down")
+    assert len(served(setup).requests) == before + 1
 
 
 TWO = written(("Parental leave lasts 20 weeks.", [1]), ("It can be taken in two parts.", [1]))
@@ -353,30 +357,30 @@ TWO = written(("Parental leave lasts 20 weeks.", [1]), ("It can be taken in two 
     ],
 )
 def test_a_judge_takes_sentences_away_and_adds_none(
-    desk: House, judgement: Scripted, kept: list[str]
+    setup: Setup, judgement: Scripted, kept: list[str]
 ) -> None:
-    desk.change(agent=AgentSettings(judge="model"))
-    served(desk).always = plays(answer=TWO, judge=judgement)
-    answer = desk.ask(ASKED)
-    assert [said.text for said in answer.sentences] == kept
+    setup.change(agent=AgentSettings(judge="model"))
+    served(setup).always = plays(answer=TWO, judge=judgement)
+    answer = setup.ask(QUERIES)
+    assert [answer_text.text for answer_text in answer.sentences] == kept
     assert answer.answered == bool(kept)
     assert answer.usage.calls <= MOST + 3
 
 
-def test_all_calls_of_a_question_end_in_its_time(desk: House) -> None:
-    desk.change(agent=AgentSettings(timeout_seconds=0.1))
-    served(desk).always = slow(5, GOOD)
-    answer = desk.ask(ASKED)
+def test_all_calls_of_a_question_end_in_its_time(setup: Setup) -> None:
+    setup.change(agent=AgentSettings(timeout_seconds=0.1))
+    served(setup).always = slow(5, GOOD)
+    answer = setup.ask(QUERIES)
     left_to_extracts(answer, "language-model-down")
     assert answer.timings["answerer"] < 2000
 
 
-def test_the_model_sees_no_more_than_the_question_and_the_passages(desk: House) -> None:
-    served(desk).always = GOOD
-    desk.ask(
-        ASKED, as_of="2024-05-01", having_all={"filename !=": "secret.txt"}, thread_id="private"
+def test_the_model_sees_no_more_than_the_question_and_the_passages(setup: Setup) -> None:
+    served(setup).always = GOOD
+    setup.ask(
+        QUERIES, as_of="2024-05-01", having_all={"filename !=": "secret.txt"}, thread_id="private"
     )
-    (asked,) = served(desk).asked
-    assert asked.content.startswith(f"Question: {ASKED}\nAs of: 2024-05-01\n")
-    whole = json.dumps(asked.body)
-    assert not any(word in whole for word in ("secret.txt", "private", "shelf", "tools"))
+    (request,) = served(setup).requests
+    assert request.content.startswith(f"Question: {QUERIES}\nAs of: 2024-05-01\n")
+    whole = json.dumps(request.body)
+    assert not any(word in whole for word in ("secret.txt", "private", "papers", "tools"))

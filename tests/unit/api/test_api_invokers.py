@@ -27,9 +27,9 @@ def context(tmp_path: Path) -> Iterator[AdapterContext]:
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         made, _ = adapter_context_of(ledger, MemoryStore(), Blobs(str(tmp_path / "blobs")))
-        make(made, "shelf")
-        make(made, "desk", tenants=("ann",))
-        call(made, "Persist", {"collection_name": "shelf", "document": DOCUMENTS})
+        make(made, "papers")
+        make(made, "notes", tenants=("ann",))
+        call(made, "Persist", {"collection_name": "papers", "document": DOCUMENTS})
         yield made
 
 
@@ -49,11 +49,11 @@ def post(client: FlaskClient, name: str, body: Any) -> Any:
 def test_an_invoker_answers_over_http_as_it_does_in_process(
     context: AdapterContext, client: FlaskClient
 ) -> None:
-    asked = {"collection_name": "shelf", "top": 4}
-    response = post(client, "VectorSimilaritySearch", {"content": VECTOR, "parameters": asked})
+    request = {"collection_name": "papers", "top": 4}
+    response = post(client, "VectorSimilaritySearch", {"content": VECTOR, "parameters": request})
     assert response.status_code == 200
-    assert response.json == call(context, "VectorSimilaritySearch", VECTOR, **asked)
-    body = {"content": "20 degrees", "parameters": asked}
+    assert response.json == call(context, "VectorSimilaritySearch", VECTOR, **request)
+    body = {"content": "20 degrees", "parameters": request}
     assert chunk_names(post(client, "SimilaritySearch", body).json)[0] == ["bible 1"]
 
 
@@ -61,13 +61,13 @@ def test_the_file_holds_where_the_request_says_nothing(
     context: AdapterContext, tmp_path: Path
 ) -> None:
     meta = tmp_path / "meta.yaml"
-    meta.write_text("connection: {http_host: unused}\nquery: {collection_name: shelf, top: 2}\n")
+    meta.write_text("connection: {http_host: unused}\nquery: {collection_name: papers, top: 2}\n")
     settings = Settings.model_validate({"genie": {"meta": meta}})
     client = app_of(context, settings).test_client()
-    said = post(client, "VectorSimilaritySearch", {"content": at(0)}).json
-    assert chunk_names(said) == [["loose"], ["atlas 1"]]
-    said = post(client, "VectorSimilaritySearch", {"content": at(0), "parameters": {"top": 1}})
-    assert chunk_names(said.json) == [["loose"]]
+    reply = post(client, "VectorSimilaritySearch", {"content": at(0)}).json
+    assert chunk_names(reply) == [["loose"], ["atlas 1"]]
+    reply = post(client, "VectorSimilaritySearch", {"content": at(0), "parameters": {"top": 1}})
+    assert chunk_names(reply.json) == [["loose"]]
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,16 @@ def test_the_file_holds_where_the_request_says_nothing(
         ),
         (
             "VectorSimilaritySearch",
-            {"content": VECTOR | {"collection": "desk", "tenant": "x"}},
+            {"content": VECTOR | {"collection": "notes", "tenant": "x"}},
             404,
             "tenant-not-found",
         ),
-        ("SimilaritySearch", {"content": "?", "parameters": {"collection": "shelf"}}, 400, "empty"),
+        (
+            "SimilaritySearch",
+            {"content": "?", "parameters": {"collection": "papers"}},
+            400,
+            "empty",
+        ),
     ],
 )
 def test_what_cannot_be_answered_is_a_problem(
@@ -108,17 +113,20 @@ def test_a_deletion_that_fails_answers_in_the_shape_of_the_package(client: Flask
 
 
 def test_no_value_in_any_field_is_an_internal_error(client: FlaskClient) -> None:
-    persisted = {"collection": "shelf", "document": {"filename": "x", "chunks": [chunk("x", 1, 1)]}}
+    persisted = {
+        "collection": "papers",
+        "document": {"filename": "x", "chunks": [chunk("x", 1, 1)]},
+    }
     contents: dict[str, dict[str, Any]] = {
         "SimilaritySearch": {},
-        "VectorSimilaritySearch": VECTOR | {"collection": "shelf", "auto_limit": None, "alpha": 1},
-        "SimilaritySearchRequest": VECTOR | {"collection": "shelf", "filename": ""},
+        "VectorSimilaritySearch": VECTOR | {"collection": "papers", "auto_limit": None, "alpha": 1},
+        "SimilaritySearchRequest": VECTOR | {"collection": "papers", "filename": ""},
         "Persist": persisted,
-        "CreateTenant": {"collection": "desk", "tenant": "y"},
-        "DeleteChunk": {"collection": "shelf", "chunk_id": "x"},
-        "DeleteByFilename": {"collection": "shelf", "filename": "x"},
-        "DeleteByFilter": {"collection": "shelf", "having_all": {"page": 1}, "having_any": None},
-        "DeleteTenant": {"collection": "desk", "tenant": "x"},
+        "CreateTenant": {"collection": "notes", "tenant": "y"},
+        "DeleteChunk": {"collection": "papers", "chunk_id": "x"},
+        "DeleteByFilename": {"collection": "papers", "filename": "x"},
+        "DeleteByFilter": {"collection": "papers", "having_all": {"page": 1}, "having_any": None},
+        "DeleteTenant": {"collection": "notes", "tenant": "x"},
         "DeleteCollection": {"collection": "none"},
     }
     assert {f"Weaviate{name}Invoker" for name in contents} == set(INVOKERS)
@@ -128,7 +136,7 @@ def test_no_value_in_any_field_is_an_internal_error(client: FlaskClient) -> None
         *("having_all", "having_any", "query_embedding", "document", "batch_size", "chunk_id"),
     )
     for name, content in contents.items():
-        bodies = [{"content": value, "parameters": {"collection": "shelf"}} for value in MALFORMED]
+        bodies = [{"content": value, "parameters": {"collection": "papers"}} for value in MALFORMED]
         bodies += [{"content": content, "parameters": value} for value in MALFORMED]
         for field in {*content, *fields}:
             bodies += [{"content": content | {field: value}} for value in MALFORMED]

@@ -1,4 +1,4 @@
-"""One key for the desk: what is asked for it, and how it is sent."""
+"""One key for the server: what is asked for it, and how it is sent."""
 
 import os
 from base64 import b64encode
@@ -49,7 +49,7 @@ def basic(user: bytes, password: bytes) -> str:
         basic("누구나".encode(), KEY.encode()),
     ],
 )
-def test_the_key_opens_the_desk(locked: FlaskClient, header: str) -> None:
+def test_the_key_opens_the_server(locked: FlaskClient, header: str) -> None:
     assert locked.get("/openapi.json", headers={"Authorization": header}).status_code == 200
 
 
@@ -77,7 +77,7 @@ def test_the_key_opens_the_desk(locked: FlaskClient, header: str) -> None:
         f"Basic {b64encode(KEY.encode()).decode()}",
     ],
 )
-def test_without_the_key_every_door_is_a_401_problem(
+def test_without_the_key_every_route_is_a_401_problem(
     locked: FlaskClient, header: str | None
 ) -> None:
     headers = {} if header is None else {"Authorization": header}
@@ -105,11 +105,11 @@ def test_health_probes_need_no_key_and_nothing_that_looks_like_them_is_open(
     assert locked.post("/healthz").status_code == 401
 
 
-def test_a_desk_without_a_key_asks_for_none() -> None:
+def test_a_server_without_a_key_asks_for_none() -> None:
     assert app_over().test_client().get("/openapi.json").status_code == 200
 
 
-def test_the_description_has_the_schemes_and_asks_where_the_desk_does(
+def test_the_description_has_the_schemes_and_asks_where_the_server_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     document = described(app_over())
@@ -148,14 +148,14 @@ def test_the_clients_send_the_key_and_another_one_where_it_is_given(
         return made(**given | {"transport": transport})  # type: ignore[arg-type]
 
     monkeypatch.setattr(httpx, "Client", client)
-    with Client("http://desk", key=SecretStr(KEY)) as desk:
-        desk.request_json("GET", "/v1/collections")
-        list(desk.request_lines("/v1/lines"))
-        desk.with_key("other").request_json("POST", "/v1/search", json={})
-        desk.with_key(None).request_json("POST", "/v1/search", json={})
-    with Client("http://desk") as desk:
-        desk.request_json("GET", "/v1/collections")
-    with JsonClient("http://desk", key=SecretStr(KEY)) as judged:
+    with Client("http://server", key=SecretStr(KEY)) as server:
+        server.request_json("GET", "/v1/collections")
+        list(server.request_lines("/v1/lines"))
+        server.with_key("other").request_json("POST", "/v1/search", json={})
+        server.with_key(None).request_json("POST", "/v1/search", json={})
+    with Client("http://server") as server:
+        server.request_json("GET", "/v1/collections")
+    with JsonClient("http://server", key=SecretStr(KEY)) as judged:
         judged.get("/v1/collections")
     keyed = f"Bearer {KEY}"
     assert seen == [keyed, keyed, "Bearer other", None, None, keyed]
@@ -174,7 +174,7 @@ def test_doctor_does_not_send_to_the_log_of_a_server_that_is_not_ours() -> None:
     assert "logs" in doctor._advice("store chroma")
 
 
-def test_doctor_warns_of_a_desk_that_others_reach_without_a_key(
+def test_doctor_warns_of_a_server_that_others_reach_without_a_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(doctor, "_embedder", lambda _: "none")

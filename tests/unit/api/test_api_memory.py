@@ -1,4 +1,4 @@
-"""Feedback, memory and traces at the desk, and `callslip memory`, over a real ledger."""
+"""Feedback, memory and traces at the server, and `callslip memory`, over a real ledger."""
 
 import json
 import time
@@ -24,14 +24,14 @@ from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
 
-MEMORY = "/v1/collections/shelf/memory"
+MEMORY = "/v1/collections/papers/memory"
 
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     made.create()
-    for name, tenants in (("shelf", False), ("flats", True)):
+    for name, tenants in (("papers", False), ("flats", True)):
         schema = CollectionSchema(name, VectorSpec(4), tenants=tenants)
         made.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
     monkeypatch.setattr(feedback, "PATIENCE_SECONDS", 0.01)
@@ -57,17 +57,17 @@ def searched(ledger: Ledger, query: str = "how long?", **given: Any) -> str:
     return made.trace_id
 
 
-def told(client: FlaskClient, search: str, **given: Any) -> Any:
+def report(client: FlaskClient, search: str, **given: Any) -> Any:
     body = {"trace_id": search, "chunk_ids": ["a"], "verdict": "helpful"} | given
     return client.post("/v1/feedback", data=json.dumps(body), content_type="application/json")
 
 
 def test_feedback_is_taken_once_and_withdrawn(client: FlaskClient, ledger: Ledger) -> None:
     trace_id = searched(ledger)
-    first = told(client, trace_id, user="eve")
+    first = report(client, trace_id, user="eve")
     assert first.status_code == 201
     assert first.json["counted"] == ["a"]
-    again = told(client, trace_id, user="eve")
+    again = report(client, trace_id, user="eve")
     assert (again.status_code, again.json) == (200, first.json)
     shown = client.get(MEMORY).json
     assert (shown["chunks"], shown["useful"], shown["changes"]) == (1, 1, 2)
@@ -85,7 +85,7 @@ def test_wrong_feedback_is_refused_and_names_what_is_wrong(
     client: FlaskClient, ledger: Ledger
 ) -> None:
     trace_id = searched(ledger)
-    missing = told(client, "0" * 32)
+    missing = report(client, "0" * 32)
     assert missing.status_code == 404
     assert "0" * 32 in missing.json["detail"]
     for wrong, field in (
@@ -96,30 +96,30 @@ def test_wrong_feedback_is_refused_and_names_what_is_wrong(
         ({"trace_id": "a\0"}, "trace_id"),
         ({"stars": 5}, "stars"),
     ):
-        answer = told(client, trace_id, **wrong)
+        answer = report(client, trace_id, **wrong)
         assert answer.status_code == 400
         assert field in answer.json["detail"]
-    stranger = told(client, trace_id, chunk_ids=["z"])
+    stranger = report(client, trace_id, chunk_ids=["z"])
     assert stranger.status_code == 400
     assert "'z'" in stranger.json["detail"]
-    told(client, trace_id, idempotency_key="k")
-    assert told(client, trace_id, idempotency_key="k", verdict="unhelpful").status_code == 409
+    report(client, trace_id, idempotency_key="k")
+    assert report(client, trace_id, idempotency_key="k", verdict="unhelpful").status_code == 409
 
 
 def test_too_much_feedback_of_one_user_is_429_with_retry_after(
     client: FlaskClient, ledger: Ledger
 ) -> None:
     for n in range(3):
-        assert told(client, searched(ledger, f"q {n}"), user="eve").status_code == 201
-    answer = told(client, searched(ledger, "one more"), user="eve")
+        assert report(client, searched(ledger, f"q {n}"), user="eve").status_code == 201
+    answer = report(client, searched(ledger, "one more"), user="eve")
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) > 0
-    assert told(client, searched(ledger, "one more"), user="adam").status_code == 201
+    assert report(client, searched(ledger, "one more"), user="adam").status_code == 201
 
 
 def test_a_trace_is_shown_with_what_was_said_of_it(client: FlaskClient, ledger: Ledger) -> None:
     trace_id = searched(ledger)
-    told(client, trace_id, user="eve")
+    report(client, trace_id, user="eve")
     shown = client.get(f"/debug/trace/{trace_id}").json
     assert shown["trace"]["timings"] == {"legs": 1.5}
     assert [hit["chunk_id"] for hit in shown["trace"]["hits"]] == ["a", "b", "c"]
@@ -134,7 +134,7 @@ def test_a_trace_is_shown_with_what_was_said_of_it(client: FlaskClient, ledger: 
 
 def test_memory_is_shown_page_by_page(client: FlaskClient, ledger: Ledger) -> None:
     for n, chunk_ids in enumerate((["a", "b", "c"], ["a", "c"], ["c"])):
-        told(client, searched(ledger, f"q {n}"), chunk_ids=chunk_ids, user=f"u{n}")
+        report(client, searched(ledger, f"q {n}"), chunk_ids=chunk_ids, user=f"u{n}")
     seen, after = [], ""
     while after is not None:
         page = client.get(MEMORY, query_string={"limit": 1, "after": after}).json
@@ -144,7 +144,7 @@ def test_memory_is_shown_page_by_page(client: FlaskClient, ledger: Ledger) -> No
 
 
 def test_memory_goes_out_and_comes_back_the_same(client: FlaskClient, ledger: Ledger) -> None:
-    told(client, searched(ledger), chunk_ids=["a", "b"])
+    report(client, searched(ledger), chunk_ids=["a", "b"])
     out = client.get(f"{MEMORY}/export")
     assert out.content_type == "application/x-ndjson"
     assert len(out.text.splitlines()) == 2
@@ -171,7 +171,7 @@ def test_memory_goes_out_and_comes_back_the_same(client: FlaskClient, ledger: Le
 def test_a_forged_line_is_refused_with_its_number(
     client: FlaskClient, ledger: Ledger, change: dict[str, Any], named: str
 ) -> None:
-    told(client, searched(ledger))
+    report(client, searched(ledger))
     good = client.get(f"{MEMORY}/export").text
     bad = json.dumps(json.loads(good) | change)
     answer = client.post(f"{MEMORY}/import", data=good + bad)
@@ -206,12 +206,12 @@ def test_the_command_line_shows_exports_resets_and_imports(
         return Client("http://127.0.0.1", http=served)
 
     def run(*arguments: str) -> str:
-        shown = CliRunner().invoke(main, ["memory", *arguments, "-c", "shelf"])
+        shown = CliRunner().invoke(main, ["memory", *arguments, "-c", "papers"])
         assert shown.exit_code == 0, shown.output
         return shown.output
 
     monkeypatch.setattr(memory_commands, "connect", connect)
-    told(app.test_client(), searched(ledger, vector=EAST), chunk_ids=["a", "b"])
+    report(app.test_client(), searched(ledger, vector=EAST), chunk_ids=["a", "b"])
     assert "2 chunks remembered, 2 for and 0 against them" in run("show")
     assert json.loads(run("show", "--json"))["chunks"] == 2
     file = str(tmp_path / "learned.jsonl")
@@ -219,7 +219,7 @@ def test_the_command_line_shows_exports_resets_and_imports(
     assert "2 chunks forgotten" in run("reset", "--yes")
     assert json.loads(run("import", file, "--json")) == {"chunks": 2, "unknown": 0}
     assert "2 chunks remembered" in run("show")
-    refused = CliRunner().invoke(main, ["memory", "reset", "-c", "shelf"], input="n\n")
+    refused = CliRunner().invoke(main, ["memory", "reset", "-c", "papers"], input="n\n")
     assert refused.exit_code == 1
     missing = CliRunner().invoke(main, ["memory", "export", file, "-c", "none"])
     assert missing.exit_code == 1

@@ -53,8 +53,8 @@ def test_no_two_messages_share_a_name() -> None:
     while waiting:
         model = waiting.pop()
         waiting += model.__subclasses__()
-        house = model.__module__.partition(".")[0]
-        if model.__name__ in names and house in ("agent", "api", "retrieval", "stores"):
+        setup = model.__module__.partition(".")[0]
+        if model.__name__ in names and setup in ("agent", "api", "retrieval", "stores"):
             seen.setdefault(model.__name__, set()).add(model.__module__)
     assert {name: modules for name, modules in seen.items() if len(modules) > 1} == {}
 

@@ -22,7 +22,7 @@ from page_parts import (
     blobs_in,
     extracted,
     hit,
-    make_shelf,
+    make_collection,
     shelved,
 )
 
@@ -41,8 +41,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def shelf(ledger: Ledger) -> Ledger:
-    return make_shelf(ledger)
+def filled(ledger: Ledger) -> Ledger:
+    return make_collection(ledger)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def client(ledger: Ledger, tmp_path: Path) -> FlaskClient:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[SearchRequest]:
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[SearchRequest]:
     return answers(monkeypatch)
 
 
@@ -63,22 +63,22 @@ def test_a_first_visit_is_told_what_to_do(client: FlaskClient) -> None:
     assert 'data-url="/v1/collections"' in page.text
 
 
-def test_an_empty_collection_is_told_what_to_do(client: FlaskClient, shelf: Ledger) -> None:
+def test_an_empty_collection_is_told_what_to_do(client: FlaskClient, filled: Ledger) -> None:
     page = client.get("/").text
     assert "This collection is empty" in page
     assert "No documents yet" in page
 
 
-def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, shelf: Ledger) -> None:
-    submit(shelf, "waits", "waits.txt")
-    stalled = submit(shelf, "stalled", "stalled.txt")
-    taken(shelf, stalled, lease=-1.0)
-    working = submit(shelf, "works", "works.txt")
-    work(shelf, working, "enrich")
-    taken(shelf, working, "embed")
-    locked = submit(shelf, "locked", "locked.txt")
-    shelf.leases.fail(taken(shelf, locked), NeedsPassword("'locked.txt' is encrypted"))
-    publish(shelf, "live", ["c1", "c2"])
+def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, filled: Ledger) -> None:
+    submit(filled, "waits", "waits.txt")
+    stalled = submit(filled, "stalled", "stalled.txt")
+    taken(filled, stalled, lease=-1.0)
+    working = submit(filled, "works", "works.txt")
+    work(filled, working, "enrich")
+    taken(filled, working, "embed")
+    locked = submit(filled, "locked", "locked.txt")
+    filled.leases.fail(taken(filled, locked), NeedsPassword("'locked.txt' is encrypted"))
+    publish(filled, "live", ["c1", "c2"])
     page = client.get("/").text
     slips = dict(re.findall(r'<li class="slip (\w+)" id="document-(\w+)">', page))
     assert set(slips) == {"waiting", "stalled", "working", "failed", "live"}
@@ -92,50 +92,50 @@ def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, shelf: 
 
 
 def test_a_batch_is_told_with_its_rate_and_time_left(
-    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, filled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callslip.stores.ledger.documents.batches.ENOUGH_SECONDS", 0.0)
-    shelf.batches.create("nightly", expected=1200)
+    filled.batches.create("nightly", expected=1200)
     for n in range(7):
         given = replace(submission(str(n), f"{n}.txt"), batch="nightly")
-        item = shelf.documents.submit("shelf", given, uuid.uuid4().hex)
+        item = filled.documents.submit("papers", given, uuid.uuid4().hex)
         if n < 5:
             ids = [f"c{n}"]
-            shelf.leases.go_live(store_chunks(shelf, item, ids), ids, {"chunks": 1})
-    shelf.leases.fail(taken(shelf, item), NeedsPassword("'6.txt' is encrypted"))
-    page = client.get("/page/documents?collection=shelf").text
+            filled.leases.go_live(store_chunks(filled, item, ids), ids, {"chunks": 1})
+    filled.leases.fail(taken(filled, item), NeedsPassword("'6.txt' is encrypted"))
+    page = client.get("/page/documents?collection=papers").text
     text = " ".join(Tags(page).text.split())
-    told = re.search(
+    output = re.search(
         r"6 of 1,200 done 1 failed · [\d,]+ documents and [\d,]+ passages a minute · about .* left",
         text,
     )
-    assert told, text
+    assert output, text
     assert '<progress max="1200" value="6">' in page
     later = time.time() + 400
     monkeypatch.setattr(pages.time, "time", lambda: later)
-    page = client.get("/page/documents?collection=shelf").text
+    page = client.get("/page/documents?collection=papers").text
     assert "nothing was done in the last minutes" in page, "and so nobody knows when it ends"
     assert " left" not in page
     one = replace(submission("x", "x.txt"), batch="single")
-    shelf.documents.submit("shelf", one, uuid.uuid4().hex)
+    filled.documents.submit("papers", one, uuid.uuid4().hex)
     assert client.get("/").text.count('class="batch"') == 1, "one document is no batch to tell of"
 
 
 def test_the_list_alone_says_when_nothing_is_left_to_watch(
-    client: FlaskClient, shelf: Ledger
+    client: FlaskClient, filled: Ledger
 ) -> None:
-    publish(shelf, "live", ["c1"])
-    page = client.get("/page/documents?collection=shelf").text
+    publish(filled, "live", ["c1"])
+    page = client.get("/page/documents?collection=papers").text
     assert page.lstrip().startswith('<div id="document-list"')
     assert 'data-unfinished="false"' in page
 
 
 def test_a_long_list_comes_in_pages(
-    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, filled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "SHOWN", 2)
     for n in range(3):
-        submit(shelf, str(n), f"{n}.txt")
+        submit(filled, str(n), f"{n}.txt")
     page = client.get("/").text
     older = re.search(r'href="([^"]*before=[^"]*)#documents">Older', page)
     assert older, page
@@ -147,12 +147,12 @@ def test_a_long_list_comes_in_pages(
 
 
 def test_hits_are_rendered_without_javascript(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest]
 ) -> None:
-    page = client.get("/?collection=shelf&q=how+long+is+leave")
+    page = client.get("/?collection=papers&q=how+long+is+leave")
     assert page.status_code == 200
-    assert asked[0] == SearchRequest.model_validate(
-        {"collection": "shelf", "query": "how long is leave", "top": 10}
+    assert requests[0] == SearchRequest.model_validate(
+        {"collection": "papers", "query": "how long is leave", "top": 10}
     )
     assert "<mark>Leave</mark> lasts <mark>long</mark>." in page.text
     text = " ".join(Tags(page.text).text.split())
@@ -189,7 +189,7 @@ def test_an_attached_table_is_shown_as_what_is_only_read(
 
 
 def test_every_field_of_the_form_reaches_the_search(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest]
 ) -> None:
     rows = [
         *[("key", "year"), ("operator", ">="), ("value", "2024")],
@@ -202,7 +202,7 @@ def test_every_field_of_the_form_reaches_the_search(
     given += [("as_of", "2020-03-31"), *rows]
     page = client.get(f"/?{urlencode(given)}")
     assert page.status_code == 200
-    request = asked[0]
+    request = requests[0]
     assert (request.alpha, request.fusion, request.top) == (0.8, "rrf", 3)
     assert request.as_of == "2020-03-31"
     assert request.having_all == {
@@ -218,7 +218,7 @@ def test_every_field_of_the_form_reaches_the_search(
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "output"),
     [
         ("q=a&alpha=much", "Invalid request"),
         ("q=a&fusion=magic", "Invalid request"),
@@ -228,17 +228,17 @@ def test_every_field_of_the_form_reaches_the_search(
     ],
 )
 def test_a_wrong_field_is_named_on_the_page(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest], query: str, told: str
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest], query: str, output: str
 ) -> None:
     page = client.get(f"/?{query}")
     assert page.status_code == 400
-    assert told in page.text
+    assert output in page.text
     assert 'role="alert"' in page.text
-    assert not asked
+    assert not requests
 
 
 def test_a_failed_search_is_told_with_its_advice(
-    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, filled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ask(*_: object) -> SearchResponse:
         raise Overloaded("70 searches are waiting")
@@ -250,8 +250,8 @@ def test_a_failed_search_is_told_with_its_advice(
     assert Overloaded.hint in page.text
 
 
-def test_a_leg_that_was_left_out_is_told(
-    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+def test_a_retriever_that_was_left_out_is_told(
+    client: FlaskClient, filled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partial = answer("leave", partial=True, left_out={"vector": "the embedder does not answer"})
     monkeypatch.setattr(pages, "ask", lambda *_: partial)
@@ -261,19 +261,19 @@ def test_a_leg_that_was_left_out_is_told(
 
 
 def test_an_unknown_collection_is_told_beside_the_known_ones(
-    client: FlaskClient, shelf: Ledger
+    client: FlaskClient, filled: Ledger
 ) -> None:
     page = client.get("/?collection=none&q=leave")
     assert page.status_code == 404
     assert "Collection &#39;none&#39; does not exist." in page.text
-    assert "/?collection=shelf" in page.text
+    assert "/?collection=papers" in page.text
 
 
 def test_a_hit_is_shown_in_its_document_where_that_has_a_text(
-    client: FlaskClient, shelf: Ledger, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, filled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    item = publish(shelf, "content", ["c1"])
-    assert shelf.versions.readable([item.document_id, "none"]) == {item.document_id}
+    item = publish(filled, "content", ["c1"])
+    assert filled.versions.readable([item.document_id, "none"]) == {item.document_id}
     here, elsewhere = hit_of(item.document_id), hit_of("attached")
     for found, links in ((here, 1), (elsewhere, 0)):
         monkeypatch.setattr(pages, "ask", lambda _, request, f=found: answer(request.query, f))
@@ -285,13 +285,13 @@ def hit_of(document_id: str) -> Hit:
 
 
 def test_a_passage_is_shown_in_its_document(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, filled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "𠮷" * 600 + f"Before. Leave lasts {HOSTILE} a year. After." + "z" * 600
-    item = extracted(shelf, text, tmp_path)
+    item = extracted(filled, text, tmp_path)
     start, end = text.index("Leave"), text.index(" After")
-    place = {"document": item.document_id, "start": start, "end": end, "q": "leave"}
-    page = client.get(f"/page/passage?{urlencode(place)}")
+    scope = {"document": item.document_id, "start": start, "end": end, "q": "leave"}
+    page = client.get(f"/page/passage?{urlencode(scope)}")
     assert page.status_code == 200
     assert_harmless(page.text)
     found = re.search(
@@ -305,10 +305,10 @@ def test_a_passage_is_shown_in_its_document(
 
 
 def test_a_passage_of_a_document_that_is_being_replaced_is_the_live_ones(
-    client: FlaskClient, shelf: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, filled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    item = extracted(shelf, "old text", tmp_path)
-    submit(shelf, "new text")
+    item = extracted(filled, "old text", tmp_path)
+    submit(filled, "new text")
     page = client.get(f"/page/passage?document={item.document_id}&start=0&end=3")
     assert page.status_code == 200
     assert "old" in page.text
@@ -316,51 +316,51 @@ def test_a_passage_of_a_document_that_is_being_replaced_is_the_live_ones(
 
 @pytest.mark.parametrize("query", ["start=-1&end=3", "start=x&end=3", "start=0"])
 def test_a_passage_without_a_place_is_refused(
-    client: FlaskClient, shelf: Ledger, query: str
+    client: FlaskClient, filled: Ledger, query: str
 ) -> None:
-    item = publish(shelf, "text", ["c1"])
+    item = publish(filled, "text", ["c1"])
     page = client.get(f"/page/passage?document={item.document_id}&{query}")
     assert page.status_code == 400
     assert "Invalid request" in page.text
 
 
-def test_an_unknown_document_is_told(client: FlaskClient, shelf: Ledger) -> None:
+def test_an_unknown_document_is_told(client: FlaskClient, filled: Ledger) -> None:
     page = client.get("/page/passage?document=none&start=0&end=1")
     assert page.status_code == 404
     assert "Document not found" in page.text
 
 
 def test_hostile_text_never_becomes_markup(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest]
 ) -> None:
     digest = hashlib.sha256(b"x").hexdigest()
     hostile = submission("x", HOSTILE)
-    item = shelf.documents.submit("shelf", hostile, uuid.uuid4().hex)
+    item = filled.documents.submit("papers", hostile, uuid.uuid4().hex)
     assert hostile.sha256 == digest
-    shelf.leases.fail(taken(shelf, item), NeedsPassword(f"{HOSTILE} is encrypted"))
+    filled.leases.fail(taken(filled, item), NeedsPassword(f"{HOSTILE} is encrypted"))
     fields = {
         "q": HOSTILE,
         "key": HOSTILE,
         "operator": "==",
         "value": HOSTILE,
-        "collection": "shelf",
+        "collection": "papers",
     }
     page = client.get(f"/?{urlencode(fields)}")
     assert page.status_code == 200
     tags = assert_harmless(page.text)
     assert tags.text.count("<img src=x onerror=") >= 6
     assert any(a.get("data-name") == HOSTILE for _, a in tags.tags)
-    assert_harmless(client.get("/page/documents?collection=shelf").text)
+    assert_harmless(client.get("/page/documents?collection=papers").text)
     assert_harmless(client.get(f"/?{urlencode({'collection': HOSTILE})}").text)
 
 
 def test_no_address_leads_outside(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest]
 ) -> None:
-    publish(shelf, "live", ["c1"])
+    publish(filled, "live", ["c1"])
     found = [
         address
-        for path in ("/", "/?q=leave", "/?collection=none", "/page/documents?collection=shelf")
+        for path in ("/", "/?q=leave", "/?collection=none", "/page/documents?collection=papers")
         for address in Tags(client.get(path).text).addresses()
     ]
     assert found
@@ -380,7 +380,7 @@ def test_no_address_leads_outside(
     "path", ["/", "/?q=leave", "/page/documents?collection=none", "/static/page.js", "/healthz"]
 )
 def test_every_answer_is_guarded(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest], path: str
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest], path: str
 ) -> None:
     with client.get(path) as page:
         headers = page.headers
@@ -392,7 +392,7 @@ def test_every_answer_is_guarded(
 
 
 def test_every_control_has_a_name(
-    client: FlaskClient, shelf: Ledger, asked: list[SearchRequest]
+    client: FlaskClient, filled: Ledger, requests: list[SearchRequest]
 ) -> None:
     html = client.get("/?q=leave&key=a&operator=%3D%3D&value=1").text
     labelled = {a.get("for") for tag, a in Tags(html).tags if tag == "label"}

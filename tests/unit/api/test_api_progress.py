@@ -1,4 +1,4 @@
-"""Streams, batches and webhooks at the desk, over a real ledger."""
+"""Streams, batches and webhooks at the server, over a real ledger."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     made.create()
     made.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
     )
     monkeypatch.setattr(ingest, "send", lambda *_: True)
     monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
@@ -70,8 +70,12 @@ def test_a_stream_tells_every_step_and_ends_when_the_document_is_live(
     assert [f["event"] for f in frames[-3:]] == ["step.finished", "document.live", "end"]
     assert json.loads(frames[-1]["data"]) == {"state": "live"}
     assert "id" not in frames[-1]
-    told = json.loads(frames[-3]["data"])
-    assert (told["kind"], told["step"], told["data"]) == ("step.finished", "upsert", {"chunks": 1})
+    output = json.loads(frames[-3]["data"])
+    assert (output["kind"], output["step"], output["data"]) == (
+        "step.finished",
+        "upsert",
+        {"chunks": 1},
+    )
     ids = [int(f["id"]) for f in frames[:-1]]
     again = follow(client, item, last=ids[4])
     assert [int(f["id"]) for f in again[:-1]] == ids[5:], "nothing twice, nothing lost"
@@ -125,8 +129,8 @@ def test_a_document_that_goes_with_its_collection_ends_its_stream(
     item = submit(ledger)
 
     def forget() -> None:
-        ledger.collections.delete("shelf")
-        ledger.collections.forget("shelf")
+        ledger.collections.delete("papers")
+        ledger.collections.forget("papers")
 
     timer = threading.Timer(0.2, forget)
     timer.start()
@@ -168,7 +172,7 @@ def test_a_silent_stream_says_now_and_then_that_it_is_there_and_ends_in_time(
 
 def send(client: FlaskClient, name: str, **more: object) -> dict[str, object]:
     body = {"text": f"text of {name}", "name": name} | more
-    answer = client.post("/v1/collections/shelf/documents", json=body)
+    answer = client.post("/v1/collections/papers/documents", json=body)
     assert answer.status_code in (200, 202), answer.text
     found: dict[str, object] = answer.get_json()
     return found
@@ -181,7 +185,7 @@ def test_submissions_that_name_a_batch_are_counted_in_it(
     name = made["batch_id"]
     sent = [send(client, n, batch=name) for n in "abc"]
     answer = client.post(
-        "/v1/collections/shelf/documents",
+        "/v1/collections/papers/documents",
         data={"file": (io.BytesIO(b"text"), "x.txt"), "batch": name},
     )
     assert answer.status_code == 202, answer.text
@@ -207,9 +211,9 @@ def test_submissions_that_name_a_batch_are_counted_in_it(
 def test_a_batch_has_a_plain_name(client: FlaskClient, name: str) -> None:
     assert client.post("/v1/batches", json={"batch_id": name}).status_code == 400
     body = {"text": "x", "batch": name}
-    assert client.post("/v1/collections/shelf/documents", json=body).status_code == 400
+    assert client.post("/v1/collections/papers/documents", json=body).status_code == 400
     form = {"file": (io.BytesIO(b"text"), "x.txt"), "batch": name}
-    assert client.post("/v1/collections/shelf/documents", data=form).status_code == 400
+    assert client.post("/v1/collections/papers/documents", data=form).status_code == 400
 
 
 def test_a_batch_that_nobody_made_is_a_problem(client: FlaskClient) -> None:
@@ -221,7 +225,7 @@ def test_a_batch_that_nobody_made_is_a_problem(client: FlaskClient) -> None:
 
 
 def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) -> None:
-    wanted = {"url": "https://8.8.8.8/hook", "collection": "shelf", "events": ["document.live"]}
+    wanted = {"url": "https://8.8.8.8/hook", "collection": "papers", "events": ["document.live"]}
     answer = client.post("/v1/webhooks", json=wanted)
     assert answer.status_code == 201, answer.text
     made = answer.get_json()
@@ -278,7 +282,7 @@ def test_a_form_whose_names_are_not_utf_8_is_told_so(client: FlaskClient) -> Non
         b"\r\nLeave lasts long.\r\n--B--\r\n"
     )
     kind = "multipart/form-data; boundary=B"
-    answer = client.post("/v1/collections/shelf/documents", data=form, content_type=kind)
-    told = answer.get_json()
+    answer = client.post("/v1/collections/papers/documents", data=form, content_type=kind)
+    output = answer.get_json()
     assert answer.status_code == 400
-    assert "UTF-8" in told["advice"]
+    assert "UTF-8" in output["advice"]

@@ -1,4 +1,4 @@
-"""What weights are fitted on goes out at the desk, and `callslip tune` sets what is better."""
+"""What weights are fitted on goes out at the server, and `callslip tune` sets what is better."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ from callslip.stores.ledger import Ledger
 from callslip.stores.ledger.learning.judged import TOGETHER
 from callslip.stores.records import CollectionSchema, VectorSpec
 
-EXAMPLES = "/v1/collections/shelf/ranking/examples"
+EXAMPLES = "/v1/collections/papers/ranking/examples"
 CHUNKS = [f"c{n}" for n in range(SHOWN)]
 
 
@@ -40,7 +40,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     made.create()
     made.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
     )
     publish(made, "one", CHUNKS)
     yield made
@@ -76,8 +76,8 @@ def history(ledger: Ledger, count: int, better: float | None) -> None:
         say(ledger, search, [CHUNKS[example.positions[0] - 1]], user=f"user {n}")
 
 
-def lines(client: FlaskClient, **asked: int) -> list[dict[str, Any]]:
-    shown = client.get(EXAMPLES, query_string=asked)
+def lines(client: FlaskClient, **request: int) -> list[dict[str, Any]]:
+    shown = client.get(EXAMPLES, query_string=request)
     assert (shown.status_code, shown.content_type) == (200, "application/x-ndjson")
     return [json.loads(line) for line in shown.text.splitlines()]
 
@@ -113,7 +113,7 @@ def test_only_searches_of_which_something_helped_go_out(
     assert "good" not in json.dumps(found)
 
 
-def test_a_search_of_an_older_version_names_its_explored_rank_place(
+def test_an_older_search_names_its_explored_rank_place(
     client: FlaskClient, ledger: Ledger, tmp_path: Path
 ) -> None:
     search = searched(ledger, "good", FLAT * 3, explored=Explored("c9", 10, 0.005))
@@ -153,8 +153,8 @@ def test_the_ranking_in_force_is_that_of_the_options_else_of_the_settings(
     client: FlaskClient, ledger: Ledger
 ) -> None:
     options = Options.model_validate({"ranking": {"alpha": 0.7}})
-    ledger.collections.set_options("shelf", options)
-    found = client.get("/v1/collections/shelf/ranking").json
+    ledger.collections.set_options("papers", options)
+    found = client.get("/v1/collections/papers/ranking").json
     assert (found["alpha"], found["proximity"], found["fusion"]) == (0.7, 0.25, "calibrated")
     assert client.get("/v1/collections/none/ranking").status_code == 404
 
@@ -163,20 +163,20 @@ def test_tune_shows_what_is_better_and_changes_it_only_when_told(
     client: FlaskClient, ledger: Ledger
 ) -> None:
     kept = Options.model_validate({"scrub": "text", "ranking": {"rerank": False}})
-    ledger.collections.set_options("shelf", kept)
+    ledger.collections.set_options("papers", kept)
     history(ledger, 250, better=0.75)
-    shown = run("shelf")
+    shown = run("papers")
     assert shown.exit_code == 0, shown.output
     assert "250 questions of the outcomes, 250 searches" in shown.output
     assert "Better. Apply it" in shown.output
-    assert ledger.collections.get("shelf").options == kept
-    applied = run("shelf", "--apply", "--json")
+    assert ledger.collections.get("papers").options == kept
+    applied = run("papers", "--apply", "--json")
     assert applied.exit_code == 0, applied.output
     report = json.loads(applied.output)
     assert report["applied"] is True
     assert report["gain"]["low"] > 0
     assert report["off_policy"]["low"] >= -0.005
-    options = ledger.collections.get("shelf").options
+    options = ledger.collections.get("papers").options
     assert options.scrub == "text"
     assert options.ranking.rerank is False
     assert options.ranking.alpha == report["proposed"]["alpha"] > 0.5
@@ -184,21 +184,21 @@ def test_tune_shows_what_is_better_and_changes_it_only_when_told(
 
 def test_chance_is_shown_but_refused(client: FlaskClient, ledger: Ledger) -> None:
     history(ledger, 80, better=None)
-    before = ledger.collections.get("shelf").options
-    shown = run("shelf")
+    before = ledger.collections.get("papers").options
+    shown = run("papers")
     assert shown.exit_code == 0, shown.output
     assert "Not to be applied" in shown.output
-    refused = run("shelf", "--apply", "--json")
+    refused = run("papers", "--apply", "--json")
     assert refused.exit_code == 1
     assert '"type": "not-better"' in refused.output
-    assert ledger.collections.get("shelf").options == before
+    assert ledger.collections.get("papers").options == before
 
 
 def test_too_few_questions_say_how_many_are_needed(client: FlaskClient, ledger: Ledger) -> None:
     history(ledger, 12, better=0.75)
     searched(ledger, "no outcome", FLAT)
-    refused = run("shelf", "--apply")
+    refused = run("papers", "--apply")
     assert refused.exit_code == 1
     assert "12 different questions can be used, 50 are needed" in refused.output
     assert run("none").exit_code == 1
-    assert run("shelf", "--tenant", "north").exit_code == 2
+    assert run("papers", "--tenant", "north").exit_code == 2

@@ -1,4 +1,4 @@
-"""What language models have used, at the desk and with `callslip usage`, over a real ledger."""
+"""What language models have used, at the server and with `callslip usage`, over a real ledger."""
 
 import json
 import time
@@ -28,12 +28,12 @@ PRICES = LlmSettings(tokens_per_day=10_000, input_price=2.0, output_price=10.0)
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     made.create()
-    for name, tenants in (("shelf", False), ("flats", True)):
+    for name, tenants in (("papers", False), ("flats", True)):
         schema = CollectionSchema(name, VectorSpec(4), tenants=tenants)
         made.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
     made.tenants.create("flats", "북쪽")
-    use(made, "shelf", "", 1_000, 100)
-    use(made, "shelf", "", 500, 0, days=2, model="large")
+    use(made, "papers", "", 1_000, 100)
+    use(made, "papers", "", 500, 0, days=2, model="large")
     use(made, "flats", "북쪽", 200, 20)
     use(made, "flats", "gone", 100, 10)
     yield made
@@ -61,12 +61,12 @@ def client(ledger: Ledger) -> FlaskClient:
     return app_over(Settings(llm=PRICES), ledger=ledger).test_client()
 
 
-def asked(client: FlaskClient, **query: Any) -> Any:
+def request(client: FlaskClient, **query: Any) -> Any:
     return client.get("/v1/usage", query_string=query)
 
 
 def test_usage_is_told_by_day_and_model_with_its_cost(client: FlaskClient) -> None:
-    found = asked(client, collection="shelf").json
+    found = request(client, collection="papers").json
     first, second = found["usage"]
     assert (first["model"], first["calls"], first["cost"]) == ("small", 1, 0.003)
     assert (second["model"], second["input_tokens"], second["cost"]) == ("large", 500, 0.001)
@@ -80,47 +80,47 @@ def test_usage_is_told_by_day_and_model_with_its_cost(client: FlaskClient) -> No
     today = found["today"]
     assert (today["used"], today["ceiling"], today["left"]) == (1_100, 10_000, 8_900)
     assert 0 < today["renewed_at"] - time.time() <= DAY_SECONDS
-    assert [row["model"] for row in asked(client, collection="shelf", days=2).json["usage"]] == [
+    assert [row["model"] for row in request(client, collection="papers", days=2).json["usage"]] == [
         "small"
     ]
 
 
 def test_all_places_are_summed_and_have_no_ceiling_together(client: FlaskClient) -> None:
-    found = asked(client).json
+    found = request(client).json
     assert (found["collection"], found["today"]) == (None, None)
     assert found["total"]["input_tokens"] == 1_800
-    flats = asked(client, collection="flats").json
+    flats = request(client, collection="flats").json
     assert (flats["total"]["input_tokens"], flats["today"]) == (300, None)
 
 
 def test_a_tenant_has_a_ceiling_of_its_own(client: FlaskClient) -> None:
-    found = asked(client, collection="flats", tenant="북쪽").json
+    found = request(client, collection="flats", tenant="북쪽").json
     assert (found["total"]["input_tokens"], found["today"]["left"]) == (200, 9_780)
 
 
 def test_what_was_deleted_is_still_told(client: FlaskClient, ledger: Ledger) -> None:
-    gone = asked(client, collection="flats", tenant="gone").json
+    gone = request(client, collection="flats", tenant="gone").json
     assert (gone["total"]["input_tokens"], gone["today"]) == (100, None)
-    ledger.collections.delete("shelf")
-    assert asked(client, collection="shelf").json["total"]["calls"] == 2
+    ledger.collections.delete("papers")
+    assert request(client, collection="papers").json["total"]["calls"] == 2
 
 
 def test_what_never_was_and_what_makes_no_sense_is_an_error(client: FlaskClient) -> None:
-    assert asked(client, collection="none").json["type"].endswith("collection-not-found")
+    assert request(client, collection="none").json["type"].endswith("collection-not-found")
     assert (
-        asked(client, collection="flats", tenant="none").json["type"].endswith("tenant-not-found")
+        request(client, collection="flats", tenant="none").json["type"].endswith("tenant-not-found")
     )
-    assert asked(client, collection="shelf", tenant="x").status_code == 400
-    assert asked(client, tenant="x").status_code == 400
+    assert request(client, collection="papers", tenant="x").status_code == 400
+    assert request(client, tenant="x").status_code == 400
     for days in (0, 401, "x"):
-        assert asked(client, days=days).status_code == 400
+        assert request(client, days=days).status_code == 400
 
 
 def test_without_a_ceiling_nothing_is_left_to_tell(
     ledger: Ledger,
 ) -> None:
     app = app_over(Settings(llm=LlmSettings(tokens_per_day=0)), ledger=ledger)
-    today = asked(app.test_client(), collection="shelf").json["today"]
+    today = request(app.test_client(), collection="papers").json["today"]
     assert (today["ceiling"], today["left"], today["used"]) == (0, None, 1_100)
 
 
@@ -137,7 +137,7 @@ def test_the_command_line_shows_a_table(ledger: Ledger, monkeypatch: pytest.Monk
         return shown.output
 
     monkeypatch.setattr(usage_commands, "connect", connect)
-    head, small, large, total, left = run("-c", "shelf").splitlines()
+    head, small, large, total, left = run("-c", "papers").splitlines()
     assert head.split() == ["day", "model", "calls", "input", "tokens", "output", "tokens", "cost"]
     assert small.split()[1:] == ["small", "1", "1,000", "100", "0.0030"]
     assert large.split()[1:] == ["large", "1", "500", "0", "0.0010"]

@@ -13,7 +13,7 @@ from callslip.workers.commands import LONGEST_REQUEST_LINE, argv
 
 
 def parsed(path: str) -> str:
-    """The address as gunicorn reads it with the arguments of the desk."""
+    """The address as gunicorn reads it with the arguments of the server."""
     assert request_lines.message.MAX_REQUEST_LINE == LONGEST_REQUEST_LINE
     config = Config()
     config.set("limit_request_line", LONGEST_REQUEST_LINE)
@@ -22,7 +22,7 @@ def parsed(path: str) -> str:
     return uri
 
 
-def test_the_desk_is_started_with_a_longer_line_that_has_an_end() -> None:
+def test_the_server_is_started_with_a_longer_line_that_has_an_end() -> None:
     arguments = argv("api", get_settings())
     at = arguments.index("--limit-request-line")
     assert arguments[at + 1] == str(LONGEST_REQUEST_LINE)

@@ -113,7 +113,7 @@ def test_a_chunk_longer_than_asked_for_is_an_error_that_names_the_setting() -> N
     assert "no answer from" in shown.output
 
 
-def test_wrong_dates_of_a_source_are_refused_before_the_desk_is_asked(tmp_path: Path) -> None:
+def test_wrong_dates_of_a_source_are_refused_before_the_server_is_asked(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text")
     given = ["--path", str(tmp_path / "a.txt"), "--valid-from", "2026-07-01"]
     shown = CliRunner().invoke(
@@ -124,12 +124,12 @@ def test_wrong_dates_of_a_source_are_refused_before_the_desk_is_asked(tmp_path: 
 
 
 def test_every_command_of_the_readme_exists() -> None:
-    told = README.read_text() + HOW_DO_I.read_text()
-    named = {line.split()[1] for line in told.splitlines() if line.startswith("callslip ")}
+    report = README.read_text() + HOW_DO_I.read_text()
+    named = {line.split()[1] for line in report.splitlines() if line.startswith("callslip ")}
     assert named <= set(COMMANDS)
 
 
-def test_a_desk_that_is_down_is_an_error_with_advice() -> None:
+def test_a_server_that_is_down_is_an_error_with_advice() -> None:
     shown = CliRunner().invoke(main, ["search", "x", "--url", "http://127.0.0.1:9"])
     assert shown.exit_code == 1
     assert "no answer from http://127.0.0.1:9" in shown.output

@@ -55,9 +55,9 @@ def test_the_same_file_writes_only_what_changed(client: FaqClient, file: Path) -
     )
     assert "help__question_answer" not in again.output
     pruned = call("ingest-faq", file, "-c", "help", "--prune", "--json")
-    told = json.loads(pruned.output)
-    assert (told["rows"], told["pruned"]) == (2, True)
-    assert told["collections"]["help__question_answer"] == {
+    report = json.loads(pruned.output)
+    assert (report["rows"], report["pruned"]) == (2, True)
+    assert report["collections"]["help__question_answer"] == {
         "new": 0,
         "changed": 1,
         "unchanged": 1,
@@ -73,20 +73,20 @@ def test_many_rows_are_sent_in_turns(
     monkeypatch.setattr(faq_command, "BATCH", 2)
     monkeypatch.setattr(faq_command, "MOST_IDS", 1)
     client.failures = [Overloaded("busy"), ServerDown("restarting")]
-    told = json.loads(call("ingest-faq", file, "--strategies", "answer", "--json").output)
-    assert told["collections"] == {
+    report = json.loads(call("ingest-faq", file, "--strategies", "answer", "--json").output)
+    assert report["collections"] == {
         "faq__answer": {"new": 3, "changed": 0, "unchanged": 0, "gone": 0}
     }
     assert client.posts == 4
     file.write_text(json.dumps(ROWS[:1]))
-    told = json.loads(
+    report = json.loads(
         call("ingest-faq", file, "--strategies", "answer", "--prune", "--json").output
     )
-    assert told["collections"]["faq__answer"]["gone"] == 2
+    assert report["collections"]["faq__answer"]["gone"] == 2
     assert client.get("/v1/faq/faq") == {"collections": {"faq__answer": [1]}}
 
 
-def test_a_desk_that_stays_away_ends_with_how_far_it_came(
+def test_a_server_that_stays_away_ends_with_how_far_it_came(
     client: FaqClient, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faq_command, "BATCH", 1)

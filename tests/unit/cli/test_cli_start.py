@@ -59,8 +59,8 @@ def _imported(folder: Path, *arguments: str) -> tuple[set[str], str]:
         check=False,
         timeout=120,
     )
-    said, _, names = ran.stdout.rpartition("IMPORTED")
-    return set(names.split()), said + ran.stderr
+    reply, _, names = ran.stdout.rpartition("IMPORTED")
+    return set(names.split()), reply + ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_command_that_talks_to_the_server_loads_no_part_of_it(
 ) -> None:
     (tmp_path / "file.txt").write_text("text")
     (tmp_path / "jobs.jsonl").write_text('{"path": "file.txt"}')
-    imported, said = _imported(tmp_path, *line.split(), "--url", url)
-    assert "httpx" in imported, said
-    assert "Traceback" not in said
+    imported, reply = _imported(tmp_path, *line.split(), "--url", url)
+    assert "httpx" in imported, reply
+    assert "Traceback" not in reply
     assert not imported & set(HEAVY)
 
 
@@ -88,7 +88,7 @@ def test_a_command_that_talks_to_the_server_loads_no_part_of_it(
 def test_the_version_and_the_list_of_commands_load_nothing_but_click(
     option: str, tmp_path: Path
 ) -> None:
-    imported, said = _imported(tmp_path, option)
-    assert "callslip" in said
+    imported, reply = _imported(tmp_path, option)
+    assert "callslip" in reply
     assert "click" in imported
     assert not imported & {*HEAVY, "httpx", "pydantic", "yaml", "psutil"}

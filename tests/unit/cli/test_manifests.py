@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[3]
 def manifest(folder: Path, *lines: object) -> Path:
     """A manifest of these lines; what is no text is written as JSON."""
     file = folder / "m.jsonl"
-    told = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    file.write_text("\n".join(told), encoding="utf-8")
+    output = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    file.write_text("\n".join(output), encoding="utf-8")
     return file
 
 
@@ -72,7 +72,7 @@ def test_a_path_that_leads_out_is_known_by_its_file_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "output"),
     [
         ("nonsense", "m.jsonl:1: no JSON: Expecting value at column 1"),
         ("[1]", "m.jsonl:1: no JSON object"),
@@ -107,15 +107,15 @@ def test_a_path_that_leads_out_is_known_by_its_file_alone(tmp_path: Path) -> Non
         ("[" * 100_000, "no JSON"),
     ],
 )
-def test_a_wrong_line_is_told_with_its_place(tmp_path: Path, line: object, told: str) -> None:
-    assert told in complaint(tmp_path, line)
+def test_a_wrong_line_is_told_with_its_place(tmp_path: Path, line: object, output: str) -> None:
+    assert output in complaint(tmp_path, line)
 
 
 def test_every_wrong_line_is_told_at_once_up_to_a_limit(tmp_path: Path) -> None:
-    told = complaint(tmp_path, *[{"path": "a", "x": 1}] * 30, {"path": "good"}).splitlines()
-    assert told[0].startswith("m.jsonl:1: x: ")
-    assert told[19].startswith("m.jsonl:20: ")
-    assert told[20:] == ["and 10 more"]
+    output = complaint(tmp_path, *[{"path": "a", "x": 1}] * 30, {"path": "good"}).splitlines()
+    assert output[0].startswith("m.jsonl:1: x: ")
+    assert output[19].startswith("m.jsonl:20: ")
+    assert output[20:] == ["and 10 more"]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_every_wrong_line_is_told_at_once_up_to_a_limit(tmp_path: Path) -> None:
 def test_lines_that_contradict_each_other_are_refused(
     tmp_path: Path, second: dict[str, Any]
 ) -> None:
-    told = complaint(tmp_path, {"path": "a.txt", "name": "n"}, second)
-    assert told.startswith("m.jsonl:2: 'n' stands in line 1 already")
+    output = complaint(tmp_path, {"path": "a.txt", "name": "n"}, second)
+    assert output.startswith("m.jsonl:2: 'n' stands in line 1 already")
 
 
 def test_the_same_line_twice_is_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client as McpClient
-from mcp_backend import ANSWER, CLAMP, HIT, McpDesk, running_desk
+from mcp_backend import ANSWER, HIT, VALIDITY, McpBackend, running_backend
 from mcp_types import CallToolResult, Tool
 from opentelemetry import trace
 from pydantic import SecretStr
@@ -25,15 +25,15 @@ from callslip.retrieval.messages import Hit, TimeClamp
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[McpDesk]:
+def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[McpBackend]:
     monkeypatch.setattr(mcp_tools, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(mcp_tools, "TRACE_SECONDS", 0.05)
-    with running_desk() as made:
+    with running_backend() as made:
         yield made
 
 
 def called(
-    desk: McpDesk, *calls: tuple[str, dict[str, Any]], scope: Scope | None = None
+    backend: McpBackend, *calls: tuple[str, dict[str, Any]], scope: Scope | None = None
 ) -> list[CallToolResult]:
     """Call tools at the same time."""
     results: dict[int, CallToolResult] = {}
@@ -42,8 +42,8 @@ def called(
         results[n] = await client.call_tool(name, arguments)
 
     async def main() -> None:
-        key = SecretStr(desk.key) if desk.key else None
-        with Client(desk.url, key=key, retries=NO_RETRIES) as over:
+        key = SecretStr(backend.key) if backend.key else None
+        with Client(backend.url, key=key, retries=NO_RETRIES) as over:
             async with (
                 McpClient(make_server(over, scope or Scope())) as client,
                 anyio.create_task_group() as tasks,
@@ -56,9 +56,9 @@ def called(
 
 
 def one(
-    desk: McpDesk, name: str, /, *, scope: Scope | None = None, **arguments: Any
+    backend: McpBackend, name: str, /, *, scope: Scope | None = None, **arguments: Any
 ) -> CallToolResult:
-    (result,) = called(desk, (name, arguments), scope=scope)
+    (result,) = called(backend, (name, arguments), scope=scope)
     return result
 
 
@@ -103,16 +103,16 @@ def test_every_tool_teaches_and_says_what_it_does_to_the_world() -> None:
     assert found["feedback"].annotations.destructive_hint is False
 
 
-def test_the_desk_of_these_tests_answers_in_the_shapes_of_the_real_one() -> None:
+def test_the_server_of_these_tests_answers_in_the_shapes_of_the_real_one() -> None:
     Hit.model_validate(HIT)
     Answer.model_validate(ANSWER)
-    TimeClamp.model_validate(CLAMP)
+    TimeClamp.model_validate(VALIDITY)
 
 
-def test_a_search_gives_passages_and_the_name_of_the_search(desk: McpDesk) -> None:
+def test_a_search_gives_passages_and_the_name_of_the_search(backend: McpBackend) -> None:
     conditions = {"doc_type": "law"}
     found = structured(
-        one(desk, "search", collection="shelf", query="휴가", top=3, having_all=conditions)
+        one(backend, "search", collection="papers", query="휴가", top=3, having_all=conditions)
     )
     assert found["trace_id"] == "t1"
     (hit,) = found["hits"]
@@ -122,30 +122,30 @@ def test_a_search_gives_passages_and_the_name_of_the_search(desk: McpDesk) -> No
         *("rank", "score", "title", "heading", "text", "document_id", "chunk_id", "span"),
         *("valid_from", "valid_to"),
     }
-    asked = {"collection": "shelf", "query": "휴가", "top": 3, "having_all": conditions}
-    assert desk.bodies("/v1/search") == [asked]
+    request = {"collection": "papers", "query": "휴가", "top": 3, "having_all": conditions}
+    assert backend.bodies("/v1/search") == [request]
 
 
 def test_what_models_send_for_nothing_is_nothing_and_json_in_text_stays_text(
-    desk: McpDesk,
+    backend: McpBackend,
 ) -> None:
     left_out = {"tenant": None, "as_of": None, "having_all": None}
-    structured(one(desk, "search", collection="shelf", query='["a"]', **left_out))
-    assert desk.bodies("/v1/search") == [{"collection": "shelf", "query": '["a"]', "top": 10}]
+    structured(one(backend, "search", collection="papers", query='["a"]', **left_out))
+    assert backend.bodies("/v1/search") == [{"collection": "papers", "query": '["a"]', "top": 10}]
     text = json.dumps({"a": ["b"]})
-    structured(one(desk, "ingest", collection="shelf", name="a.json", text=text))
-    (sent,) = desk.bodies("/v1/collections/shelf/documents")
+    structured(one(backend, "ingest", collection="papers", name="a.json", text=text))
+    (sent,) = backend.bodies("/v1/collections/papers/documents")
     assert sent["text"] == text
 
 
-def test_calls_do_not_wait_for_each_other(desk: McpDesk) -> None:
-    together = ("search", {"collection": "shelf", "query": "together"})
-    for result in called(desk, together, together):
+def test_calls_do_not_wait_for_each_other(backend: McpBackend) -> None:
+    together = ("search", {"collection": "papers", "query": "together"})
+    for result in called(backend, together, together):
         structured(result)
 
 
-def test_an_answer_is_text_with_citations_and_structure(desk: McpDesk) -> None:
-    result = one(desk, "answer", collection="shelf", question="how long?", thread_id="t")
+def test_an_answer_is_text_with_citations_and_structure(backend: McpBackend) -> None:
+    result = one(backend, "answer", collection="papers", question="how long?", thread_id="t")
     found = structured(result)
     assert found["text"] == "Leave lasts 90 days. [1] It is paid. [1]"
     assert found["citations"][0]["quote"] == "Leave lasts 90 days."
@@ -153,83 +153,87 @@ def test_an_answer_is_text_with_citations_and_structure(desk: McpDesk) -> None:
     text = result.content[0].text  # type: ignore[union-attr]
     assert text.startswith("Leave lasts 90 days. [1]")
     assert "[1] Leave › Parents (document_id d1, 3–23): Leave lasts 90 days." in text
-    asked = {"collection": "shelf", "question": "how long?", "thread_id": "t"}
-    assert desk.bodies("/v1/answer") == [asked]
+    request = {"collection": "papers", "question": "how long?", "thread_id": "t"}
+    assert backend.bodies("/v1/answer") == [request]
 
 
-def test_a_document_is_read_in_parts_that_make_its_text(desk: McpDesk) -> None:
+def test_a_document_is_read_in_parts_that_make_its_text(backend: McpBackend) -> None:
     parts, start = [], 0
     while start is not None:
-        found = structured(one(desk, "get_document", document_id="d1", start=start))
+        found = structured(one(backend, "get_document", document_id="d1", start=start))
         assert len(found["text"]) <= mcp_tools.TEXT_CHARACTERS
         assert found["start"] == start
         parts.append(found["text"])
         start = found["next_start"]
     assert len(parts) == 3
-    assert "".join(parts) == desk.text
-    found = structured(one(desk, "get_document", document_id="d1", start=10, end=12))
-    assert found["text"] == desk.text[10:12]
-    found = structured(one(desk, "get_document", document_id="d1", start=10**9))
+    assert "".join(parts) == backend.text
+    found = structured(one(backend, "get_document", document_id="d1", start=10, end=12))
+    assert found["text"] == backend.text[10:12]
+    found = structured(one(backend, "get_document", document_id="d1", start=10**9))
     assert (found["text"], found["next_start"]) == ("", None)
 
 
-def test_a_document_without_text_yet_tells_its_state(desk: McpDesk) -> None:
-    desk.text = ""
-    found = structured(one(desk, "get_document", document_id="d1"))
+def test_a_document_without_text_yet_tells_its_state(backend: McpBackend) -> None:
+    backend.text = ""
+    found = structured(one(backend, "get_document", document_id="d1"))
     assert (found["state"], found["text"], found["length"]) == ("working", "", 0)
 
 
-def test_ingesting_waits_until_it_is_live_and_tells_how_far_it_is(desk: McpDesk) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+def test_ingesting_waits_until_it_is_live_and_tells_how_far_it_is(backend: McpBackend) -> None:
+    output: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        output.append((progress, total, message))
 
     async def main() -> CallToolResult:
-        with Client(desk.url, retries=NO_RETRIES) as over:
+        with Client(backend.url, retries=NO_RETRIES) as over:
             async with McpClient(make_server(over, Scope())) as client:
-                arguments = {"collection": "shelf", "name": "leave.md", "text": "Leave lasts."}
+                arguments = {"collection": "papers", "name": "leave.md", "text": "Leave lasts."}
                 return await client.call_tool("ingest", arguments, progress_callback=note)
 
     found = structured(anyio.run(main))
     assert (found["state"], found["outcome"], found["steps_done"]) == ("live", "accepted", 6)
-    assert told == [
+    assert output == [
         (2, 6, "leave.md: working"),
         (4, 6, "leave.md: working"),
         (6, 6, "leave.md: live"),
     ]
     body = {"name": "leave.md", "text": "Leave lasts.", "tenant": ""}
-    assert desk.bodies("/v1/collections/shelf/documents") == [body]
+    assert backend.bodies("/v1/collections/papers/documents") == [body]
 
 
-def test_ingesting_that_takes_longer_says_how_to_ask_again(desk: McpDesk) -> None:
-    desk.polls_until_live = 10**6
-    sent = {"collection": "shelf", "name": "a", "text": "b", "wait_seconds": 0.05}
-    found = structured(one(desk, "ingest", **sent))
+def test_ingesting_that_takes_longer_says_how_to_ask_again(backend: McpBackend) -> None:
+    backend.polls_until_live = 10**6
+    sent = {"collection": "papers", "name": "a", "text": "b", "wait_seconds": 0.05}
+    found = structured(one(backend, "ingest", **sent))
     assert found["state"] == "working"
     assert "get_document" in found["advice"]
 
 
-def test_a_document_that_fails_is_an_error_with_what_to_do(desk: McpDesk) -> None:
-    desk.fails = True
-    told = refusal(one(desk, "ingest", collection="shelf", name="a", text="b"))
-    assert "'a' (document d1) failed: it is blank. Write more." in told
+def test_a_document_that_fails_is_an_error_with_what_to_do(backend: McpBackend) -> None:
+    backend.fails = True
+    output = refusal(one(backend, "ingest", collection="papers", name="a", text="b"))
+    assert "'a' (document d1) failed: it is blank. Write more." in output
 
 
-def test_a_file_is_sent_only_from_the_folder_that_was_named(desk: McpDesk, tmp_path: Path) -> None:
+def test_a_file_is_sent_only_from_the_folder_that_was_named(
+    backend: McpBackend, tmp_path: Path
+) -> None:
     folder = tmp_path / "served"
     folder.mkdir()
     (folder / "a.txt").write_bytes(b"in")
-    sent = {"collection": "shelf", "name": "a", "path": "a.txt"}
-    structured(one(desk, "ingest", **sent, scope=Scope(files=folder)))
-    assert desk.files == {"a": b"in"}
-    told = refusal(one(desk, "ingest", **sent | {"path": "../b.txt"}, scope=Scope(files=folder)))
-    assert "'../b.txt' is no file of the folder that this server may read" in told
-    told = refusal(one(desk, "ingest", **sent))  # started without --files
-    assert "path" in told
+    sent = {"collection": "papers", "name": "a", "path": "a.txt"}
+    structured(one(backend, "ingest", **sent, scope=Scope(files=folder)))
+    assert backend.files == {"a": b"in"}
+    output = refusal(
+        one(backend, "ingest", **sent | {"path": "../b.txt"}, scope=Scope(files=folder))
+    )
+    assert "'../b.txt' is no file of the folder that this server may read" in output
+    output = refusal(one(backend, "ingest", **sent))  # started without --files
+    assert "path" in output
     assert "path" not in tools(Scope())["ingest"].input_schema["properties"]
-    told = refusal(one(desk, "ingest", **sent, text="b", scope=Scope(files=folder)))
-    assert "either text or path" in told
+    output = refusal(one(backend, "ingest", **sent, text="b", scope=Scope(files=folder)))
+    assert "either text or path" in output
 
 
 def test_no_path_leads_out_of_the_folder(tmp_path: Path) -> None:
@@ -259,35 +263,35 @@ def test_no_path_leads_out_of_the_folder(tmp_path: Path) -> None:
             open_within(root, given)
 
 
-def test_feedback_names_hits_or_citations(desk: McpDesk) -> None:
-    asked = {"trace_id": "t1", "verdict": "helpful"}
-    found = structured(one(desk, "feedback", **asked, chunk_ids=["c9"]))
+def test_feedback_names_hits_or_citations(backend: McpBackend) -> None:
+    request = {"trace_id": "t1", "verdict": "helpful"}
+    found = structured(one(backend, "feedback", **request, chunk_ids=["c9"]))
     assert found == {"feedback_id": "f1", "chunk_ids": ["c9"], "counted": ["c9"]}
-    structured(one(desk, "feedback", **asked, citations=[1, 2]))
-    told = refusal(one(desk, "feedback", **asked))
-    assert "chunk_ids" in told
-    body = asked | {"user": "mcp"}
-    assert desk.bodies("/v1/feedback") == [
+    structured(one(backend, "feedback", **request, citations=[1, 2]))
+    output = refusal(one(backend, "feedback", **request))
+    assert "chunk_ids" in output
+    body = request | {"user": "mcp"}
+    assert backend.bodies("/v1/feedback") == [
         body | {"chunk_ids": ["c9"]},
         body | {"citations": [1, 2]},
     ]
 
 
-BOUND = Scope(collection="shelf", tenant="mine")
+BOUND = Scope(collection="papers", tenant="mine")
 
 
-def test_a_bound_server_fills_in_its_collection_and_tenant(desk: McpDesk) -> None:
-    desk.owner = {"collection": "shelf", "tenant": "mine"}
-    for given in ({}, {"collection": "shelf", "tenant": "mine"}, {"tenant": None}):
-        structured(one(desk, "search", query="휴가", scope=BOUND, **given))
-    structured(one(desk, "ingest", name="a", text="b", scope=BOUND))
-    structured(one(desk, "get_document", document_id="d1", scope=BOUND))
+def test_a_bound_server_fills_in_its_collection_and_tenant(backend: McpBackend) -> None:
+    backend.owner = {"collection": "papers", "tenant": "mine"}
+    for given in ({}, {"collection": "papers", "tenant": "mine"}, {"tenant": None}):
+        structured(one(backend, "search", query="휴가", scope=BOUND, **given))
+    structured(one(backend, "ingest", name="a", text="b", scope=BOUND))
+    structured(one(backend, "get_document", document_id="d1", scope=BOUND))
     for trace_id in ("t1", "t2"):
         given = {"trace_id": trace_id, "verdict": "helpful", "chunk_ids": ["c1"]}
-        structured(one(desk, "feedback", **given, scope=BOUND))
-    asked = {"collection": "shelf", "query": "휴가", "top": 10, "tenant": "mine"}
-    assert desk.bodies("/v1/search") == [asked] * 3
-    (sent,) = desk.bodies("/v1/collections/shelf/documents")
+        structured(one(backend, "feedback", **given, scope=BOUND))
+    request = {"collection": "papers", "query": "휴가", "top": 10, "tenant": "mine"}
+    assert backend.bodies("/v1/search") == [request] * 3
+    (sent,) = backend.bodies("/v1/collections/papers/documents")
     assert sent["tenant"] == "mine"
 
 
@@ -298,98 +302,98 @@ def test_a_bound_server_fills_in_its_collection_and_tenant(desk: McpDesk) -> Non
         ("search", {"query": "x", "tenant": "other"}),
         ("answer", {"question": "x", "tenant": "other"}),
         ("ingest", {"name": "x", "text": "x", "tenant": "other"}),
-        ("ingest", {"name": "x", "text": "x", "collection": "shelf/../other"}),
+        ("ingest", {"name": "x", "text": "x", "collection": "papers/../other"}),
     ],
 )
 def test_a_bound_server_takes_no_other_collection_or_tenant(
-    desk: McpDesk, name: str, arguments: dict[str, Any]
+    backend: McpBackend, name: str, arguments: dict[str, Any]
 ) -> None:
-    assert "Input should be" in refusal(one(desk, name, scope=BOUND, **arguments))
-    assert desk.asked == []
+    assert "Input should be" in refusal(one(backend, name, scope=BOUND, **arguments))
+    assert backend.requests == []
 
 
-@pytest.mark.parametrize("owner", [("shelf", "other"), ("other", "mine")])
+@pytest.mark.parametrize("owner", [("papers", "other"), ("other", "mine")])
 def test_documents_and_searches_of_others_are_as_if_there_were_none(
-    desk: McpDesk, owner: tuple[str, str]
+    backend: McpBackend, owner: tuple[str, str]
 ) -> None:
-    desk.owner = dict(zip(("collection", "tenant"), owner, strict=True))
-    theirs = refusal(one(desk, "get_document", document_id="d1", scope=BOUND))
-    nobodys = refusal(one(desk, "get_document", document_id="d2", scope=BOUND))
+    backend.owner = dict(zip(("collection", "tenant"), owner, strict=True))
+    theirs = refusal(one(backend, "get_document", document_id="d1", scope=BOUND))
+    nobodys = refusal(one(backend, "get_document", document_id="d2", scope=BOUND))
     assert theirs.replace("d1", "d2") == nobodys
     given = {"verdict": "helpful", "chunk_ids": ["c1"], "scope": BOUND}
-    theirs = refusal(one(desk, "feedback", trace_id="t1", **given))
-    nobodys = refusal(one(desk, "feedback", trace_id="t9", **given))
+    theirs = refusal(one(backend, "feedback", trace_id="t1", **given))
+    nobodys = refusal(one(backend, "feedback", trace_id="t9", **given))
     assert theirs.replace("t1", "t9") == nobodys
-    assert desk.bodies("/v1/feedback") == []
-    assert not [path for path, _, _ in desk.asked if path.endswith("/text")]
+    assert backend.bodies("/v1/feedback") == []
+    assert not [path for path, _, _ in backend.requests if path.endswith("/text")]
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "output"),
     [
-        ("search", {"collection": "shelf", "query": "x", "limit": 3}, "limit"),
-        ("search", {"collection": "shelf"}, "query"),
+        ("search", {"collection": "papers", "query": "x", "limit": 3}, "limit"),
+        ("search", {"collection": "papers"}, "query"),
         ("search", {"collection": "../documents", "query": "x"}, "collection"),
-        ("search", {"collection": "shelf", "query": "x", "top": 10**9}, "top"),
-        ("search", {"collection": "shelf", "query": {"a": 1}}, "query"),
-        ("search", {"collection": "shelf", "query": "x", "having_all": "no"}, "having_all"),
-        ("search", {"collection": "shelf", "query": "\ud800"}, "Unicode"),
+        ("search", {"collection": "papers", "query": "x", "top": 10**9}, "top"),
+        ("search", {"collection": "papers", "query": {"a": 1}}, "query"),
+        ("search", {"collection": "papers", "query": "x", "having_all": "no"}, "having_all"),
+        ("search", {"collection": "papers", "query": "\ud800"}, "Unicode"),
         (
             "search",
-            {"collection": "shelf", "query": "x", "having_all": '{"\\ud800": 1}'},
+            {"collection": "papers", "query": "x", "having_all": '{"\\ud800": 1}'},
             "Unicode",
         ),
         ("get_document", {"document_id": "../../metrics"}, "document_id"),
         ("get_document", {"document_id": "d1", "start": -1}, "start"),
         ("feedback", {"trace_id": "../t", "verdict": "helpful", "chunk_ids": ["c"]}, "trace_id"),
         ("feedback", {"trace_id": "t1", "verdict": "validated", "chunk_ids": ["c"]}, "verdict"),
-        ("ingest", {"collection": "shelf", "name": "x", "text": "a" * 2_000_001}, "2000000"),
-        ("ingest", {"collection": "shelf", "name": "x", "text": "  "}, "either text or path"),
+        ("ingest", {"collection": "papers", "name": "x", "text": "a" * 2_000_001}, "2000000"),
+        ("ingest", {"collection": "papers", "name": "x", "text": "  "}, "either text or path"),
         ("ingest", {"collection": "a", "name": "x", "text": "x", "wait_seconds": "inf"}, "wait"),
         ("drop_everything", {}, "Unknown tool"),
     ],
 )
-def test_wrong_arguments_are_refused_in_words_and_never_reach_the_desk(
-    desk: McpDesk, name: str, arguments: dict[str, Any], told: str
+def test_wrong_arguments_are_refused_in_words_and_never_reach_the_server(
+    backend: McpBackend, name: str, arguments: dict[str, Any], output: str
 ) -> None:
-    said = refusal(one(desk, name, **arguments))
-    assert told in said
-    assert len(said) < 1000
-    assert desk.asked == []
+    reply = refusal(one(backend, name, **arguments))
+    assert output in reply
+    assert len(reply) < 1000
+    assert backend.requests == []
 
 
-def test_errors_of_the_desk_say_what_to_do(desk: McpDesk) -> None:
-    told = refusal(one(desk, "search", collection="shelf", query="busy"))
-    assert "too much waits. Send it again after Retry-After seconds" in told
-    assert "Try again after 10 s." in told
-    told = refusal(one(desk, "search", collection="shelf", query="odd"))
-    assert "answered otherwise than this server understands" in told
-    desk.url = "http://127.0.0.1:9"
-    told = refusal(one(desk, "search", collection="shelf", query="x"))
-    assert "no answer from http://127.0.0.1:9" in told
-    assert "callslip up" in told
+def test_errors_of_the_server_say_what_to_do(backend: McpBackend) -> None:
+    output = refusal(one(backend, "search", collection="papers", query="busy"))
+    assert "too much waits. Send it again after Retry-After seconds" in output
+    assert "Try again after 10 s." in output
+    output = refusal(one(backend, "search", collection="papers", query="odd"))
+    assert "answered otherwise than this server understands" in output
+    backend.url = "http://127.0.0.1:9"
+    output = refusal(one(backend, "search", collection="papers", query="x"))
+    assert "no answer from http://127.0.0.1:9" in output
+    assert "callslip up" in output
 
 
-def test_in_memory_and_over_stdio_the_key_is_that_of_the_settings(desk: McpDesk) -> None:
-    desk.key = "sesame-0123"
-    structured(one(desk, "search", collection="shelf", query="x"))
-    assert {header for _, header, _ in desk.asked} == {"Bearer sesame-0123"}
+def test_in_memory_and_over_stdio_the_key_is_that_of_the_settings(backend: McpBackend) -> None:
+    backend.key = "sesame-0123"
+    structured(one(backend, "search", collection="papers", query="x"))
+    assert {header for _, header, _ in backend.requests} == {"Bearer sesame-0123"}
 
 
 def test_no_text_of_documents_or_questions_is_logged(
-    desk: McpDesk, caplog: pytest.LogCaptureFixture
+    backend: McpBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     secret = "Zaphod"
-    structured(one(desk, "search", collection="shelf", query=secret))
-    refusal(one(desk, "search", collection="shelf", query=secret, top="many"))
-    structured(one(desk, "ingest", collection="shelf", name="a", text=secret))
-    refusal(one(desk, "ingest", collection="shelf", name="a", text=secret * 400_000))
+    structured(one(backend, "search", collection="papers", query=secret))
+    refusal(one(backend, "search", collection="papers", query=secret, top="many"))
+    structured(one(backend, "ingest", collection="papers", name="a", text=secret))
+    refusal(one(backend, "ingest", collection="papers", name="a", text=secret * 400_000))
     assert secret not in "".join(record.getMessage() for record in caplog.records)
 
 
-def test_spans_of_the_sdk_go_nowhere(desk: McpDesk) -> None:
+def test_spans_of_the_sdk_go_nowhere(backend: McpBackend) -> None:
     """Without a provider that somebody set, OpenTelemetry records nothing."""
-    structured(one(desk, "search", collection="shelf", query="x"))
+    structured(one(backend, "search", collection="papers", query="x"))
     assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
     assert not trace.get_tracer("mcp-python-sdk").start_span("x").is_recording()

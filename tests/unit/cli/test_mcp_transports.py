@@ -18,20 +18,20 @@ from click.testing import CliRunner
 from mcp import Client as McpClient
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_backend import McpDesk, running_desk
+from mcp_backend import McpBackend, running_backend
 from mcp_types import CallToolResult
 
 from callslip.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 KEY = "sesame-0123"
-SEARCH = ("search", {"collection": "shelf", "query": "휴가"})
+SEARCH = ("search", {"collection": "papers", "query": "휴가"})
 MODES = ("auto", "legacy")
 
 
 @pytest.fixture
-def desk() -> Iterator[McpDesk]:
-    with running_desk() as made:
+def backend() -> Iterator[McpBackend]:
+    with running_backend() as made:
         yield made
 
 
@@ -40,7 +40,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def over_stdio(
-    desk: McpDesk,
+    backend: McpBackend,
     folder: Path,
     use: Callable[[McpClient], Awaitable[Any]],
     *arguments: str,
@@ -49,7 +49,7 @@ def over_stdio(
 ) -> Any:
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "callslip.cli", "mcp", "--url", desk.url, *arguments],
+        args=["-m", "callslip.cli", "mcp", "--url", backend.url, *arguments],
         env=environment(**variables),
         cwd=folder,
     )
@@ -64,16 +64,16 @@ def over_stdio(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_talks_over_standard_input_and_output(
-    desk: McpDesk, tmp_path: Path, mode: str
+    backend: McpBackend, tmp_path: Path, mode: str
 ) -> None:
-    desk.key = KEY
-    told: list[float] = []
+    backend.key = KEY
+    report: list[float] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+        report.append(progress)
 
     async def use(client: McpClient) -> list[CallToolResult]:
-        sent = {"collection": "shelf", "name": "a", "path": "a.txt"}
+        sent = {"collection": "papers", "name": "a", "path": "a.txt"}
         return [
             await client.call_tool(*SEARCH),
             await client.call_tool("ingest", sent, progress_callback=note),
@@ -85,21 +85,23 @@ def test_a_client_talks_over_standard_input_and_output(
     (served / "a.txt").write_text("text")
     files = ("--files", str(served))
     found, ingested, refused = over_stdio(
-        desk, tmp_path, use, *files, mode=mode, CALLSLIP_API__KEY=KEY
+        backend, tmp_path, use, *files, mode=mode, CALLSLIP_API__KEY=KEY
     )
     assert found.structured_content["hits"][0]["text"] == "출산 휴가는 90일이다."
     assert ingested.structured_content["state"] == "live"
-    assert desk.files == {"a": b"text"}
-    assert told == sorted(set(told))
-    assert told[-1] == 6
+    assert backend.files == {"a": b"text"}
+    assert report == sorted(set(report))
+    assert report[-1] == 6
     assert refused.is_error
-    assert {header for _, header, _ in desk.asked} == {f"Bearer {KEY}"}
+    assert {header for _, header, _ in backend.requests} == {f"Bearer {KEY}"}
     logged = (tmp_path / "stderr").read_text()
     assert "휴가" not in logged
     assert KEY not in logged
 
 
-def test_standard_output_carries_nothing_but_the_protocol(desk: McpDesk, tmp_path: Path) -> None:
+def test_standard_output_carries_nothing_but_the_protocol(
+    backend: McpBackend, tmp_path: Path
+) -> None:
     meta = {"name": "t", "version": "1"}
     began = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": meta}
     lines = [
@@ -110,7 +112,7 @@ def test_standard_output_carries_nothing_but_the_protocol(desk: McpDesk, tmp_pat
     ]
     sent = "not JSON\n\n[]\n" + "".join(json.dumps(line) + "\n" for line in lines)
     with subprocess.Popen(
-        (sys.executable, "-m", "callslip.cli", "mcp", "--url", desk.url),
+        (sys.executable, "-m", "callslip.cli", "mcp", "--url", backend.url),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -131,29 +133,29 @@ def test_standard_output_carries_nothing_but_the_protocol(desk: McpDesk, tmp_pat
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
 
 
-def test_without_a_desk_the_server_starts_and_its_tools_say_so(
-    desk: McpDesk, tmp_path: Path
+def test_without_a_server_the_server_starts_and_its_tools_say_so(
+    backend: McpBackend, tmp_path: Path
 ) -> None:
-    desk.url = "http://127.0.0.1:9"
+    backend.url = "http://127.0.0.1:9"
 
     async def use(client: McpClient) -> CallToolResult:
         return await client.call_tool(*SEARCH)
 
-    result = over_stdio(desk, tmp_path, use)
+    result = over_stdio(backend, tmp_path, use)
     assert result.is_error
     assert "no answer from http://127.0.0.1:9" in result.content[0].text
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
 @contextmanager
-def served(desk: McpDesk, folder: Path, *arguments: str, **variables: str) -> Iterator[str]:
+def served(backend: McpBackend, folder: Path, *arguments: str, **variables: str) -> Iterator[str]:
     """The URL of a server over HTTP; afterwards it ends as it is told, with nothing on stdout."""
     with ExitStack() as stack:
         errors = stack.enter_context((folder / "stderr").open("w"))
         process = subprocess.Popen(
             (
                 *(sys.executable, "-m", "callslip.cli", "mcp", "--http", "--port", "0"),
-                *("--url", desk.url, *arguments),
+                *("--url", backend.url, *arguments),
             ),
             env=environment(**variables),
             cwd=folder,
@@ -197,31 +199,31 @@ def over_http(
     return anyio.run(run)
 
 
-def test_over_http_the_callers_key_is_checked_and_goes_on_to_the_desk(
-    desk: McpDesk, tmp_path: Path
+def test_over_http_the_callers_key_is_checked_and_goes_on_to_the_server(
+    backend: McpBackend, tmp_path: Path
 ) -> None:
-    desk.key = KEY
-    with served(desk, tmp_path, CALLSLIP_API__KEY=KEY) as url:
+    backend.key = KEY
+    with served(backend, tmp_path, CALLSLIP_API__KEY=KEY) as url:
         for mode in MODES:
-            sent = ("ingest", {"collection": "shelf", "name": "a", "text": "b"})
+            sent = ("ingest", {"collection": "papers", "name": "a", "text": "b"})
             found, ingested = over_http(url, KEY, SEARCH, sent, mode=mode)
             assert found.structured_content["trace_id"] == "t1"
             assert ingested.structured_content["state"] == "live"
-        assert {header for _, header, _ in desk.asked} == {f"Bearer {KEY}"}
-        desk.asked.clear()
+        assert {header for _, header, _ in backend.requests} == {f"Bearer {KEY}"}
+        backend.requests.clear()
         for header in (None, "", f"Bearer {KEY}x", "Bearer", f"Basic {KEY}", b"Bearer \xff\xfe"):
             answer = posted(url, {} if header is None else {"Authorization": header})
             assert answer.status_code == 401
             assert answer.headers["WWW-Authenticate"] == 'Bearer realm="Callslip"'
             assert KEY not in answer.text
-        assert desk.asked == []
+        assert backend.requests == []
 
 
 def test_a_server_without_a_key_hands_on_what_the_caller_sent(
-    desk: McpDesk, tmp_path: Path
+    backend: McpBackend, tmp_path: Path
 ) -> None:
-    desk.key = KEY
-    with served(desk, tmp_path) as url:
+    backend.key = KEY
+    with served(backend, tmp_path) as url:
         (found,) = over_http(url, KEY, SEARCH)
         assert not found.is_error
         for key in ("another", None):
@@ -234,7 +236,7 @@ def test_a_server_without_a_key_hands_on_what_the_caller_sent(
         content = json.dumps(call | {"params": params}).encode()
         answer = posted(url, {"Authorization": b"Bearer \xff\xfe"}, content)
         assert "the key is not that of the server" in answer.text
-        heads = [header for _, header, _ in desk.asked]
+        heads = [header for _, header, _ in backend.requests]
         assert heads == [f"Bearer {KEY}", "Bearer another", None]
 
 
@@ -249,9 +251,9 @@ def posted(url: str, headers: dict[str, Any], content: bytes | None = None) -> h
 
 
 def test_pages_of_other_names_and_bodies_too_large_are_refused(
-    desk: McpDesk, tmp_path: Path
+    backend: McpBackend, tmp_path: Path
 ) -> None:
-    with served(desk, tmp_path, "--allow-host", "callslip.test") as url:
+    with served(backend, tmp_path, "--allow-host", "callslip.test") as url:
         port = httpx.URL(url).port
         for host in (f"127.0.0.1:{port}", "localhost", f"localhost:{port}", "callslip.test:80"):
             assert posted(url, {"Host": host}).status_code == 200, host
@@ -262,7 +264,7 @@ def test_pages_of_other_names_and_bodies_too_large_are_refused(
             assert posted(url, {"Origin": origin}).status_code == 403, origin
         assert posted(url, {}, b"x" * ((16 << 20) + 1)).status_code == 413
         assert posted(url, {}, b"[" * 100_000).status_code == 400
-        assert desk.asked == []
+        assert backend.requests == []
 
 
 def test_files_are_not_read_for_whoever_calls_over_http(tmp_path: Path) -> None:

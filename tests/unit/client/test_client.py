@@ -18,7 +18,7 @@ from client_parts import (
     SOON,
     SUBMITTED,
     Pipe,
-    desk,
+    client_of,
     document,
     found,
     problem,
@@ -42,23 +42,23 @@ from callslip.errors import (
 )
 
 
-def test_an_answer_is_typed_and_what_a_newer_desk_adds_is_kept() -> None:
+def test_an_answer_is_typed_and_what_a_newer_server_adds_is_kept() -> None:
     newer = found(fusion="quantum", colour="blue", hits=[HIT | {"mood": 1}])
-    client, asked = desk(newer)
+    client, sent_request = client_of(newer)
     answer = client.search("main", "leave", top=1, having_all={"year >=": 2024})
     assert answer.hits[0].legs.keyword is not None
     assert answer.hits[0].legs.keyword.rank == 1
     assert (answer.fusion, answer.colour, answer.hits[0].mood) == ("quantum", "blue", 1)
     sent = {"collection": "main", "query": "leave", "top": 1, "having_all": {"year >=": 2024}}
-    assert json.loads(asked[0].content) == sent
-    assert asked[0].headers["User-Agent"]
+    assert json.loads(sent_request[0].content) == sent
+    assert sent_request[0].headers["User-Agent"]
 
 
 @pytest.mark.parametrize(
     "error", [CollectionNotFound, BadReply, InvalidRequest, ServerDown, SearchTimeout, StoreDown]
 )
 def test_a_problem_is_the_error_of_its_class(error: type[CallslipError]) -> None:
-    client, _ = desk(problem(error, **{"Retry-After": "7"}), retries=NO_RETRIES)
+    client, _ = client_of(problem(error, **{"Retry-After": "7"}), retries=NO_RETRIES)
     with pytest.raises(error) as raised:
         client.search("main", "leave")
     assert (raised.value.detail, raised.value.advice) == ("what is wrong", "what to do")
@@ -69,15 +69,15 @@ def test_a_problem_is_the_error_of_its_class(error: type[CallslipError]) -> None
     ("status", "kind"),
     [(502, ServerDown), (503, ServerDown), (504, ServerDown), (429, Overloaded)],
 )
-def test_what_stands_before_the_desk_answers_without_a_problem(
+def test_what_stands_before_the_server_answers_without_a_problem(
     status: int, kind: type[CallslipError]
 ) -> None:
     page = httpx.Response(status, html="<h1>nginx</h1>", headers={"Retry-After": "0"})
-    client, asked = desk(page, found())
+    client, sent_request = client_of(page, found())
     assert client.search("main", "leave").hits
-    assert len(asked) == 2
-    client, _ = desk(httpx.Response(status, json=["no problem"]), retries=NO_RETRIES)
-    with pytest.raises(kind, match=f"http://desk/v1/search answered {status}"):
+    assert len(sent_request) == 2
+    client, _ = client_of(httpx.Response(status, json=["no problem"]), retries=NO_RETRIES)
+    with pytest.raises(kind, match=f"http://server/v1/search answered {status}"):
         client.search("main", "leave")
 
 
@@ -92,40 +92,42 @@ def test_what_stands_before_the_desk_answers_without_a_problem(
         httpx.Response(200, json=None),
     ],
 )
-def test_an_answer_that_is_none_of_a_desk_says_so_and_is_not_asked_for_again(
+def test_an_answer_that_is_none_of_a_server_says_so_and_is_not_asked_for_again(
     answer: httpx.Response,
 ) -> None:
-    client, asked = desk(answer)
+    client, sent_request = client_of(answer)
     with pytest.raises(PermanentError) as raised:
         client.search("main", "leave")
     assert raised.value.advice
-    assert len(asked) == 1
+    assert len(sent_request) == 1
 
 
 @pytest.mark.parametrize("lost", LOST)
 def test_what_is_harmless_twice_is_sent_again(lost: Exception) -> None:
-    client, asked = desk(lost, lost, problem(StoreDown, **{"Retry-After": "0.01"}), found())
+    client, sent_request = client_of(
+        lost, lost, problem(StoreDown, **{"Retry-After": "0.01"}), found()
+    )
     assert client.search("main", "leave").hits
-    assert len(asked) == 4
+    assert len(sent_request) == 4
 
 
-def test_a_wait_is_never_shorter_than_the_desk_says_and_none_is_begun_that_is_too_long() -> None:
-    client, asked = desk(problem(BacklogFull, **{"Retry-After": "0.2"}), found())
+def test_a_wait_is_never_shorter_than_the_server_says_and_none_is_begun_that_is_too_long() -> None:
+    client, sent_request = client_of(problem(BacklogFull, **{"Retry-After": "0.2"}), found())
     started = time.monotonic()
     client.search("main", "leave")
     assert 0.2 <= time.monotonic() - started < 1
     late = problem(ModelBudgetSpent, **{"Retry-After": "40000"})
-    client, asked = desk(late)
+    client, sent_request = client_of(late)
     with pytest.raises(ModelBudgetSpent) as raised:
         client.answer("main", "leave?")
     assert raised.value.retry_after == 40000
-    assert len(asked) == 1
+    assert len(sent_request) == 1
 
 
 def test_a_date_says_when_to_come_back_too() -> None:
     date = "Fri, 31 Dec 2999 23:59:59 GMT"
     for header, least in ((date, 1e9), ("soon", 2.0), ("-5", 0.0), ("nan", 0.0), ("inf", 0.0)):
-        client, _ = desk(problem(Overloaded, **{"Retry-After": header}), retries=NO_RETRIES)
+        client, _ = client_of(problem(Overloaded, **{"Retry-After": header}), retries=NO_RETRIES)
         with pytest.raises(Overloaded) as raised:
             client.search("main", "leave")
         assert raised.value.retry_after >= least
@@ -133,10 +135,10 @@ def test_a_date_says_when_to_come_back_too() -> None:
 
 
 def test_it_gives_up_after_so_many_tries() -> None:
-    client, asked = desk(LOST[0])
-    with pytest.raises(ServerDown, match="no answer from http://desk: ReadTimeout"):
+    client, sent_request = client_of(LOST[0])
+    with pytest.raises(ServerDown, match="no answer from http://server: ReadTimeout"):
         client.search("main", "leave")
-    assert len(asked) == 1 + SOON.most
+    assert len(sent_request) == 1 + SOON.most
 
 
 UNSAFE: list[Callable[[Client], object]] = [
@@ -153,29 +155,29 @@ UNSAFE: list[Callable[[Client], object]] = [
 
 @pytest.mark.parametrize("call", UNSAFE)
 def test_what_may_have_been_done_is_not_done_twice(call: Callable[[Client], object]) -> None:
-    client, asked = desk(LOST[0])
+    client, sent_request = client_of(LOST[0])
     with pytest.raises(ServerDown):
         call(client)
-    client, again = desk(problem(StoreDown))
+    client, again = client_of(problem(StoreDown))
     with pytest.raises(StoreDown):
         call(client)
-    assert (len(asked), len(again)) == (1, 1)
+    assert (len(sent_request), len(again)) == (1, 1)
 
 
 def test_what_did_no_work_is_sent_again_whatever_it_is() -> None:
     busy = problem(Overloaded, **{"Retry-After": "0"})
     made = {"webhook_id": "w", "url": "u", "collection": None, "events": []}
     answer = httpx.Response(201, json=made | {"created_at": 1, "stopped_at": None, "secret": "s"})
-    client, asked = desk(LOST[2], busy, answer)
+    client, sent_request = client_of(LOST[2], busy, answer)
     assert client.create_webhook("http://hook").secret == "s"
-    assert len(asked) == 3
+    assert len(sent_request) == 3
 
 
 def test_the_key_is_sent_and_never_shown() -> None:
-    client, asked = desk(found(), key=" sesame-0123\n")
+    client, sent_request = client_of(found(), key=" sesame-0123\n")
     client.search("main", "leave")
     client.with_key(None).search("main", "leave")
-    sent = [request.headers.get("Authorization") for request in asked]
+    sent = [request.headers.get("Authorization") for request in sent_request]
     assert sent == ["Bearer sesame-0123", None]
     assert "sesame" not in repr(client._address)
     for key in ("sesame\nX-Evil: 1", "sesame-열쇠"):
@@ -188,13 +190,15 @@ def test_without_an_address_it_is_that_of_the_environment(monkeypatch: pytest.Mo
     monkeypatch.delenv("CALLSLIP_API__URL", raising=False)
     monkeypatch.setenv("CALLSLIP_API__KEY", "sesame")
     assert Client().url == "http://127.0.0.1:8765"
-    monkeypatch.setenv("CALLSLIP_API__URL", "https://desk.example/")
+    monkeypatch.setenv("CALLSLIP_API__URL", "https://server.example/")
     assert Client()._address.key == "sesame"
-    assert Client().url == "https://desk.example"
-    assert Client("http://other")._address.key is None  # that desk's key is no other's business
+    assert Client().url == "https://server.example"
+    assert Client("http://other")._address.key is None  # that server's key is no other's business
 
 
-@pytest.mark.parametrize("url", ["", "desk", "ftp://desk", "http://", "http://[", 7, "http:desk"])
+@pytest.mark.parametrize(
+    "url", ["", "notes", "ftp://server", "http://", "http://[", 7, "http:server"]
+)
 def test_what_is_no_address_is_refused(url: Any) -> None:
     with pytest.raises(InvalidRequest, match="no address"):
         Client(url)
@@ -202,30 +206,32 @@ def test_what_is_no_address_is_refused(url: Any) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", None, 7, "\ud800"])
 def test_names_that_lead_elsewhere_are_refused_before_anything_is_sent(name: Any) -> None:
-    client, asked = desk(found())
+    client, sent_request = client_of(found())
     for call in (client.delete_collection, client.get_document, client.show_ranking):
         with pytest.raises(InvalidRequest):
             call(name)
     with pytest.raises(InvalidRequest):
         client.get_conversation("main", name)
-    assert asked == []
+    assert sent_request == []
 
 
-def test_a_path_of_ones_own_stays_at_the_desk() -> None:
-    client, asked = desk(httpx.Response(200, json={"new": 1}), key="sesame")
+def test_a_path_of_ones_own_stays_at_the_server() -> None:
+    client, sent_request = client_of(httpx.Response(200, json={"new": 1}), key="sesame")
     assert client.request_json("POST", "/v1/new", json={}, params={"a": "b c"}) == {"new": 1}
-    assert str(asked[0].url) == "http://desk/v1/new?a=b+c"
+    assert str(sent_request[0].url) == "http://server/v1/new?a=b+c"
     for path in (".evil.example/v1", "@evil.example/v1", "", "/v1/../metrics", "/v1/\n"):
         with pytest.raises(InvalidRequest):
             client.request_json("GET", path)
-    assert len(asked) == 1
+    assert len(sent_request) == 1
 
 
 def test_a_name_is_one_part_of_the_path() -> None:
-    client, asked = desk(problem(CollectionNotFound))
+    client, sent_request = client_of(problem(CollectionNotFound))
     with pytest.raises(CollectionNotFound):
         client.delete_tenant("main", "a/b ?#%/../c")
-    assert asked[0].url.raw_path == b"/v1/collections/main/tenants/a%2Fb%20%3F%23%25%2F..%2Fc"
+    assert (
+        sent_request[0].url.raw_path == b"/v1/collections/main/tenants/a%2Fb%20%3F%23%25%2F..%2Fc"
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,12 +244,12 @@ def test_a_name_is_one_part_of_the_path() -> None:
     ],
 )
 def test_what_json_cannot_say_is_refused(given: dict[str, Any]) -> None:
-    client, asked = desk(found())
+    client, sent_request = client_of(found())
     with pytest.raises(InvalidRequest):
         client.search("main", **given)
     with pytest.raises(InvalidRequest):
         client.upload("main", b"x", filename="a", properties={"a": object()})
-    assert asked == []
+    assert sent_request == []
 
 
 class Slow(BaseHTTPRequestHandler):
@@ -270,13 +276,13 @@ def test_an_answer_has_a_time_as_a_whole() -> None:
 
 
 def test_threads_share_a_client() -> None:
-    client, asked = desk(found())
+    client, sent_request = client_of(found())
     threads = [threading.Thread(target=client.search, args=("main", "leave")) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(asked) == 8
+    assert len(sent_request) == 8
 
 
 @pytest.mark.parametrize("backend", ["asyncio"])
@@ -292,13 +298,13 @@ def test_the_client_that_awaits_does_the_same(backend: str, tmp_path: Path) -> N
 
     async def use() -> None:
         http = httpx.AsyncClient(transport=httpx.MockTransport(handle))
-        async with AsyncClient("http://desk", retries=SOON, http=http) as client:
+        async with AsyncClient("http://server", retries=SOON, http=http) as client:
             assert (await client.search("main", "leave")).hits
             path = tmp_path / "a.txt"
             path.write_bytes(b"x" * 200_000)
-            told: list[Sent] = []
-            made = await client.upload("main", path, on_progress=told.append)
-            assert told[-1].bytes_sent == 200_000
+            output: list[Sent] = []
+            made = await client.upload("main", path, on_progress=output.append)
+            assert output[-1].bytes_sent == 200_000
             assert (await client.wait_until_live(made)).state == "live"
             answers.append(stream(node + node))
             with pytest.raises(PermanentError, match="ended before"):

@@ -112,7 +112,7 @@ def test_every_operation_has_a_method_with_its_parameters_and_answer(
     }
     seen: set[Operation] = set()
     for name in sorted(calls(Client) - HELPERS):
-        operation, request = asked(name)
+        operation, request = sent_request(name)
         assert operation in operations, (name, operation)
         seen.add(operation)
         assert_same_parameters(name, request, operations[operation], document)
@@ -124,7 +124,7 @@ def calls(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def asked(name: str) -> tuple[Operation, httpx.Request]:
+def sent_request(name: str) -> tuple[Operation, httpx.Request]:
     """The request that a method sends when every argument is given."""
     requests: list[httpx.Request] = []
 
@@ -134,7 +134,7 @@ def asked(name: str) -> tuple[Operation, httpx.Request]:
         return httpx.Response(400, json={})
 
     http = httpx.Client(transport=httpx.MockTransport(keep))
-    with Client("http://desk", retries=NO_RETRIES, http=http) as client:
+    with Client("http://server", retries=NO_RETRIES, http=http) as client:
         method = getattr(client, name)
         given = {at: value(at, hint) for at, hint in parameters(method)}
         with suppress(CallslipError):
@@ -178,10 +178,10 @@ def assert_same_parameters(
     body = body_of(operation, name, document)
     hints = dict(parameters(getattr(Client, name)))
     in_path = {each["name"] for each in described if each["in"] == "path"}
-    said = {NAMES.get(at, at) if NAMES.get(at, at) in in_path else at for at in hints}
+    reply = {NAMES.get(at, at) if NAMES.get(at, at) in in_path else at for at in hints}
     if name == "set_options":
         body = {"options": {"type": "object"}}
-    assert said - OTHERWISE == in_path | query.keys() | body.keys() - OTHERWISE, name
+    assert reply - OTHERWISE == in_path | query.keys() | body.keys() - OTHERWISE, name
     for at, schema in (query | body).items():
         if at in OTHERWISE or (name == "upload" and at == "properties"):
             continue
@@ -216,14 +216,14 @@ def kinds_of(schema: dict[str, Any], schemas: dict[str, Any]) -> set[Any]:
 
 def assert_same_answer(name: str, operation: dict[str, Any], document: dict[str, Any]) -> None:
     returned = str(get_type_hints(getattr(Client, name))["return"])
-    said = set(re.findall(r"messages\.\w+\.(\w+)", returned))
+    reply = set(re.findall(r"messages\.\w+\.(\w+)", returned))
     for status, response in operation["responses"].items():
         for kind, content in response.get("content", {}).items() if status != "default" else ():
             schema = content["schema"]
-            told = schema.get("$ref", "").rsplit("/", 1)[-1] or schema.get("title")
+            output = schema.get("$ref", "").rsplit("/", 1)[-1] or schema.get("title")
             if name == "answer" and kind != "application/json":
                 continue
-            assert told is None or told in said, (name, told)
+            assert output is None or output in reply, (name, output)
 
 
 ALLOWED = {

@@ -1,4 +1,4 @@
-"""The Python client beside a desk that is broken or means harm: it ends, by an error of its own."""
+"""The Python client beside a broken or hostile server: each call ends, by a typed error."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import httpx
 import pytest
-from client_parts import BATCH, NODE, SUBMITTED, desk, problem, stream
+from client_parts import BATCH, NODE, SUBMITTED, client_of, problem, stream
 from loopback import LoopbackServer
 
 from callslip.client import (
@@ -56,9 +56,9 @@ def test_a_line_ends_with_its_return_and_is_not_waited_for() -> None:
 def test_streams_hold_every_character() -> None:
     node = json.dumps(json.loads(NODE) | {"facts": {"said": ODD}}, ensure_ascii=False)
     node = node.replace("\\u000b", "\x0b").replace("\\f", "\x0c")
-    client, _ = desk(stream(f"event: node\ndata: {node}\n\n"))
+    client, _ = client_of(stream(f"event: node\ndata: {node}\n\n"))
     assert "\u2028" in next(client.request_events("GET", "/v1/events")).data
-    client, _ = desk(httpx.Response(200, content=f'{{"a": "{ODD}"}}\n{{}}'.encode()))
+    client, _ = client_of(httpx.Response(200, content=f'{{"a": "{ODD}"}}\n{{}}'.encode()))
     assert list(client.request_lines("/v1/lines")) == [f'{{"a": "{ODD}"}}', "{}"]
 
 
@@ -72,12 +72,12 @@ def test_a_line_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
 
         return httpx.Response(200, content=parts())
 
-    client, asked = desk(endless)
+    client, sent_request = client_of(endless)
     with pytest.raises(PermanentError, match="longer than 1000 bytes"):
         list(client.request_lines("/v1/lines"))
     with pytest.raises(PermanentError, match="longer than 1000 bytes"):
         list(client.request_events("GET", "/v1/events"))
-    assert len(asked) == 2
+    assert len(sent_request) == 2
 
 
 class Large(io.BytesIO):
@@ -147,10 +147,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_streams_that_end_at_once_are_not_followed_for_ever(
     retry: str, expected: list[float], waits: list[float]
 ) -> None:
-    client, asked = desk(stream(f"{retry}\n\n"))
+    client, sent_request = client_of(stream(f"{retry}\n\n"))
     with pytest.raises(ServerDown, match="10 streams in a row ended at once"):
         list(client.follow("d"))
-    assert (len(asked), waits) == (10, expected)
+    assert (len(sent_request), waits) == (10, expected)
 
 
 def test_a_stream_that_told_something_or_lasted_is_not_empty() -> None:
@@ -163,7 +163,7 @@ def test_a_stream_that_told_something_or_lasted_is_not_empty() -> None:
 
 
 def test_a_file_waits_for_its_place_within_bounds(waits: list[float], tmp_path: Path) -> None:
-    answers = [problem(BacklogFull, **{"Retry-After": said}) for said in ("1e9", "0", "-3", "7")]
+    answers = [problem(BacklogFull, **{"Retry-After": reply}) for reply in ("1e9", "0", "-3", "7")]
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/batches":
@@ -171,10 +171,10 @@ def test_a_file_waits_for_its_place_within_bounds(waits: list[float], tmp_path: 
         return answers.pop(0) if answers else httpx.Response(202, json=SUBMITTED)
 
     (tmp_path / "a.txt").write_text("a")
-    client, _ = desk(answer, retries=NO_RETRIES)
-    told: list[FolderProgress] = []
-    client.upload_folder("main", tmp_path, on_progress=told.append)
-    assert waits == [each.waiting_seconds for each in told if each.waiting_seconds]
+    client, _ = client_of(answer, retries=NO_RETRIES)
+    output: list[FolderProgress] = []
+    client.upload_folder("main", tmp_path, on_progress=output.append)
+    assert waits == [each.waiting_seconds for each in output if each.waiting_seconds]
     assert waits == [retries.LONGEST_BACKLOG, 0.5, 0.5, 7]
 
 
@@ -222,20 +222,20 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(
     bomb = gzip.compress(b" " * 100_000_000)
     for data, headers in ((b" " * 2_000_000, {}), (bomb, {"Content-Encoding": "gzip"})):
         read.clear()
-        client, asked = desk(lambda _, d=data, h=headers: endless(d, **h))  # type: ignore[misc]
+        client, sent_request = client_of(lambda _, d=data, h=headers: endless(d, **h))  # type: ignore[misc]
         with pytest.raises(PermanentError, match="larger than 1000000 bytes"):
             client.healthz()
-        assert len(asked) == 1
+        assert len(sent_request) == 1
         assert read[-1] < 0.6 * len(data)
 
 
 def test_an_event_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LARGEST_EVENT", 1000)
     for line in ("data: more\n", "data\n"):
-        client, _ = desk(stream(line * 1001))
+        client, _ = client_of(stream(line * 1001))
         with pytest.raises(PermanentError, match="event is longer than 1000"):
             list(client.request_events("GET", "/v1/events"))
-    client, _ = desk(stream(f"data: {'x' * 900}\n\n" * 3))
+    client, _ = client_of(stream(f"data: {'x' * 900}\n\n" * 3))
     assert len(list(client.request_events("GET", "/v1/events"))) == 3
 
 
@@ -243,21 +243,21 @@ DEEP = "[" * 100_000
 
 
 def test_json_that_is_nested_too_deep_is_no_json() -> None:
-    client, _ = desk(httpx.Response(200, text=DEEP))
+    client, _ = client_of(httpx.Response(200, text=DEEP))
     for call in (client.healthz, lambda: list(client.export_memory("main"))):
         with pytest.raises(PermanentError, match="no JSON"):
             call()
-    client, _ = desk(httpx.Response(500, text=DEEP))
+    client, _ = client_of(httpx.Response(500, text=DEEP))
     with pytest.raises(PermanentError, match="answered 500"):
         client.healthz()
-    for kind, told in (("node", "holds no JSON"), ("error", "holds no JSON")):
-        client, _ = desk(stream(f"event: {kind}\ndata: {DEEP}\n\n"))
-        with pytest.raises(PermanentError, match=told):
+    for kind, output in (("node", "holds no JSON"), ("error", "holds no JSON")):
+        client, _ = client_of(stream(f"event: {kind}\ndata: {DEEP}\n\n"))
+        with pytest.raises(PermanentError, match=output):
             list(client.answer_stream("main", "leave?"))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         "Fri, 31 Dec 99999 23:59:59 GMT",
         "Fri, 31 Dec 9999 23:59:59 -9999",
@@ -269,33 +269,35 @@ def test_json_that_is_nested_too_deep_is_no_json() -> None:
         ",",
     ],
 )
-def test_a_wait_that_cannot_be_read_is_none(said: str) -> None:
-    client, _ = desk(problem(Overloaded, **{"Retry-After": said}), retries=NO_RETRIES)
+def test_a_wait_that_cannot_be_read_is_none(reply: str) -> None:
+    client, _ = client_of(problem(Overloaded, **{"Retry-After": reply}), retries=NO_RETRIES)
     with pytest.raises(Overloaded) as raised:
         client.healthz()
     assert 0 <= raised.value.retry_after < 1e12
 
 
-@pytest.mark.parametrize("said", ["9" * 400, "9" * 5000])
-def test_a_pause_that_no_number_holds_is_the_longest(said: str, waits: list[float]) -> None:
-    client, _ = desk(stream(f"retry: {said}\n\n"), httpx.Response(204))
+@pytest.mark.parametrize("reply", ["9" * 400, "9" * 5000])
+def test_a_pause_that_no_number_holds_is_the_longest(reply: str, waits: list[float]) -> None:
+    client, _ = client_of(stream(f"retry: {reply}\n\n"), httpx.Response(204))
     assert list(client.follow("d")) == []
     assert waits == [30]
 
 
-@pytest.mark.parametrize("said", ["\x07", "한", "a\x00b", "7 ", "\t7", "7" * 2000])
-def test_an_id_that_no_header_can_carry_is_none(said: str, waits: list[float]) -> None:
+@pytest.mark.parametrize("reply", ["\x07", "한", "a\x00b", "7 ", "\t7", "7" * 2000])
+def test_an_id_that_no_header_can_carry_is_none(reply: str, waits: list[float]) -> None:
     ended = "event: end\ndata: {}\n\n"
-    client, asked = desk(stream(f"id: 6\ndata: a\n\nid: {said}\ndata: b\n\n"), stream(ended))
+    client, sent_request = client_of(
+        stream(f"id: 6\ndata: a\n\nid: {reply}\ndata: b\n\n"), stream(ended)
+    )
     assert [event.data for event in client.resumed_events("/v1/e", None)] == ["a", "b", "{}"]
-    assert asked[1].headers["Last-Event-ID"] == "6"
+    assert sent_request[1].headers["Last-Event-ID"] == "6"
     assert waits
 
 
 def test_a_closed_client_says_so() -> None:
-    client, asked = desk(httpx.Response(200, json={}))
+    client, sent_request = client_of(httpx.Response(200, json={}))
     client.close()
     for call in (client.healthz, lambda: list(client.follow("d"))):
         with pytest.raises(PermanentError, match="client is closed"):
             call()
-    assert asked == []
+    assert sent_request == []

@@ -1,4 +1,4 @@
-"""Retrievers of frameworks before a desk that answers as it is told to."""
+"""Retrievers of frameworks before a server that answers as it is told to."""
 
 import asyncio
 import copy
@@ -20,7 +20,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((body, self.headers.get("Authorization")))  # type: ignore[attr-defined]
+        self.server.requests.append((body, self.headers.get("Authorization")))  # type: ignore[attr-defined]
         wrong = body["collection"] == "none"
         answer = problem(CollectionNotFound).content if wrong else json.dumps(FOUND).encode()
         self.send_response(404 if wrong else 200)
@@ -32,12 +32,12 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-class FakeDesk(LoopbackServer):
+class FakeServer(LoopbackServer):
     """Answers FOUND to every search."""
 
     def __init__(self) -> None:
         super().__init__(Handler)
-        self.asked: list[tuple[dict[str, Any], str | None]] = []
+        self.requests: list[tuple[dict[str, Any], str | None]] = []
 
     @property
     def url(self) -> str:
@@ -45,8 +45,8 @@ class FakeDesk(LoopbackServer):
 
 
 @pytest.fixture
-def desk() -> Iterator[FakeDesk]:
-    with FakeDesk() as served:
+def backend() -> Iterator[FakeServer]:
+    with FakeServer() as served:
         yield served
 
 
@@ -73,11 +73,11 @@ def assert_known(metadata: dict[str, Any]) -> None:
     assert metadata["trace_id"] == "t"
 
 
-def test_langchain(desk: FakeDesk) -> None:
+def test_langchain(backend: FakeServer) -> None:
     pytest.importorskip("langchain_core")
     from callslip.plugins.langchain import CallslipRetriever
 
-    made = CallslipRetriever(collection="main", url=desk.url, key="sesame", k=3, **ALL | HAVING)
+    made = CallslipRetriever(collection="main", url=backend.url, key="sesame", k=3, **ALL | HAVING)
     [document] = made.invoke("leave?")
     assert (document.page_content, document.id) == (HIT["text"], "c")
     assert document.metadata["source"] == "leave.md"
@@ -85,20 +85,20 @@ def test_langchain(desk: FakeDesk) -> None:
     [again] = asyncio.run(made.ainvoke("leave?", k=1, as_of="now"))
     assert again == document
     sent = {"collection": "main", "query": "leave?", "top": 3, **ALL, **HAVING}
-    assert desk.asked[0] == (sent, "Bearer sesame")
-    assert desk.asked[1][0] == sent | {"top": 1, "as_of": "now"}
+    assert backend.requests[0] == (sent, "Bearer sesame")
+    assert backend.requests[1][0] == sent | {"top": 1, "as_of": "now"}
     assert "sesame" not in repr(made) + str(made.to_json())
     assert copy.deepcopy(made) == made
     assert len(made.batch(["a", "b", "c"])) == 3
     with pytest.raises(InvalidRequest, match="no option 'colour'"):
         made.invoke("leave?", colour="blue")
     with pytest.raises(CollectionNotFound):
-        CallslipRetriever(collection="none", url=desk.url).invoke("leave?")
+        CallslipRetriever(collection="none", url=backend.url).invoke("leave?")
     with pytest.raises(InvalidRequest, match="no address"):
-        CallslipRetriever(collection="main", url="desk").invoke("leave?")
+        CallslipRetriever(collection="main", url="notes").invoke("leave?")
 
 
-def test_llama_index(desk: FakeDesk) -> None:
+def test_llama_index(backend: FakeServer) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.llms import MockLLM
     from llama_index.core.query_engine import RetrieverQueryEngine
@@ -123,7 +123,7 @@ def test_llama_index(desk: FakeDesk) -> None:
         ]
     )
     made = CallslipRetriever(
-        "main", url=desk.url, key="sesame", similarity_top_k=3, filters=filters, **ALL
+        "main", url=backend.url, key="sesame", similarity_top_k=3, filters=filters, **ALL
     )
     [found] = made.retrieve("leave?")
     assert (found.score, found.node.node_id, found.node.get_content()) == (0.5, "c", HIT["text"])
@@ -133,7 +133,7 @@ def test_llama_index(desk: FakeDesk) -> None:
     [again] = asyncio.run(made.aretrieve(QueryBundle("leave?")))
     assert again == found
     sent = {"collection": "main", "query": "leave?", "top": 3, **ALL, **HAVING}
-    assert desk.asked == [(sent, "Bearer sesame")] * 2
+    assert backend.requests == [(sent, "Bearer sesame")] * 2
     synthesizer = get_response_synthesizer(llm=MockLLM(), response_mode=ResponseMode.COMPACT)
     answer = RetrieverQueryEngine(made, response_synthesizer=synthesizer).query("leave?")
     assert HIT["text"] in str(answer)
@@ -150,7 +150,7 @@ def test_llama_index(desk: FakeDesk) -> None:
             CallslipRetriever("main", filters=each)
 
 
-def test_haystack(desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_haystack(backend: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("haystack")
     from haystack import Pipeline
     from haystack.components.builders import PromptBuilder
@@ -158,7 +158,7 @@ def test_haystack(desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
 
     from callslip.plugins.haystack import CallslipRetriever
 
-    monkeypatch.setenv("DESK_KEY", "sesame")
+    monkeypatch.setenv("SERVER_KEY", "sesame")
     filters = {
         "operator": "AND",
         "conditions": [
@@ -171,13 +171,13 @@ def test_haystack(desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
             },
         ],
     }
-    key = Secret.from_env_var("DESK_KEY")
-    made = CallslipRetriever("main", url=desk.url, key=key, top_k=3, filters=filters, **ALL)
+    key = Secret.from_env_var("SERVER_KEY")
+    made = CallslipRetriever("main", url=backend.url, key=key, top_k=3, filters=filters, **ALL)
     [document] = made.run("leave?")["documents"]
     assert (document.content, document.id, document.score) == (HIT["text"], "c", 0.5)
     assert_known(document.meta)
     sent = {"collection": "main", "query": "leave?", "top": 3, **ALL, **HAVING}
-    assert desk.asked[-1] == (sent, "Bearer sesame")
+    assert backend.requests[-1] == (sent, "Bearer sesame")
 
     template = "{% for each in documents %}{{ each.content }}{% endfor %}{{ question }}"
     pipeline = Pipeline()
@@ -186,18 +186,18 @@ def test_haystack(desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline.connect("retriever.documents", "prompt.documents")
     written = pipeline.dumps()
     assert "sesame" not in written
-    told = Pipeline.loads(written).run(
+    output = Pipeline.loads(written).run(
         {
             "retriever": {"query": "leave?", "top_k": 1, "as_of": "now", "filters": {}},
             "prompt": {"question": "leave?"},
         }
     )
-    assert told["prompt"]["prompt"] == f"{HIT['text']}leave?"
+    assert output["prompt"]["prompt"] == f"{HIT['text']}leave?"
     plain = {name: at for name, at in sent.items() if name not in HAVING}
-    assert desk.asked[-1] == (plain | {"top": 1, "as_of": "now"}, "Bearer sesame")
+    assert backend.requests[-1] == (plain | {"top": 1, "as_of": "now"}, "Bearer sesame")
 
     awaited: Any = asynchronous()
-    awaited.add_component("retriever", CallslipRetriever("main", url=desk.url))
+    awaited.add_component("retriever", CallslipRetriever("main", url=backend.url))
     found = asyncio.run(awaited.run_async({"retriever": {"query": "leave?"}}))
     assert found["retriever"]["documents"][0].content == HIT["text"]
 
@@ -213,7 +213,7 @@ def test_haystack(desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InvalidFilter, match="no words for"):
             CallslipRetriever("main", filters=wrong)
     with pytest.raises(CollectionNotFound):
-        CallslipRetriever("none", url=desk.url).run("leave?")
+        CallslipRetriever("none", url=backend.url).run("leave?")
 
 
 def asynchronous() -> Any:

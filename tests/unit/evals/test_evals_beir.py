@@ -92,7 +92,7 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "output"),
     [
         ("corpus.jsonl", '{"_id": "d1"}\n{"_id": \n', "corpus.jsonl:2: not JSON"),
         ("corpus.jsonl", "\n[1]\n", "corpus.jsonl:2: not an object"),
@@ -108,9 +108,9 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
         ("qrels.tsv", "q1\tgone\t1\n", "judges no document of its corpus"),
     ],
 )
-def test_a_wrong_line_is_named(folder: Path, name: str, content: str, told: str) -> None:
+def test_a_wrong_line_is_named(folder: Path, name: str, content: str, output: str) -> None:
     write(folder, name, content)
-    with pytest.raises(JudgedSetError, match=told):
+    with pytest.raises(JudgedSetError, match=output):
         read(folder)
 
 

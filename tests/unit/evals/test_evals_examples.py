@@ -1,4 +1,4 @@
-"""A judged set's questions, asked at the desk, as examples; `callslip tune --judged`."""
+"""A judged set's questions, asked at the server, as examples; `callslip tune --judged`."""
 
 import json
 from collections.abc import Mapping
@@ -24,17 +24,17 @@ BETTER = Weights(0.75, 0.25, 0.2, 0.15)
 SEED = 11
 
 
-class Shelf(JsonClient):
+class JudgedClient(JsonClient):
     """Two passages of each of 20 documents for a question; an alpha of .75 knows the answer."""
 
     def __init__(self, *_: object, **given: Any) -> None:
         super().__init__("http://127.0.0.1:9")
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.left_out: dict[str, str] = {}
         self.given: dict[str, Any] = given
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append(body)
+        self.requests.append(body)
         question = int(body["query"].split()[-1])
         hits = [
             {
@@ -68,10 +68,12 @@ def written(folder: Path, count: int, document: str = "{}") -> Path:
 @pytest.mark.parametrize("document", ["{}", "{}.txt", "id of {}"])
 def test_a_document_is_judged_by_its_id_or_its_name(tmp_path: Path, document: str) -> None:
     questions = beir.read_questions(written(tmp_path, 3, document))
-    with Shelf() as client:
-        found = examples.ask(client, "shelf", questions, NOW, tenant="north")
-    assert [body.get("as_of") for body in client.asked if "0" in body["query"]] == ["2020-01-01"]
-    assert {(b["top"], b["explain"], b["tenant"]) for b in client.asked} == {(100, True, "north")}
+    with JudgedClient() as client:
+        found = examples.ask(client, "papers", questions, NOW, tenant="north")
+    assert [body.get("as_of") for body in client.requests if "0" in body["query"]] == ["2020-01-01"]
+    assert {(b["top"], b["explain"], b["tenant"]) for b in client.requests} == {
+        (100, True, "north")
+    }
     for n, example in enumerate(found):
         assert example is not None
         assert np.flatnonzero(example.grades).tolist() == [answer_to(n)]
@@ -82,13 +84,13 @@ def test_a_document_is_judged_by_its_id_or_its_name(tmp_path: Path, document: st
 
 def test_an_answer_that_is_not_whole_or_judges_nothing_is_an_error(tmp_path: Path) -> None:
     questions = beir.read_questions(written(tmp_path, 3))
-    client = Shelf()
+    client = JudgedClient()
     client.left_out = {"vector": "the embedder does not answer"}
     with pytest.raises(EvaluationError, match="not whole"):
-        examples.ask(client, "shelf", questions, NOW)
+        examples.ask(client, "papers", questions, NOW)
     strange = beir.read_questions(written(tmp_path, 3, "strange {}"))
     with pytest.raises(JudgedSetError, match="no hit of 3 questions"):
-        examples.ask(Shelf(), "shelf", strange, NOW)
+        examples.ask(JudgedClient(), "papers", strange, NOW)
     (tmp_path / "qrels.tsv").write_text("q0\t1\t0\n")
     with pytest.raises(JudgedSetError, match="judges no document"):
         beir.read_questions(tmp_path)
@@ -97,7 +99,7 @@ def test_an_answer_that_is_not_whole_or_judges_nothing_is_an_error(tmp_path: Pat
 def test_an_answer_that_does_not_say_what_weights_would_do_is_no_example(tmp_path: Path) -> None:
     questions = beir.read_questions(written(tmp_path, 3))
     with pytest.raises(JudgedSetError):
-        examples.ask(Shelf(basis={"vector": None}), "shelf", questions, NOW)
+        examples.ask(JudgedClient(basis={"vector": None}), "papers", questions, NOW)
 
 
 class Options(Client):
@@ -109,11 +111,11 @@ class Options(Client):
 
     def list_collections(self) -> models.Collections:
         options = models.Options.model_validate(self.options)
-        shelf = models.Collection.model_construct(name="shelf", options=options)
-        return models.Collections.model_construct(collections=[shelf])
+        collection_name = models.Collection.model_construct(name="papers", options=options)
+        return models.Collections.model_construct(collections=[collection_name])
 
     def show_ranking(self, collection: str) -> models.RankingMessage:
-        assert collection == "shelf"
+        assert collection == "papers"
         numbers = {"pool": 150, "facets_top": 2, "exploration_ratio": 0.15, "rerank_top": 40}
         other = {"rerank": False, "mmr_lambda": 1.0, "narrow": True, "fusion": "calibrated"}
         found = numbers | other | {"hotset": False} | NOW.weights.__dict__
@@ -130,16 +132,16 @@ class Options(Client):
 def test_a_judged_set_is_fitted_and_applied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = Options()
-    monkeypatch.setattr(tune_command, "connect", lambda _: shelf)
-    monkeypatch.setattr(callslip.evals.client, "JsonClient", Shelf)
-    command = ["tune", "shelf", "--judged", str(written(tmp_path, 150))]
+    collection_name = Options()
+    monkeypatch.setattr(tune_command, "connect", lambda _: collection_name)
+    monkeypatch.setattr(callslip.evals.client, "JsonClient", JudgedClient)
+    command = ["tune", "papers", "--judged", str(written(tmp_path, 150))]
     shown = CliRunner().invoke(main, command)
     assert shown.exit_code == 0, shown.output
     assert "not biased" in shown.output
-    assert shelf.options["ranking"]["alpha"] == 0.4
+    assert collection_name.options["ranking"]["alpha"] == 0.4
     shown = CliRunner().invoke(main, [*command, "--apply"])
     assert shown.exit_code == 0, shown.output
     assert "Applied" in shown.output
-    assert shelf.options["scrub"] == "off"
-    assert 0.6 <= shelf.options["ranking"]["alpha"] <= 0.9
+    assert collection_name.options["scrub"] == "off"
+    assert 0.6 <= collection_name.options["ranking"]["alpha"] <= 0.9

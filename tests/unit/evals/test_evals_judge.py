@@ -1,10 +1,10 @@
-"""Measuring a judged set, against answers that a real desk cannot be brought to give on demand."""
+"""Measuring a judged set, against answers that no real server gives on demand."""
 
 import json
 from pathlib import Path
 
 import pytest
-from fake_server import FakeDesk
+from fake_server import FakeServer
 
 from callslip.errors import EvaluationError, SearchTimeout, ServerDown
 from callslip.evals import beir, client, judge
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_report_has_the_agreed_shape(folder: Path) -> None:
-    report = evaluate(folder, FakeDesk()).as_json()
+    report = evaluate(folder, FakeServer()).as_json()
     half = {"ndcg@10": 0.5, "recall@10": 0.5, "recall@100": 0.5, "mrr@10": 0.5}
     assert list(report)[:5] == ["set", "documents", "queries", "legs", "seconds"]
     assert report["set"] == folder.name
@@ -41,86 +41,86 @@ def test_the_report_has_the_agreed_shape(folder: Path) -> None:
 
 
 def test_documents_go_in_as_title_and_text_with_their_metadata(folder: Path) -> None:
-    desk = FakeDesk()
-    evaluate(folder, desk)
-    assert desk.documents["id of a.txt"] == {
+    server = FakeServer()
+    evaluate(folder, server)
+    assert server.documents["id of a.txt"] == {
         "name": "a.txt",
         "title": "Leave",
         "text": "Leave\nten days",
         "properties": {"year": 2024},
         "allow_duplicate": True,
     }
-    assert desk.documents["id of b.pdf.txt"]["properties"] == {"ok": [1, 2]}
+    assert server.documents["id of b.pdf.txt"]["properties"] == {"ok": [1, 2]}
 
 
 def test_progress_reaches_the_end_of_every_phase(folder: Path) -> None:
-    told: list[Progress] = []
-    evaluate(folder, FakeDesk(), on_progress=told.append)
-    last = {progress.phase: (progress.done, progress.total) for progress in told}
+    output: list[Progress] = []
+    evaluate(folder, FakeServer(), on_progress=output.append)
+    last = {progress.phase: (progress.done, progress.total) for progress in output}
     assert last == {"ingest": (2, 2), "keyword": (2, 2), "vector": (2, 2), "hybrid": (2, 2)}
 
 
 def test_the_scratch_collection_is_dropped(folder: Path) -> None:
-    desk = FakeDesk()
-    evaluate(folder, desk, collection="scratch")
-    assert desk.dropped == ["/v1/collections/scratch"]
+    server = FakeServer()
+    evaluate(folder, server, collection="scratch")
+    assert server.dropped == ["/v1/collections/scratch"]
 
 
 def test_the_scratch_collection_is_kept_on_request_and_named(folder: Path) -> None:
-    desk = FakeDesk()
-    report = evaluate(folder, desk, collection="scratch", keep=True)
-    assert desk.dropped == []
+    server = FakeServer()
+    report = evaluate(folder, server, collection="scratch", keep=True)
+    assert server.dropped == []
     assert report.as_json()["collection"] == "scratch"
     assert "Kept as collection scratch." in table(report)
 
 
 def test_a_collection_that_cannot_be_dropped_is_named(folder: Path) -> None:
-    desk = FakeDesk()
-    desk.can_drop = False
-    report = evaluate(folder, desk, collection="scratch")
+    server = FakeServer()
+    server.can_drop = False
+    report = evaluate(folder, server, collection="scratch")
     assert "the scratch collection scratch was not dropped (no such route)" in report.warnings
 
 
 def test_a_failed_document_ends_the_run_with_its_reason(folder: Path) -> None:
-    desk = FakeDesk()
-    desk.failing = {"a.txt"}
-    told = r"1 documents failed: 'a\.txt' \(No text: it is blank\)"
-    with pytest.raises(EvaluationError, match=told):
-        evaluate(folder, desk, collection="scratch")
-    assert desk.dropped == ["/v1/collections/scratch"]
+    server = FakeServer()
+    server.failing = {"a.txt"}
+    output = r"1 documents failed: 'a\.txt' \(No text: it is blank\)"
+    with pytest.raises(EvaluationError, match=output):
+        evaluate(folder, server, collection="scratch")
+    assert server.dropped == ["/v1/collections/scratch"]
 
 
 def test_two_ids_that_become_one_name_end_the_run(folder: Path) -> None:
     (folder / "corpus.jsonl").write_text('{"_id": " a", "text": "x"}\n{"_id": "a", "text": "y"}')
     with pytest.raises(EvaluationError, match="have one name"):
-        evaluate(folder, FakeDesk())
+        evaluate(folder, FakeServer())
 
 
-def test_an_answer_without_one_leg_is_not_measured(folder: Path) -> None:
-    desk = FakeDesk()
-    desk.left_out = {"vector": "down"}
+def test_an_answer_without_one_retriever_is_not_measured(folder: Path) -> None:
+    server = FakeServer()
+    server.left_out = {"vector": "down"}
     with pytest.raises(EvaluationError, match="not whole"):
-        evaluate(folder, desk)
+        evaluate(folder, server)
 
 
-def test_a_desk_without_vectors_has_no_vector_leg(folder: Path) -> None:
-    desk = FakeDesk()
-    desk.has_vectors = False
-    report = evaluate(folder, desk)
+def test_a_server_without_vectors_has_no_vector_retriever(folder: Path) -> None:
+    server = FakeServer()
+    server.has_vectors = False
+    report = evaluate(folder, server)
     assert list(report.legs) == ["keyword", "hybrid"]
     assert "the server has no vectors, so there is no vector retriever" in report.warnings
 
 
 def test_a_ranking_cut_off_too_early_is_said(folder: Path) -> None:
-    desk = FakeDesk()
-    desk.passages = 300
-    report = evaluate(folder, desk)
+    server = FakeServer()
+    server.passages = 300
+    report = evaluate(folder, server)
     assert report.as_json()["depth"] == {"keyword": 1, "vector": 1, "hybrid": 1}
     assert "Recall@100 of hybrid saw only 1 documents" in table(report)
 
 
-def test_the_table_has_a_line_per_leg(folder: Path) -> None:
-    lines = table(evaluate(folder, FakeDesk())).splitlines()
+def test_the_table_has_a_line_per_retriever(folder: Path) -> None:
+    lines = table(evaluate(folder, FakeServer())).splitlines()
     assert lines[1].split() == ["nDCG@10", "Recall@10", "Recall@100", "MRR@10"]
     assert [line.split()[0] for line in lines[2:5]] == ["keyword", "vector", "hybrid"]
 
@@ -132,48 +132,48 @@ def test_a_scratch_name_is_one_that_collections_may_have() -> None:
     assert name != scratch_name("한국어 set/with: odd name" * 9)
 
 
-def test_a_desk_that_does_not_answer_is_said() -> None:
-    with JsonClient("http://127.0.0.1:9") as desk, pytest.raises(ServerDown):
-        desk.get("/healthz")
+def test_a_server_that_does_not_answer_is_said() -> None:
+    with JsonClient("http://127.0.0.1:9") as server, pytest.raises(ServerDown):
+        server.get("/healthz")
 
 
 def test_answers_without_the_reranker_are_measured_and_counted(folder: Path) -> None:
-    desk = FakeDesk()
-    desk.left_out = {"rerank": "no answer within 2 s"}
-    report = evaluate(folder, desk)
+    server = FakeServer()
+    server.left_out = {"rerank": "no answer within 2 s"}
+    report = evaluate(folder, server)
     assert "the reranker was left out of 2 of 2 answers of hybrid" in report.warnings
 
 
-def test_legs_are_searched_alone_and_hybrid_as_the_desk_does(folder: Path) -> None:
-    desk = FakeDesk()
-    evaluate(folder, desk, collection="scratch")
+def test_retrievers_are_searched_alone_and_hybrid_as_the_server_does(folder: Path) -> None:
+    server = FakeServer()
+    evaluate(folder, server, collection="scratch")
     alone = {"facets_weight": 0, "memory_weight": 0, "exploration_ratio": 0, "rerank": False}
-    asked = {"collection": "scratch", "query": "days"}
-    sent = [search for search in desk.searches if search["query"] == "days"]
+    request = {"collection": "scratch", "query": "days"}
+    sent = [search for search in server.searches if search["query"] == "days"]
     assert sent == [
-        {**asked, "top": 200, "alpha": 0.0, "ranking": alone},
-        {**asked, "top": 200, "alpha": 1.0, "ranking": alone},
-        {**asked, "top": 100},
+        {**request, "top": 200, "alpha": 0.0, "ranking": alone},
+        {**request, "top": 200, "alpha": 1.0, "ranking": alone},
+        {**request, "top": 100},
     ]
 
 
 def test_a_set_that_is_there_already_is_found_by_its_names(folder: Path) -> None:
-    desk = FakeDesk()
-    evaluate(folder, desk)
-    ids = judge.already_there(desk, "kept", beir.read(folder))
+    server = FakeServer()
+    evaluate(folder, server)
+    ids = judge.already_there(server, "kept", beir.read(folder))
     assert ids == {"id of a.txt": "a", "id of b.pdf.txt": "b.pdf"}
-    desk.failing = {"a.txt"}
+    server.failing = {"a.txt"}
     with pytest.raises(EvaluationError, match=r"1 of 2 .* not live in 'kept', such as 'a\.txt'"):
-        judge.already_there(desk, "kept", beir.read(folder))
+        judge.already_there(server, "kept", beir.read(folder))
 
 
 def test_a_search_that_comes_too_late_is_asked_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = FakeDesk()
-    desk.late = client.SEARCH_TRIES - 1
-    monkeypatch.setattr(desk, "connections", 1)
-    assert evaluate(folder, desk).legs["hybrid"].measures["ndcg@10"] == 0.5
-    desk.late = client.SEARCH_TRIES
+    server = FakeServer()
+    server.late = client.SEARCH_TRIES - 1
+    monkeypatch.setattr(server, "connections", 1)
+    assert evaluate(folder, server).legs["hybrid"].measures["ndcg@10"] == 0.5
+    server.late = client.SEARCH_TRIES
     with pytest.raises(SearchTimeout):
-        evaluate(folder, desk)
+        evaluate(folder, server)

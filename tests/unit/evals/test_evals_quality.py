@@ -1,10 +1,10 @@
-"""The quality table, against a desk that answers as it is told to."""
+"""The quality table, against a server that answers as it is told to."""
 
 import json
 from pathlib import Path
 
 import pytest
-from fake_server import FakeDesk
+from fake_server import FakeServer
 
 from benchmarks import quality
 from benchmarks.quality import Quality, Row, compare, lines, main
@@ -28,8 +28,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> FakeDesk:
-    made = FakeDesk()
+def client(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    made = FakeServer()
     monkeypatch.setattr(quality, "JsonClient", lambda url, key: made)
     return made
 
@@ -45,18 +45,18 @@ def write(folder: Path, metadata: dict[str, str]) -> Path:
 
 
 def measured(
-    folder: Path, client: FakeDesk, asked: tuple[Variant, ...] = VARIANTS
+    folder: Path, client: FakeServer, request: tuple[Variant, ...] = VARIANTS
 ) -> dict[str, Row]:
-    return {row.variant: row for row in result(folder, client, asked).rows}
+    return {row.variant: row for row in result(folder, client, request).rows}
 
 
-def result(folder: Path, client: FakeDesk, asked: tuple[Variant, ...] = VARIANTS) -> Quality:
+def result(folder: Path, client: FakeServer, request: tuple[Variant, ...] = VARIANTS) -> Quality:
     judged = beir.read(folder)
     with judge.ingested(client, "scratch", judged, []) as ids:
-        return compare(client, "scratch", judged, ids, asked)
+        return compare(client, "scratch", judged, ids, request)
 
 
-def test_every_way_has_a_row_and_its_difference_to_hybrid(folder: Path, client: FakeDesk) -> None:
+def test_every_way_has_a_row_and_its_difference_to_hybrid(folder: Path, client: FakeServer) -> None:
     client.has_reranker = True
     rows = measured(folder, client)
     assert list(rows) == [
@@ -70,7 +70,7 @@ def test_every_way_has_a_row_and_its_difference_to_hybrid(folder: Path, client: 
     assert (gain.mean, gain.low, gain.high) == (0, 0, 0)
 
 
-def test_only_what_is_measured_is_searched_with(folder: Path, client: FakeDesk) -> None:
+def test_only_what_is_measured_is_searched_with(folder: Path, client: FakeServer) -> None:
     client.has_reranker = True
     measured(folder, client)
     sent = [search["ranking"] for search in client.searches if search["query"] == "days"]
@@ -82,19 +82,19 @@ def test_only_what_is_measured_is_searched_with(folder: Path, client: FakeDesk) 
 
 
 def test_memory_is_measured_on_queries_that_it_did_not_learn_from(
-    folder: Path, client: FakeDesk
+    folder: Path, client: FakeServer
 ) -> None:
     rows = measured(folder, client)
     assert rows["hybrid + memory"].queries == 2
     assert rows["hybrid + memory, unrelated"].queries == 1
     ranking = {"facets_weight": 0, "exploration_ratio": 0, "rerank": False}
-    asked = [search["query"] for search in client.searches if search.get("ranking") == ranking]
-    assert sorted(asked) == ["cats", "cats", "dogs"]
+    request = [search["query"] for search in client.searches if search.get("ranking") == ranking]
+    assert sorted(request) == ["cats", "cats", "dogs"]
     assert client.remembered == {}
 
 
 def test_what_is_remembered_of_others_is_neither_measured_nor_forgotten(
-    folder: Path, client: FakeDesk
+    folder: Path, client: FakeServer
 ) -> None:
     theirs = {"eve": ["a chunk"]}
     client.remembered = dict(theirs)
@@ -103,8 +103,8 @@ def test_what_is_remembered_of_others_is_neither_measured_nor_forgotten(
     assert client.remembered == theirs
 
 
-def test_a_desk_that_takes_no_feedback_leaves_memory_out(
-    folder: Path, client: FakeDesk, monkeypatch: pytest.MonkeyPatch
+def test_a_server_that_takes_no_feedback_leaves_memory_out(
+    folder: Path, client: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(variants, "RECORDED_SECONDS", 0.0)
     client.takes_feedback = False
@@ -114,7 +114,7 @@ def test_a_desk_that_takes_no_feedback_leaves_memory_out(
     assert client.remembered == {}
 
 
-def test_what_the_desk_lacks_is_a_note(folder: Path, client: FakeDesk) -> None:
+def test_what_the_server_lacks_is_a_note(folder: Path, client: FakeServer) -> None:
     client.has_vectors = client.has_facets = False
     found = result(folder, client)
     assert [row.variant for row in found.rows] == ["keyword", "hybrid"]
@@ -128,7 +128,7 @@ def test_what_the_desk_lacks_is_a_note(folder: Path, client: FakeDesk) -> None:
     assert client.remembered == {}
 
 
-def test_a_facet_that_fails_leaves_the_prior_out(folder: Path, client: FakeDesk) -> None:
+def test_a_facet_that_fails_leaves_the_prior_out(folder: Path, client: FakeServer) -> None:
     client.facet_error = {"detail": "the embedder is down"}
     assert "hybrid + prior is not measured: facet 'lang': the embedder is down" in (
         result(folder, client).notes
@@ -136,19 +136,19 @@ def test_a_facet_that_fails_leaves_the_prior_out(folder: Path, client: FakeDesk)
 
 
 def test_a_rebuild_that_never_ends_leaves_the_prior_out(
-    folder: Path, client: FakeDesk, monkeypatch: pytest.MonkeyPatch
+    folder: Path, client: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(variants, "FACETS_SECONDS", 0.0)
     assert any("not rebuilt within" in note for note in result(folder, client).notes)
 
 
-def test_a_ranking_cut_off_too_early_is_said(folder: Path, client: FakeDesk) -> None:
+def test_a_ranking_cut_off_too_early_is_said(folder: Path, client: FakeServer) -> None:
     client.passages = 300
     assert "Recall@100 of hybrid saw only 1 documents of some query" in result(folder, client).notes
 
 
 def test_a_way_that_learns_is_held_against_hybrid_on_the_queries_that_it_is_measured_on(
-    folder: Path, client: FakeDesk
+    folder: Path, client: FakeServer
 ) -> None:
     learning = Variant("learning", prepare=lambda client, name, judged, ids: judged.half(1))
     found = measured(folder, client, (HYBRID, learning))["learning"]
@@ -158,7 +158,7 @@ def test_a_way_that_learns_is_held_against_hybrid_on_the_queries_that_it_is_meas
 
 
 def test_queries_with_a_moment_are_asked_with_it_and_once_without(
-    tmp_path: Path, client: FakeDesk, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, client: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path / "laws", {"as_of": "2020-03-31"})
     assert main([str(tmp_path / "laws"), "--queries", "1"]) == 0
@@ -167,7 +167,7 @@ def test_queries_with_a_moment_are_asked_with_it_and_once_without(
 
 
 def test_the_table_is_markdown_with_published_figures_beside(
-    tmp_path: Path, client: FakeDesk, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, client: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path / "en_xquad", {})
     assert main([str(tmp_path / "en_xquad"), "--half", "0"]) == 0
@@ -180,7 +180,7 @@ def test_the_table_is_markdown_with_published_figures_beside(
     assert len(client.dropped) == 1
 
 
-def test_differences_have_signs_and_no_needless_zeros(folder: Path, client: FakeDesk) -> None:
+def test_differences_have_signs_and_no_needless_zeros(folder: Path, client: FakeServer) -> None:
     worse = Variant("worse", {"query": "dogs"})
     row = lines(result(folder, client, (HYBRID, worse)))[1]
     assert row[3] == ".000 [.000, .000]"
@@ -188,7 +188,7 @@ def test_differences_have_signs_and_no_needless_zeros(folder: Path, client: Fake
 
 
 def test_a_set_that_is_there_already_is_neither_ingested_nor_dropped(
-    folder: Path, client: FakeDesk
+    folder: Path, client: FakeServer
 ) -> None:
     assert main([str(folder), "--keep"]) == 0
     sent = dict(client.documents)
@@ -199,7 +199,7 @@ def test_a_set_that_is_there_already_is_neither_ingested_nor_dropped(
 
 
 def test_a_set_that_fails_does_not_take_the_others_with_it(
-    tmp_path: Path, folder: Path, client: FakeDesk, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, folder: Path, client: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(tmp_path / "gone"), str(folder)]) == 1
     written = capsys.readouterr().out
@@ -207,9 +207,9 @@ def test_a_set_that_fails_does_not_take_the_others_with_it(
     assert "- gone: not measured: " in written
 
 
-def test_a_desk_that_goes_away_is_said(
+def test_a_server_that_goes_away_is_said(
     folder: Path,
-    client: FakeDesk,
+    client: FakeServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

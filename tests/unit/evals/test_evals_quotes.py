@@ -37,7 +37,7 @@ def test_a_row_counts_what_is_answerable_and_what_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         ("", "has no questions"),
         ("{", ":1: no JSON"),
@@ -46,10 +46,10 @@ def test_a_row_counts_what_is_answerable_and_what_is_not() -> None:
         ('{"question": 1, "says": []}', ":1: question"),
     ],
 )
-def test_a_file_that_is_none_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_that_is_none_is_named(tmp_path: Path, text: str, output: str) -> None:
     file = tmp_path / "q.jsonl"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(JudgedSetError, match=told):
+    with pytest.raises(JudgedSetError, match=output):
         read(file)
     with pytest.raises(JudgedSetError, match="cannot be read"):
         read(tmp_path / "nothing")

@@ -20,7 +20,7 @@ class Counting(Baseline):
 
     def __init__(self) -> None:
         self.rows = 0
-        self.asked: list[str | None] = []
+        self.requests: list[str | None] = []
 
     def create(self, dimension: int) -> None:
         self.rows = 0
@@ -29,11 +29,11 @@ class Counting(Baseline):
         self.rows += len(chunks)
 
     def vector(self, vector: Vector, limit: int, kind: str | None) -> list[str]:
-        self.asked.append(kind)
+        self.requests.append(kind)
         return []
 
     def keyword(self, terms: str, limit: int, kind: str | None) -> list[str]:
-        self.asked.append(kind)
+        self.requests.append(kind)
         return []
 
     def drop(self) -> None:
@@ -57,10 +57,12 @@ def test_both_sides_get_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(filled.ours) == len(filled.baseline) == 3
     pairs = list(bench.ask(store, baseline, rows.questions(10)))
     assert [pair.work for pair in pairs] == [
-        f"{leg}, {what}" for what in ("all", "filtered") for leg in ("vector", "keyword", "hybrid")
+        f"{retriever}, {what}"
+        for what in ("all", "filtered")
+        for retriever in ("vector", "keyword", "hybrid")
     ]
     assert all(len(pair.ours) == len(pair.baseline) == 9 for pair in pairs)
-    assert baseline.asked.count(None) == 40
-    assert {kind for kind in baseline.asked if kind} <= {
+    assert baseline.requests.count(None) == 40
+    assert {kind for kind in baseline.requests if kind} <= {
         str(c.properties[KIND]) for c in rows.chunks(10)
     }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from memory_store import MemoryStore
 from office_files import zip_file
-from pipeline_parts import SETTINGS, doing, make_shop, with_backend
+from pipeline_parts import SETTINGS, doing, make_context, with_backend
 from sqlalchemy import update
 
 from callslip.ingestion.context import StepContext
@@ -25,71 +25,83 @@ from callslip.stores.records import CollectionSchema, VectorSpec
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[StepContext]:
-    """A workshop on a ledger and blobs of its own, with the collection `shelf`."""
-    schema = CollectionSchema("shelf", VectorSpec(4), tenants=True)
+def step_context(tmp_path: Path) -> Iterator[StepContext]:
+    """A step context on a ledger and blobs of its own, with the collection `papers`."""
+    schema = CollectionSchema("papers", VectorSpec(4), tenants=True)
     store = MemoryStore()
     store.ensure_schema(schema)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="")
-        yield make_shop(ledger, Blobs(str(tmp_path / "blobs")), store)
+        yield make_context(ledger, Blobs(str(tmp_path / "blobs")), store)
 
 
-def send(shop: StepContext, content: bytes, name: str = "a.zip", **properties: Any) -> Accepted:
-    """Submit bytes as the desk does."""
+def send(
+    step_context: StepContext, content: bytes, name: str = "a.zip", **properties: Any
+) -> Accepted:
+    """Submit bytes as the server does."""
     digest = hashlib.sha256(content).hexdigest()
     return take_in(
-        shop.ledger,
-        shop.blobs,
-        "shelf",
+        step_context.ledger,
+        step_context.blobs,
+        "papers",
         Submission(name, name, "", digest, len(content), properties),
         io.BytesIO(content),
         tenant="acme",
     )
 
 
-def work(shop: StepContext, item: Accepted) -> None:
+def work(step_context: StepContext, item: Accepted) -> None:
     """Do all steps of a version and of what it brings, as the workers do."""
-    doing(shop)(item.document_id, item.version)
-    for child in shop.ledger.fair_queue.take(math.inf):
-        work(shop, Accepted(child.document_id, child.version, fresh=True))
+    doing(step_context)(item.document_id, item.version)
+    for child in step_context.ledger.fair_queue.take(math.inf):
+        work(step_context, Accepted(child.document_id, child.version, fresh=True))
 
 
-def shelf(shop: StepContext) -> dict[str, DocumentRecord]:
+def documents_by_name(step_context: StepContext) -> dict[str, DocumentRecord]:
     """The documents that are there, by name."""
-    return {d.name: d for d in shop.ledger.documents.find("shelf", limit=1000)}
+    return {d.name: d for d in step_context.ledger.documents.find("papers", limit=1000)}
 
 
-def states(shop: StepContext) -> dict[str, str]:
-    return {name: document.state for name, document in sorted(shelf(shop).items())}
+def states(step_context: StepContext) -> dict[str, str]:
+    return {
+        name: document.state for name, document in sorted(documents_by_name(step_context).items())
+    }
 
 
 def failure(document: DocumentRecord) -> str | None:
     return document.newest.failure.type if document.newest.failure else None
 
 
-def with_limits(shop: StepContext, **limits: int) -> StepContext:
+def with_limits(step_context: StepContext, **limits: int) -> StepContext:
     extract = SETTINGS.extract.model_copy(update=limits)
-    return with_backend(shop, settings=SETTINGS.model_copy(update={"extract": extract}))
+    return with_backend(step_context, settings=SETTINGS.model_copy(update={"extract": extract}))
 
 
-def test_the_files_of_a_zip_become_documents_that_know_their_parent(shop: StepContext) -> None:
-    item = send(shop, zip_file({"docs/a.txt": "alpha words", "b.pdf": "no pdf"}), dept="law")
-    work(shop, item)
-    assert states(shop) == {"a.zip": "live", "a.zip/b.pdf": "failed", "a.zip/docs/a.txt": "live"}
-    child = shelf(shop)["a.zip/docs/a.txt"]
+def test_the_files_of_a_zip_become_documents_that_know_their_parent(
+    step_context: StepContext,
+) -> None:
+    item = send(
+        step_context, zip_file({"docs/a.txt": "alpha words", "b.pdf": "no pdf"}), dept="law"
+    )
+    work(step_context, item)
+    assert states(step_context) == {
+        "a.zip": "live",
+        "a.zip/b.pdf": "failed",
+        "a.zip/docs/a.txt": "live",
+    }
+    child = documents_by_name(step_context)["a.zip/docs/a.txt"]
     assert (child.parent_id, child.tenant, child.newest.filename) == (
         item.document_id,
         "acme",
         "a.txt",
     )
     assert child.newest.properties == {"dept": "law"}
-    assert failure(shelf(shop)["a.zip/b.pdf"]) == "broken-file"
-    assert shelf(shop)["a.zip"].parent_id is None
+    assert failure(documents_by_name(step_context)["a.zip/b.pdf"]) == "broken-file"
+    assert documents_by_name(step_context)["a.zip"].parent_id is None
 
 
-def test_an_extract_step_that_is_repeated_makes_no_second_child(shop: StepContext) -> None:
+def test_an_extract_step_that_is_repeated_makes_no_second_child(step_context: StepContext) -> None:
     class Killed(BaseException):
         pass
 
@@ -103,127 +115,139 @@ def test_an_extract_step_that_is_repeated_makes_no_second_child(shop: StepContex
         def finish(self, *given: Any) -> None:
             raise Killed
 
-    item = send(shop, zip_file({"a.txt": "alpha", "b.txt": "beta"}))
-    whole, shop.ledger.leases = shop.ledger.leases, Dies(shop.ledger.leases)  # type: ignore[assignment]
+    item = send(step_context, zip_file({"a.txt": "alpha", "b.txt": "beta"}))
+    whole, step_context.ledger.leases = step_context.ledger.leases, Dies(step_context.ledger.leases)  # type: ignore[assignment]
     with pytest.raises(Killed):
-        run_step(shop, "extract", item.document_id, 1)
-    shop.ledger.leases = whole
-    before = {name: d.document_id for name, d in shelf(shop).items()}
+        run_step(step_context, "extract", item.document_id, 1)
+    step_context.ledger.leases = whole
+    before = {name: d.document_id for name, d in documents_by_name(step_context).items()}
     assert len(before) == 3
-    shop.ledger.leases.expire_all()
-    work(shop, item)
-    assert {name: d.document_id for name, d in shelf(shop).items()} == before
-    assert set(states(shop).values()) == {"live"}
-    assert all(d.newest.version == 1 for d in shelf(shop).values())
+    step_context.ledger.leases.expire_all()
+    work(step_context, item)
+    assert {name: d.document_id for name, d in documents_by_name(step_context).items()} == before
+    assert set(states(step_context).values()) == {"live"}
+    assert all(d.newest.version == 1 for d in documents_by_name(step_context).values())
 
 
-def test_a_new_version_keeps_what_stayed_and_deletes_what_vanished(shop: StepContext) -> None:
-    work(shop, send(shop, zip_file({"a.txt": "alpha", "b.txt": "beta", "c.txt": "gamma"})))
-    before = shelf(shop)
-    second = send(shop, zip_file({"a.txt": "alpha", "b.txt": "changed", "d.txt": "delta"}))
+def test_a_new_version_keeps_what_stayed_and_deletes_what_vanished(
+    step_context: StepContext,
+) -> None:
+    work(
+        step_context,
+        send(step_context, zip_file({"a.txt": "alpha", "b.txt": "beta", "c.txt": "gamma"})),
+    )
+    before = documents_by_name(step_context)
+    second = send(step_context, zip_file({"a.txt": "alpha", "b.txt": "changed", "d.txt": "delta"}))
     for step in ("extract", "sectionize", "chunk", "enrich", "embed"):
-        run_step(shop, step, second.document_id, second.version)  # type: ignore[arg-type]
-    assert "a.zip/c.txt" in shelf(shop), "until the new version is live"
-    run_step(shop, "upsert", second.document_id, second.version)
-    work(shop, second)
-    after = shelf(shop)
+        run_step(step_context, step, second.document_id, second.version)  # type: ignore[arg-type]
+    assert "a.zip/c.txt" in documents_by_name(step_context), "until the new version is live"
+    run_step(step_context, "upsert", second.document_id, second.version)
+    work(step_context, second)
+    after = documents_by_name(step_context)
     assert set(after) == {"a.zip", "a.zip/a.txt", "a.zip/b.txt", "a.zip/d.txt"}
     assert after["a.zip/a.txt"].newest.version == 1
     assert after["a.zip/b.txt"].live_version == 2
-    assert shop.ledger.documents.get(before["a.zip/c.txt"].document_id).state == "deleted"
+    assert step_context.ledger.documents.get(before["a.zip/c.txt"].document_id).state == "deleted"
 
 
-def test_a_version_that_fails_deletes_nothing(shop: StepContext) -> None:
-    work(shop, send(shop, zip_file({"a.txt": "alpha"})))
-    work(shop, send(shop, b"PK\x03\x04 broken"))
-    assert states(shop) == {"a.zip": "failed", "a.zip/a.txt": "live"}
+def test_a_version_that_fails_deletes_nothing(step_context: StepContext) -> None:
+    work(step_context, send(step_context, zip_file({"a.txt": "alpha"})))
+    work(step_context, send(step_context, b"PK\x03\x04 broken"))
+    assert states(step_context) == {"a.zip": "failed", "a.zip/a.txt": "live"}
 
 
-def test_changed_properties_reach_the_children(shop: StepContext) -> None:
+def test_changed_properties_reach_the_children(step_context: StepContext) -> None:
     packed = zip_file({"a.txt": "alpha"})
-    work(shop, send(shop, packed, year=2024))
-    work(shop, send(shop, packed, year=2025))
-    child = shelf(shop)["a.zip/a.txt"]
+    work(step_context, send(step_context, packed, year=2024))
+    work(step_context, send(step_context, packed, year=2025))
+    child = documents_by_name(step_context)["a.zip/a.txt"]
     assert (child.live_version, child.newest.properties) == (2, {"year": 2025})
 
 
-def test_deleting_a_document_deletes_all_that_came_within_it(shop: StepContext) -> None:
+def test_deleting_a_document_deletes_all_that_came_within_it(step_context: StepContext) -> None:
     inner = zip_file({"deep.txt": "deep"})
-    item = send(shop, zip_file({"inner.zip": inner, "a.txt": "alpha"}))
-    work(shop, item)
-    assert "a.zip/inner.zip/deep.txt" in shelf(shop)
-    shop.ledger.documents.delete(item.document_id)
-    assert shelf(shop) == {}
-    assert len(shop.ledger.sweep.unremoved(resend_seconds=0)) == 4
+    item = send(step_context, zip_file({"inner.zip": inner, "a.txt": "alpha"}))
+    work(step_context, item)
+    assert "a.zip/inner.zip/deep.txt" in documents_by_name(step_context)
+    step_context.ledger.documents.delete(item.document_id)
+    assert documents_by_name(step_context) == {}
+    assert len(step_context.ledger.sweep.unremoved(resend_seconds=0)) == 4
 
 
-def test_a_child_that_was_deleted_by_itself_does_not_come_back(shop: StepContext) -> None:
-    item = send(shop, zip_file({"a.txt": "alpha", "b.txt": "beta"}))
-    work(shop, item)
-    shop.ledger.documents.delete(shelf(shop)["a.zip/b.txt"].document_id)
-    assert shop.ledger.leases.reopen(item.document_id, 1, "extract")
-    work(shop, item)
-    assert set(shelf(shop)) == {"a.zip", "a.zip/a.txt"}
+def test_a_child_that_was_deleted_by_itself_does_not_come_back(step_context: StepContext) -> None:
+    item = send(step_context, zip_file({"a.txt": "alpha", "b.txt": "beta"}))
+    work(step_context, item)
+    step_context.ledger.documents.delete(documents_by_name(step_context)["a.zip/b.txt"].document_id)
+    assert step_context.ledger.leases.reopen(item.document_id, 1, "extract")
+    work(step_context, item)
+    assert set(documents_by_name(step_context)) == {"a.zip", "a.zip/a.txt"}
 
 
-def test_nothing_comes_of_a_parent_that_was_deleted_meanwhile(shop: StepContext) -> None:
-    item = send(shop, zip_file({"a.txt": "alpha"}))
+def test_nothing_comes_of_a_parent_that_was_deleted_meanwhile(step_context: StepContext) -> None:
+    item = send(step_context, zip_file({"a.txt": "alpha"}))
 
     class Deleting:
         def extract(self, data: bytes, filename: str, fields: Any) -> Any:
-            shop.ledger.documents.delete(item.document_id)
-            return shop.extractor.extract(data, filename, fields)
+            step_context.ledger.documents.delete(item.document_id)
+            return step_context.extractor.extract(data, filename, fields)
 
-    during = replace(shop, extractor=Deleting())  # type: ignore[arg-type]
+    during = replace(step_context, extractor=Deleting())  # type: ignore[arg-type]
     assert run_step(during, "extract", item.document_id, 1) == "stop"
-    assert shelf(shop) == {}
+    assert documents_by_name(step_context) == {}
 
 
-def test_a_document_of_the_same_name_is_left_alone(shop: StepContext) -> None:
-    own = send(shop, b"my own words", "a.zip/a.txt")
-    work(shop, own)
-    work(shop, send(shop, zip_file({"a.txt": "alpha"})))
-    assert set(shelf(shop)) == {"a.zip", "a.zip/a.txt", "a.zip/a (2).txt"}
-    assert shelf(shop)["a.zip/a.txt"].newest.version == 1
+def test_a_document_of_the_same_name_is_left_alone(step_context: StepContext) -> None:
+    own = send(step_context, b"my own words", "a.zip/a.txt")
+    work(step_context, own)
+    work(step_context, send(step_context, zip_file({"a.txt": "alpha"})))
+    assert set(documents_by_name(step_context)) == {"a.zip", "a.zip/a.txt", "a.zip/a (2).txt"}
+    assert documents_by_name(step_context)["a.zip/a.txt"].newest.version == 1
 
 
-def test_children_arrive_with_an_archive_unless_their_parent_is_anothers(shop: StepContext) -> None:
-    work(shop, send(shop, zip_file({"a.txt": "alpha"})))
-    snapshot = shop.ledger.transcripts.read(shelf(shop)["a.zip/a.txt"].document_id)
+def test_children_arrive_with_an_archive_unless_their_parent_is_anothers(
+    step_context: StepContext,
+) -> None:
+    work(step_context, send(step_context, zip_file({"a.txt": "alpha"})))
+    snapshot = step_context.ledger.transcripts.read(
+        documents_by_name(step_context)["a.zip/a.txt"].document_id
+    )
     assert snapshot is not None
     given = snapshot.transcript
-    assert (given.parent_id, given.parent_version) == (shelf(shop)["a.zip"].document_id, 1)
-    lease = shop.ledger.moves.take("shelf", "memory", lease_seconds=60)
+    assert (given.parent_id, given.parent_version) == (
+        documents_by_name(step_context)["a.zip"].document_id,
+        1,
+    )
+    lease = step_context.ledger.moves.take("papers", "memory", lease_seconds=60)
     for tenant, parent in (("acme", given.parent_id), ("other", None)):
         moved = replace(given, document_id=f"moved{tenant}", name="moved", tenant=tenant, chunks={})
-        shop.ledger.transcripts.write("shelf", moved, lease)
-        assert shop.ledger.documents.get(moved.document_id).parent_id == parent
+        step_context.ledger.transcripts.write("papers", moved, lease)
+        assert step_context.ledger.documents.get(moved.document_id).parent_id == parent
 
 
 def test_whoever_submits_a_child_by_itself_makes_it_a_document_of_its_own(
-    shop: StepContext,
+    step_context: StepContext,
 ) -> None:
-    item = send(shop, zip_file({"a.txt": "alpha"}))
-    work(shop, item)
-    work(shop, send(shop, b"my own words", "a.zip/a.txt"))
-    assert shelf(shop)["a.zip/a.txt"].parent_id is None
-    shop.ledger.documents.delete(item.document_id)
-    assert set(shelf(shop)) == {"a.zip/a.txt"}
+    item = send(step_context, zip_file({"a.txt": "alpha"}))
+    work(step_context, item)
+    work(step_context, send(step_context, b"my own words", "a.zip/a.txt"))
+    assert documents_by_name(step_context)["a.zip/a.txt"].parent_id is None
+    step_context.ledger.documents.delete(item.document_id)
+    assert set(documents_by_name(step_context)) == {"a.zip/a.txt"}
 
 
-def test_files_within_files_end_at_the_depth_that_is_allowed(shop: StepContext) -> None:
+def test_files_within_files_end_at_the_depth_that_is_allowed(step_context: StepContext) -> None:
     packed = b"alpha"
     for n in range(5):
         packed = zip_file({"a.txt" if n == 0 else "a.zip": packed})
-    work(with_limits(shop, max_depth=2), send(shop, packed))
-    found = shelf(shop)
+    work(with_limits(step_context, max_depth=2), send(step_context, packed))
+    found = documents_by_name(step_context)
     assert set(found) == {"a.zip", "a.zip/a.zip", "a.zip/a.zip/a.zip"}
     assert failure(found["a.zip/a.zip/a.zip"]) == "extraction-limit"
     assert found["a.zip"].state == "live"
 
 
 def test_a_file_that_holds_itself_ends_at_once(
-    shop: StepContext, monkeypatch: pytest.MonkeyPatch
+    step_context: StepContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A real ZIP that holds itself is a fixed point that nobody can write by hand: so the reader
     # is given one in its stead, by saying that the member is the archive.
@@ -231,7 +255,7 @@ def test_a_file_that_holds_itself_ends_at_once(
 
     class Holding:
         def extract(self, data: bytes, filename: str, fields: Any) -> Any:
-            text = shop.extractor.extract(data, filename, fields)
+            text = step_context.extractor.extract(data, filename, fields)
             if data != packed:
                 return text
             digest = hashlib.sha256(packed).hexdigest()
@@ -239,74 +263,92 @@ def test_a_file_that_holds_itself_ends_at_once(
             again = replace(second, sha256=digest, size=len(packed), content=packed)
             return replace(text, attachments=(first, again))
 
-    work(replace(shop, extractor=Holding()), send(shop, packed))  # type: ignore[arg-type]
-    assert states(shop) == {"a.zip": "live", "a.zip/a.txt": "live"}
+    work(replace(step_context, extractor=Holding()), send(step_context, packed))  # type: ignore[arg-type]
+    assert states(step_context) == {"a.zip": "live", "a.zip/a.txt": "live"}
 
 
-def test_count_and_size_are_bounded_over_all_depths(shop: StepContext) -> None:
+def test_count_and_size_are_bounded_over_all_depths(step_context: StepContext) -> None:
     inner = {f"{n}.zip": zip_file({f"{n}-{m}.txt": f"{n} {m}" for m in range(4)}) for n in range(4)}
-    work(with_limits(shop, max_members=10), send(shop, zip_file(inner)))
-    found = shelf(shop)
+    work(with_limits(step_context, max_members=10), send(step_context, zip_file(inner)))
+    found = documents_by_name(step_context)
     assert len(found) <= 11
     assert [failure(found[f"a.zip/{n}.zip"]) for n in range(4)].count("extraction-limit") == 3
     large = {f"{n}.zip": zip_file({"x.txt": b"x y " * 150_000}) for n in range(3)}
-    work(with_limits(shop, max_members_mb=1), send(shop, zip_file(large), "b.zip"))
-    found = shelf(shop)
+    work(with_limits(step_context, max_members_mb=1), send(step_context, zip_file(large), "b.zip"))
+    found = documents_by_name(step_context)
     assert sum(f"b.zip/{n}.zip/x.txt" in found for n in range(3)) == 1
 
 
-def test_a_parent_with_too_much_leaves_no_child(shop: StepContext) -> None:
+def test_a_parent_with_too_much_leaves_no_child(step_context: StepContext) -> None:
     work(
-        with_limits(shop, max_members=2), send(shop, zip_file({f"{n}.txt": "x" for n in range(3)}))
+        with_limits(step_context, max_members=2),
+        send(step_context, zip_file({f"{n}.txt": "x" for n in range(3)})),
     )
-    assert states(shop) == {"a.zip": "failed"}
+    assert states(step_context) == {"a.zip": "failed"}
 
 
-def test_a_long_name_is_cut_and_stays_its_own(shop: StepContext) -> None:
+def test_a_long_name_is_cut_and_stays_its_own(step_context: StepContext) -> None:
     parent = "p" * 1000 + ".zip"
     work(
-        shop, send(shop, zip_file({"a" * 300 + ".txt": "one", "a" * 299 + "b.txt": "two"}), parent)
+        step_context,
+        send(
+            step_context, zip_file({"a" * 300 + ".txt": "one", "a" * 299 + "b.txt": "two"}), parent
+        ),
     )
-    children = [name for name in shelf(shop) if name != parent]
+    children = [name for name in documents_by_name(step_context) if name != parent]
     assert len(children) == 2
     assert all(len(name) <= 1024 and name.endswith(".txt") for name in children)
 
 
-def test_what_came_within_a_document_is_of_its_batches(shop: StepContext) -> None:
+def test_what_came_within_a_document_is_of_its_batches(step_context: StepContext) -> None:
     content = zip_file({"a.txt": "alpha", "b.txt": "beta"})
     digest = hashlib.sha256(content).hexdigest()
     submission = Submission("a.zip", "a.zip", "", digest, len(content), {}, batch="nightly")
-    item = take_in(shop.ledger, shop.blobs, "shelf", submission, io.BytesIO(content), tenant="acme")
-    work(shop, item)
-    report = shop.ledger.batches.report("nightly")
+    item = take_in(
+        step_context.ledger,
+        step_context.blobs,
+        "papers",
+        submission,
+        io.BytesIO(content),
+        tenant="acme",
+    )
+    work(step_context, item)
+    report = step_context.ledger.batches.report("nightly")
     assert (report.submitted, report.left, report.states) == (3, 0, {"live": 3})
-    shop.ledger.documents.delete(item.document_id)
-    of_child = shop.ledger.batches.items("nightly")
+    step_context.ledger.documents.delete(item.document_id)
+    of_child = step_context.ledger.batches.items("nightly")
     assert {found.state for found in of_child} == {"deleted"}
     for found in of_child:
-        told = [e.kind for e in shop.ledger.events.of_document(found.document_id, after=0)]
-        assert told[-1] == "document.deleted"
+        output = [
+            e.kind for e in step_context.ledger.events.of_document(found.document_id, after=0)
+        ]
+        assert output[-1] == "document.deleted"
 
 
-def test_a_hidden_child_waits_no_longer(shop: StepContext) -> None:
-    item = send(shop, zip_file({"a.txt": "alpha"}))
-    doing(shop)(item.document_id, item.version)
-    assert shop.ledger.fair_queue.backlog(10) == 1
-    shop.ledger.documents.delete(item.document_id)
-    assert shop.ledger.fair_queue.backlog(10) == 0
+def test_a_hidden_child_waits_no_longer(step_context: StepContext) -> None:
+    item = send(step_context, zip_file({"a.txt": "alpha"}))
+    doing(step_context)(item.document_id, item.version)
+    assert step_context.ledger.fair_queue.backlog(10) == 1
+    step_context.ledger.documents.delete(item.document_id)
+    assert step_context.ledger.fair_queue.backlog(10) == 0
 
 
-def test_documents_that_lie_within_each_other_by_a_forged_archive_end(shop: StepContext) -> None:
-    first, second = send(shop, b"one", "1.txt"), send(shop, zip_file({"a.txt": "x"}), "2.zip")
+def test_documents_that_lie_within_each_other_by_a_forged_archive_end(
+    step_context: StepContext,
+) -> None:
+    first, second = (
+        send(step_context, b"one", "1.txt"),
+        send(step_context, zip_file({"a.txt": "x"}), "2.zip"),
+    )
     ids = (first.document_id, second.document_id)
-    with shop.ledger._database.writing() as connection:
+    with step_context.ledger._database.writing() as connection:
         for mine, parent in (ids, ids[::-1]):
             connection.execute(
                 update(schema.documents)
                 .where(schema.documents.c.document_id == mine)
                 .values(parent_id=parent, parent_version=1)
             )
-    assert shop.ledger.child_documents.position(first.document_id).depth == 1
-    work(shop, second)
-    shop.ledger.documents.delete(first.document_id)
-    assert shelf(shop) == {}
+    assert step_context.ledger.child_documents.position(first.document_id).depth == 1
+    work(step_context, second)
+    step_context.ledger.documents.delete(first.document_id)
+    assert documents_by_name(step_context) == {}

@@ -49,24 +49,24 @@ def test_entities_are_the_chunks_own_and_those_of_the_document_all_of_them() -> 
 
 
 def test_only_text_that_is_new_is_analyzed_and_recognized_again() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Noting(Capitals, Lower):
         def find(self, texts: Sequence[str]) -> list[list[Entity]]:
-            asked.extend(texts)
+            requests.extend(texts)
             return super().find(texts)
 
         def analyze(self, text: str) -> str:
-            asked.append(text)
+            requests.append(text)
             return super().analyze(text)
 
     text, chunks = cut("the BBC (BC)", "the EU")
     tools, source = Tools(Noting(), Noting()), Source(ExtractedText(text, ""), "a.txt", {})
     first = enrich(source, chunks, Options(), tools)
-    asked.clear()
+    requests.clear()
     known = {first.chunks[0].chunk.chunk_id: first.chunks[0]}
     assert enrich(source, chunks, Options(), tools, known) == first
-    assert asked == ["the EU", "the EU"]
+    assert requests == ["the EU", "the EU"]
 
 
 def test_entities_that_the_sender_names_are_every_chunks() -> None:
@@ -239,6 +239,6 @@ def test_a_language_model_has_the_last_word_where_the_collection_asks_it() -> No
     half = _Half()
     assert enriched("BBC and EU", confirmer=half).properties["entities"] == ["BBC", "EU"]
     assert half.shown == []
-    asked = enriched("BBC and EU of a@b.kr", "none", confirmer=half, confirm=True)
-    assert asked.properties["entities"] == ["BBC"]
+    requests = enriched("BBC and EU of a@b.kr", "none", confirmer=half, confirm=True)
+    assert requests.properties["entities"] == ["BBC"]
     assert half.shown == ["BBC and EU of ■■■■■■", "BBC", "EU"]

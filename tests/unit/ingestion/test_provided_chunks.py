@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from memory_store import MemoryStore
-from pipeline_parts import doing, make_shop
+from pipeline_parts import doing, make_context
 
 from callslip.errors import StoreDown
 from callslip.ingestion import provided_chunks
@@ -21,7 +21,7 @@ from callslip.stores.ledger import Ledger
 from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
 from callslip.stores.transfer import export_collection, import_archive
 
-SCHEMA = CollectionSchema("shelf", VectorSpec(4))
+SCHEMA = CollectionSchema("papers", VectorSpec(4))
 
 
 class Failing(MemoryStore):
@@ -41,24 +41,24 @@ class Failing(MemoryStore):
 def a_place(folder: Path, store: MemoryStore) -> StepContext:
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
     ledger.create()
-    return make_shop(ledger, Blobs(str(folder / "blobs")), store)
+    return make_context(ledger, Blobs(str(folder / "blobs")), store)
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[StepContext]:
+def step_context(tmp_path: Path) -> Iterator[StepContext]:
     made = a_place(tmp_path, MemoryStore())
     with closing(made.ledger):
-        yield make_shelf(made)
+        yield make_collection(made)
 
 
-def make_shelf(shop: StepContext) -> StepContext:
-    shop.store_of("memory").ensure_schema(SCHEMA)
-    shop.ledger.collections.create(SCHEMA, store="memory", embedder="tiny", analyzer="1")
-    return shop
+def make_collection(step_context: StepContext) -> StepContext:
+    step_context.store_of("memory").ensure_schema(SCHEMA)
+    step_context.ledger.collections.create(SCHEMA, store="memory", embedder="tiny", analyzer="1")
+    return step_context
 
 
-def scope_of(shop: StepContext) -> ChunkScope:
-    return ChunkScope(shop.backend, "memory", "shelf")
+def scope_of(step_context: StepContext) -> ChunkScope:
+    return ChunkScope(step_context.backend, "memory", "papers")
 
 
 def chunks(*names: str) -> list[ChunkRecord]:
@@ -66,63 +66,67 @@ def chunks(*names: str) -> list[ChunkRecord]:
     return [ChunkRecord(name, "", f"text of {name}", name, vector, level=1) for name in names]
 
 
-def sound(shop: StepContext) -> bool:
-    (scope,) = audit_scopes(shop.ledger, {"memory": shop.store_of("memory")})
-    seen = audit_scope(shop.ledger, scope)
-    return not (seen.skipped or seen.findings or audit_files(shop.ledger, shop.blobs))
+def sound(step_context: StepContext) -> bool:
+    (scope,) = audit_scopes(step_context.ledger, {"memory": step_context.store_of("memory")})
+    seen = audit_scope(step_context.ledger, scope)
+    return not (
+        seen.skipped or seen.findings or audit_files(step_context.ledger, step_context.blobs)
+    )
 
 
-def test_an_audit_finds_nothing_after_each_change(shop: StepContext) -> None:
-    scope = scope_of(shop)
+def test_an_audit_finds_nothing_after_each_change(step_context: StepContext) -> None:
+    scope = scope_of(step_context)
     assert provided_chunks.put(scope, "a", chunks("1", "2", "2", "3"), 2) == Written(3, 0)
-    assert sound(shop)
+    assert sound(step_context)
     assert provided_chunks.put(scope, "a", chunks("3", "4"), 2) == Written(1, 1)
-    assert sound(shop)
-    document_id = shop.ledger.documents.id_of("shelf", "a") or ""
-    assert shop.ledger.versions.readable([document_id]) == set()
+    assert sound(step_context)
+    document_id = step_context.ledger.documents.id_of("papers", "a") or ""
+    assert step_context.ledger.versions.readable([document_id]) == set()
     provided_chunks.take_out(scope, document_id, {"1", "4"})
-    assert sound(shop)
-    assert shop.ledger.chunks.live_ids(document_id) == {"2", "3"}
-    assert scope.store.find_ids("shelf") == ["2", "3"]
+    assert sound(step_context)
+    assert step_context.ledger.chunks.live_ids(document_id) == {"2", "3"}
+    assert scope.store.find_ids("papers") == ["2", "3"]
 
 
 def test_what_a_store_that_went_down_left_half_done_is_finished_by_the_same_call(
     tmp_path: Path,
 ) -> None:
-    shop = make_shelf(a_place(tmp_path, Failing()))
-    with closing(shop.ledger):
-        scope = scope_of(shop)
+    step_context = make_collection(a_place(tmp_path, Failing()))
+    with closing(step_context.ledger):
+        scope = scope_of(step_context)
         with pytest.raises(StoreDown):
             provided_chunks.put(scope, "a", chunks("1", "2"), 1)
         assert provided_chunks.put(scope, "a", chunks("1", "2"), 1) == Written(0, 2)
-        assert scope.store.find_ids("shelf") == ["1", "2"]
-        assert sound(shop)
+        assert scope.store.find_ids("papers") == ["1", "2"]
+        assert sound(step_context)
 
 
-def test_a_worker_that_takes_a_document_over_leaves_it_as_it_is(shop: StepContext) -> None:
-    provided_chunks.put(scope_of(shop), "a", chunks("1", "2"), 9)
-    document_id = shop.ledger.documents.id_of("shelf", "a") or ""
-    assert shop.ledger.leases.reopen(document_id, 1, "upsert")
-    doing(shop)(document_id, 1, "upsert")
-    assert shop.ledger.chunks.live_ids(document_id) == {"1", "2"}
-    assert sound(shop)
+def test_a_worker_that_takes_a_document_over_leaves_it_as_it_is(step_context: StepContext) -> None:
+    provided_chunks.put(scope_of(step_context), "a", chunks("1", "2"), 9)
+    document_id = step_context.ledger.documents.id_of("papers", "a") or ""
+    assert step_context.ledger.leases.reopen(document_id, 1, "upsert")
+    doing(step_context)(document_id, 1, "upsert")
+    assert step_context.ledger.chunks.live_ids(document_id) == {"1", "2"}
+    assert sound(step_context)
 
 
-def test_a_repair_never_makes_chunks_of_the_empty_original(shop: StepContext) -> None:
-    provided_chunks.put(scope_of(shop), "a", chunks("1", "2"), 9)
-    store = shop.store_of("memory")
-    use = Repairs(shop.ledger, {"memory": store}, shop.blobs, "tiny", doing(shop))
-    store.delete_chunks("shelf", ["1", "2"])
-    (scope,) = audit_scopes(shop.ledger, {"memory": store})
-    findings = audit_scope(shop.ledger, scope).findings
+def test_a_repair_never_makes_chunks_of_the_empty_original(step_context: StepContext) -> None:
+    provided_chunks.put(scope_of(step_context), "a", chunks("1", "2"), 9)
+    store = step_context.store_of("memory")
+    use = Repairs(
+        step_context.ledger, {"memory": store}, step_context.blobs, "tiny", doing(step_context)
+    )
+    store.delete_chunks("papers", ["1", "2"])
+    (scope,) = audit_scopes(step_context.ledger, {"memory": store})
+    findings = audit_scope(step_context.ledger, scope).findings
     assert {each.left for each in repair(findings, use)} == {LOST}
 
 
-def test_they_move_with_an_archive(shop: StepContext, tmp_path: Path) -> None:
-    provided_chunks.put(scope_of(shop), "a", chunks("1", "2"), 9)
-    archive, folder = tmp_path / "shelf.tar", tmp_path / "other"
+def test_they_move_with_an_archive(step_context: StepContext, tmp_path: Path) -> None:
+    provided_chunks.put(scope_of(step_context), "a", chunks("1", "2"), 9)
+    archive, folder = tmp_path / "papers.tar", tmp_path / "other"
     folder.mkdir()
-    export_collection(shop.backend, "shelf", archive, lambda *_: None)
+    export_collection(step_context.backend, "papers", archive, lambda *_: None)
     other = a_place(folder, MemoryStore())
     with closing(other.ledger):
         backend = other.backend

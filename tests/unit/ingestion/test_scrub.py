@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipeline_parts import make_shop, submit
+from pipeline_parts import make_context, submit
 
 from callslip.config.settings import Settings
 from callslip.ingestion.enrich.scrub import holds_personal, masked, masked_extract
@@ -104,7 +104,7 @@ def _ingested(
     folder: Path, options: Options, caplog: pytest.LogCaptureFixture
 ) -> dict[Path, bytes]:
     """Every file that is left when a letter has gone through the pipeline."""
-    schema = CollectionSchema("shelf", VectorSpec(4))
+    schema = CollectionSchema("papers", VectorSpec(4))
     with (
         caplog.at_level(logging.DEBUG),
         closing(make_store(Settings(data_dir=folder), "tfidf")) as store,
@@ -115,10 +115,10 @@ def _ingested(
         ledger.collections.create(
             schema, store="tfidf", embedder="tiny", analyzer="", options=options
         )
-        shop = make_shop(ledger, Blobs(str(folder / "blobs")), store)
-        item = submit(shop, LETTER)
+        step_context = make_context(ledger, Blobs(str(folder / "blobs")), store)
+        item = submit(step_context, LETTER)
         for step in STEPS:
-            assert run_step(shop, step, item.document_id, item.version) == "go on"
-        (chunk, *_) = store.get_chunks("shelf", store.find_ids("shelf"))
+            assert run_step(step_context, step, item.document_id, item.version) == "go on"
+        (chunk, *_) = store.get_chunks("papers", store.find_ids("papers"))
         assert "BBC" in chunk.body
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

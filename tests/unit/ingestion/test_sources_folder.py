@@ -40,14 +40,14 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def place(root: Path) -> Folder:
+def scope(root: Path) -> Folder:
     """The folder as a source has it."""
     return Folder(f"file://{root}", most_mb=1, timeout_seconds=10)
 
 
 def test_every_file_comes_in_once_with_its_provenance(library: Library, root: Path) -> None:
     source = library.add(f"file://{root}", properties={"doc_type": "law"})
-    assert library.look(source, place(root)).counts == {"new": 2}
+    assert library.look(source, scope(root)).counts == {"new": 2}
     assert library.names() == {"src/a.txt", "src/deep/b.txt"}
     found = library.document("src/deep/b.txt")
     assert found.newest.filename == "b.txt"
@@ -61,7 +61,7 @@ def test_a_second_run_reads_only_what_changed(
     library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = library.add(f"file://{root}")
-    library.look(source, place(root))
+    library.look(source, scope(root))
     later()
     (root / "a.txt").write_text("ALPHA")
     opened: list[str] = []
@@ -72,7 +72,7 @@ def test_a_second_run_reads_only_what_changed(
         return real(self, path)
 
     monkeypatch.setattr(Folder, "_open", spy)
-    assert library.look(source, place(root)).counts == {"changed": 1, "unchanged": 1}
+    assert library.look(source, scope(root)).counts == {"changed": 1, "unchanged": 1}
     assert opened == [f"{root}/a.txt"]
     assert library.document("src/a.txt").newest.version == 2
 
@@ -81,43 +81,43 @@ def test_a_touched_file_with_the_same_content_is_no_new_version(
     library: Library, root: Path
 ) -> None:
     source = library.add(f"file://{root}")
-    library.look(source, place(root))
+    library.look(source, scope(root))
     os.utime(root / "a.txt", (1, 1))
-    assert library.look(source, place(root)).counts == {"unchanged": 2}
+    assert library.look(source, scope(root)).counts == {"unchanged": 2}
     assert len(library.sent) == 2
 
 
 def test_what_vanished_goes_only_when_asked_to(library: Library, root: Path) -> None:
     source = library.add(f"file://{root}")
-    library.look(source, place(root))
+    library.look(source, scope(root))
     gone = library.document("src/a.txt").document_id
     (root / "a.txt").unlink()
-    assert library.look(source, place(root)).counts == {"unchanged": 1, "missing": 1}
+    assert library.look(source, scope(root)).counts == {"unchanged": 1, "missing": 1}
     assert library.removed == []
-    found = library.look(source, place(root), delete_missing=True)
+    found = library.look(source, scope(root), delete_missing=True)
     assert found.counts == {"unchanged": 1, "deleted": 1}
     assert library.removed == [gone]
     assert library.names() == {"src/deep/b.txt"}
-    assert library.look(source, place(root)).counts == {"unchanged": 1}
+    assert library.look(source, scope(root)).counts == {"unchanged": 1}
 
 
 def test_a_source_can_delete_what_vanished_by_its_settings(library: Library, root: Path) -> None:
     source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, place(root))
+    library.look(source, scope(root))
     (root / "a.txt").unlink()
-    assert library.look(source, place(root)).counts == {"unchanged": 1, "deleted": 1}
+    assert library.look(source, scope(root)).counts == {"unchanged": 1, "deleted": 1}
 
 
 def test_an_empty_listing_deletes_nothing_unless_forced(library: Library, root: Path) -> None:
     source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, place(root))
+    library.look(source, scope(root))
     shutil.rmtree(root)
     root.mkdir()
-    found = library.look(source, place(root))
+    found = library.look(source, scope(root))
     assert found.failure is not None
     assert found.failure.type == "nothing-listed"
     assert library.names() == {"src/a.txt", "src/deep/b.txt"}
-    assert library.look(source, place(root), force=True).counts == {"deleted": 2}
+    assert library.look(source, scope(root), force=True).counts == {"deleted": 2}
     assert library.names() == set()
 
 
@@ -125,9 +125,9 @@ def test_a_folder_that_is_gone_deletes_nothing_even_when_forced(
     library: Library, root: Path
 ) -> None:
     source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, place(root))
+    library.look(source, scope(root))
     shutil.rmtree(root)
-    found = library.look(source, place(root), force=True)
+    found = library.look(source, scope(root), force=True)
     assert found.failure is not None
     assert found.failure.type == "source-error"
     assert len(library.names()) == 2
@@ -137,9 +137,9 @@ def test_a_part_that_cannot_be_listed_deletes_nothing(
     library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, place(root))
+    library.look(source, scope(root))
     (root / "new.txt").write_text("gamma")
-    opened = place(root)
+    opened = scope(root)
     real = opened._fs.ls
 
     def refuses(path: str, **more: object) -> object:
@@ -156,9 +156,9 @@ def test_a_part_that_cannot_be_listed_deletes_nothing(
 
 def test_a_renamed_file_moves_in_one_run(library: Library, root: Path) -> None:
     source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, place(root))
+    library.look(source, scope(root))
     (root / "a.txt").rename(root / "c.txt")
-    assert library.look(source, place(root)).counts == {"unchanged": 1, "deleted": 1, "new": 1}
+    assert library.look(source, scope(root)).counts == {"unchanged": 1, "deleted": 1, "new": 1}
     assert library.names() == {"src/c.txt", "src/deep/b.txt"}
 
 
@@ -167,10 +167,10 @@ def test_a_second_copy_is_told_as_a_duplicate_and_not_read_again(
 ) -> None:
     (root / "copy.txt").write_text("alpha")
     source = library.add(f"file://{root}")
-    assert library.look(source, place(root)).counts == {"new": 2, "duplicate": 1}
+    assert library.look(source, scope(root)).counts == {"new": 2, "duplicate": 1}
     assert list(library.ledger.sources.failures(source.source_id)) == ["copy.txt"]
     monkeypatch.setattr(Folder, "_open", lambda *_: pytest.fail("it was read again"))
-    assert library.look(source, place(root)).counts == {"unchanged": 2, "duplicate": 1}
+    assert library.look(source, scope(root)).counts == {"unchanged": 2, "duplicate": 1}
 
 
 def test_links_hidden_files_and_pipes_are_left_out(library: Library, root: Path) -> None:
@@ -183,7 +183,7 @@ def test_links_hidden_files_and_pipes_are_left_out(library: Library, root: Path)
     (root / ".git" / "config").write_text("hidden too")
     os.mkfifo(root / "pipe")
     source = library.add(f"file://{root}")
-    assert library.look(source, place(root)).counts == {"new": 2}
+    assert library.look(source, scope(root)).counts == {"new": 2}
 
 
 def test_a_file_that_became_a_link_since_it_was_listed_is_not_followed(
@@ -191,7 +191,7 @@ def test_a_file_that_became_a_link_since_it_was_listed_is_not_followed(
 ) -> None:
     secret = root.parent / "secret.txt"
     secret.write_text("not below the root")
-    opened = place(root)
+    opened = scope(root)
     (item,) = [item for item in opened.items() if item.path == "a.txt"]
     (root / "a.txt").unlink()
     (root / "a.txt").symlink_to(secret)
@@ -203,11 +203,11 @@ def test_bad_files_fail_alone_and_only_once(library: Library, root: Path) -> Non
     (root / "empty.txt").write_bytes(b"")
     (root / "large.bin").write_bytes(b"x" * 1_000_001)
     source = library.add(f"file://{root}")
-    assert library.look(source, place(root)).counts == {"new": 2, "failed": 2}
+    assert library.look(source, scope(root)).counts == {"new": 2, "failed": 2}
     failed = library.ledger.sources.failures(source.source_id)
-    told = {path: failure.type for path, failure in failed.items()}
-    assert told == {"empty.txt": "empty-file", "large.bin": "file-too-large"}
-    assert library.look(source, place(root)).counts == {"unchanged": 2, "failed": 2}
+    output = {path: failure.type for path, failure in failed.items()}
+    assert output == {"empty.txt": "empty-file", "large.bin": "file-too-large"}
+    assert library.look(source, scope(root)).counts == {"unchanged": 2, "failed": 2}
 
 
 def test_names_that_are_kept_alike_do_not_become_versions_of_each_other(
@@ -217,7 +217,7 @@ def test_names_that_are_kept_alike_do_not_become_versions_of_each_other(
     (root / "x y.txt").write_text("with a space")
     source = library.add(f"file://{root}")
     for _ in range(2):
-        counts = library.look(source, place(root)).counts
+        counts = library.look(source, scope(root)).counts
         assert counts["failed"] == 1
     assert library.document("src/x y.txt").newest.version == 1
 
@@ -225,7 +225,7 @@ def test_names_that_are_kept_alike_do_not_become_versions_of_each_other(
 def test_a_name_that_is_no_unicode_fails_alone(library: Library, root: Path) -> None:
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("named in Latin-1")
     source = library.add(f"file://{root}")
-    assert library.look(source, place(root)).counts == {"new": 2, "failed": 1}
+    assert library.look(source, scope(root)).counts == {"new": 2, "failed": 1}
 
 
 def test_a_file_that_is_being_written_waits_for_the_next_run(
@@ -243,8 +243,8 @@ def test_a_file_that_is_being_written_waits_for_the_next_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(Folder, "_open", grows)
-        assert library.look(source, place(root)).counts == {"new": 1, "failed": 1}
-    assert library.look(source, place(root)).counts == {"unchanged": 1, "new": 1}
+        assert library.look(source, scope(root)).counts == {"new": 1, "failed": 1}
+    assert library.look(source, scope(root)).counts == {"unchanged": 1, "new": 1}
 
 
 def test_a_run_goes_on_where_a_slice_ended_and_where_a_worker_died(
@@ -253,19 +253,19 @@ def test_a_run_goes_on_where_a_slice_ended_and_where_a_worker_died(
     for number in range(60):
         (root / f"n{number:03}.txt").write_text(f"number {number}")
     source = library.add(f"file://{root}")
-    crawl = library.crawl(source, place(root), slice_seconds=0)
+    crawl = library.crawl(source, scope(root), slice_seconds=0)
     assert crawl is not None
     assert sync(crawl) == "more"
     assert len(library.sent) == 1
 
-    crawl = library.crawl(source, place(root))
+    crawl = library.crawl(source, scope(root))
     assert crawl is not None
     crawl.sent = lambda *_: _dies_after(library, 30)
     with pytest.raises(KeyboardInterrupt):
         sync(crawl)
-    assert library.crawl(source, place(root)) is None, "the dead worker's lease still holds"
+    assert library.crawl(source, scope(root)) is None, "the dead worker's lease still holds"
     monkeypatch.setattr(time, "time", lambda now=time.time: now() + 31)
-    crawl = library.crawl(source, place(root))
+    crawl = library.crawl(source, scope(root))
     assert crawl is not None
     assert sync(crawl) == "ended"
     found = library.again(source)
@@ -281,12 +281,12 @@ def test_a_run_waits_while_too_many_documents_do(library: Library, root: Path) -
             raise BacklogFull("1 document is waiting")
 
     library.room = full
-    crawl = library.crawl(source, place(root))
+    crawl = library.crawl(source, scope(root))
     assert crawl is not None
     assert sync(crawl) == "later"
     assert library.names() == {"src/a.txt"}
     library.sent.clear()
-    crawl = library.crawl(source, place(root))
+    crawl = library.crawl(source, scope(root))
     assert crawl is not None
     assert sync(crawl) == "ended"
     found = library.again(source)
@@ -303,7 +303,7 @@ def test_a_store_that_is_down_ends_the_run_and_deletes_nothing(
     library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, place(root))
+    library.look(source, scope(root))
     later()
     (root / "a.txt").unlink()
     (root / "deep" / "b.txt").write_text("BETA")
@@ -313,20 +313,20 @@ def test_a_store_that_is_down_ends_the_run_and_deletes_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(Blobs, "write", down)
-        found = library.look(source, place(root))
+        found = library.look(source, scope(root))
         assert found.failure is not None
         assert found.failure.type == "store-down"
         assert library.removed == []
-    assert library.look(source, place(root)).counts == {"changed": 1, "deleted": 1}
+    assert library.look(source, scope(root)).counts == {"changed": 1, "deleted": 1}
 
 
 def test_a_source_that_was_removed_meanwhile_takes_nothing_more(
     library: Library, root: Path
 ) -> None:
     source = library.add(f"file://{root}")
-    crawl = library.crawl(source, place(root))
+    crawl = library.crawl(source, scope(root))
     assert crawl is not None
-    library.ledger.collections.delete("shelf")
+    library.ledger.collections.delete("papers")
     with pytest.raises(LeaseLost):
         sync(crawl)
 
@@ -356,9 +356,9 @@ def test_a_bucket_whose_package_is_missing_says_what_to_install() -> None:
 def test_failures_are_those_of_the_last_run(library: Library, root: Path) -> None:
     (root / "empty.txt").write_bytes(b"")
     source = library.add(f"file://{root}")
-    library.look(source, place(root))
+    library.look(source, scope(root))
     (root / "empty.txt").unlink()
-    library.look(source, place(root))
+    library.look(source, scope(root))
     assert library.ledger.sources.failures(source.source_id) == {}
 
 

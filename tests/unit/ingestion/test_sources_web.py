@@ -36,7 +36,7 @@ class Site(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.pages: dict[str, Answer] = {}
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         """Of a page."""
@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.asked.append((self.path, headers))
+        self.server.requests.append((self.path, headers))
         self.server.pages[self.path](self)
 
     def log_message(self, *_: object) -> None:
@@ -57,18 +57,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 def page(content: bytes, status: int = 200, **headers: str) -> Answer:
     """Answers with this, or with 304 where the request knows its ETag."""
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
+    output = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
-        etag = told.get("ETag")
+        etag = output.get("ETag")
         if etag and handler.headers.get("If-None-Match") == etag:
             handler.send_response(304)
             handler.end_headers()
             return
         handler.send_response(status)
-        for name, value in told.items():
+        for name, value in output.items():
             handler.send_header(name, value)
-        if "Content-Length" not in told:
+        if "Content-Length" not in output:
             handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content)
@@ -102,11 +102,11 @@ def opened(url: str, **more: object) -> WebPage:
     return WebPage(url, **(given | more))  # type: ignore[arg-type]
 
 
-def read(place: WebPage) -> bytes:
+def read(scope: WebPage) -> bytes:
     """What the page has."""
-    with closing(place):
-        (item,) = place.items()
-        blocks = place.fetch(item, None, lambda: None).blocks
+    with closing(scope):
+        (item,) = scope.items()
+        blocks = scope.fetch(item, None, lambda: None).blocks
         assert blocks is not None
         return b"".join(blocks)
 
@@ -115,12 +115,12 @@ def test_a_page_is_fetched_again_only_when_it_changed(site: Site, library: Libra
     site.pages["/guide.html"] = page(b"<p>one</p>", ETag='"1"')
     url = site.url("/guide.html")
     source = library.add(url, "guide")
-    with closing(opened(url)) as place:
-        assert library.look(source, place).counts == {"new": 1}
-        assert library.look(source, place).counts == {"unchanged": 1}
-        assert site.asked[1][1]["if-none-match"] == '"1"'
+    with closing(opened(url)) as scope:
+        assert library.look(source, scope).counts == {"new": 1}
+        assert library.look(source, scope).counts == {"unchanged": 1}
+        assert site.requests[1][1]["if-none-match"] == '"1"'
         site.pages["/guide.html"] = page(b"<p>two</p>", ETag='"2"')
-        assert library.look(source, place).counts == {"changed": 1}
+        assert library.look(source, scope).counts == {"changed": 1}
     found = library.document("guide/guide.html")
     assert (found.newest.version, found.newest.properties["source"]) == (2, url)
     assert found.newest.filename == "guide.html"
@@ -132,31 +132,31 @@ def test_without_an_etag_the_time_is_sent_and_the_content_compared(
     when = "Tue, 04 Nov 2025 10:00:00 GMT"
     site.pages["/"] = page(b"<p>one</p>", Last_Modified=when)
     source = library.add(site.url("/"), "home")
-    with closing(opened(site.url("/"))) as place:
-        library.look(source, place)
-        assert library.look(source, place).counts == {"unchanged": 1}
-    assert site.asked[1][1]["if-modified-since"] == when
+    with closing(opened(site.url("/"))) as scope:
+        library.look(source, scope)
+        assert library.look(source, scope).counts == {"unchanged": 1}
+    assert site.requests[1][1]["if-modified-since"] == when
     assert len(library.sent) == 1
 
 
 def test_a_page_that_is_gone_is_deleted_only_when_forced(site: Site, library: Library) -> None:
     site.pages["/a"] = page(b"text")
     source = library.add(site.url("/a"), "a", delete_missing=True)
-    with closing(opened(site.url("/a"))) as place:
-        library.look(source, place)
+    with closing(opened(site.url("/a"))) as scope:
+        library.look(source, scope)
         site.pages["/a"] = page(b"not here", status=404)
-        found = library.look(source, place)
+        found = library.look(source, scope)
         assert found.failure is not None
         assert found.failure.type == "nothing-listed"
         assert library.names() == {"a/a"}
-        assert library.look(source, place, force=True).counts == {"deleted": 1}
+        assert library.look(source, scope, force=True).counts == {"deleted": 1}
 
 
 def test_a_page_that_never_was_is_a_failure_with_the_answer(site: Site, library: Library) -> None:
     site.pages["/a"] = page(b"not here", status=404)
     source = library.add(site.url("/a"), "a")
-    with closing(opened(site.url("/a"))) as place:
-        assert library.look(source, place).counts == {"failed": 1}
+    with closing(opened(site.url("/a"))) as scope:
+        assert library.look(source, scope).counts == {"failed": 1}
     (failure,) = library.ledger.sources.failures(source.source_id).values()
     assert "answered 404" in failure.detail
 
@@ -167,22 +167,22 @@ def test_a_page_may_not_be_inside_the_network_unless_that_is_allowed(site: Site)
         read(opened(site.url("/"), networks=()))
     with pytest.raises(AddressNotAllowed):
         read(opened(site.url("/", host="localhost"), networks=(ip_network("10.0.0.0/8"),)))
-    assert site.asked == []
+    assert site.requests == []
     assert read(opened(site.url("/"))) == b"secret"
 
 
 def test_a_name_is_resolved_once_and_every_address_of_it_is_checked(site: Site) -> None:
     site.pages["/"] = page(b"here")
-    asked: list[str] = []
+    requests: list[str] = []
 
     def rebinding(host: str, _: int) -> list[str]:
-        asked.append(host)
-        return ["127.0.0.1"] if len(asked) == 1 else ["10.0.0.1"]
+        requests.append(host)
+        return ["127.0.0.1"] if len(requests) == 1 else ["10.0.0.1"]
 
     url = site.url("/", host="library.example")
     assert read(opened(url, resolver=rebinding)) == b"here"
-    assert asked == ["library.example"]
-    assert site.asked[0][1]["host"] == f"library.example:{site.server_port}"
+    assert requests == ["library.example"]
+    assert site.requests[0][1]["host"] == f"library.example:{site.server_port}"
 
     with pytest.raises(AddressNotAllowed, match=r"10\.0\.0\.1"):
         read(opened(url, resolver=lambda *_: ["127.0.0.1", "10.0.0.1"]))
@@ -231,8 +231,8 @@ def test_a_stream_without_end_is_cut_at_the_limit(site: Site, library: Library) 
 
     site.pages["/"] = endless
     source = library.add(site.url("/"), "endless")
-    with closing(opened(site.url("/"))) as place:
-        assert library.look(source, place).counts == {"failed": 1}
+    with closing(opened(site.url("/"))) as scope:
+        assert library.look(source, scope).counts == {"failed": 1}
     (failure,) = library.ledger.sources.failures(source.source_id).values()
     assert failure.type == "file-too-large"
 

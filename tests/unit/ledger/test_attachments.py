@@ -48,9 +48,9 @@ def test_the_ledger_keeps_which_table_a_collection_is(
 ) -> None:
     assert ledger.collections.get("films") == films
     assert ledger.collections.all() == [(films, 0)]
-    schema = CollectionSchema("shelf", VectorSpec(2))
+    schema = CollectionSchema("papers", VectorSpec(2))
     ledger.collections.create(schema, store="memory", embedder="", analyzer="")
-    assert ledger.collections.writable("shelf").attachment is None
+    assert ledger.collections.writable("papers").attachment is None
     with pytest.raises(AttachedReadOnly, match="films"):
         ledger.collections.writable("films")
 

@@ -17,7 +17,7 @@ pytest_plugins = ["ledger_fixtures"]
 
 def send(ledger: Ledger, content: str, name: str, batch: str = "nightly") -> Accepted:
     given = replace(submission(content, name), batch=batch)
-    return ledger.documents.submit("shelf", given, uuid.uuid4().hex)
+    return ledger.documents.submit("papers", given, uuid.uuid4().hex)
 
 
 def go_live(ledger: Ledger, item: Accepted, chunks: int = 1) -> None:
@@ -135,18 +135,18 @@ def test_batches_of_a_collection_are_found_newest_first_and_old_ones_are_forgott
 ) -> None:
     send(ledger, "one", "a", batch="older")
     send(ledger, "two", "b", batch="newer")
-    assert ledger.batches.recent("shelf", time.time() - 60) == ["newer", "older"]
-    assert ledger.batches.recent("shelf", time.time() + 60) == []
+    assert ledger.batches.recent("papers", time.time() - 60) == ["newer", "older"]
+    assert ledger.batches.recent("papers", time.time() + 60) == []
     ledger.batches.trim(time.time() - 60)
-    assert ledger.batches.recent("shelf", 0) == ["newer", "older"]
+    assert ledger.batches.recent("papers", 0) == ["newer", "older"]
     ledger.batches.trim(time.time() + 60)
-    assert ledger.batches.recent("shelf", 0) == []
+    assert ledger.batches.recent("papers", 0) == []
     with pytest.raises(BatchNotFound):
         ledger.batches.report("older")
 
 
 def test_documents_of_a_collection_that_is_gone_count_as_deleted(ledger: Ledger) -> None:
     send(ledger, "one", "a")
-    ledger.collections.delete("shelf")
-    ledger.collections.forget("shelf")
+    ledger.collections.delete("papers")
+    ledger.collections.forget("papers")
     assert ledger.batches.report("nightly").states == {"deleted": 1}

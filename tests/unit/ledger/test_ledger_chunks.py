@@ -151,7 +151,7 @@ def test_a_deleted_document_is_hidden_at_once_and_forgotten_after(ledger: Ledger
 
 def test_the_chunks_of_other_documents_stay(ledger: Ledger) -> None:
     item = publish(ledger, "one", "ab")
-    other = ledger.documents.submit("shelf", submission("one", "b.txt"), "f" * 32)
+    other = ledger.documents.submit("papers", submission("one", "b.txt"), "f" * 32)
     ledger.leases.go_live(store_chunks(ledger, other, "xy"), list("xy"), {})
     ledger.documents.delete(item.document_id)
     ledger.chunks.forget(item.document_id)

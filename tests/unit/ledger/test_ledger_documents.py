@@ -71,7 +71,7 @@ def test_other_properties_are_a_new_version_even_where_python_takes_them_for_equ
 ) -> None:
     for version, value in enumerate([1, True, "1", None], 1):
         given = submission("one", "a.txt", flag=value)
-        accepted = ledger.documents.submit("shelf", given, uuid.uuid4().hex)
+        accepted = ledger.documents.submit("papers", given, uuid.uuid4().hex)
         assert accepted.version == version
 
 
@@ -128,17 +128,17 @@ def test_a_deleted_document_frees_its_name_and_is_not_worked_on(ledger: Ledger) 
     with pytest.raises(LeaseLost):
         ledger.leases.renew(held)
     assert submit(ledger).document_id != item.document_id
-    assert ledger.documents.states("shelf") == {"queued": 1}
+    assert ledger.documents.states("papers") == {"queued": 1}
 
 
 def test_a_submission_under_the_id_of_a_document_deleted_meanwhile_gets_another_id(
     ledger: Ledger,
 ) -> None:
     item = submit(ledger)
-    known = ledger.documents.id_of("shelf", "a.txt")
+    known = ledger.documents.id_of("papers", "a.txt")
     assert known == item.document_id
     ledger.documents.delete(known)
-    accepted = ledger.documents.submit("shelf", submission("two"), known)
+    accepted = ledger.documents.submit("papers", submission("two"), known)
     assert accepted.document_id != known
     assert (accepted.version, accepted.fresh) == (1, True)
 
@@ -147,7 +147,7 @@ def test_nothing_comes_into_a_collection_that_is_not_there(ledger: Ledger) -> No
     with pytest.raises(CollectionNotFound):
         ledger.documents.submit("attic", submission(), uuid.uuid4().hex)
     item = submit(ledger)
-    ledger.collections.delete("shelf")
+    ledger.collections.delete("papers")
     with pytest.raises(CollectionNotFound):
         submit(ledger, "two", "b.txt")
     assert ledger.documents.get(item.document_id).state == "deleted"
@@ -155,8 +155,8 @@ def test_nothing_comes_into_a_collection_that_is_not_there(ledger: Ledger) -> No
 
 def test_a_worker_whose_document_was_forgotten_has_lost_its_lease(ledger: Ledger) -> None:
     held = store_chunks(ledger, submit(ledger), ["x"])
-    ledger.collections.delete("shelf")
-    ledger.collections.forget("shelf")
+    ledger.collections.delete("papers")
+    ledger.collections.forget("papers")
     with pytest.raises(LeaseLost):
         ledger.leases.go_live(held, ["x"], {})
     with pytest.raises(DocumentNotFound):
@@ -165,22 +165,22 @@ def test_a_worker_whose_document_was_forgotten_has_lost_its_lease(ledger: Ledger
 
 
 def test_what_is_not_said_of_the_same_content_stays(ledger: Ledger) -> None:
-    told = replace(submission("one", valid_to="2026-07-01"), title="A title")
-    first = ledger.documents.submit("shelf", told, "d")
-    bare = replace(told, title=None, properties=None)
-    assert ledger.documents.submit("shelf", bare, "x") == replace(first, fresh=False)
-    renamed = ledger.documents.submit("shelf", replace(bare, title="Another"), "x")
+    output = replace(submission("one", valid_to="2026-07-01"), title="A title")
+    first = ledger.documents.submit("papers", output, "d")
+    bare = replace(output, title=None, properties=None)
+    assert ledger.documents.submit("papers", bare, "x") == replace(first, fresh=False)
+    renamed = ledger.documents.submit("papers", replace(bare, title="Another"), "x")
     newest = ledger.documents.version("d", renamed.version)
     assert (newest.title, newest.properties) == ("Another", {"valid_to": "2026-07-01"})
-    cleared = ledger.documents.submit("shelf", replace(bare, properties={}), "x")
+    cleared = ledger.documents.submit("papers", replace(bare, properties={}), "x")
     newest = ledger.documents.version("d", cleared.version)
     assert (newest.title, newest.properties) == ("Another", {})
 
 
 def test_another_content_has_what_is_said_with_it_and_nothing_else(ledger: Ledger) -> None:
-    ledger.documents.submit("shelf", submission("one", valid_to="2026-07-01"), "d")
+    ledger.documents.submit("papers", submission("one", valid_to="2026-07-01"), "d")
     bare = replace(submission("two"), title=None, properties=None)
-    newest = ledger.documents.version("d", ledger.documents.submit("shelf", bare, "x").version)
+    newest = ledger.documents.version("d", ledger.documents.submit("papers", bare, "x").version)
     assert (newest.version, newest.title, newest.properties) == (2, "", {})
 
 
@@ -188,8 +188,8 @@ def test_documents_are_listed_newest_first_in_pages(ledger: Ledger) -> None:
     names = [f"{n}.txt" for n in range(5)]
     for name in names:
         submit(ledger, name, name)
-    page = ledger.documents.find("shelf", limit=3)
-    rest = ledger.documents.find("shelf", limit=3, before=page[-1].created_at)
+    page = ledger.documents.find("papers", limit=3)
+    rest = ledger.documents.find("papers", limit=3, before=page[-1].created_at)
     assert [d.name for d in (*page, *rest)] == names[::-1]
 
 
@@ -198,10 +198,10 @@ def test_the_same_bytes_under_another_name_are_found_until_they_are_replaced(
 ) -> None:
     item = submit(ledger, "one", "a.txt")
     sha256 = submission("one").sha256
-    assert ledger.documents.with_content("shelf", sha256, but="b.txt") == [item.document_id]
-    assert ledger.documents.with_content("shelf", sha256, but="a.txt") == []
+    assert ledger.documents.with_content("papers", sha256, but="b.txt") == [item.document_id]
+    assert ledger.documents.with_content("papers", sha256, but="a.txt") == []
     submit(ledger, "two", "a.txt")
-    assert ledger.documents.with_content("shelf", sha256, but="b.txt") == []
+    assert ledger.documents.with_content("papers", sha256, but="b.txt") == []
 
 
 def test_many_who_submit_one_name_at_once_make_one_document_and_lose_no_version(
@@ -225,28 +225,28 @@ def test_many_who_submit_one_name_at_once_make_one_document_and_lose_no_version(
 
 def test_a_collection_is_made_once_and_not_with_other_settings(ledger: Ledger) -> None:
     same = {"store": "memory", "embedder": "tiny", "analyzer": "1"}
-    found, new = ledger.collections.create(CollectionSchema("shelf", VectorSpec(4)), **same)  # type: ignore[arg-type]
-    assert (found.name, new) == ("shelf", False)
+    found, new = ledger.collections.create(CollectionSchema("papers", VectorSpec(4)), **same)  # type: ignore[arg-type]
+    assert (found.name, new) == ("papers", False)
     with pytest.raises(CollectionExists):
         ledger.collections.create(
-            CollectionSchema("shelf", VectorSpec(4)), **(same | {"embedder": "e5"})
+            CollectionSchema("papers", VectorSpec(4)), **(same | {"embedder": "e5"})
         )  # type: ignore[arg-type]
     publish(ledger, "one", ["x"])
-    assert [(c.name, live) for c, live in ledger.collections.all()] == [("shelf", 1)]
+    assert [(c.name, live) for c, live in ledger.collections.all()] == [("papers", 1)]
 
 
 def test_options_are_kept_with_a_collection_and_can_be_changed(ledger: Ledger) -> None:
-    assert ledger.collections.get("shelf").options == USUAL
+    assert ledger.collections.get("papers").options == USUAL
     other = Options.model_validate({"scrub": "text", "dictionary": {"출산장려금": ["birth grant"]}})
     settings = {"store": "memory", "embedder": "tiny", "analyzer": "1"}
     with pytest.raises(CollectionExists, match="other options"):
         ledger.collections.create(
-            CollectionSchema("shelf", VectorSpec(4)), options=other, **settings
+            CollectionSchema("papers", VectorSpec(4)), options=other, **settings
         )
-    ledger.collections.set_options("shelf", other)
-    assert ledger.collections.get("shelf").options == other
+    ledger.collections.set_options("papers", other)
+    assert ledger.collections.get("papers").options == other
     assert ledger.collections.all()[0][0].options == other
-    _, new = ledger.collections.create(CollectionSchema("shelf", VectorSpec(4)), **settings)
+    _, new = ledger.collections.create(CollectionSchema("papers", VectorSpec(4)), **settings)
     assert not new
     with pytest.raises(CollectionNotFound):
         ledger.collections.set_options("nowhere", other)
@@ -310,7 +310,7 @@ def test_of_one_content_under_many_names_at_once_one_is_taken(
     def take(number: int) -> str | None:
         given = submission("the same", f"{number}.txt")
         with suppress(DuplicateContent):
-            return take_in(ledger, blobs, "shelf", given, io.BytesIO(b"the same")).document_id
+            return take_in(ledger, blobs, "papers", given, io.BytesIO(b"the same")).document_id
         return None
 
     with ThreadPoolExecutor(16) as pool:

@@ -30,7 +30,7 @@ def test_a_dead_letter_says_step_reason_and_attempts(ledger: Ledger) -> None:
     publish(ledger, "fine", ["x"])
     killer = deadly(ledger, "killer")
     (letter,) = ledger.failures.find(Which())
-    assert (letter.document_id, letter.name, letter.collection) == (killer, "killer", "shelf")
+    assert (letter.document_id, letter.name, letter.collection) == (killer, "killer", "papers")
     assert (letter.attempts, letter.crashes) == (3, 3)
     assert (letter.failure.type, letter.failure.step) == ("worker-lost", "extract")
     assert letter.live_version is None
@@ -47,7 +47,7 @@ def test_they_are_found_by_reason_age_collection_and_id_page_by_page(ledger: Led
     assert ids(Which()) == [killer, second, first]
     assert ids(Which(reason="worker-lost")) == [killer]
     assert ids(Which(reason="broken-file", document_ids=[first, killer])) == [first]
-    assert ids(Which(collection="shelf", tenant="")) == [killer, second, first]
+    assert ids(Which(collection="papers", tenant="")) == [killer, second, first]
     assert ids(Which(collection="other")) == ids(Which(tenant="other")) == []
     at = find(Which(document_ids=[second]))[0].failed_at
     assert ids(Which(before=at)) == [first]

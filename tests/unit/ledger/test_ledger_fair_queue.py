@@ -1,4 +1,4 @@
-"""Lanes take turns: a tenant with many documents does not stand before one with a single one."""
+"""Queues of tenants take turns: a tenant with many documents does not delay the others."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ pytest_plugins = ["ledger_fixtures"]
 
 
 @pytest.fixture
-def desk(ledger: Ledger) -> Ledger:
+def server(ledger: Ledger) -> Ledger:
     """A ledger with a second collection, one with tenants."""
     schema = CollectionSchema("halls", VectorSpec(4), tenants=True)
     ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
@@ -29,7 +29,7 @@ def send(ledger: Ledger, tenant: str, name: str, priority: int = 0) -> Accepted:
     """Submit without sending anything."""
     plain = submission("one", name)
     given = type(plain)(**plain.__dict__ | {"priority": priority})
-    collection = "halls" if tenant else "shelf"
+    collection = "halls" if tenant else "papers"
     return ledger.documents.submit(collection, given, uuid.uuid4().hex, tenant=tenant)
 
 
@@ -46,113 +46,117 @@ def finish(ledger: Ledger, item: Accepted | Dispatch) -> None:
     ledger.leases.go_live(taken(ledger, accepted, "upsert"), [], {})
 
 
-def test_on_an_idle_machine_a_document_is_sent_at_once(desk: Ledger) -> None:
-    item = send(desk, "a", "1")
-    assert desk.fair_queue.take(4, document_id=item.document_id) == [
+def test_on_an_idle_machine_a_document_is_sent_at_once(server: Ledger) -> None:
+    item = send(server, "a", "1")
+    assert server.fair_queue.take(4, document_id=item.document_id) == [
         Dispatch(item.document_id, 1, "extract")
     ]
-    assert desk.fair_queue.take(4, document_id=item.document_id) == []
+    assert server.fair_queue.take(4, document_id=item.document_id) == []
 
 
-def test_tenants_and_collections_take_turns_and_no_more_is_sent_than_fits(desk: Ledger) -> None:
+def test_tenants_and_collections_take_turns_and_no_more_is_sent_than_fits(server: Ledger) -> None:
     for n in range(50):
-        send(desk, "a", f"{n:02}")
+        send(server, "a", f"{n:02}")
     for n in range(3):
-        send(desk, "b", f"{n}")
-        send(desk, "", f"{n}")
-    first = desk.fair_queue.take(6)
-    assert names(desk, first) == ["a:00", "b:0", ":0", "a:01", "b:1", ":1"]
-    assert desk.fair_queue.take(6) == []
-    finish(desk, first[0])
-    finish(desk, first[1])
-    assert names(desk, desk.fair_queue.take(6)) == ["a:02", "b:2"]
+        send(server, "b", f"{n}")
+        send(server, "", f"{n}")
+    first = server.fair_queue.take(6)
+    assert names(server, first) == ["a:00", "b:0", ":0", "a:01", "b:1", ":1"]
+    assert server.fair_queue.take(6) == []
+    finish(server, first[0])
+    finish(server, first[1])
+    assert names(server, server.fair_queue.take(6)) == ["a:02", "b:2"]
 
 
-def test_a_document_waits_for_no_other_tenants_long_ones(desk: Ledger) -> None:
+def test_a_document_waits_for_no_other_tenants_long_ones(server: Ledger) -> None:
     for n in range(10):
-        send(desk, "a", f"{n}")
-    long = desk.fair_queue.take(4)
+        send(server, "a", f"{n}")
+    long = server.fair_queue.take(4)
     assert len(long) == 4
-    late = send(desk, "b", "late")
-    assert names(desk, desk.fair_queue.take(4, document_id=late.document_id)) == ["b:late"]
-    second = send(desk, "b", "second")
-    assert desk.fair_queue.take(4, document_id=second.document_id) == []
-    finish(desk, late)
-    assert names(desk, desk.fair_queue.take(4, document_id=late.document_id)) == ["b:second"]
+    late = send(server, "b", "late")
+    assert names(server, server.fair_queue.take(4, document_id=late.document_id)) == ["b:late"]
+    second = send(server, "b", "second")
+    assert server.fair_queue.take(4, document_id=second.document_id) == []
+    finish(server, late)
+    assert names(server, server.fair_queue.take(4, document_id=late.document_id)) == ["b:second"]
 
 
-def test_of_one_tenant_the_highest_priority_goes_first_then_the_oldest(desk: Ledger) -> None:
-    send(desk, "a", "old")
-    send(desk, "a", "low", -3)
-    send(desk, "a", "young")
-    send(desk, "a", "high", 3)
-    assert names(desk, desk.fair_queue.take(10)) == ["a:high", "a:old", "a:young", "a:low"]
+def test_of_one_tenant_the_highest_priority_goes_first_then_the_oldest(server: Ledger) -> None:
+    send(server, "a", "old")
+    send(server, "a", "low", -3)
+    send(server, "a", "young")
+    send(server, "a", "high", 3)
+    assert names(server, server.fair_queue.take(10)) == ["a:high", "a:old", "a:young", "a:low"]
 
 
-def test_a_retry_that_is_due_waits_for_its_turn_and_holds_no_place_meanwhile(desk: Ledger) -> None:
-    items = [send(desk, "a", f"{n}") for n in range(3)]
-    assert len(desk.fair_queue.take(1)) == 1
-    desk.leases.release(taken(desk, items[0]), StoreDown("no answer"), wait=0, give_up=60)
-    assert names(desk, desk.fair_queue.take(1)) == ["a:1"]
+def test_a_retry_that_is_due_waits_for_its_turn_and_holds_no_place_meanwhile(
+    server: Ledger,
+) -> None:
+    items = [send(server, "a", f"{n}") for n in range(3)]
+    assert len(server.fair_queue.take(1)) == 1
+    server.leases.release(taken(server, items[0]), StoreDown("no answer"), wait=0, give_up=60)
+    assert names(server, server.fair_queue.take(1)) == ["a:1"]
     swept = {"idle": False, "resend_seconds": 60.0, "max_crashes": 3}
-    assert desk.sweep.stuck(**swept, window=1) == []
-    assert names(desk, desk.sweep.stuck(**swept, window=3)) == ["a:0", "a:2"]
+    assert server.sweep.stuck(**swept, window=1) == []
+    assert names(server, server.sweep.stuck(**swept, window=3)) == ["a:0", "a:2"]
 
 
-def test_what_a_dead_worker_had_keeps_its_place_and_is_sent_again(desk: Ledger) -> None:
-    item = send(desk, "a", "1")
-    send(desk, "a", "2")
-    desk.fair_queue.take(1)
-    taken(desk, item, lease=OVER)
-    swept = desk.sweep.stuck(idle=False, resend_seconds=60, max_crashes=3, window=1)
-    assert names(desk, swept) == ["a:1"]
+def test_what_a_dead_worker_had_keeps_its_place_and_is_sent_again(server: Ledger) -> None:
+    item = send(server, "a", "1")
+    send(server, "a", "2")
+    server.fair_queue.take(1)
+    taken(server, item, lease=OVER)
+    swept = server.sweep.stuck(idle=False, resend_seconds=60, max_crashes=3, window=1)
+    assert names(server, swept) == ["a:1"]
 
 
-def test_the_sweep_sends_for_every_tenant_of_which_nothing_is_sent(desk: Ledger) -> None:
+def test_the_sweep_sends_for_every_tenant_of_which_nothing_is_sent(server: Ledger) -> None:
     for tenant in "abcd":
-        send(desk, tenant, "1")
-        send(desk, tenant, "2")
-    assert sorted(names(desk, desk.fair_queue.take_all(2))) == ["a:1", "b:1", "c:1", "d:1"]
-    assert desk.fair_queue.take_all(2) == []
+        send(server, tenant, "1")
+        send(server, tenant, "2")
+    assert sorted(names(server, server.fair_queue.take_all(2))) == ["a:1", "b:1", "c:1", "d:1"]
+    assert server.fair_queue.take_all(2) == []
 
 
 @pytest.mark.parametrize("end", ["live", "failed", "deleted", "replaced", "tenant", "collection"])
-def test_what_is_over_holds_no_place(desk: Ledger, end: str) -> None:
-    item = send(desk, "a", "1")
-    assert len(desk.fair_queue.take(1)) == 1
-    other = send(desk, "", "other")
+def test_what_is_over_holds_no_place(server: Ledger, end: str) -> None:
+    item = send(server, "a", "1")
+    assert len(server.fair_queue.take(1)) == 1
+    other = send(server, "", "other")
     if end == "live":
-        finish(desk, item)
+        finish(server, item)
     elif end == "failed":
-        desk.leases.fail(taken(desk, item), BrokenFile("it broke"))
+        server.leases.fail(taken(server, item), BrokenFile("it broke"))
     elif end == "deleted":
-        desk.documents.delete(item.document_id)
+        server.documents.delete(item.document_id)
     elif end == "tenant":
-        desk.tenants.delete("halls", "a")
+        server.tenants.delete("halls", "a")
     elif end == "collection":
-        desk.collections.delete("halls")
+        server.collections.delete("halls")
     else:
-        desk.documents.submit("halls", submission("two", "1"), "unused", tenant="a")
-    sent = desk.fair_queue.take(1)
+        server.documents.submit("halls", submission("two", "1"), "unused", tenant="a")
+    sent = server.fair_queue.take(1)
     assert len(sent) == 1
     assert sent[0].document_id in (other.document_id, item.document_id)
     assert (sent[0].document_id == item.document_id) <= (end == "replaced")
 
 
-def test_the_backlog_is_counted_by_tenant_queue_and_as_a_whole_up_to_a_bound(desk: Ledger) -> None:
+def test_the_backlog_is_counted_by_tenant_queue_and_as_a_whole_up_to_a_bound(
+    server: Ledger,
+) -> None:
     for n in range(5):
-        send(desk, "a", f"{n}")
-    send(desk, "b", "1")
-    desk.fair_queue.take(2)
-    assert desk.fair_queue.backlog(100) == 6
-    assert desk.fair_queue.backlog(4) == 4
-    assert desk.fair_queue.backlog(100, tenant_queue=tenant_queue_of("halls", "a")) == 5
-    assert desk.fair_queue.backlog(100, tenant_queue=tenant_queue_of("shelf", "")) == 0
+        send(server, "a", f"{n}")
+    send(server, "b", "1")
+    server.fair_queue.take(2)
+    assert server.fair_queue.backlog(100) == 6
+    assert server.fair_queue.backlog(4) == 4
+    assert server.fair_queue.backlog(100, tenant_queue=tenant_queue_of("halls", "a")) == 5
+    assert server.fair_queue.backlog(100, tenant_queue=tenant_queue_of("papers", "")) == 0
 
 
-def test_many_who_ask_at_once_are_given_each_version_once(desk: Ledger, ledger_url: str) -> None:
+def test_many_who_ask_at_once_are_given_each_version_once(server: Ledger, ledger_url: str) -> None:
     for n in range(40):
-        send(desk, "ab"[n % 2], f"{n}")
+        send(server, "ab"[n % 2], f"{n}")
     given: list[Dispatch] = []
 
     def ask() -> None:
@@ -169,8 +173,8 @@ def test_many_who_ask_at_once_are_given_each_version_once(desk: Ledger, ledger_u
     assert len(given) == len(set(given)) == 40
 
 
-def test_turns_are_quick_before_ten_thousand_that_wait(desk: Ledger, ledger_url: str) -> None:
-    one = send(desk, "a", "first")
+def test_turns_are_quick_before_ten_thousand_that_wait(server: Ledger, ledger_url: str) -> None:
+    one = send(server, "a", "first")
     database = Database(ledger_url)
     with database.writing() as connection:  # 10,000 submissions would take a minute
         stored = connection.execute(select(schema.versions)).one()
@@ -185,11 +189,11 @@ def test_turns_are_quick_before_ten_thousand_that_wait(desk: Ledger, ledger_url:
         step = {"version": 1, "step": "extract", "state": "pending"}
         connection.execute(insert(schema.steps), [step | {"document_id": i} for i in ids])
     database.close()
-    late = send(desk, "b", "late")
-    desk.fair_queue.take(4)
+    late = send(server, "b", "late")
+    server.fair_queue.take(4)
     began = time.perf_counter()
     for _ in range(20):
-        desk.fair_queue.take(4, document_id=one.document_id)
-        assert desk.fair_queue.backlog(100_000) == 10_002
+        server.fair_queue.take(4, document_id=one.document_id)
+        assert server.fair_queue.backlog(100_000) == 10_002
     assert (time.perf_counter() - began) / 20 < 0.1
-    assert desk.documents.get(late.document_id).state == "waiting"
+    assert server.documents.get(late.document_id).state == "waiting"

@@ -1,4 +1,4 @@
-"""Workers, desks, sweeps and prunings in any order: no version is lost, none done twice."""
+"""Workers, servers, sweeps and prunings in any order: no version is lost, none done twice."""
 
 import contextlib
 import uuid
@@ -53,9 +53,9 @@ class Workers(RuleBasedStateMachine):
     def __init__(self, ledger: Ledger) -> None:
         super().__init__()
         self.ledger = ledger
-        self.shelf = uuid.uuid4().hex
+        self.collection = uuid.uuid4().hex
         ledger.collections.create(
-            CollectionSchema(self.shelf, VectorSpec(1)), store="", embedder="", analyzer=""
+            CollectionSchema(self.collection, VectorSpec(1)), store="", embedder="", analyzer=""
         )
         self.items: list[Accepted] = []
         self.contents: dict[tuple[str, int], str] = {}
@@ -79,8 +79,8 @@ class Workers(RuleBasedStateMachine):
     def submit(self, name: str, content: str, steps: int) -> None:
         """A new version that nobody disturbs for so many steps."""
         given = submission(content, name)
-        new_id = f"{self.shelf[:24]}{len(self.items):08}"  # in one order in every run
-        accepted = self.ledger.documents.submit(self.shelf, given, new_id)
+        new_id = f"{self.collection[:24]}{len(self.items):08}"  # in one order in every run
+        accepted = self.ledger.documents.submit(self.collection, given, new_id)
         assert accepted.document_id not in self.deleted
         self.contents[accepted.document_id, accepted.version] = content
         if accepted not in self.items:

@@ -31,13 +31,13 @@ def test_the_newest_searches_come_first_page_by_page_with_what_helped(ledger: Le
         say(ledger, each.trace_id, ["c"], "unhelpful", user=f"user {n}")
     say(ledger, made[1].trace_id, ["a"], "unhelpful", user="adam")
     say(ledger, made[1].trace_id, ["b"], "validated", user="validator")
-    found = list(ledger.judged.newest("shelf", 10_000))
+    found = list(ledger.judged.newest("papers", 10_000))
     assert len({each.question for each in found}) == len(found) == TOGETHER + 10
-    places = sorted(tuple(each.helped) for each in found)
-    assert places == [(1, 2)] * (TOGETHER + 9) + [(2,)]
+    scopes = sorted(tuple(each.helped) for each in found)
+    assert scopes == [(1, 2)] * (TOGETHER + 9) + [(2,)]
     assert (found[0].hits, found[0].basis) == (3, [[0.5, None, 0.0, 0.0, 0.0, 0.25]])
     assert found[0].vector is not None
     assert found[0].settings["fusion"] == "weighted"
-    newest = [each.question for each in ledger.judged.newest("shelf", 3)]
+    newest = [each.question for each in ledger.judged.newest("papers", 3)]
     assert newest == [each.question for each in found[:3]]
     assert list(ledger.judged.newest("other", 10)) == []

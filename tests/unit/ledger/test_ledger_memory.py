@@ -30,7 +30,7 @@ def record(ledger: Ledger, query: str, chunk_ids: str = "abc", **given: Any) -> 
 
 
 def stats(ledger: Ledger, chunk_id: str = "a") -> ChunkStats | None:
-    return ledger.memory.of("shelf", [chunk_id]).get(chunk_id)
+    return ledger.memory.of("papers", [chunk_id]).get(chunk_id)
 
 
 def everything(ledger: Ledger) -> dict[str, list[Any]]:
@@ -57,7 +57,7 @@ def test_a_win_is_remembered_with_its_question(ledger: Ledger) -> None:
     assert found.intents == {"how-to": 1}
     assert found.utility_now(time.time(), HALF_LIFE) == pytest.approx(1, abs=1e-6)
     assert stats(ledger, "b") is None
-    assert ledger.memory.scope("shelf").changes == 1
+    assert ledger.memory.scope("papers").changes == 1
 
 
 def test_an_outcome_counts_once(ledger: Ledger) -> None:
@@ -163,7 +163,7 @@ def test_withdrawing_is_the_exact_inverse_among_other_outcomes(ledger: Ledger) -
     for each in taken:
         ledger.outcomes.withdraw(ids[each], half_life_weeks=HALF_LIFE)
     left = stats(ledger)
-    ledger.memory.reset("shelf")
+    ledger.memory.reset("papers")
     for each in kept:
         say(ledger, each[0], ["a"], each[1], now=each[2], user=each[3], key="anew")  # type: ignore[arg-type]
     alone = stats(ledger)
@@ -232,13 +232,13 @@ def test_what_was_learned_goes_with_the_collection(ledger: Ledger) -> None:
     trace_id = record(ledger, "how long?")
     say(ledger, trace_id, ["a"])
     assert all(everything(ledger).values())
-    ledger.collections.delete("shelf")
+    ledger.collections.delete("papers")
     with pytest.raises(TraceNotFound):
         ledger.searches.get(trace_id)
     with pytest.raises(TraceNotFound):
         ledger.searches.trace(trace_id, keep_seconds=60)
     record(ledger, "too late")
-    ledger.collections.forget("shelf")
+    ledger.collections.forget("papers")
     record(ledger, "much too late")
     assert not any(everything(ledger).values())
 
@@ -287,14 +287,14 @@ def test_memory_is_exported_and_taken_in_exactly(ledger: Ledger) -> None:
     item = publish(ledger, "one", "abc")
     for n, vector in enumerate((EAST, NORTH, EAST + NORTH)):
         say(ledger, record(ledger, f"q {n}", vector=vector), ["a", "b"], user=f"u{n}")
-    before = ledger.memory.page("shelf")
+    before = ledger.memory.page("papers")
     assert [s.chunk_id for s in before] == ["a", "b"]
-    assert ledger.memory.reset("shelf") == 2
-    assert ledger.memory.page("shelf") == []
+    assert ledger.memory.reset("papers") == 2
+    assert ledger.memory.page("papers") == []
     strange = ChunkStats("of nobody", "d", 1)
-    assert ledger.memory.take_in("shelf", [*before, strange]) == 2
-    assert ledger.memory.take_in("shelf", before) == 2
-    after = ledger.memory.page("shelf")
+    assert ledger.memory.take_in("papers", [*before, strange]) == 2
+    assert ledger.memory.take_in("papers", before) == 2
+    after = ledger.memory.page("papers")
     assert [s.question_sum.tolist() for s in after] == [s.question_sum.tolist() for s in before]  # type: ignore[union-attr]
     assert [(s.useful, s.utility, s.document_id) for s in after] == [
         (3, before[0].utility, item.document_id)
@@ -305,7 +305,7 @@ def test_an_outcome_from_before_a_reset_changes_nothing_when_withdrawn(ledger: L
     publish(ledger, "one", "abc")
     trace_id = record(ledger, "how long?")
     old = say(ledger, trace_id, ["a"], user="eve")
-    ledger.memory.reset("shelf")
+    ledger.memory.reset("papers")
     say(ledger, trace_id, ["a"], user="eve", key="anew")
     ledger.outcomes.withdraw(old.outcome_id, half_life_weeks=HALF_LIFE)
     found = stats(ledger)
@@ -337,12 +337,12 @@ def test_the_centre_is_the_mean_of_the_questions_once_there_are_enough(ledger: L
     record(ledger, "two", vector=NORTH)
     record(ledger, "of words alone", vector=None)
     ledger.memory.centre(3)
-    assert ledger.memory.scope("shelf").centre is None
+    assert ledger.memory.scope("papers").centre is None
     ledger.memory.centre(2)
-    place = ledger.memory.scope("shelf")
-    assert place.questions == 2
-    assert place.centre is not None
-    assert np.allclose(place.centre, (EAST + NORTH) / 2)
+    position = ledger.memory.scope("papers")
+    assert position.questions == 2
+    assert position.centre is not None
+    assert np.allclose(position.centre, (EAST + NORTH) / 2)
 
 
 def test_questions_are_kept_as_numbers_unless_the_collection_keeps_them(ledger: Ledger) -> None:
@@ -352,7 +352,7 @@ def test_questions_are_kept_as_numbers_unless_the_collection_keeps_them(ledger: 
     assert all(name[0] == "#" for name in profile.entities)
     assert "Doe" not in str(everything(ledger))
     assert "Leeds" not in str(everything(ledger))
-    ledger.collections.set_options("shelf", USUAL.model_copy(update={"keep_queries": True}))
+    ledger.collections.set_options("papers", USUAL.model_copy(update={"keep_queries": True}))
     profile = ledger.searches.get(record(ledger, "what of Mr Doe?")).profile
     assert profile.text == "what of Mr Doe?"
     assert profile.entities == ("DPC", "Leeds")

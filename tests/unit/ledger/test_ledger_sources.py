@@ -13,8 +13,8 @@ pytest_plugins = ["ledger_fixtures"]
 
 
 def add(ledger: Ledger, name: str = "src", **more: object) -> SourceRecord:
-    """A source of the shelf."""
-    return ledger.sources.add("shelf", name, "file:///srv", **more)  # type: ignore[arg-type]
+    """A source of the collection."""
+    return ledger.sources.add("papers", name, "file:///srv", **more)  # type: ignore[arg-type]
 
 
 def claim(ledger: Ledger, source: SourceRecord, seconds: float = 30) -> Run:
@@ -160,9 +160,9 @@ def test_sources_go_with_their_collection_and_their_tenant(ledger: Ledger) -> No
     ledger.tenants.delete("rooms", "a")
     assert [(s.collection, s.tenant) for s in ledger.sources.all()] == [
         ("rooms", "b"),
-        ("shelf", ""),
+        ("papers", ""),
     ]
-    ledger.collections.delete("shelf")
+    ledger.collections.delete("papers")
     assert [s.tenant for s in ledger.sources.all()] == ["b"]
     ledger.sources.remove(ledger.sources.all()[0].source_id)
     assert ledger.sources.all() == []

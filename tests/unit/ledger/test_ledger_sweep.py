@@ -154,7 +154,7 @@ def test_what_was_claimed_or_deleted_since_it_was_found_is_left_alone(
         monkeypatch.setattr(Database, "writing", plain)
         taken(worker, items[1])
         worker.documents.delete(items[2].document_id)
-        worker.documents.submit("shelf", submission("two", "3.txt"), "unused")
+        worker.documents.submit("papers", submission("two", "3.txt"), "unused")
         worker.fair_queue.take(100)
         return plain(database)
 

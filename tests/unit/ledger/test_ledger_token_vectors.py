@@ -108,6 +108,6 @@ def test_a_deleted_document_leaves_no_token_vector(ledger: Ledger) -> None:
 def test_a_removed_collection_leaves_no_token_vector(ledger: Ledger) -> None:
     document(ledger, "one", "xy")
     put(ledger, "m", "xyz")
-    ledger.collections.delete("shelf")
-    ledger.collections.forget("shelf")
+    ledger.collections.delete("papers")
+    ledger.collections.forget("papers")
     assert known(ledger, *"xyz") == ["z"]

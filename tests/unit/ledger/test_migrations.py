@@ -212,7 +212,7 @@ def test_what_an_earlier_ledger_lacks_is_added(ledger: Ledger, database: Databas
     run(
         database,
         "INSERT INTO retrieval_events (trace_id, collection, tenant, profile_id, at, stamp,"
-        " settings, hits, scores, basis) VALUES ('t', 'shelf', '', 'p', 1, 's', '{}', '[]', '{}',"
+        " settings, hits, scores, basis) VALUES ('t', 'papers', '', 'p', 1, 's', '{}', '[]', '{}',"
         " '[[1]]')",
         "ALTER TABLE retrieval_events DROP COLUMN basis",
         "ALTER TABLE memory_places DROP COLUMN questions",
@@ -260,9 +260,9 @@ def test_a_start_with_nothing_to_do_loads_no_alembic_and_writes_nothing(
     )
     again.create()
     again.close()
-    asked = [each for each in statements if not each.startswith(("BEGIN", "ROLLBACK", "COMMIT"))]
-    assert len(asked) <= 4
-    assert all(each.startswith(("SELECT", "PRAGMA")) for each in asked)
+    request = [each for each in statements if not each.startswith(("BEGIN", "ROLLBACK", "COMMIT"))]
+    assert len(request) <= 4
+    assert all(each.startswith(("SELECT", "PRAGMA")) for each in request)
 
 
 def test_a_newer_ledger_is_refused_in_a_sentence(ledger: Ledger, database: Database) -> None:
@@ -432,7 +432,7 @@ def test_an_adopted_ledger_takes_new_work(ledger: Ledger, database: Database) ->
     ledger.create()
     new = CollectionSchema("new", VectorSpec(4))
     ledger.collections.create(new, store="memory", embedder="tiny", analyzer="1")
-    assert {each.name for each, _ in ledger.collections.all()} == {"shelf", "new"}
+    assert {each.name for each, _ in ledger.collections.all()} == {"papers", "new"}
 
 
 def test_revisions_are_part_of_the_package() -> None:

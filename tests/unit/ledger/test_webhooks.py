@@ -64,12 +64,12 @@ def test_an_event_is_sent_once_signed_and_with_the_name_of_its_document(
     webhooks.send()
     webhooks.send()
     ((headers, body),) = receiver.got
-    told = json.loads(body)
-    assert told["type"] == "document.live"
-    assert told["timestamp"].endswith("Z")
-    assert told["data"]["document_id"] == item.document_id
-    assert (told["data"]["name"], told["data"]["collection"]) == ("a.txt", "shelf")
-    assert told["data"]["data"] == {"chunks": 1}
+    output = json.loads(body)
+    assert output["type"] == "document.live"
+    assert output["timestamp"].endswith("Z")
+    assert output["data"]["document_id"] == item.document_id
+    assert (output["data"]["name"], output["data"]["collection"]) == ("a.txt", "papers")
+    assert output["data"]["data"] == {"chunks": 1}
     (delivery,) = log_of(ledger, hook)
     assert headers["webhook-id"] == delivery.delivery_id
     assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
@@ -270,7 +270,7 @@ def test_no_event_is_passed_over_while_others_are_being_written(
         names = [f"{writer}-{n}.txt" for n in range(15)]
         for name in names:
             given = replace(submission(name, name), batch=f"batch-{name[-5]}")
-            ledger.documents.submit("shelf", given, uuid.uuid4().hex)
+            ledger.documents.submit("papers", given, uuid.uuid4().hex)
         return names
 
     with ThreadPoolExecutor(4) as pool:
@@ -278,8 +278,8 @@ def test_no_event_is_passed_over_while_others_are_being_written(
         while not all(each.done() for each in writing):
             ledger.webhooks.fan_out()
     ledger.webhooks.fan_out()
-    told = [d.body["data"]["name"] for d in log_of(ledger, hook)]
-    assert sorted(told) == sorted(name for each in writing for name in each.result())
+    output = [d.body["data"]["name"] for d in log_of(ledger, hook)]
+    assert sorted(output) == sorted(name for each in writing for name in each.result())
 
 
 def test_old_deliveries_are_forgotten_but_none_that_waits(

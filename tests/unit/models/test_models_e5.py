@@ -60,7 +60,7 @@ def test_a_vector_does_not_depend_on_its_batch(embedder: E5Embedder) -> None:
 
 
 def test_order_of_vectors_is_that_of_the_texts(embedder: E5Embedder) -> None:
-    texts = [f"shelf {i} " * (i % 7 + 1) for i in range(20)]
+    texts = [f"papers {i} " * (i % 7 + 1) for i in range(20)]
     np.testing.assert_allclose(
         embedder.passages(texts), embedder.passages(texts[::-1])[::-1], atol=1e-6
     )

@@ -123,7 +123,7 @@ def sending(url: str, **more: Any) -> Iterator[Spans]:
         yield made
 
 
-def told(ledger: Ledger, answer: Answer) -> Any:
+def output(ledger: Ledger, answer: Answer) -> Any:
     """What the stored trace says of the answer."""
     return ledger.searches.trace(answer.trace_id, keep_seconds=60).body["answer"]
 
@@ -187,7 +187,7 @@ def test_an_answer_is_a_trace_of_its_nodes_and_calls(
     assert "callslip.node.weights" not in by_name["facet_planner"]
     assert root.service["service.name"] == "callslip"
     assert set(collector.paths) == {"/v1/traces"}
-    assert told(ledger, answer)["w3c_trace_id"] == root.trace_id
+    assert output(ledger, answer)["w3c_trace_id"] == root.trace_id
 
 
 def test_names_are_those_of_the_conventions() -> None:
@@ -197,8 +197,8 @@ def test_names_are_those_of_the_conventions() -> None:
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, str)
     }
-    said = (Path(__file__).parents[3] / "agent" / "spans.py").read_text()
-    used = set(re.findall(r'"(gen_ai\.[a-z_.]+)"', said))
+    answer_text = (Path(__file__).parents[3] / "agent" / "spans.py").read_text()
+    used = set(re.findall(r'"(gen_ai\.[a-z_.]+)"', answer_text))
     assert len(used) > 15
     assert used <= known
 
@@ -221,7 +221,7 @@ def test_no_text_is_told_unless_it_is_asked_for(
         with pytest.raises(QueryTooLong):
             ask(agent, "zanzibar " * 500, thread_id=thread)
     sent = b"".join(collector.bodies)
-    assert len(openai_server.asked) >= 3
+    assert len(openai_server.requests) >= 3
     assert [s.attributes["callslip.node.attempt"] for s in collector.spans if s.name == "planner"][
         :2
     ] == [0, 1]
@@ -380,7 +380,7 @@ def test_without_a_collector_nothing_is_made_or_loaded(ledger: Ledger, tmp_path:
         reports: list[NodeReport] = []
         request = AnswerRequest(collection="flats", tenant="wilhelmina", question=QUESTION)
         answer = agent.answer(request, reports.append)
-    assert "w3c_trace_id" not in told(ledger, answer)
+    assert "w3c_trace_id" not in output(ledger, answer)
     assert [report.node for report in reports] == list(NODES)
 
 

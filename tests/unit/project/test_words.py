@@ -171,6 +171,25 @@ def test_no_name_and_no_text_of_the_code_has_a_retired_word(package: str) -> Non
     assert not wrong, f"{len(wrong)} retired words:\n" + "\n".join(wrong)
 
 
+def test_no_name_and_no_docstring_of_the_tests_has_a_retired_word() -> None:
+    """Texts of documents and questions may have them: a reader may reserve a desk."""
+    wrong = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path.is_relative_to(ROOT / "tests" / "data") or path == Path(__file__):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        where = path.relative_to(ROOT)
+        for line, name in names(tree):
+            wrong += [f"{where}:{line}: {name}"] * bool(set(parts(name)) & RETIRED_WORDS)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                retired = retired_in(ast.get_docstring(node) or "")
+                wrong += [
+                    f"{where}: docstring of {getattr(node, 'name', 'the file')}: {retired}"
+                ] * (bool(retired))
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_has_a_retired_word(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()

@@ -19,7 +19,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 
 def proposals(library: Library, *known: str) -> Proposals:
-    names = {"subject", "shelf", "number", "added", "only"}
+    names = {"subject", "papers", "number", "added", "only"}
     library.ledger.collections.has_properties("library", names)
     return discover(library.ledger, library.store, "library", "", known)
 
@@ -27,10 +27,10 @@ def proposals(library: Library, *known: str) -> Proposals:
 def test_properties_that_divide_the_collection_are_proposed(library: Library) -> None:
     library.fill(12)
     found = {p.name: p for p in proposals(library).properties}
-    assert set(found) == {"subject", "shelf", "number"}
+    assert set(found) == {"subject", "papers", "number"}
     subject = found["subject"]
     assert (subject.coverage, subject.evenness, subject.distinct) == (1.0, 1.0, 3)
-    assert subject.separation > 0.3 > found["shelf"].separation
+    assert subject.separation > 0.3 > found["papers"].separation
     assert dict(subject.values) == {"leave": 12, "fire": 12, "pay": 12}
 
 
@@ -54,8 +54,8 @@ def test_clusters_have_the_terms_that_tell_them_apart(library: Library) -> None:
     found = proposals(library).clusters
     assert 4 <= len(found) <= 12
     assert sum(c.share for c in found) == pytest.approx(1, abs=0.01)
-    told = {term.lower() for cluster in found for term in cluster.terms}
-    assert {"fire"} <= told
+    output = {term.lower() for cluster in found for term in cluster.terms}
+    assert {"fire"} <= output
     assert found == proposals(library).clusters
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from facet_parts import DIMENSION, SHELF, SUBJECTS, Library, embed
+from facet_parts import COLLECTION, DIMENSION, SUBJECTS, Library, embed
 
 from callslip.errors import CollectionNotFound, EmbedderDown, InvalidRequest, TenantNotFound
 from callslip.messages.options import Options
@@ -31,14 +31,14 @@ def test_each_value_has_a_vector_near_what_is_said_of_it(library: Library) -> No
     assert library.rebuild() == {
         "subject": {"made": 3, "unchanged": 0, "gone": 0, "left_out": 0, "values": 3}
     }
-    values = {v.value: v for v in library.ledger.facet_values.values(SHELF, "subject")}
+    values = {v.value: v for v in library.ledger.facet_values.values(COLLECTION, "subject")}
     assert set(values) == set(SUBJECTS)
     for name, value in values.items():
-        asked = embed(SUBJECTS[name][0])
-        assert max(values, key=lambda v: float(values[v].vector @ asked)) == name
+        request = embed(SUBJECTS[name][0])
+        assert max(values, key=lambda v: float(values[v].vector @ request)) == name
         assert (value.chunks, value.probes_apart, value.model) == (6, True, "words")
         assert value.probes.shape == (3, DIMENSION)
-    (build,) = library.ledger.facet_values.builds(SHELF)
+    (build,) = library.ledger.facet_values.builds(COLLECTION)
     assert build.ended_at is not None
     assert build.calibration is not None
     assert build.failure is None
@@ -46,25 +46,25 @@ def test_each_value_has_a_vector_near_what_is_said_of_it(library: Library) -> No
 
 def test_the_same_rebuild_again_embeds_nothing_and_changes_nothing(library: Library) -> None:
     library.fill()
-    library.rebuild("subject", "shelf")
-    stamps = library.ledger.facet_values.stamps(SHELF)
+    library.rebuild("subject", "papers")
+    stamps = library.ledger.facet_values.stamps(COLLECTION)
     library.embedder.read.clear()
-    again = library.rebuild("subject", "shelf")
+    again = library.rebuild("subject", "papers")
     assert [counts["unchanged"] for counts in again.values()] == [3, 3]
     assert library.embedder.read == []
-    assert library.ledger.facet_values.stamps(SHELF) == stamps
+    assert library.ledger.facet_values.stamps(COLLECTION) == stamps
 
 
 def test_only_the_value_that_changed_is_embedded_anew(library: Library) -> None:
     library.fill()
     library.rebuild()
-    stamps = library.ledger.facet_values.stamps(SHELF)
+    stamps = library.ledger.facet_values.stamps(COLLECTION)
     library.embedder.read.clear()
     library.add("A pension is paid after the last salary.", subject="pay")
     counts = library.rebuild()["subject"]
     assert (counts["made"], counts["unchanged"]) == (1, 2)
     assert len(library.embedder.read) == 1
-    assert library.ledger.facet_values.stamps(SHELF) != stamps
+    assert library.ledger.facet_values.stamps(COLLECTION) != stamps
 
 
 def test_a_value_without_live_chunks_goes(library: Library) -> None:
@@ -74,7 +74,7 @@ def test_a_value_without_live_chunks_goes(library: Library) -> None:
     library.ledger.documents.delete(only)  # hidden; the store has it still
     counts = library.rebuild()["subject"]
     assert (counts["gone"], counts["values"]) == (1, 3)
-    assert "zoo" not in {v.value for v in library.ledger.facet_values.values(SHELF, "subject")}
+    assert "zoo" not in {v.value for v in library.ledger.facet_values.values(COLLECTION, "subject")}
 
 
 def test_of_many_values_the_most_frequent_are_made_and_the_rest_is_counted(
@@ -85,7 +85,7 @@ def test_of_many_values_the_most_frequent_are_made_and_the_rest_is_counted(
         library.add(f"Something rare, number {n}.", subject=f"rare {n}")
     counts = library.rebuild(max_values=5)["subject"]
     assert (counts["values"], counts["left_out"]) == (5, 18)
-    kept = {v.value for v in library.ledger.facet_values.values(SHELF, "subject")}
+    kept = {v.value for v in library.ledger.facet_values.values(COLLECTION, "subject")}
     assert set(SUBJECTS) < kept
     library.add("A text in place of a label.", subject="x" * 300)
     assert library.rebuild(max_values=500)["subject"]["left_out"] == 1
@@ -96,9 +96,9 @@ def test_a_facet_of_lists_and_one_of_numbers_have_values_too(library: Library) -
     library.add("Second things second, as they say.", tags=["b"], year=2020, open=False)
     library.rebuild("tags", "year", "open")
     kept = library.ledger.facet_values
-    assert {v.value: v.chunks for v in kept.values(SHELF, "tags")} == {"b": 2, "a": 1}
-    assert {v.value for v in kept.values(SHELF, "year")} == {"2019", "2020"}
-    assert {v.value for v in kept.values(SHELF, "open")} == {"true", "false"}
+    assert {v.value: v.chunks for v in kept.values(COLLECTION, "tags")} == {"b": 2, "a": 1}
+    assert {v.value for v in kept.values(COLLECTION, "year")} == {"2019", "2020"}
+    assert {v.value for v in kept.values(COLLECTION, "open")} == {"true", "false"}
 
 
 def test_a_killed_rebuild_keeps_what_was_made(library: Library) -> None:
@@ -112,7 +112,7 @@ def test_a_killed_rebuild_keeps_what_was_made(library: Library) -> None:
     collection = library.ledger.collections.get("library")
     with pytest.raises(KeyboardInterrupt):
         library.builder().rebuild(collection, "", ["subject"], run="one", on_batch=killed)
-    (build,) = library.ledger.facet_values.builds(SHELF)
+    (build,) = library.ledger.facet_values.builds(COLLECTION)
     assert (build.run, build.ended_at, build.counts["made"]) == ("one", None, 8)
     assert library.rebuild()["subject"] == {
         "made": 15,
@@ -133,7 +133,7 @@ def test_a_failure_is_noted_with_the_facet(library: Library) -> None:
     library.embedder = Down()
     with pytest.raises(EmbedderDown):
         library.rebuild()
-    (build,) = library.ledger.facet_values.builds(SHELF)
+    (build,) = library.ledger.facet_values.builds(COLLECTION)
     assert build.failure is not None
     assert build.failure.type == "embedder-down"
 
@@ -146,7 +146,7 @@ def test_another_embedder_is_refused_and_none_leaves_no_facets(library: Library)
         library.rebuild()
     library.embedder = LexicalEmbedder()
     assert library.rebuild() == {}
-    assert library.ledger.facet_values.builds(SHELF) == []
+    assert library.ledger.facet_values.builds(COLLECTION) == []
 
 
 def test_a_late_build_leaves_nothing_behind_a_deletion(library: Library) -> None:
@@ -157,8 +157,8 @@ def test_a_late_build_leaves_nothing_behind_a_deletion(library: Library) -> None
     with pytest.raises(CollectionNotFound):
         library.builder().rebuild(collection, "", ["subject"])
     library.ledger.collections.forget("library")
-    assert library.ledger.facet_values.builds(SHELF) == []
-    assert library.ledger.facet_values.values(SHELF, "subject") == []
+    assert library.ledger.facet_values.builds(COLLECTION) == []
+    assert library.ledger.facet_values.values(COLLECTION, "subject") == []
 
 
 def test_the_facets_of_a_tenant_are_its_own_and_go_with_it(library: Library) -> None:
@@ -167,7 +167,7 @@ def test_the_facets_of_a_tenant_are_its_own_and_go_with_it(library: Library) -> 
     ledger.facet_values.begin(at, "subject")
     library.fill()
     library.rebuild()
-    ledger.facet_values.put(at, "subject", ledger.facet_values.values(SHELF, "subject")[:1])
+    ledger.facet_values.put(at, "subject", ledger.facet_values.values(COLLECTION, "subject")[:1])
     assert len(ledger.facet_values.values(at, "subject")) == 1
     ledger.facet_values.keep_only(at, ["other"])
     assert ledger.facet_values.builds(at) == ledger.facet_values.values(at, "subject") == []
@@ -177,7 +177,7 @@ def test_the_facets_of_a_tenant_are_its_own_and_go_with_it(library: Library) -> 
         ledger.facet_values.put(at, "subject", [])
     ledger.tenants.forget("library", "acme")
     assert ledger.facet_values.builds(at) == []
-    assert len(ledger.facet_values.values(SHELF, "subject")) == 3
+    assert len(ledger.facet_values.values(COLLECTION, "subject")) == 3
 
 
 def test_aliases_of_the_collections_dictionary_are_part_of_a_value(library: Library) -> None:
@@ -186,7 +186,9 @@ def test_aliases_of_the_collections_dictionary_are_part_of_a_value(library: Libr
     options = Options.model_validate({"dictionary": {"pay": ["wages", "remuneration"]}})
     library.ledger.collections.set_options("library", options)
     assert library.rebuild()["subject"]["made"] == 1
-    (pay,) = [v for v in library.ledger.facet_values.values(SHELF, "subject") if v.value == "pay"]
+    (pay,) = [
+        v for v in library.ledger.facet_values.values(COLLECTION, "subject") if v.value == "pay"
+    ]
     assert pay.aliases == ("wages", "remuneration")
     assert "wages" in library.embedder.read[-1]
 

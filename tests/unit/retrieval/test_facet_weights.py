@@ -5,7 +5,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from facet_parts import SHELF, SUBJECTS, Library, embed
+from facet_parts import COLLECTION, SUBJECTS, Library, embed
 
 from callslip.retrieval.facets.weights import (
     LEAST,
@@ -31,7 +31,7 @@ def library(ledger_url: str) -> Iterator[Library]:
         ledger.create()
         made = Library(ledger)
         made.fill()
-        made.rebuild("subject", "shelf")
+        made.rebuild("subject", "papers")
         yield made
 
 
@@ -47,25 +47,25 @@ def value(name: str, vector: object, probes: object, *, apart: bool = True) -> F
 
 def test_a_question_about_one_value_favours_it(library: Library) -> None:
     table = table_of(library, "subject")
-    for subject, said in SUBJECTS.items():
-        found = weights(embed(said[1]), table, 2)["subject"]
+    for subject, reply in SUBJECTS.items():
+        found = weights(embed(reply[1]), table, 2)["subject"]
         assert max(found, key=lambda v: found[v]) == subject
         assert found[subject] > 0.4
         assert all(LEAST <= weight <= 1 for weight in found.values())
 
 
 def test_an_unrelated_question_favours_nothing(library: Library) -> None:
-    for asked in ("quantum chromodynamics", "zebra migration patterns", "x"):
-        found = weights(embed(asked), table_of(library, "subject"), 2)
+    for request in ("quantum chromodynamics", "zebra migration patterns", "x"):
+        found = weights(embed(request), table_of(library, "subject"), 2)
         assert all(weight < 0.1 for weight in found.get("subject", {}).values())
 
 
 def test_a_facet_that_says_nothing_about_the_text_favours_nothing(library: Library) -> None:
-    found = FacetTables(library.ledger.facet_values, ["shelf"]).of("library", "", "words")
-    for said in SUBJECTS.values():
+    found = FacetTables(library.ledger.facet_values, ["papers"]).of("library", "", "words")
+    for reply in SUBJECTS.values():
         assert (
             found is None
-            or max(weights(embed(said[0]), found, 2).get("shelf", {"": 0}).values()) < 0.2
+            or max(weights(embed(reply[0]), found, 2).get("papers", {"": 0}).values()) < 0.2
         )
 
 
@@ -73,9 +73,9 @@ def test_only_so_many_values_of_a_facet_are_favoured() -> None:
     cosines = np.array([0.9, 0.89, 0.88, 0.8], np.float32)
     facet = [value(str(i), [c, 0], [[1, 0]]) for i, c in enumerate(cosines)]
     table = make_table({"f": (facet, NEAR)})
-    asked = np.array([1, 0], np.float32)
-    assert list(weights(asked, table, 1)["f"]) == ["0"]
-    assert list(weights(asked, table, 9)["f"]) == ["0", "1"]
+    request = np.array([1, 0], np.float32)
+    assert list(weights(request, table, 1)["f"]) == ["0"]
+    assert list(weights(request, table, 9)["f"]) == ["0", "1"]
 
 
 def test_weights_are_chance_corrected_and_fall_with_distance() -> None:
@@ -121,7 +121,7 @@ def test_tables_are_read_again_when_the_ledger_changes(library: Library) -> None
     assert "zoo" in second.facets[0].values
     patient = FacetTables(library.ledger.facet_values, ["subject"], check_seconds=60)
     third = patient.of("library", "", "words")
-    library.ledger.facet_values.drop(SHELF, "subject", ["zoo"])
+    library.ledger.facet_values.drop(COLLECTION, "subject", ["zoo"])
     assert patient.of("library", "", "words") is third
 
 

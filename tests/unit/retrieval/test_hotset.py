@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from memory_store import MemoryStore
 from search_parts import (
-    ASKED,
+    QUERIES,
     a_store,
     ask,
     found,
@@ -50,7 +50,7 @@ def test_what_helped_with_nearly_the_question_is_all_that_is_found(engine: Resou
     learn(engine, "a2", "a3")
     response, trace = traced(
         engine,
-        SearchRequest.model_validate({"collection": "shelf", "query": "east", "explain": True}),
+        SearchRequest.model_validate({"collection": "papers", "query": "east", "explain": True}),
     )
     assert sorted(found(response)) == ["a2", "a3"]
     assert response.hotset is trace.hotset is trace.as_json(with_question=False)["hotset"] is True
@@ -69,7 +69,9 @@ def test_what_helped_with_nearly_the_question_is_all_that_is_found(engine: Resou
     assert (engine.hotset.hits, engine.hotset.misses) == (2, 2)
 
 
-def test_no_leg_of_the_store_is_run(engine: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_retriever_of_the_store_is_run(
+    engine: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ingest(engine, "a", ["a1", "a2"])
     learn(engine, "a2")
 
@@ -105,10 +107,10 @@ def test_a_request_goes_past_it(engine: Resources, given: dict[str, Any]) -> Non
 def test_a_collection_goes_past_it_and_at_0_there_is_none(engine: Resources) -> None:
     ingest(engine, "a", ["a1", "a2"])
     learn(engine, "a2")
-    options = engine.ledger.collections.get("shelf").options
+    options = engine.ledger.collections.get("papers").options
     refusing = Ranking.model_validate({"hotset": False})
     changed = options.model_copy(update={"ranking": refusing})
-    engine.ledger.collections.set_options("shelf", changed)
+    engine.ledger.collections.set_options("papers", changed)
     assert ask(engine).hotset is False
     assert ask(engine, ranking={"hotset": True}).hotset is True
     off = made_of(engine.ledger, a_store(engine), SearchSettings())
@@ -133,7 +135,7 @@ def test_one_win_makes_nothing_hot_and_losses_take_it_out(engine: Resources) -> 
     assert ask(engine).hotset is False
     learn(engine, "a2", wins=2)
     assert ask(engine).hotset is True
-    trace = traced(engine, SearchRequest(collection="shelf", query="east"))[1]
+    trace = traced(engine, SearchRequest(collection="papers", query="east"))[1]
     learning = Learning(engine.ledger, engine.settings.memory, engine.settings.traces)
     learning.record([trace])
     learning.outcome(trace.trace_id, ["a2"], "unhelpful", user="user 9")
@@ -146,7 +148,7 @@ def test_what_is_hot_is_read_again_when_the_place_learned_something(engine: Reso
     assert found(ask(engine)) == ["a1"]
     learn(engine, "a2")
     assert sorted(found(ask(engine))) == ["a1", "a2"]
-    engine.ledger.memory.reset("shelf")
+    engine.ledger.memory.reset("papers")
     assert ask(engine).hotset is False
     engine.hotset = Hotset(engine.ledger, engine.settings, check_seconds=3600)
     assert ask(engine).hotset is False
@@ -213,11 +215,11 @@ def test_a_number_of_the_question_must_be_in_the_passage(engine: Resources) -> N
 
 
 def test_a_tenant_is_served_nothing_of_another(engine: Resources) -> None:
-    ingest(engine, "a", ["a1"], collection="desk", tenant="ann")
-    ingest(engine, "b", ["b1"], collection="desk", tenant="bob")
-    learn(engine, "a1", collection="desk", tenant="ann")
-    assert ask(engine, collection="desk", tenant="ann").hotset is True
-    response = ask(engine, collection="desk", tenant="bob")
+    ingest(engine, "a", ["a1"], collection="notes", tenant="ann")
+    ingest(engine, "b", ["b1"], collection="notes", tenant="bob")
+    learn(engine, "a1", collection="notes", tenant="ann")
+    assert ask(engine, collection="notes", tenant="ann").hotset is True
+    response = ask(engine, collection="notes", tenant="bob")
     assert (found(response), response.hotset) == (["b1"], False)
     assert ask(engine).hits == []
 
@@ -226,14 +228,14 @@ def test_a_collection_that_was_made_anew_knows_nothing_of_the_old_one(engine: Re
     ingest(engine, "a", ["a1", "a2"])
     learn(engine, "a2")
     assert ask(engine).hotset is True
-    engine.ledger.collections.delete("shelf")
+    engine.ledger.collections.delete("papers")
     with pytest.raises(CollectionNotFound):
         ask(engine)
-    for document_id in engine.ledger.collections.document_ids("shelf"):
+    for document_id in engine.ledger.collections.document_ids("papers"):
         engine.ledger.chunks.forget(document_id)
-    engine.ledger.collections.forget("shelf")
-    a_store(engine).drop_collection("shelf")
-    make(engine, "shelf")
+    engine.ledger.collections.forget("papers")
+    a_store(engine).drop_collection("papers")
+    make(engine, "papers")
     ingest(engine, "a", ["a2", "a4"])
     response = ask(engine)
     assert (found(response), response.hotset) == (["a2", "a4"], False)
@@ -251,11 +253,11 @@ def test_questions_of_another_dimension_are_near_to_nothing() -> None:
 def test_whatever_happens_it_serves_what_a_search_could_find(engine: Resources, seed: int) -> None:
     """Documents come, change, go and are learned of; every search is asked with and without it."""
     chance = random.Random(seed)
-    places = [("shelf", ""), ("desk", "ann"), ("desk", "bob")]
+    scopes = [("papers", ""), ("notes", "ann"), ("notes", "bob")]
     live: dict[tuple[str, str, str], list[str]] = {}
     served = 0
     for step in range(60):
-        collection, tenant = chance.choice(places)
+        collection, tenant = chance.choice(scopes)
         at = {"collection": collection, "tenant": tenant}
         mine = [key for key in live if key[:2] == (collection, tenant)]
         name = chance.choice(["a", "b", "c"])
@@ -282,7 +284,7 @@ def test_whatever_happens_it_serves_what_a_search_could_find(engine: Resources, 
             engine.ledger.memory.reset(collection, tenant=tenant)
         given: dict[str, Any] = {
             **at,
-            "query": chance.choice(list(ASKED)[:3]),
+            "query": chance.choice(list(QUERIES)[:3]),
             "as_of": chance.choice(["now", "any", "2018-06-01", "2022-06-01"]),
             "operation_level": chance.choice([None, "every", 1, 2]),
             "having_all": chance.choice([None, {"kind": "x"}, {"kind !=": "x"}]),

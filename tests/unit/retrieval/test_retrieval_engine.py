@@ -59,13 +59,13 @@ LEVELS = {
 def engine(tmp_path: Path) -> Iterator[Resources]:
     """An engine over a collection with a hierarchy, live in the ledger."""
     store = MemoryStore()
-    schema = CollectionSchema("shelf", VectorSpec(2))
+    schema = CollectionSchema("papers", VectorSpec(2))
     store.ensure_schema(schema)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
         item = ledger.documents.submit(
-            "shelf", Submission("a.txt", "a.txt", "", "0" * 64, 1, {"kind": "x"}), "d" * 32
+            "papers", Submission("a.txt", "a.txt", "", "0" * 64, 1, {"kind": "x"}), "d" * 32
         )
         claim = store_chunks(ledger, item, LEVELS)
         chunks = [
@@ -81,15 +81,15 @@ def engine(tmp_path: Path) -> Iterator[Resources]:
             )
             for n, (chunk_id, (parent, level)) in enumerate(LEVELS.items())
         ]
-        assert not store.batch_upsert_chunks("shelf", chunks).failed
-        ledger.collections.has_properties("shelf", ["kind"])
+        assert not store.batch_upsert_chunks("papers", chunks).failed
+        ledger.collections.has_properties("papers", ["kind"])
         ledger.leases.go_live(claim, list(LEVELS), {})
         embedder: Any = Embedder()
         yield Resources(backend_of(ledger, store), embedder, Lower(), Recognizer())
 
 
 def ask(engine: Resources, **more: Any) -> SearchResponse:
-    request = {"collection": "shelf", "query": "word", "alpha": 1} | more
+    request = {"collection": "papers", "query": "word", "alpha": 1} | more
     return search(engine, SearchRequest.model_validate(request))
 
 
@@ -112,24 +112,24 @@ def test_hits_come_nearest_first_with_their_place(engine: Resources) -> None:
 
 
 def test_what_a_store_has_of_another_tenant_or_collection_is_not_seen(engine: Resources) -> None:
-    store, schema = engine.store_of(""), CollectionSchema("desk", VectorSpec(2), tenants=True)
+    store, schema = engine.store_of(""), CollectionSchema("notes", VectorSpec(2), tenants=True)
     engine.ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
     store.ensure_schema(schema)
-    chunks = store.get_chunks("shelf", list(LEVELS), include_vector=True, include_terms=True)
+    chunks = store.get_chunks("papers", list(LEVELS), include_vector=True, include_terms=True)
     records = [ChunkRecord(**chunk.__dict__) for chunk in chunks]
     for tenant in ("ann", "bob"):
-        engine.ledger.tenants.create("desk", tenant)
-        store.ensure_tenant("desk", tenant)
+        engine.ledger.tenants.create("notes", tenant)
+        store.ensure_tenant("notes", tenant)
     item = engine.ledger.documents.submit(
-        "desk", Submission("a.txt", "a.txt", "", "1" * 64, 1, {}), "e" * 32, tenant="ann"
+        "notes", Submission("a.txt", "a.txt", "", "1" * 64, 1, {}), "e" * 32, tenant="ann"
     )
     claim = store_chunks(engine.ledger, item, ["mine"])
     engine.ledger.leases.go_live(claim, ["mine"], {})
     mine = replace(records[-1], chunk_id="mine", document_id="e" * 32, parent_id="book")
-    store.batch_upsert_chunks("desk", [*records, mine], tenant="ann")
-    store.batch_upsert_chunks("desk", [*records, mine], tenant="bob")
-    assert found(engine, collection="desk", tenant="ann", parent_strategy="include") == ["mine"]
-    assert found(engine, collection="desk", tenant="bob") == []
+    store.batch_upsert_chunks("notes", [*records, mine], tenant="ann")
+    store.batch_upsert_chunks("notes", [*records, mine], tenant="bob")
+    assert found(engine, collection="notes", tenant="ann", parent_strategy="include") == ["mine"]
+    assert found(engine, collection="notes", tenant="bob") == []
 
 
 PAGES = ["page 1", "page 2", "page 3", "loose", "stray"]
@@ -216,7 +216,7 @@ def test_the_answer_says_that_the_ceiling_cut_it(engine: Resources) -> None:
 
 
 def test_a_vector_takes_the_place_of_the_question(engine: Resources) -> None:
-    response = search(engine, SearchRequest(collection="shelf", query_embedding=[0.0, 1.0], top=1))
+    response = search(engine, SearchRequest(collection="papers", query_embedding=[0.0, 1.0], top=1))
     assert [hit.chunk_id for hit in response.hits] == ["stray"]
     assert response.alpha == 1
     both = ask(engine, query_embedding=[0.0, 1.0], alpha=0.5)
@@ -257,11 +257,11 @@ def test_reasons_are_given_where_they_are_asked_for(engine: Resources) -> None:
 
 def test_a_request_wins_over_its_collection_and_that_over_the_settings(engine: Resources) -> None:
     options = Options.model_validate({"ranking": {"alpha": 0.3, "fusion": "rrf"}})
-    engine.ledger.collections.set_options("shelf", options)
-    asked = SearchRequest.model_validate({"collection": "shelf", "query": "word"})
-    assert (search(engine, asked).alpha, search(engine, asked).fusion) == (0.3, "rrf")
-    asked.ranking = Ranking.model_validate({"alpha": 0.7})
-    assert (search(engine, asked).alpha, search(engine, asked).fusion) == (0.7, "rrf")
+    engine.ledger.collections.set_options("papers", options)
+    sent_request = SearchRequest.model_validate({"collection": "papers", "query": "word"})
+    assert (search(engine, sent_request).alpha, search(engine, sent_request).fusion) == (0.3, "rrf")
+    sent_request.ranking = Ranking.model_validate({"alpha": 0.7})
+    assert (search(engine, sent_request).alpha, search(engine, sent_request).fusion) == (0.7, "rrf")
     assert ask(engine, alpha=0.9, ranking={"alpha": 0.7}).alpha == 0.9
     assert ask(replace(engine, backend=engine.backend), alpha=None).alpha == 0.3
 
@@ -274,28 +274,28 @@ def test_a_question_that_was_asked_before_is_not_embedded_again(engine: Resource
 
 @pytest.mark.parametrize("vector", [[1.0], [0.0, 1.0, 0.0], [0.0, 0.0], [1e30, 1e30], [1e-30, 0.0]])
 def test_a_vector_that_does_not_fit_is_refused(engine: Resources, vector: list[float]) -> None:
-    for asked in ("", "word"):
+    for sent_request in ("", "word"):
         with pytest.raises(InvalidRequest, match=r"query_embedding|vector"):
-            ask(engine, query=asked, query_embedding=vector)
+            ask(engine, query=sent_request, query_embedding=vector)
 
 
 def test_hits_are_in_force_at_the_moment_asked_for(engine: Resources) -> None:
     store = engine.store_of("")
     dates = {"page 1": {"valid_to": "2019-07-01"}, "page 2": {"valid_from": "2019-07-01"}}
-    for chunk in store.get_chunks("shelf", list(dates), include_vector=True, include_terms=True):
+    for chunk in store.get_chunks("papers", list(dates), include_vector=True, include_terms=True):
         properties = {**chunk.properties, **dates[chunk.chunk_id]}
         record = ChunkRecord(**chunk.__dict__ | {"properties": properties})
-        assert not store.batch_upsert_chunks("shelf", [record]).failed
+        assert not store.batch_upsert_chunks("papers", [record]).failed
     both = ["page 1", "page 2"]
     assert [i for i in found(engine, as_of="2018-01-01") if i in both] == both  # not yet known of
-    engine.ledger.collections.has_properties("shelf", ["valid_from", "valid_to"])
+    engine.ledger.collections.has_properties("papers", ["valid_from", "valid_to"])
     assert [i for i in found(engine) if i in both] == ["page 2"]
     assert [i for i in found(engine, as_of="any") if i in both] == both
     assert [i for i in found(engine, as_of="2018-01-01") if i in both] == ["page 1"]
     assert [i for i in found(engine, as_of="now") if i in both] == ["page 2"]
-    asked = {"query": "word as of 2018"}
-    assert [i for i in found(engine, **asked, as_of="any") if i in both] == both
-    response = ask(engine, **asked)
+    sent_request = {"query": "word as of 2018"}
+    assert [i for i in found(engine, **sent_request, as_of="any") if i in both] == both
+    response = ask(engine, **sent_request)
     assert response.as_of.source == "understood"
     assert response.as_of.words == "as of 2018"
     assert [h.chunk_id for h in response.hits if h.chunk_id in both] == ["page 1"]
@@ -305,11 +305,11 @@ def test_hits_are_in_force_at_the_moment_asked_for(engine: Resources) -> None:
 @pytest.mark.parametrize("as_of", ["yesterday", "2019", "2019-02-30", "as of 2019"])
 def test_a_moment_that_is_none_is_refused(as_of: str) -> None:
     with pytest.raises(ValidationError, match="as_of"):
-        SearchRequest(collection="shelf", query="word", as_of=as_of)
+        SearchRequest(collection="papers", query="word", as_of=as_of)
 
 
 def test_a_search_leaves_a_trace_that_says_what_its_scores_are_made_of(engine: Resources) -> None:
-    request = SearchRequest.model_validate({"collection": "shelf", "query": "word", "alpha": 1})
+    request = SearchRequest.model_validate({"collection": "papers", "query": "word", "alpha": 1})
     response, trace = traced(engine, request)
     assert trace.trace_id == response.trace_id
     assert [hit.chunk_id for hit in trace.hits] == [hit.chunk_id for hit in response.hits]
@@ -342,8 +342,8 @@ def test_what_helped_before_rises_and_the_same_trace_has_the_same_chances(
 
 
 def asking(**more: Any) -> SearchRequest:
-    asked = {"collection": "shelf", "query": "word", "alpha": 1} | more
-    return SearchRequest.model_validate(asked)
+    sent_request = {"collection": "papers", "query": "word", "alpha": 1} | more
+    return SearchRequest.model_validate(sent_request)
 
 
 def test_candidates_are_kept_and_a_deleted_document_is_not_served_of_them(
@@ -370,7 +370,7 @@ def test_candidates_of_another_state_of_the_collection_are_not_taken(engine: Res
 
 
 def test_candidates_of_a_number_are_not_those_of_a_flag(engine: Resources) -> None:
-    engine.ledger.collections.has_properties("shelf", ["level"])
+    engine.ledger.collections.has_properties("papers", ["level"])
     assert found(engine, operation_level="every", having_all={"level": 1}) != []
     assert found(engine, operation_level="every", having_all={"level": True}) == []
     assert engine.candidates.hits == 0
@@ -386,18 +386,18 @@ def test_a_version_that_goes_live_during_a_search_is_seen_whole(
     seen = ledger.chunks.seen
     switched = []
 
-    def switch_first(*ids: Any, **place: Any) -> Any:
+    def switch_first(*ids: Any, **scope: Any) -> Any:
         if not switched:
             switched.append(True)
             item = ledger.documents.submit(
-                "shelf", Submission("a.txt", "a.txt", "", "2" * 64, 1, {}), "f" * 32
+                "papers", Submission("a.txt", "a.txt", "", "2" * 64, 1, {}), "f" * 32
             )
             claim = store_chunks(ledger, item, ["new"])
             vector = np.array([1, 0], np.float32)
             chunk = ChunkRecord("new", item.document_id, "new text", "word", vector, level=2)
-            assert not store.batch_upsert_chunks("shelf", [chunk]).failed
+            assert not store.batch_upsert_chunks("papers", [chunk]).failed
             ledger.leases.go_live(claim, ["new"], {})
-        return seen(*ids, **place)
+        return seen(*ids, **scope)
 
     monkeypatch.setattr(ledger.chunks, "seen", switch_first)
     assert found(engine) == ["new"]
@@ -406,10 +406,10 @@ def test_a_version_that_goes_live_during_a_search_is_seen_whole(
 def test_explain_and_the_record_say_what_the_weights_were_multiplied_with(
     engine: Resources,
 ) -> None:
-    asked = SearchRequest.model_validate(
-        {"collection": "shelf", "query": "word", "alpha": 0.5, "top": 2, "explain": True}
+    sent_request = SearchRequest.model_validate(
+        {"collection": "papers", "query": "word", "alpha": 0.5, "top": 2, "explain": True}
     )
-    response, trace = traced(engine, asked)
+    response, trace = traced(engine, sent_request)
     shown = [hit.reasons.basis for hit in response.hits if hit.reasons]
     assert shown == [each._asdict() for each in trace.basis()[:2]]
     assert [basis["rest"] for basis in shown] == [hit.score for hit in response.hits]

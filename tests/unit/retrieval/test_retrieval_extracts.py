@@ -38,7 +38,7 @@ def quoted(passage: Hit, span: Span) -> str:
     return passage.text[span.start - OFFSET : span.end - OFFSET]
 
 
-def said(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> list[str]:
+def reply(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> list[str]:
     vector = embedder.query(question) if embedder else None
     target = Target(question, weighed(NO_SAMPLE, ANALYZER.analyze(question)), vector)
     found = extracts(hits, target, ANALYZER, embedder or LexicalEmbedder(), most)
@@ -97,7 +97,7 @@ def said(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> list
     ],
 )
 def test_headings_and_questions_are_no_answers(question: str, text: str, answer: str) -> None:
-    assert said(question, hit(text)) == [answer]
+    assert reply(question, hit(text)) == [answer]
 
 
 CEILINGS = """Rooms are paid up to a ceiling per night.
@@ -137,25 +137,27 @@ Ask for annual leave three days ahead."""
     ],
 )
 def test_a_row_answers_under_the_header_of_its_table(question: str, text: str, answer: str) -> None:
-    assert said(question, hit(text)) == [answer]
+    assert reply(question, hit(text)) == [answer]
 
 
 def test_rows_that_are_as_near_are_one_answer() -> None:
     rows = ["Place: Seoul · Ceiling per night: 100,000 won"]
     rows += ["Place: Busan · Ceiling per night: 80,000 won"]
-    assert said("How much is the ceiling per night?", hit(CEILINGS)) == rows
+    assert reply("How much is the ceiling per night?", hit(CEILINGS)) == rows
 
 
 @pytest.mark.parametrize("above", ["Place | Ceiling", "| Place | Ceiling |\n|---|---|"])
 def test_a_passage_that_goes_on_with_a_table_knows_its_header(above: str) -> None:
     passage = hit("Seoul | 100,000 won\nBusan | 80,000 won", properties={HEADER: above})
-    assert said("What is the ceiling in Seoul?", passage) == ["Place: Seoul · Ceiling: 100,000 won"]
+    assert reply("What is the ceiling in Seoul?", passage) == [
+        "Place: Seoul · Ceiling: 100,000 won"
+    ]
 
 
 @pytest.mark.parametrize("odd", [3, True, ["a | b"], ""])
 def test_a_property_that_is_no_header_is_left_alone(odd: Any) -> None:
     passage = hit("Lunch costs 5 euros.", properties={HEADER: odd})
-    assert said("What does lunch cost?", passage) == ["Lunch costs 5 euros."]
+    assert reply("What does lunch cost?", passage) == ["Lunch costs 5 euros."]
 
 
 @pytest.mark.parametrize(
@@ -191,38 +193,38 @@ def test_a_property_that_is_no_header_is_left_alone(odd: Any) -> None:
 def test_what_stands_before_is_known_and_a_number_is_given_where_one_is_asked(
     question: str, text: str, answer: str
 ) -> None:
-    assert said(question, hit(text)) == [answer]
+    assert reply(question, hit(text)) == [answer]
 
 
 def test_what_heads_a_passage_is_said_of_each_of_its_sentences() -> None:
     text = "The city gives parental leave to all. Twins are worth 20 weeks more."
     passage = hit(text, heading="Parental leave")
-    assert said("parental leave for twins", passage) == ["Twins are worth 20 weeks more."]
+    assert reply("parental leave for twins", passage) == ["Twins are worth 20 weeks more."]
 
 
 @pytest.mark.parametrize("where", ["heading", "title", "section"])
 def test_a_heading_that_the_passage_begins_with_is_no_answer(where: str) -> None:
     passage = hit("## Parental leave\nIt lasts 20 weeks.", **{where: "Parental Leave"})
-    assert said("parental leave", passage, most=2) == ["It lasts 20 weeks."]
+    assert reply("parental leave", passage, most=2) == ["It lasts 20 weeks."]
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "---", "Is it paid?", "1. Scope", "Is it? Was it?"])
 def test_what_has_no_statement_answers_nothing(text: str) -> None:
-    assert said("Is it paid?", hit(text)) == []
+    assert reply("Is it paid?", hit(text)) == []
 
 
 def test_a_passage_of_one_word_is_that_word() -> None:
-    assert said("Which city?", hit("Seoul")) == ["Seoul"]
-    assert said("Which city?", hit("Seoul"), hit("The city is Seoul.", "d")) == [
+    assert reply("Which city?", hit("Seoul")) == ["Seoul"]
+    assert reply("Which city?", hit("Seoul"), hit("The city is Seoul.", "d")) == [
         "The city is Seoul."
     ]
-    assert said("?", hit("Seoul")) == ["Seoul"]
-    assert said("Which city?") == []
+    assert reply("?", hit("Seoul")) == ["Seoul"]
+    assert reply("Which city?") == []
 
 
 def test_the_sentence_that_means_most_wins(meaning: Remembering) -> None:
     passage = hit("Staff must wear a badge. Newborns give mothers and fathers 20 weeks off work.")
-    assert said("How long is parental leave?", passage, embedder=meaning) == [
+    assert reply("How long is parental leave?", passage, embedder=meaning) == [
         "Newborns give mothers and fathers 20 weeks off work."
     ]
 
@@ -236,7 +238,7 @@ def test_an_embedder_that_is_down_leaves_the_words() -> None:
             raise EmbedderDown("it is down")
 
     passage = hit("The canteen is new. Leave lasts 20 weeks.")
-    assert said("How long is leave?", passage, embedder=Down()) == ["Leave lasts 20 weeks."]
+    assert reply("How long is leave?", passage, embedder=Down()) == ["Leave lasts 20 weeks."]
 
 
 def test_the_nearest_sentence_is_found_by_its_words() -> None:
@@ -256,6 +258,6 @@ def test_extracts_are_of_the_passage_and_no_more_than_asked_for(
     words: list[str], most: int
 ) -> None:
     passage = hit(" ".join(words))
-    found = said("What does lunch cost?", passage, most=most)
+    found = reply("What does lunch cost?", passage, most=most)
     assert len(found) <= most
     assert not any(text.endswith("?") for text in found)

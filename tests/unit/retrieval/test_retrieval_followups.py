@@ -98,7 +98,7 @@ def test_what_stands_by_itself_stays_as_it_is(question: str, before: Standing) -
     assert stand(question, [before]) == Standing(question)
 
 
-def asked(*questions: str) -> list[Standing]:
+def requests(*questions: str) -> list[Standing]:
     before: list[Standing] = []
     for question in questions:
         before.append(stand(question, before))
@@ -120,11 +120,11 @@ def asked(*questions: str) -> list[Standing]:
 def test_a_fragment_of_the_same_kind_takes_the_place_of_the_one_before(
     questions: list[str], understood: str
 ) -> None:
-    assert asked(LEAVE.base, *questions)[-1].text.casefold() == understood.casefold()
+    assert requests(LEAVE.base, *questions)[-1].text.casefold() == understood.casefold()
 
 
 def test_a_particle_that_sounds_otherwise_is_the_same() -> None:
-    *_, last = asked(휴직.base, "남편은?", "쌍둥이는?", "계약직은요?")
+    *_, last = requests(휴직.base, "남편은?", "쌍둥이는?", "계약직은요?")
     assert last.text == "육아휴직 기간은 얼마인가요 계약직은요?"
 
 
@@ -140,7 +140,7 @@ def test_a_particle_that_sounds_otherwise_is_the_same() -> None:
     ],
 )
 def test_a_long_conversation_does_not_make_its_questions_longer(fragment: str) -> None:
-    before = asked(LEAVE.base, *(fragment.format("abcdefgh"[n % 8] * 9) for n in range(100)))
+    before = requests(LEAVE.base, *(fragment.format("abcdefgh"[n % 8] * 9) for n in range(100)))
     lengths = [len(standing.text) for standing in before]
     assert max(lengths) < 250
     assert max(lengths[50:]) <= max(lengths[:50])

@@ -21,7 +21,7 @@ ALONE = LexicalEmbedder()
 NAMES = Recognizer()
 
 
-def said(sentence: str, *passages: str, embedder: Any = ALONE) -> bool:
+def reply(sentence: str, *passages: str, embedder: Any = ALONE) -> bool:
     names = [e.name for e in NAMES.find_by_form(sentence) if e.kind != "date"]
     return grounded(sentence, passages, ANALYZER, embedder, names)
 
@@ -48,8 +48,8 @@ def said(sentence: str, *passages: str, embedder: Any = ALONE) -> bool:
 def test_what_the_passage_says_is_grounded(
     sentence: str, passage: str, meaning: Remembering
 ) -> None:
-    assert said(sentence, passage)
-    assert said(sentence, "Lunch is at noon.", passage, embedder=meaning)
+    assert reply(sentence, passage)
+    assert reply(sentence, "Lunch is at noon.", passage, embedder=meaning)
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_what_the_passage_says_is_grounded(
     ],
 )
 def test_what_it_does_not_say_is_not(sentence: str, passage: str, meaning: Remembering) -> None:
-    assert not said(sentence, passage)
-    assert not said(sentence, passage, embedder=meaning)
+    assert not reply(sentence, passage)
+    assert not reply(sentence, passage, embedder=meaning)
 
 
 def test_a_paraphrase_is_grounded_by_its_meaning(meaning: Remembering) -> None:
-    told = "Newborns bring staff 20 weeks of leave."
+    output = "Newborns bring staff 20 weeks of leave."
     passage = "Parental leave of 20 weeks is given to staff."
-    assert not said(told, passage)
-    assert said(told, passage, embedder=meaning)
+    assert not reply(output, passage)
+    assert reply(output, passage, embedder=meaning)
 
 
 def test_nothing_says_nothing() -> None:
-    assert not said("Leave lasts 20 weeks.")
-    assert not said("Leave lasts 20 weeks.", "")
-    assert not said("Leave lasts 20 weeks.", "…", embedder=ALONE)
+    assert not reply("Leave lasts 20 weeks.")
+    assert not reply("Leave lasts 20 weeks.", "")
+    assert not reply("Leave lasts 20 weeks.", "…", embedder=ALONE)
 
 
 def test_an_embedder_that_is_down_grounds_nothing_by_meaning() -> None:
@@ -112,8 +112,8 @@ def test_an_embedder_that_is_down_grounds_nothing_by_meaning() -> None:
         def passages(self, texts: Any) -> Any:
             raise EmbedderDown("it is down")
 
-    assert said("It lasts 20 weeks.", LEAVE, embedder=Down())
-    assert not said("Staff get 20 weeks of leave.", LEAVE, embedder=Down())
+    assert reply("It lasts 20 weeks.", LEAVE, embedder=Down())
+    assert not reply("Staff get 20 weeks of leave.", LEAVE, embedder=Down())
 
 
 WORDS = ["Leave", "lasts", "20", "120", "not", "Kim", "신청", "없다"]

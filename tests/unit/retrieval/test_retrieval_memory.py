@@ -44,12 +44,12 @@ def test_decay_halves_with_each_half_life() -> None:
 
 def test_weight_zero_no_vector_and_nothing_known_give_no_bonus_at_all() -> None:
     scores, stats = {"a": 1.0, "b": 0.5}, {"b": known("b", 0)}
-    asked = QuestionMemory(towards(0))
-    assert bonuses(scores, stats, asked, **LIMITS | {"weight": 0.0}) == {}
-    assert bonuses(scores, {}, asked, **LIMITS) == {}
+    request = QuestionMemory(towards(0))
+    assert bonuses(scores, stats, request, **LIMITS | {"weight": 0.0}) == {}
+    assert bonuses(scores, {}, request, **LIMITS) == {}
     assert bonuses(scores, stats, QuestionMemory(None), **LIMITS) == {}
-    assert bonuses({}, stats, asked, **LIMITS) == {}
-    assert bonuses(scores, stats, asked, **LIMITS) != {}
+    assert bonuses({}, stats, request, **LIMITS) == {}
+    assert bonuses(scores, stats, request, **LIMITS) != {}
 
 
 def test_an_unlike_question_gets_no_bonus_however_often_the_chunk_has_won() -> None:
@@ -76,14 +76,14 @@ def test_a_chunk_is_lifted_towards_the_best_one_and_past_it_only_for_the_same_qu
 
 
 def test_old_wins_count_less_and_losses_count_against_them() -> None:
-    scores, asked = {"a": 1.0, "b": 0.1}, QuestionMemory(towards(21))
-    new = bonuses(scores, {"b": known("b", 0)}, asked, **LIMITS)["b"]
-    old = bonuses(scores, {"b": known("b", 0, at=NOW - 24 * WEEK)}, asked, **LIMITS)["b"]
+    scores, request = {"a": 1.0, "b": 0.1}, QuestionMemory(towards(21))
+    new = bonuses(scores, {"b": known("b", 0)}, request, **LIMITS)["b"]
+    old = bonuses(scores, {"b": known("b", 0, at=NOW - 24 * WEEK)}, request, **LIMITS)["b"]
     assert old < new
     lost = known("b", 0)
     for _ in range(9):
         lost, _ = lost.add(Win(NOW, False, vector=towards(0)), NOW, 6.0)
-    assert bonuses(scores, {"b": lost}, asked, **LIMITS) == {}
+    assert bonuses(scores, {"b": lost}, request, **LIMITS) == {}
     assert np.allclose(lost.centroid, towards(0)), "only wins say what it answers"
 
 

@@ -32,7 +32,7 @@ def test_without_a_scale_calibrated_is_weighted() -> None:
     assert fuse(*legs, fusion="calibrated") == fuse(*legs, fusion="weighted")
 
 
-def test_a_leg_without_spread_says_nothing() -> None:
+def test_a_retriever_without_spread_says_nothing() -> None:
     flat = Scale(mean=0.8, deviation=0.0, most=0.0)
     assert fuse([("a", 0.8)], [("a", 1.0)], scale=flat)[0].score == 0
 

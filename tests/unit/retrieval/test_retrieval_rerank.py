@@ -20,14 +20,14 @@ class Reader:
     name = "told/by-test"
 
     def __init__(self, *scores: float, error: CallslipError | None = None) -> None:
-        self.told, self.error = list(scores), error
-        self.asked: list[tuple[str, list[str], float]] = []
+        self.reports, self.error = list(scores), error
+        self.requests: list[tuple[str, list[str], float]] = []
 
     def scores(self, query: str, passages: Sequence[str], deadline_seconds: float) -> list[float]:
-        self.asked.append((query, list(passages), deadline_seconds))
+        self.requests.append((query, list(passages), deadline_seconds))
         if self.error:
             raise self.error
-        return self.told
+        return self.reports
 
 
 def settings(**values: float) -> RerankSettings:
@@ -40,7 +40,7 @@ def test_what_the_reranker_prefers_rises() -> None:
     assert made.order == (2, 0, 1)
     assert made.read == (0.1, 0.2, 0.9)
     assert made.left_out is None
-    assert reader.asked == [("q", ["a", "b", "c"], 2.0)]
+    assert reader.requests == [("q", ["a", "b", "c"], 2.0)]
 
 
 def test_only_the_first_are_read_and_the_rest_keeps_its_place_and_score() -> None:
@@ -49,7 +49,7 @@ def test_only_the_first_are_read_and_the_rest_keeps_its_place_and_score() -> Non
     made = rerank(reader, "q", ["a", "b", "c", "d"], fused, settings(top=2, weight=1))
     assert made.order == (1, 0, 2, 3)
     assert made.scores == (0.8, 0.9, 0.7, 0.6)
-    assert reader.asked[0][1] == ["a", "b"]
+    assert reader.requests[0][1] == ["a", "b"]
 
 
 def test_texts_are_needed_of_the_first_alone() -> None:
@@ -82,7 +82,7 @@ def test_a_mistake_of_ours_is_not_taken_for_a_reranker_that_is_down() -> None:
 def test_nothing_found_asks_nobody() -> None:
     reader = Reader()
     assert rerank(reader, "q", [], [], settings()).order == ()
-    assert reader.asked == []
+    assert reader.requests == []
 
 
 def test_of_equal_fused_scores_the_better_read_goes_first() -> None:

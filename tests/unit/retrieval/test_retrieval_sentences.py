@@ -11,7 +11,7 @@ from callslip.retrieval.evidence.sentences import reflow, sentences
 LONG = "The rooms on the upper floor are open to every reader who has a card"
 
 
-def said(text: str) -> list[str]:
+def reply(text: str) -> list[str]:
     return [text[start:end] for start, end in sentences(text)]
 
 
@@ -56,7 +56,7 @@ def said(text: str) -> list[str]:
     ],
 )
 def test_a_text_has_these_sentences(text: str, expected: list[str]) -> None:
-    assert said(text) == expected
+    assert reply(text) == expected
 
 
 PIECES = st.lists(

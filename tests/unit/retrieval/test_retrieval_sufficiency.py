@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import ANALYZER, FACTS, Remembering, house
+from agent_parts import ANALYZER, FACTS, Remembering, setup
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +30,7 @@ from callslip.stores.tfidf.store import TfidfStore
 pytest_plugins = ["agent_fixtures"]
 
 LEAVE = "Parental leave lasts 20 weeks."
-ASKED = "How many weeks does parental leave last?"
+QUERIES = "How many weeks does parental leave last?"
 UNRELATED = (
     "Who won the world cup in 1998?",
     "How do I bake sourdough?",
@@ -66,9 +66,9 @@ WEIGHTS = st.dictionaries(TERMS, st.floats(0.01, 9), max_size=5)
 
 @given(WEIGHTS, st.frozensets(TERMS), st.frozensets(TERMS))
 def test_who_says_more_words_covers_more(
-    idf: dict[str, float], said: frozenset[str], more: frozenset[str]
+    idf: dict[str, float], reply: frozenset[str], more: frozenset[str]
 ) -> None:
-    assert 0 <= covered(idf, said) <= covered(idf, said | more) <= 1 + 1e-9
+    assert 0 <= covered(idf, reply) <= covered(idf, reply | more) <= 1 + 1e-9
     assert covered(idf, frozenset(idf)) == pytest.approx(1.0 if idf else 0.0)
 
 
@@ -108,11 +108,11 @@ def test_a_collection_of_any_size_answers_what_it_says_and_nothing_else(
 ) -> None:
     store, embeds, metric = KINDS[kind]
     embedder: Embedder = meaning if embeds else LexicalEmbedder()
-    with house(tmp_path, embedder, store=store(tmp_path), metric=metric) as home:
+    with setup(tmp_path, embedder, store=store(tmp_path), metric=metric) as home:
         home.put("leave.txt", LEAVE)
         for n in range(min(4, size - 1)):
             home.put(f"{n}.txt", *FACTS[: size - 1][n::4])
-        answer = home.ask(ASKED)
+        answer = home.ask(QUERIES)
         assert answer.answered, answer.verdict
         assert answer.text == f"{LEAVE} [1]"
         for question in UNRELATED:
@@ -121,7 +121,7 @@ def test_a_collection_of_any_size_answers_what_it_says_and_nothing_else(
 
 
 def test_a_korean_document_of_one_sentence_answers(tmp_path: Path, meaning: Remembering) -> None:
-    with house(tmp_path, meaning) as home:
+    with setup(tmp_path, meaning) as home:
         home.put("휴직.txt", "육아휴직 기간은 1년 이내로 한다.")
         assert home.ask("육아휴직 기간은 얼마인가요?").answered
         assert not home.ask("주차 요금은 얼마인가요?").answered
@@ -131,32 +131,32 @@ def test_a_korean_document_of_one_sentence_answers(tmp_path: Path, meaning: Reme
 def test_documents_that_say_the_same_are_no_rivals(
     tmp_path: Path, meaning: Remembering, embeds: bool
 ) -> None:
-    with house(tmp_path, meaning if embeds else LexicalEmbedder()) as home:
+    with setup(tmp_path, meaning if embeds else LexicalEmbedder()) as home:
         home.furnish()
         home.put("leave.txt", LEAVE)
-        before = home.ask(ASKED).verdict.confidence
+        before = home.ask(QUERIES).verdict.confidence
         for n in range(5):
             home.put(f"copy{n}.txt", f"{LEAVE}" if n % 2 else f"{LEAVE.upper()}")
-        answer = home.ask(ASKED)
+        answer = home.ask(QUERIES)
         assert answer.answered
         assert answer.verdict.confidence == pytest.approx(before, abs=0.1)
 
 
 def test_a_document_that_says_otherwise_is_a_rival(tmp_path: Path, meaning: Remembering) -> None:
-    with house(tmp_path, meaning) as home:
+    with setup(tmp_path, meaning) as home:
         home.furnish()
         home.put("leave.txt", LEAVE)
-        before = home.ask(ASKED)
+        before = home.ask(QUERIES)
         home.put("other.txt", "Parental leave for how many weeks? It lasts 30 weeks in the north.")
-        assert home.ask(ASKED).verdict.confidence < before.verdict.confidence
+        assert home.ask(QUERIES).verdict.confidence < before.verdict.confidence
 
 
 def test_what_the_agent_says_of_its_evidence_is_between_bounds(
     tmp_path: Path, meaning: Remembering
 ) -> None:
-    with house(tmp_path, meaning) as home:
+    with setup(tmp_path, meaning) as home:
         home.furnish()
-        for question in (ASKED, *UNRELATED, FACTS[0], FACTS[-1]):
+        for question in (QUERIES, *UNRELATED, FACTS[0], FACTS[-1]):
             home.ask(question)
             facts: list[Any] = [r.facts for r in home.reports if r.node == "rerank_diversify"]
             assert all(-0.5 <= f["content"] <= 1.6 for f in facts)

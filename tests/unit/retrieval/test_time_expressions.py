@@ -14,11 +14,11 @@ SET = Path(__file__).parents[2] / "data" / "time_expressions.jsonl"
 QUESTIONS = [json.loads(line) for line in SET.read_text("utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked["question"])
-def test_the_day_and_the_words_that_say_it(asked: dict[str, str | None]) -> None:
-    told = read_time(str(asked["question"]), TODAY)
-    assert (told.day.isoformat() if told else None) == asked["as_of"]
-    assert (told.words if told else "") == asked["words"]
+@pytest.mark.parametrize("request", QUESTIONS, ids=lambda request: request["question"])
+def test_the_day_and_the_words_that_say_it(request: dict[str, str | None]) -> None:
+    output = read_time(str(request["question"]), TODAY)
+    assert (output.day.isoformat() if output else None) == request["as_of"]
+    assert (output.words if output else "") == request["words"]
 
 
 def test_the_set_has_both_languages_and_as_many_that_name_no_time() -> None:
@@ -32,9 +32,9 @@ def test_the_set_has_both_languages_and_as_many_that_name_no_time() -> None:
     [("last month", "2024-02-29"), ("2년 전", "2022-03-31"), ("a month ago", "2024-02-29")],
 )
 def test_a_shorter_month_ends_on_its_own_last_day(question: str, day: str) -> None:
-    told = read_time(question, date(2024, 3, 31))
-    assert told
-    assert told.day.isoformat() == day
+    output = read_time(question, date(2024, 3, 31))
+    assert output
+    assert output.day.isoformat() == day
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_a_shorter_month_ends_on_its_own_last_day(question: str, day: str) -> No
     ],
 )
 def test_words_that_can_mean_the_topic_are_not_firm(question: str, firm: bool) -> None:
-    told = read_time(question, TODAY)
-    assert told
-    assert told.firm is firm
+    output = read_time(question, TODAY)
+    assert output
+    assert output.firm is firm
 
 
 def test_long_and_odd_texts_take_bounded_time() -> None:
@@ -69,5 +69,5 @@ def test_days_that_no_calendar_has_are_no_time() -> None:
         "0년 전",
         "in force on 99/99/2019",
     ):
-        told = read_time(question, TODAY)
-        assert told is None or told.day <= TODAY
+        output = read_time(question, TODAY)
+        assert output is None or output.day <= TODAY

@@ -66,14 +66,14 @@ def fooled(count: int, eta: float, seed: int) -> list[Example]:
     chance = np.random.default_rng(seed)
     found: list[Example] = []
     for n in range(count):
-        place = 2 if n % 3 == 0 else 9
+        scope = 2 if n % 3 == 0 else 9
         rows = np.zeros((40, 6))
         rows[:, 1] = 0.4 - 0.01 * np.arange(40)
-        lifted = np.arange(1, 2) if place == 2 else np.arange(9, 25)
-        over = 0 if place == 2 else 8
+        lifted = np.arange(1, 2) if scope == 2 else np.arange(9, 25)
+        over = 0 if scope == 2 else 8
         rows[lifted, 0] = (rows[over, 1] - rows[lifted, 1]) / 0.55
-        if chance.random() < float(place) ** -eta:
-            found.append(example(f"q{n}", rows, place, [place - 1]))
+        if chance.random() < float(scope) ** -eta:
+            found.append(example(f"q{n}", rows, scope, [scope - 1]))
     return found
 
 
@@ -157,7 +157,7 @@ def test_a_weight_that_is_off_or_moves_nothing_is_not_fitted() -> None:
     assert "alpha" not in tune(given, other, biased=False).fitted
 
 
-def test_the_score_of_a_basis_is_the_score_that_was_given() -> None:
+def test_the_score_of_features_is_the_score_that_was_given() -> None:
     row = [0.8, 0.5, 0.4, 0.3, 0.2, 0.1]
     by_hand = 0.4 * 0.8 + 0.6 * (0.5 + 0.25 * 0.4) + 0.2 * 0.3 + 0.15 * 0.2 + 0.1
     assert np.array(row) @ NOW.weights.column == pytest.approx(by_hand)

@@ -1,4 +1,4 @@
-"""What is read from a question, and the moment that a search is clamped to."""
+"""What is read from a question, and the moment that a search is filtered by."""
 
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -27,12 +27,12 @@ def read(query: str) -> Understood:
 
 
 def test_a_question_is_read_in_one_go() -> None:
-    asked = read("  2018년 12월 16일 기준\n아동수당법 제15조 신고는 어떻게 하나요? ")
-    assert asked.text == "2018년 12월 16일 기준 아동수당법 제15조 신고는 어떻게 하나요?"
-    assert asked.topic == "아동수당법 제15조 신고는 어떻게 하나요?"
-    assert (asked.lang, asked.intent) == ("ko", "how-to")
-    assert (asked.as_of, asked.time_words) == (date(2018, 12, 16), "2018년 12월 16일 기준")
-    assert asked.entities == ("아동수당법",)
+    request = read("  2018년 12월 16일 기준\n아동수당법 제15조 신고는 어떻게 하나요? ")
+    assert request.text == "2018년 12월 16일 기준 아동수당법 제15조 신고는 어떻게 하나요?"
+    assert request.topic == "아동수당법 제15조 신고는 어떻게 하나요?"
+    assert (request.lang, request.intent) == ("ko", "how-to")
+    assert (request.as_of, request.time_words) == (date(2018, 12, 16), "2018년 12월 16일 기준")
+    assert request.entities == ("아동수당법",)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_ten_thousand_words_are_read_in_bounded_time() -> None:
         assert time.perf_counter() - start < 2
 
 
-def test_the_clamp_lets_pass_what_is_in_force_and_what_has_no_date() -> None:
+def test_the_validity_filter_lets_pass_what_is_in_force_and_what_has_no_date() -> None:
     where = validity_filter(None, date(2020, 1, 1))
     passing = [
         {},
@@ -102,14 +102,14 @@ def test_the_clamp_lets_pass_what_is_in_force_and_what_has_no_date() -> None:
     assert not any(matches(where, p) for p in hidden)
 
 
-def test_the_clamp_keeps_the_filter_it_narrows() -> None:
+def test_the_validity_filter_keeps_the_filter_of_the_request() -> None:
     where = validity_filter(parse({"a": 1}, {"b": 1, "c": 1}), NOW)
     assert matches(where, {"a": 1, "c": 1, "valid_to": "2026-11-22T10:00:01Z"})
     assert not matches(where, {"a": 1, "c": 1, "valid_to": "2026-11-22T10:00:00Z"})
     assert not matches(where, {"a": 1})
 
 
-def test_a_collection_without_dates_is_not_clamped() -> None:
+def test_a_collection_without_dates_has_no_validity_filter() -> None:
     assert filter_known_validity(None, AsOf(NOW, "default"), {"year"}) is None
     assert filter_known_validity(None, AsOf(None, "given"), {"valid_to"}) is None
     assert filter_known_validity(None, AsOf(NOW, "default"), {"valid_to"}) == validity_filter(

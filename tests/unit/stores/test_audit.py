@@ -27,7 +27,7 @@ from callslip.stores.blobs import Blobs, original_name
 from callslip.stores.ledger import STEPS, Accepted, Ledger
 from callslip.stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 
-SCHEMA = CollectionSchema("shelf", VectorSpec(1))
+SCHEMA = CollectionSchema("papers", VectorSpec(1))
 
 
 class Halves(MemoryStore):
@@ -60,7 +60,7 @@ class Halves(MemoryStore):
 
 @dataclass(frozen=True)
 class Site:
-    """A ledger, blobs and two stores; `shelf` is kept in the first."""
+    """A ledger, blobs and two stores; `papers` is kept in the first."""
 
     ledger: Ledger
     blobs: Blobs
@@ -82,8 +82,8 @@ class Site:
 
     def put(self, document_id: str, letters: Iterable[str]) -> None:
         """Put a document with these chunks into the store, whatever the ledger says."""
-        self.store.batch_upsert_documents("shelf", [DocumentRecord(document_id, "", "a.txt")])
-        self.store.batch_upsert_chunks("shelf", [chunk(c, document_id) for c in letters])
+        self.store.batch_upsert_documents("papers", [DocumentRecord(document_id, "", "a.txt")])
+        self.store.batch_upsert_chunks("papers", [chunk(c, document_id) for c in letters])
 
     def audit_scope(self) -> ScopeReport:
         (scope,) = audit_scopes(self.ledger, self.stores)
@@ -100,7 +100,7 @@ def chunk(letter: str, document_id: str) -> ChunkRecord:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    """Everything with the collection `shelf`, empty."""
+    """Everything with the collection `papers`, empty."""
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
         ledger.collections.create(SCHEMA, store="memory", embedder="", analyzer="")
@@ -114,7 +114,7 @@ def test_a_store_that_holds_what_the_ledger_says_is_counted_and_right(
 ) -> None:
     site.fill("one", "xy")
     assert site.audit_scope() == ScopeReport(
-        "shelf", "", "memory", 1, 2, {"vector": 2, "keyword": 2}, 0, ()
+        "papers", "", "memory", 1, 2, {"vector": 2, "keyword": 2}, 0, ()
     )
     assert find_misplaced_collections(site.ledger, site.stores) == []
     assert audit_files(site.ledger, site.blobs) == []
@@ -126,7 +126,7 @@ def test_a_live_chunk_that_a_half_lacks_is_missing(site: Site, half: str) -> Non
     site.store.lost[half].add("x")
     (finding,) = site.audit_scope().findings
     assert finding == Finding(
-        "missing", "memory", "shelf", document_id=item.document_id, half=half, ids=("x",)
+        "missing", "memory", "papers", document_id=item.document_id, half=half, ids=("x",)
     )
 
 
@@ -134,8 +134,8 @@ def test_a_live_chunk_that_no_half_has_and_a_record_that_is_gone_are_missing(
     site: Site,
 ) -> None:
     item = site.fill("one", "xy")
-    site.store.delete_chunks("shelf", ["y"])
-    site.store._documents["shelf", ""].clear()
+    site.store.delete_chunks("papers", ["y"])
+    site.store._documents["papers", ""].clear()
     assert site.found() == [
         ("missing", "vector", ("y",)),
         ("missing", "keyword", ("y",)),
@@ -170,20 +170,20 @@ def test_what_a_removed_document_still_has_is_an_orphan(site: Site) -> None:
 def test_chunks_of_a_version_that_comes_or_goes_are_no_finding(site: Site) -> None:
     item = site.fill("one", "x")
     submit(site.ledger, "two")
-    site.store.delete_chunks("shelf", ["x"])
+    site.store.delete_chunks("papers", ["x"])
     assert (site.audit_scope().skipped, site.found()) == (1, [])
     site.put(item.document_id, "x")
     item = site.fill("three", "xy")
     item = site.fill("four", "y")
     assert site.found() == [], "x is known until it is pruned"
-    site.store.delete_chunks("shelf", site.ledger.chunks.end(item.document_id))
+    site.store.delete_chunks("papers", site.ledger.chunks.end(item.document_id))
     assert site.found() == [], "and need not be there"
 
 
 def test_a_document_that_somebody_works_on_is_skipped(site: Site) -> None:
     site.fill("one", "x")
     taken(site.ledger, submit(site.ledger, "two"), lease=LONG)
-    site.store.delete_chunks("shelf", ["x"])
+    site.store.delete_chunks("papers", ["x"])
     assert (site.audit_scope().skipped, site.found()) == (1, [])
 
 
@@ -201,7 +201,7 @@ def test_a_document_that_is_removed_between_the_reads_is_no_finding(
 
     def remove() -> None:
         site.ledger.documents.delete(item.document_id)
-        site.store.delete_document("shelf", item.document_id)
+        site.store.delete_document("papers", item.document_id)
         site.ledger.chunks.forget(item.document_id)
         site.ledger.documents.removed(item.document_id, {})
 
@@ -217,7 +217,7 @@ def test_a_version_that_goes_live_between_the_reads_is_no_finding(
     def replace_it() -> None:
         site.fill("two", "y")
         ended = site.ledger.chunks.end(item.document_id)
-        site.store.delete_chunks("shelf", ended)
+        site.store.delete_chunks("papers", ended)
         site.ledger.chunks.forget(item.document_id, ended)
 
     site.store.after_reading = replace_it
@@ -243,7 +243,7 @@ def test_a_collection_that_its_store_lost_is_missing_with_all_it_held(
     site: Site,
 ) -> None:
     site.fill("one", "x")
-    site.store.drop_collection("shelf")
+    site.store.drop_collection("papers")
     assert [(kind, half) for kind, half, _ in site.found()] == [
         ("missing-collection", ""),
         ("missing", "vector"),
@@ -255,7 +255,7 @@ def test_a_collection_that_its_store_lost_is_missing_with_all_it_held(
 def test_a_collection_that_is_being_removed_is_left_alone(site: Site) -> None:
     site.fill("one", "x")
     site.other.ensure_schema(SCHEMA)
-    site.ledger.collections.delete("shelf")
+    site.ledger.collections.delete("papers")
     assert audit_scopes(site.ledger, site.stores) == []
     assert find_misplaced_collections(site.ledger, site.stores) == []
 
@@ -267,23 +267,23 @@ def test_most_of_a_store_unknown_to_the_ledger_is_for_a_person_to_decide(
     for number in range(comparison.FEW + 1):
         site.put(f"{number:032}", f"{number}")
     assert not any(finding.certain for finding in site.audit_scope().findings)
-    site.store.delete_document("shelf", f"{0:032}")
+    site.store.delete_document("papers", f"{0:032}")
     assert all(finding.certain for finding in site.audit_scope().findings)
 
 
 def test_every_tenant_is_compared_and_one_that_only_the_store_knows_is_found(
     site: Site,
 ) -> None:
-    schema = replace(SCHEMA, name="desk", tenants=True)
+    schema = replace(SCHEMA, name="notes", tenants=True)
     site.ledger.collections.create(schema, store="memory", embedder="", analyzer="")
     site.store.ensure_schema(schema)
     for tenant in ("ann", "bob"):
-        site.ledger.documents.submit("desk", submission(), uuid.uuid4().hex, tenant=tenant)
-        site.store.ensure_tenant("desk", tenant)
-    site.ledger.tenants.delete("desk", "bob")
-    site.store.ensure_tenant("desk", "eve")
+        site.ledger.documents.submit("notes", submission(), uuid.uuid4().hex, tenant=tenant)
+        site.store.ensure_tenant("notes", tenant)
+    site.ledger.tenants.delete("notes", "bob")
+    site.store.ensure_tenant("notes", "eve")
     audits = [
-        audit_scope(site.ledger, scope) for scope in audit_scopes(site.ledger, site.stores, "desk")
+        audit_scope(site.ledger, scope) for scope in audit_scopes(site.ledger, site.stores, "notes")
     ]
     assert [(seen.tenant, [f.kind for f in seen.findings]) for seen in audits] == [
         ("ann", []),
@@ -294,62 +294,62 @@ def test_every_tenant_is_compared_and_one_that_only_the_store_knows_is_found(
 def test_a_tenant_whose_documents_its_store_lost_is_compared_too(
     site: Site,
 ) -> None:
-    schema = replace(SCHEMA, name="desk", tenants=True)
+    schema = replace(SCHEMA, name="notes", tenants=True)
     site.ledger.collections.create(schema, store="memory", embedder="", analyzer="")
     site.store.ensure_schema(schema)
-    site.ledger.tenants.create("desk", "ann")
-    (scope,) = audit_scopes(site.ledger, site.stores, "desk")
+    site.ledger.tenants.create("notes", "ann")
+    (scope,) = audit_scopes(site.ledger, site.stores, "notes")
     assert audit_scope(site.ledger, scope).findings == ()
 
 
-def desk_of(site: Site, *tenants: str) -> dict[str, str]:
-    """A collection `desk` with these tenants; each has a live document of a chunk of its name."""
-    schema = replace(SCHEMA, name="desk", tenants=True)
+def store_scope(site: Site, *tenants: str) -> dict[str, str]:
+    """A collection `notes` with these tenants; each has a live document of a chunk of its name."""
+    schema = replace(SCHEMA, name="notes", tenants=True)
     site.ledger.collections.create(schema, store="memory", embedder="", analyzer="")
     site.store.ensure_schema(schema)
     ids = {}
     for tenant in tenants:
         given = (submission(tenant), uuid.uuid4().hex)
-        item = site.ledger.documents.submit("desk", *given, tenant=tenant)
+        item = site.ledger.documents.submit("notes", *given, tenant=tenant)
         claim = store_chunks(site.ledger, item, [tenant])
         site.ledger.leases.go_live(claim, [tenant], {})
-        site.store.ensure_tenant("desk", tenant)
-        put_in_desk(site, tenant, item.document_id, tenant)
+        site.store.ensure_tenant("notes", tenant)
+        put_in_scope(site, tenant, item.document_id, tenant)
         ids[tenant] = item.document_id
     return ids
 
 
-def put_in_desk(site: Site, tenant: str, document_id: str, letter: str) -> None:
+def put_in_scope(site: Site, tenant: str, document_id: str, letter: str) -> None:
     record = DocumentRecord(document_id, "", "a.txt")
-    site.store.batch_upsert_documents("desk", [record], tenant=tenant)
-    site.store.batch_upsert_chunks("desk", [chunk(letter, document_id)], tenant=tenant)
+    site.store.batch_upsert_documents("notes", [record], tenant=tenant)
+    site.store.batch_upsert_chunks("notes", [chunk(letter, document_id)], tenant=tenant)
 
 
 def test_what_another_tenant_or_collection_owns_is_an_orphan_here(
     site: Site,
 ) -> None:
-    ids = desk_of(site, "ann", "bob")
-    put_in_desk(site, "bob", ids["ann"], "ann")
+    ids = store_scope(site, "ann", "bob")
+    put_in_scope(site, "bob", ids["ann"], "ann")
     site.put(ids["ann"], ["ann"])
     audits = [audit_scope(site.ledger, scope) for scope in audit_scopes(site.ledger, site.stores)]
     assert [(seen.collection, seen.tenant, [f.kind for f in seen.findings]) for seen in audits] == [
-        ("desk", "ann", []),
-        ("desk", "bob", ["orphan-documents", "orphan-chunks"]),
-        ("shelf", "", ["orphan-documents", "orphan-chunks"]),
+        ("notes", "ann", []),
+        ("notes", "bob", ["orphan-documents", "orphan-chunks"]),
+        ("papers", "", ["orphan-documents", "orphan-chunks"]),
     ]
-    assert site.ledger.chunks.visible(["ann"], collection="desk", tenant="ann")
-    assert not site.ledger.chunks.visible(["ann"], collection="desk", tenant="bob")
-    assert not site.ledger.chunks.visible(["ann"], collection="shelf")
+    assert site.ledger.chunks.visible(["ann"], collection="notes", tenant="ann")
+    assert not site.ledger.chunks.visible(["ann"], collection="notes", tenant="bob")
+    assert not site.ledger.chunks.visible(["ann"], collection="papers")
 
 
 def test_a_place_that_cannot_be_asked_is_a_finding_and_the_others_are_compared(
     site: Site,
 ) -> None:
-    desk_of(site, "ann", "bob", "eve")
+    store_scope(site, "ann", "bob", "eve")
     site.store.broken.add("bob")
-    put_in_desk(site, "eve", "f" * 32, "o")
+    put_in_scope(site, "eve", "f" * 32, "o")
     audits = [
-        audit_scope(site.ledger, scope) for scope in audit_scopes(site.ledger, site.stores, "desk")
+        audit_scope(site.ledger, scope) for scope in audit_scopes(site.ledger, site.stores, "notes")
     ]
     assert [[f.kind for f in seen.findings] for seen in audits] == [
         [],
@@ -362,21 +362,21 @@ def test_a_place_that_cannot_be_asked_is_a_finding_and_the_others_are_compared(
     assert (finding.certain, finding.detail) == (False, "no such name Use another.")
     site.store.is_down = True
     with pytest.raises(StoreDown):
-        audit_scope(site.ledger, audit_scopes(site.ledger, site.stores, "desk")[0])
+        audit_scope(site.ledger, audit_scopes(site.ledger, site.stores, "notes")[0])
 
 
 def test_tenants_that_cannot_be_listed_and_a_copy_that_cannot_be_read_are_told(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk_of(site, "ann")
+    store_scope(site, "ann")
 
     def refuse(_: str) -> list[str]:
         raise InvalidRequest("what is this?", hint="")
 
     monkeypatch.setattr(site.store, "tenants", refuse)
-    (scope,) = audit_scopes(site.ledger, site.stores, "desk")
+    (scope,) = audit_scopes(site.ledger, site.stores, "notes")
     assert [f.kind for f in audit_scope(site.ledger, scope).findings] == ["broken-place"]
-    site.other.ensure_schema(replace(SCHEMA, name="desk", tenants=True))
+    site.other.ensure_schema(replace(SCHEMA, name="notes", tenants=True))
     monkeypatch.setattr(site.other, "tenants", refuse)
     (finding,) = find_misplaced_collections(site.ledger, site.stores)
     assert (finding.kind, finding.store, finding.detail) == (
@@ -396,7 +396,7 @@ def test_a_collection_that_moves_while_others_are_looked_at_is_no_foreign_copy(
     def switch_meanwhile(name: str) -> bool:
         moves = site.ledger.moves
         if name == "a":
-            move = moves.take("shelf", "other", lease_seconds=LONG)
+            move = moves.take("papers", "other", lease_seconds=LONG)
             moves.end(moves.switch(move, "memory"))
         return moving(name)
 
@@ -413,13 +413,13 @@ def test_a_copy_in_another_store_is_ours_when_the_ledger_knows_its_documents(
     site.other.ensure_schema(replace(SCHEMA, name="theirs"))
     found = find_misplaced_collections(site.ledger, site.stores)
     assert [(f.kind, f.store, f.collection, f.certain) for f in found] == [
-        ("foreign-copy", "other", "shelf", False),
+        ("foreign-copy", "other", "papers", False),
         ("unknown-collection", "other", "theirs", False),
     ]
-    site.other.batch_upsert_documents("shelf", [DocumentRecord(item.document_id, "", "a")])
-    assert find_misplaced_collections(site.ledger, site.stores, "shelf")[0].certain
-    site.other.batch_upsert_documents("shelf", [DocumentRecord("f" * 32, "", "a")])
-    assert not find_misplaced_collections(site.ledger, site.stores, "shelf")[0].certain
+    site.other.batch_upsert_documents("papers", [DocumentRecord(item.document_id, "", "a")])
+    assert find_misplaced_collections(site.ledger, site.stores, "papers")[0].certain
+    site.other.batch_upsert_documents("papers", [DocumentRecord("f" * 32, "", "a")])
+    assert not find_misplaced_collections(site.ledger, site.stores, "papers")[0].certain
 
 
 def test_files_of_no_document_are_orphans_once_they_are_old(site: Site, tmp_path: Path) -> None:
@@ -476,7 +476,7 @@ def test_what_else_lies_beside_the_documents_folders_is_not_ours(
 def test_a_store_that_is_not_set_up_and_an_unknown_collection_are_told(
     site: Site,
 ) -> None:
-    with pytest.raises(SettingsError, match="shelf is kept in memory"):
+    with pytest.raises(SettingsError, match="papers is stored in memory"):
         audit_scopes(site.ledger, {"other": site.other})
     with pytest.raises(CollectionNotFound):
         audit_scopes(site.ledger, site.stores, "nowhere")
@@ -499,11 +499,11 @@ def test_a_lease_that_ran_out_and_copied_nothing_leaves_nothing_out(
     site: Site,
 ) -> None:
     moves = site.ledger.moves
-    move = moves.take("shelf", "memory", lease_seconds=LONG)
+    move = moves.take("papers", "memory", lease_seconds=LONG)
     assert audit_scopes(site.ledger, site.stores) == []
     moves.release(move)
-    assert [scope.name for scope in audit_scopes(site.ledger, site.stores)] == ["shelf"]
-    moves.note("shelf", "memory", {"f" * 32: (0, 0)})
+    assert [scope.name for scope in audit_scopes(site.ledger, site.stores)] == ["papers"]
+    moves.note("papers", "memory", {"f" * 32: (0, 0)})
     assert audit_scopes(site.ledger, site.stores) == [], "an import was broken off"
 
 
@@ -514,8 +514,8 @@ def test_a_collection_that_is_being_moved_is_left_out_until_that_has_ended(
     site.store.lost["vector"].add("x")
     site.other.ensure_schema(SCHEMA)
     moves = site.ledger.moves
-    move = moves.take("shelf", "other", lease_seconds=LONG)
-    moves.note("shelf", "other", {item.document_id: (0, 0)})
+    move = moves.take("papers", "other", lease_seconds=LONG)
+    moves.note("papers", "other", {item.document_id: (0, 0)})
     for _ in ("while it is moved", "after the mover was killed"):
         assert audit_scopes(site.ledger, site.stores) == []
         assert find_misplaced_collections(site.ledger, site.stores) == []

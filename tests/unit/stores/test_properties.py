@@ -42,7 +42,7 @@ def test_days_of_validity_are_whole_dates_of_a_month_or_year_the_first() -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "reply"),
     [
         ({"valid_from": "soon"}, "'valid_from' is not a date"),
         ({"valid_to": 20240101}, "'valid_to' is not a date"),
@@ -75,8 +75,8 @@ def test_days_of_validity_are_whole_dates_of_a_month_or_year_the_first() -> None
         ({"p": 2**53 + 1}, "cannot be kept exactly"),
     ],
 )
-def test_a_wrong_property_is_named(given: object, said: str) -> None:
-    with pytest.raises(InvalidRequest, match=said):
+def test_a_wrong_property_is_named(given: object, reply: str) -> None:
+    with pytest.raises(InvalidRequest, match=reply):
         check_properties(given, reserved=FILTERABLE)
 
 
@@ -86,7 +86,7 @@ SCALARS = st.one_of(
 
 
 @given(st.dictionaries(st.text(), st.one_of(SCALARS, st.lists(SCALARS, max_size=3)), max_size=3))
-def test_what_the_desk_takes_every_store_takes(given: dict[str, Any]) -> None:
+def test_what_the_server_takes_every_store_takes(given: dict[str, Any]) -> None:
     try:
         kept = check_properties(given, reserved=FILTERABLE)
     except InvalidRequest:

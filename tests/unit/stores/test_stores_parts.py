@@ -49,9 +49,9 @@ CHUNK = ChunkRecord("c", "d", "body", "term", np.array([1, 0], np.float32))
     ],
 )
 def test_a_chunk_that_cannot_be_stored_is_told_why(change: dict[str, object], fault: str) -> None:
-    told = chunk_fault(replace(CHUNK, **change), SCHEMA)  # type: ignore[arg-type]
-    assert told is not None
-    assert fault in told
+    output = chunk_fault(replace(CHUNK, **change), SCHEMA)  # type: ignore[arg-type]
+    assert output is not None
+    assert fault in output
 
 
 def test_a_chunk_may_hold_every_kind_of_property() -> None:
@@ -87,14 +87,14 @@ def test_names_of_collections_stay_apart_and_inside_their_folder() -> None:
 
 def test_a_tie_at_the_limit_is_asked_for_as_a_whole() -> None:
     everything = [RetrieverHit(f"c{i:03}", 1.0) for i in reversed(range(300))]
-    asked: list[int] = []
+    requests: list[int] = []
 
     def fetch(count: int) -> list[RetrieverHit]:
-        asked.append(count)
+        requests.append(count)
         return everything[:count]
 
     assert [hit.chunk_id for hit in best(fetch, 3)] == ["c000", "c001", "c002"]
-    assert len(asked) > 1
+    assert len(requests) > 1
     assert best(fetch, 0) == []
 
 

@@ -1,4 +1,4 @@
-"""A fit that leaves the house and comes back: the same, or refused."""
+"""An exported fit that is imported again: the same, or refused."""
 
 import io
 import pickle

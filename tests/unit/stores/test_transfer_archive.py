@@ -50,7 +50,7 @@ def test_a_collection_is_the_same_after_export_and_import(
     fill(here, tenants=tenants)
     options = Options.model_validate({"scrub": "text", "dictionary": {"출산장려금": []}})
     here.ledger.collections.set_options(COLLECTION, options)
-    path = tmp_path / "shelf.tar"
+    path = tmp_path / "papers.tar"
     out = export_collection(here.backend, COLLECTION, path, silent)
     assert (out.documents, out.chunks, out.left_out) == ((8, 20, 1) if tenants else (4, 10, 1))
     report = take(there, path)
@@ -125,7 +125,7 @@ def test_documents_keep_their_ids_so_that_one_ledger_takes_them_once(
 ) -> None:
     fill(here)
     export_collection(here.backend, COLLECTION, tmp_path / "a.tar", silent)
-    with pytest.raises(Conflict, match="is here already, in collection 'shelf'"):
+    with pytest.raises(Conflict, match="is here already, in collection 'papers'"):
         take(here, tmp_path / "a.tar", name="copy")
     assert [c.name for c, _ in here.ledger.collections.all()] == [COLLECTION]
 
@@ -178,7 +178,7 @@ def test_a_collection_is_not_moved_while_documents_arrive(
 
     monkeypatch.setattr(move_lease, "LEASE_SECONDS", 5.0)  # so long does the refused one wait
     take(there, tmp_path / "a.tar", progress=move)
-    assert refused == ["collection 'shelf' is being moved by another process"]
+    assert refused == ["collection 'papers' is being moved by another process"]
     assert there.state() == here.state()
 
 
@@ -400,9 +400,9 @@ def with_file(name: str, data: bytes) -> Callable[[dict[str, bytes]], Any]:
         card = next(k for k in content if k.endswith("document.json"))
         key = f"{card.rpartition('/')[0]}/{name}"
         content[key] = data
-        told = json.loads(content[card])
-        told["files"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        content[card] = json.dumps(told).encode()
+        output = json.loads(content[card])
+        output["files"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        content[card] = json.dumps(output).encode()
 
     return edit
 
@@ -410,13 +410,13 @@ def with_file(name: str, data: bytes) -> Callable[[dict[str, bytes]], Any]:
 def put(key: str, value: Any) -> Callable[[Any], Any]:
     """Set a value deep in JSON; the key's parts are separated by dots."""
 
-    def change(told: Any) -> Any:
-        at = told
+    def change(output: Any) -> Any:
+        at = output
         *path, last = key.split(".")
         for part in path:
             at = at[int(part) if part.isdigit() else part]
         at[last] = value
-        return told
+        return output
 
     return change
 

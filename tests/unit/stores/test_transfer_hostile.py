@@ -48,9 +48,9 @@ class Parts:
     def line(self, change: Callable[[Any], object], n: int = 0) -> None:
         """Change a document's first chunk."""
         first, *more = self.of(n)["chunks.jsonl"].splitlines(keepends=True)
-        told = json.loads(first)
-        change(told)
-        self.of(n)["chunks.jsonl"] = b"".join([json.dumps(told).encode() + b"\n", *more])
+        output = json.loads(first)
+        change(output)
+        self.of(n)["chunks.jsonl"] = b"".join([json.dumps(output).encode() + b"\n", *more])
 
     def write(self, path: Path) -> Path:
         """Put it together again, with every size and checksum right."""
@@ -85,13 +85,13 @@ def there(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "tenants"])
-def any_shelf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def any_archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sound archive, without tenants and with them."""
     return _exported(tmp_path_factory.mktemp("here"), tenants=request.param)
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sound archive."""
     return _exported(tmp_path_factory.mktemp("here"), tenants=False)
 
@@ -99,9 +99,9 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _exported(folder: Path, *, tenants: bool) -> Path:
     site = Site(folder)
     fill(site, tenants=tenants)
-    export_collection(site.backend, COLLECTION, folder / "shelf.tar", silent)
+    export_collection(site.backend, COLLECTION, folder / "papers.tar", silent)
     site.ledger.close()
-    return folder / "shelf.tar"
+    return folder / "papers.tar"
 
 
 def take(site: Site, path: Path) -> Report:
@@ -120,9 +120,9 @@ def refused(site: Site, path: Path) -> ArchiveError:
 
 
 def test_an_archive_that_was_only_put_together_anew_arrives(
-    there: Site, any_shelf: Path, tmp_path: Path
+    there: Site, any_archive: Path, tmp_path: Path
 ) -> None:
-    assert take(there, Parts(any_shelf).write(tmp_path / "b.tar")).probes["vector"]
+    assert take(there, Parts(any_archive).write(tmp_path / "b.tar")).probes["vector"]
 
 
 # Documents against each other, and against the end
@@ -161,9 +161,9 @@ def twice(parts: Parts) -> None:
 
 @pytest.mark.parametrize("edit", [one_name, one_chunk, twice])
 def test_documents_that_cannot_both_arrive_are_refused(
-    there: Site, any_shelf: Path, tmp_path: Path, edit: Edit
+    there: Site, any_archive: Path, tmp_path: Path, edit: Edit
 ) -> None:
-    parts = Parts(any_shelf)
+    parts = Parts(any_archive)
     edit(parts)
     assert "document" in refused(there, parts.write(tmp_path / "b.tar")).detail
 
@@ -196,17 +196,17 @@ NONE = {"documents": 0, "chunks": 0}
 
 @pytest.mark.parametrize("change", ENDS)
 def test_an_end_that_does_not_go_with_the_collection_is_refused(
-    there: Site, any_shelf: Path, tmp_path: Path, change: str
+    there: Site, any_archive: Path, tmp_path: Path, change: str
 ) -> None:
-    parts = Parts(any_shelf)
+    parts = Parts(any_archive)
     ENDS[change](parts.end)
     refused(there, parts.write(tmp_path / "b.tar"))
 
 
 def test_a_tenant_of_a_collection_without_tenants_is_refused(
-    there: Site, shelf: Path, tmp_path: Path
+    there: Site, collection: Path, tmp_path: Path
 ) -> None:
-    parts = Parts(shelf)
+    parts = Parts(collection)
     parts.end["tenants"]["ghost"] = dict(NONE)
     assert "tenants" in refused(there, parts.write(tmp_path / "b.tar")).detail
 
@@ -230,12 +230,12 @@ def test_an_empty_collection_with_tenants_but_without_one_moves(
 
 
 def test_where_a_name_is_taken_here_nothing_of_the_archive_arrives(
-    there: Site, shelf: Path
+    there: Site, collection: Path
 ) -> None:
     there.make(store="other")
     own = there.publish("versions", "my own")
     with pytest.raises(Conflict, match="is here already"):
-        take(there, shelf)
+        take(there, collection)
     assert [i for i, _ in there.ledger.transcripts.ids(COLLECTION)] == [own.document_id]
 
 
@@ -249,9 +249,9 @@ HEADS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("change", HEADS)
 def test_a_head_that_no_ledger_or_store_keeps_is_refused(
-    there: Site, shelf: Path, tmp_path: Path, change: str
+    there: Site, collection: Path, tmp_path: Path, change: str
 ) -> None:
-    parts = Parts(shelf)
+    parts = Parts(collection)
     HEADS[change](parts.head)
     refused(there, parts.write(tmp_path / "b.tar"))
 
@@ -267,9 +267,9 @@ MANY: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("properties", MANY.values(), ids=MANY)
 @pytest.mark.parametrize("position", ["chunk", "document", "version"])
 def test_properties_that_no_store_can_take_are_refused(
-    there: Site, shelf: Path, tmp_path: Path, properties: dict[str, Any], position: str
+    there: Site, collection: Path, tmp_path: Path, properties: dict[str, Any], position: str
 ) -> None:
-    parts = Parts(shelf)
+    parts = Parts(collection)
     if position == "chunk":
         full = next(n for n in range(4) if parts.card(n)["transcript"]["chunks"])
         parts.line(lambda line: line.update(properties=properties), full)
@@ -316,26 +316,26 @@ BLOBS: dict[str, Edit] = {
 
 @pytest.mark.parametrize("change", BLOBS)
 def test_other_files_than_an_original_and_its_text_are_refused(
-    there: Site, shelf: Path, tmp_path: Path, change: str
+    there: Site, collection: Path, tmp_path: Path, change: str
 ) -> None:
-    parts = Parts(shelf)
+    parts = Parts(collection)
     BLOBS[change](parts)
     refused(there, parts.write(tmp_path / "b.tar"))
 
 
 def test_a_document_without_a_text_of_its_own_arrives(
-    there: Site, shelf: Path, tmp_path: Path
+    there: Site, collection: Path, tmp_path: Path
 ) -> None:
-    parts = Parts(shelf)
+    parts = Parts(collection)
     BLOBS["no text"](parts)
     artifact(None)(parts)
     assert take(there, parts.write(tmp_path / "b.tar")).documents == 4
 
 
 def test_what_was_imported_can_be_exported_and_imported_again(
-    there: Site, shelf: Path, tmp_path: Path
+    there: Site, collection: Path, tmp_path: Path
 ) -> None:
-    take(there, shelf)
+    take(there, collection)
     export_collection(there.backend, COLLECTION, tmp_path / "again.tar", silent)
     (tmp_path / "third").mkdir()
     third = Site(tmp_path / "third")
@@ -418,9 +418,9 @@ ARRAYS: dict[str, bytes] = {
 @pytest.mark.parametrize("vectors", ARRAYS.values(), ids=ARRAYS)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_vectors_that_cannot_be_read_are_named(
-    there: Site, shelf: Path, tmp_path: Path, vectors: bytes
+    there: Site, collection: Path, tmp_path: Path, vectors: bytes
 ) -> None:
-    parts = Parts(shelf)
+    parts = Parts(collection)
     for n in range(4):
         parts.of(n)["vectors.npz"] = vectors
     assert "chunks cannot be read" in refused(there, parts.write(tmp_path / "b.tar")).detail
@@ -456,10 +456,10 @@ HEADERS = {
 @pytest.mark.parametrize("position", [0, 1])
 @pytest.mark.parametrize("block", HEADERS.values(), ids=HEADERS)
 def test_headers_that_an_archive_does_not_need_are_refused_or_mean_nothing(
-    there: Site, shelf: Path, tmp_path: Path, block: bytes, position: int
+    there: Site, collection: Path, tmp_path: Path, block: bytes, position: int
 ) -> None:
-    content = shelf.read_bytes()
-    with tarfile.open(shelf) as tar:
+    content = collection.read_bytes()
+    with tarfile.open(collection) as tar:
         offset = tar.getmembers()[position].offset
     path = tmp_path / "b.tar"
     path.write_bytes(content[:offset] + block + content[offset:])
@@ -472,10 +472,10 @@ def test_headers_that_an_archive_does_not_need_are_refused_or_mean_nothing(
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE])
 @pytest.mark.parametrize("position", [0, 1])
 def test_a_large_header_takes_no_memory(
-    there: Site, shelf: Path, tmp_path: Path, kind: bytes, position: int
+    there: Site, collection: Path, tmp_path: Path, kind: bytes, position: int
 ) -> None:
-    content, size = shelf.read_bytes(), 1 << 30
-    with tarfile.open(shelf) as tar:
+    content, size = collection.read_bytes(), 1 << 30
+    with tarfile.open(collection) as tar:
         offset = tar.getmembers()[position].offset
     with (tmp_path / "b.tar").open("wb") as file:
         file.write(content[:offset] + header(kind, b"", size))
@@ -488,14 +488,14 @@ def test_a_large_header_takes_no_memory(
     "name", ["collection.json", "documents/{}/document.json", "documents/{}/chunks.jsonl"]
 )
 def test_a_large_member_that_is_read_whole_takes_no_memory(
-    there: Site, shelf: Path, tmp_path: Path, name: str
+    there: Site, collection: Path, tmp_path: Path, name: str
 ) -> None:
     member = tarfile.TarInfo(name.format("a" * 32))
     member.size = 1 << 30
-    with tarfile.open(shelf) as tar:
+    with tarfile.open(collection) as tar:
         offset = 0 if name == "collection.json" else tar.getmembers()[1].offset
     with (tmp_path / "b.tar").open("wb") as file:
-        file.write(shelf.read_bytes()[:offset] + member.tobuf(tarfile.USTAR_FORMAT))
+        file.write(collection.read_bytes()[:offset] + member.tobuf(tarfile.USTAR_FORMAT))
         file.seek(member.size, io.SEEK_CUR)
         file.write(bytes(10240))
     assert _peak(there, tmp_path / "b.tar") < 10_000_000

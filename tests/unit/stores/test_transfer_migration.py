@@ -71,7 +71,7 @@ def test_a_collection_is_the_same_in_another_store(site: Site, tenants: bool) ->
     assert site.state() == before
     assert site.stores["memory"].collections() == []
     assert site.stores["other"].tenants(COLLECTION) == site.ledger.tenants.all(COLLECTION)
-    assert all(leg["overlap@10"] == 1 for leg in report.probes.values())
+    assert all(retriever["overlap@10"] == 1 for retriever in report.probes.values())
     assert report.probes["vector"]["recall@10"] == [1, 1]
     assert report.probes["vector"]["itself_first"] == [1, 1]
     assert site.ledger.moves.underway(COLLECTION) is None
@@ -111,7 +111,7 @@ def test_a_kept_copy_goes_out_of_date_and_is_made_anew_on_the_way_back(site: Sit
 
 def test_the_store_that_it_is_kept_in_is_no_place_to_move_to(site: Site) -> None:
     fill(site)
-    with pytest.raises(Conflict, match="is kept in store 'memory' already"):
+    with pytest.raises(Conflict, match="is in store 'memory' already"):
         move(site, "memory")
     with pytest.raises(CollectionNotFound):
         migrate(site.backend, "nowhere", "other", keep=False, grace=0, progress=silent)
@@ -265,9 +265,7 @@ def test_a_mover_that_waited_for_another_finds_the_collection_moved(site: Site) 
 
     move(site, progress=first)
     other.join(30)
-    assert [str(error) for error in second] == [
-        "collection 'shelf' is kept in store 'other' already"
-    ]
+    assert [str(error) for error in second] == ["collection 'papers' is in store 'other' already"]
     assert site.state() == before
     assert site.ledger.moves.underway(COLLECTION) is None
 
@@ -276,8 +274,8 @@ def test_one_who_waited_for_a_mover_that_died_before_it_cleared_clears(site: Sit
     fill(site)
     before = site.state()
 
-    def killed(said: str) -> None:
-        if said.startswith("Switched"):
+    def killed(reply: str) -> None:
+        if reply.startswith("Switched"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -306,8 +304,8 @@ def test_a_mover_that_stood_still_before_it_cleared_drops_nothing(
     fill(site)
     before = site.state()
 
-    def back(said: str) -> None:
-        if said.startswith("Switched"):
+    def back(reply: str) -> None:
+        if reply.startswith("Switched"):
             run_out(site)
             move(site, "memory")
 
@@ -327,7 +325,7 @@ def test_a_move_that_was_broken_off_is_given_up_by_moving_to_where_it_is(site: S
 
     with pytest.raises(KeyboardInterrupt):
         move(site, progress=killed)
-    with pytest.raises(Conflict, match="is kept in store 'memory' already"):
+    with pytest.raises(Conflict, match="is in store 'memory' already"):
         move(site, "memory")
     assert site.stores["other"].collections() == []
     assert site.ledger.moves.underway(COLLECTION) is None

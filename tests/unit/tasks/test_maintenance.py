@@ -25,7 +25,7 @@ from callslip.tasks.composition import current
 
 
 @dataclass(frozen=True)
-class House:
+class Setup:
     """What maintenance looks after."""
 
     ledger: Ledger
@@ -37,21 +37,21 @@ class House:
         item = publish(self.ledger, content, letters)
         document_id, vector = item.document_id, np.ones(1, np.float32)
         self.blobs.write(document_id, f"original-{content}", content.encode())
-        self.store.batch_upsert_documents("shelf", [DocumentRecord(document_id, "", "a.txt")])
+        self.store.batch_upsert_documents("papers", [DocumentRecord(document_id, "", "a.txt")])
         self.store.batch_upsert_chunks(
-            "shelf",
+            "papers",
             [ChunkRecord(letter, document_id, letter, letter, vector) for letter in letters],
         )
         return item
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    """A ledger, blobs and a store with the collection `shelf`."""
+def setup(tmp_path: Path) -> Iterator[Setup]:
+    """A ledger, blobs and a store with the collection `papers`."""
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()
-        made = House(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
-        make_shelf(made)
+        made = Setup(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
+        make_collection(made)
         context = context_of(
             Settings(), made.store, ledger=ledger, blobs=made.blobs, broker=LoneBroker()
         )
@@ -59,204 +59,204 @@ def house(tmp_path: Path) -> Iterator[House]:
             yield made
 
 
-def make_shelf(house: House) -> None:
-    """Make the collection, as the desk does."""
-    house.ledger.collections.create(
-        CollectionSchema("shelf", VectorSpec(1)), store="", embedder="", analyzer=""
+def make_collection(setup: Setup) -> None:
+    """Make the collection, as the server does."""
+    setup.ledger.collections.create(
+        CollectionSchema("papers", VectorSpec(1)), store="", embedder="", analyzer=""
     )
-    house.store.ensure_schema(CollectionSchema("shelf", VectorSpec(1)))
+    setup.store.ensure_schema(CollectionSchema("papers", VectorSpec(1)))
 
 
-def test_a_deleted_document_is_removed_everywhere_and_leaves_a_receipt(house: House) -> None:
-    item = house.fill("one", "xy")
+def test_a_deleted_document_is_removed_everywhere_and_leaves_a_receipt(setup: Setup) -> None:
+    item = setup.fill("one", "xy")
     maintenance.remove(item.document_id)
-    assert house.store.count("shelf") == 2, "it is not deleted"
-    house.ledger.documents.delete(item.document_id)
+    assert setup.store.count("papers") == 2, "it is not deleted"
+    setup.ledger.documents.delete(item.document_id)
     maintenance.remove(item.document_id)
     maintenance.remove(item.document_id)
-    found = house.ledger.documents.get(item.document_id)
+    found = setup.ledger.documents.get(item.document_id)
     assert found.receipt == {
         "before": {"memory vector": 2, "memory keyword": 2, "memory document": 1, "blobs": 1},
         "after": {"memory vector": 0, "memory keyword": 0, "memory document": 0, "blobs": 0},
     }
-    assert house.store.get_documents("shelf", [item.document_id]) == []
+    assert setup.store.get_documents("papers", [item.document_id]) == []
 
 
-def test_a_removal_waits_for_a_worker_that_may_still_write(house: House) -> None:
-    item = submit(house.ledger)
-    claim = taken(house.ledger, item, lease=LONG)
-    house.ledger.documents.delete(item.document_id)
+def test_a_removal_waits_for_a_worker_that_may_still_write(setup: Setup) -> None:
+    item = submit(setup.ledger)
+    claim = taken(setup.ledger, item, lease=LONG)
+    setup.ledger.documents.delete(item.document_id)
     maintenance.remove(item.document_id)
-    assert house.ledger.documents.get(item.document_id).removed_at is None
-    house.ledger.leases.drop(claim)
+    assert setup.ledger.documents.get(item.document_id).removed_at is None
+    setup.ledger.leases.drop(claim)
     maintenance.remove(item.document_id)
-    assert house.ledger.documents.get(item.document_id).removed_at is not None
+    assert setup.ledger.documents.get(item.document_id).removed_at is not None
 
 
 def test_a_store_that_does_not_answer_puts_a_removal_off(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*_: object, **__: object) -> None:
         raise StoreDown("no answer")
 
-    item = house.fill("one", "x")
-    house.ledger.documents.delete(item.document_id)
+    item = setup.fill("one", "x")
+    setup.ledger.documents.delete(item.document_id)
     with monkeypatch.context() as patched:
-        patched.setattr(house.store, "delete_document", down)
+        patched.setattr(setup.store, "delete_document", down)
         maintenance.remove(item.document_id)
-    assert house.ledger.documents.get(item.document_id).removed_at is None
+    assert setup.ledger.documents.get(item.document_id).removed_at is None
     maintenance.remove(item.document_id)
-    assert house.ledger.documents.get(item.document_id).removed_at is not None
+    assert setup.ledger.documents.get(item.document_id).removed_at is not None
 
 
-def test_what_is_gone_already_holds_up_no_other(house: House) -> None:
-    item = house.fill("one", "x")
-    house.ledger.documents.delete(item.document_id)
-    house.store.drop_collection("shelf")
+def test_what_is_gone_already_holds_up_no_other(setup: Setup) -> None:
+    item = setup.fill("one", "x")
+    setup.ledger.documents.delete(item.document_id)
+    setup.store.drop_collection("papers")
     maintenance.remove(item.document_id)
     maintenance.remove("f" * 32)
     maintenance.drop("nowhere")
 
 
-def test_chunks_that_no_version_needs_leave_the_store(house: House) -> None:
-    house.fill("one", "xy")
-    item = house.fill("two", "yz")
-    assert house.store.count("shelf") == 3
+def test_chunks_that_no_version_needs_leave_the_store(setup: Setup) -> None:
+    setup.fill("one", "xy")
+    item = setup.fill("two", "yz")
+    assert setup.store.count("papers") == 3
     prune_document(current().backend, item.document_id)
-    assert house.store.chunk_ids("shelf", item.document_id)["keyword"] == {"y", "z"}
-    assert house.ledger.sweep.unpruned() == []
+    assert setup.store.chunk_ids("papers", item.document_id)["keyword"] == {"y", "z"}
+    assert setup.ledger.sweep.unpruned() == []
 
 
 def test_a_deleted_collection_goes_with_all_it_holds_and_its_name_is_free_again(
-    house: House,
+    setup: Setup,
 ) -> None:
-    item = house.fill("one", "xy")
-    house.ledger.collections.delete("shelf")
+    item = setup.fill("one", "xy")
+    setup.ledger.collections.delete("papers")
     with pytest.raises(CollectionExists):
-        make_shelf(house)
-    maintenance.drop("shelf")
-    assert house.blobs.count(item.document_id) == 0
+        make_collection(setup)
+    maintenance.drop("papers")
+    assert setup.blobs.count(item.document_id) == 0
     with pytest.raises(DocumentNotFound):
-        house.ledger.documents.get(item.document_id)
-    make_shelf(house)
+        setup.ledger.documents.get(item.document_id)
+    make_collection(setup)
 
 
-def test_a_late_message_does_not_touch_a_collection_that_was_made_anew(house: House) -> None:
-    house.fill("one", "xy")
-    house.ledger.collections.delete("shelf")
-    maintenance.drop("shelf")
-    make_shelf(house)
-    item = house.fill("two", "xy")
-    maintenance.drop("shelf")
-    assert house.store.count("shelf") == 2
-    assert set(house.ledger.chunks.visible(["x", "y"])) == {"x", "y"}
-    again = house.ledger.documents.submit("shelf", submission("two"), uuid.uuid4().hex)
+def test_a_late_message_does_not_touch_a_collection_that_was_made_anew(setup: Setup) -> None:
+    setup.fill("one", "xy")
+    setup.ledger.collections.delete("papers")
+    maintenance.drop("papers")
+    make_collection(setup)
+    item = setup.fill("two", "xy")
+    maintenance.drop("papers")
+    assert setup.store.count("papers") == 2
+    assert set(setup.ledger.chunks.visible(["x", "y"])) == {"x", "y"}
+    again = setup.ledger.documents.submit("papers", submission("two"), uuid.uuid4().hex)
     assert (again.document_id, again.fresh) == (item.document_id, False)
 
 
 def test_a_removal_that_was_interrupted_still_says_what_was_there_before(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*_: object, **__: object) -> None:
         raise StoreDown("no answer")
 
-    item = house.fill("one", "xy")
-    house.ledger.documents.delete(item.document_id)
+    item = setup.fill("one", "xy")
+    setup.ledger.documents.delete(item.document_id)
     with monkeypatch.context() as patched:
-        patched.setattr(house.blobs, "delete", down)
+        patched.setattr(setup.blobs, "delete", down)
         maintenance.remove(item.document_id)
-    assert house.store.count("shelf") == 0
+    assert setup.store.count("papers") == 0
     maintenance.remove(item.document_id)
-    receipt = house.ledger.documents.get(item.document_id).receipt
+    receipt = setup.ledger.documents.get(item.document_id).receipt
     assert receipt
     assert receipt["before"]["memory vector"] == 2
     assert set(receipt["after"].values()) == {0}
 
 
 def test_a_deleted_collection_leaves_a_receipt_each_time(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*_: object, **__: object) -> None:
         raise StoreDown("no answer")
 
-    house.fill("one", "xy")
-    house.ledger.collections.delete("shelf")
+    setup.fill("one", "xy")
+    setup.ledger.collections.delete("papers")
     with monkeypatch.context() as patched:
-        patched.setattr(house.blobs, "delete", down)
-        maintenance.drop("shelf")
-    (receipt,) = house.ledger.receipts.find("shelf")
+        patched.setattr(setup.blobs, "delete", down)
+        maintenance.drop("papers")
+    (receipt,) = setup.ledger.receipts.find("papers")
     assert (receipt.removed_at, receipt.after) == (None, None)
-    maintenance.drop("shelf")
+    maintenance.drop("papers")
     before = {"documents": 1, "blobs": 1}
     before |= {"memory vector": 2, "memory keyword": 2, "memory document": 1}
-    (receipt,) = house.ledger.receipts.find("shelf")
+    (receipt,) = setup.ledger.receipts.find("papers")
     assert receipt.before == before
     assert receipt.after == dict.fromkeys(before, 0)
     assert receipt.removed_at is not None
-    make_shelf(house)
-    house.ledger.collections.delete("shelf")
-    maintenance.drop("shelf")
-    newest, oldest = house.ledger.receipts.find("shelf")
+    make_collection(setup)
+    setup.ledger.collections.delete("papers")
+    maintenance.drop("papers")
+    newest, oldest = setup.ledger.receipts.find("papers")
     assert (newest.before["documents"], oldest) == (0, receipt)
 
 
 def test_a_collection_that_a_store_does_not_let_go_is_not_forgotten(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.fill("one", "xy")
-    house.ledger.collections.delete("shelf")
+    setup.fill("one", "xy")
+    setup.ledger.collections.delete("papers")
     with monkeypatch.context() as patched:
-        patched.setattr(house.store, "drop_collection", lambda _: None)
-        maintenance.drop("shelf")
-    assert house.ledger.collections.deleted() == ["shelf"]
-    assert house.ledger.receipts.find("shelf")[0].removed_at is None
-    maintenance.drop("shelf")
-    assert house.ledger.collections.deleted() == []
+        patched.setattr(setup.store, "drop_collection", lambda _: None)
+        maintenance.drop("papers")
+    assert setup.ledger.collections.deleted() == ["papers"]
+    assert setup.ledger.receipts.find("papers")[0].removed_at is None
+    maintenance.drop("papers")
+    assert setup.ledger.collections.deleted() == []
 
 
-def test_a_deleted_tenant_leaves_a_receipt_of_all_its_documents(house: House) -> None:
-    schema = CollectionSchema("desk", VectorSpec(1), tenants=True)
-    house.ledger.collections.create(schema, store="", embedder="", analyzer="")
-    house.store.ensure_schema(schema)
+def test_a_deleted_tenant_leaves_a_receipt_of_all_its_documents(setup: Setup) -> None:
+    schema = CollectionSchema("notes", VectorSpec(1), tenants=True)
+    setup.ledger.collections.create(schema, store="", embedder="", analyzer="")
+    setup.store.ensure_schema(schema)
     for number in range(2):
-        item = house.ledger.documents.submit(
-            "desk", submission(str(number), f"{number}.txt"), uuid.uuid4().hex, tenant="ann"
+        item = setup.ledger.documents.submit(
+            "notes", submission(str(number), f"{number}.txt"), uuid.uuid4().hex, tenant="ann"
         )
-        house.store.ensure_tenant("desk", "ann")
+        setup.store.ensure_tenant("notes", "ann")
         vector = np.ones(1, np.float32)
-        house.store.batch_upsert_chunks(
-            "desk", [ChunkRecord(f"c{number}", item.document_id, "", "", vector)], tenant="ann"
+        setup.store.batch_upsert_chunks(
+            "notes", [ChunkRecord(f"c{number}", item.document_id, "", "", vector)], tenant="ann"
         )
-    for document_id in house.ledger.tenants.delete("desk", "ann"):
+    for document_id in setup.ledger.tenants.delete("notes", "ann"):
         maintenance.remove(document_id)
-    drop_tenant(current().backend, "desk", "ann")
-    (receipt,) = house.ledger.receipts.find("desk")
+    drop_tenant(current().backend, "notes", "ann")
+    (receipt,) = setup.ledger.receipts.find("notes")
     assert (receipt.tenant, receipt.before["documents"]) == ("ann", 2)
     assert (receipt.before["memory vector"], receipt.before["memory keyword"]) == (2, 2)
     assert receipt.after == dict.fromkeys(receipt.before, 0)
-    assert house.store.tenants("desk") == []
+    assert setup.store.tenants("notes") == []
 
 
 def test_pruned_chunks_that_a_store_still_has_are_not_forgotten(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.fill("one", "xy")
-    item = house.fill("two", "yz")
+    setup.fill("one", "xy")
+    item = setup.fill("two", "yz")
     with monkeypatch.context() as patched:
-        patched.setattr(house.store, "delete_chunks", lambda *_, **__: None)
+        patched.setattr(setup.store, "delete_chunks", lambda *_, **__: None)
         prune_document(current().backend, item.document_id)
-    assert house.ledger.sweep.unpruned() == [item.document_id]
+    assert setup.ledger.sweep.unpruned() == [item.document_id]
     prune_document(current().backend, item.document_id)
-    assert house.ledger.sweep.unpruned() == []
+    assert setup.ledger.sweep.unpruned() == []
 
 
 def test_what_language_models_used_is_remembered_for_longer_than_a_year(
-    house: House,
+    setup: Setup,
 ) -> None:
-    usage, now = house.ledger.model_usage, time.time()
+    usage, now = setup.ledger.model_usage, time.time()
     for days in (0, 399, 401):
         then = now - days * maintenance.DAY_SECONDS
-        given = usage.reserve("shelf", "", "small", 9, ceiling=0, now=then)
+        given = usage.reserve("papers", "", "small", 9, ceiling=0, now=then)
         usage.settle(given, Usage(days, 0))
     maintenance.trim()
     assert [row.input_tokens for row in usage.rows(0)] == [0, 399]

@@ -1,4 +1,4 @@
-"""What search workers count, how it is added up, and how the desk tells it."""
+"""What search workers count, how it is added up, and how the server tells it."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ class Sums:
         return [(tuple(name.split("|")), count) for name, count in self.counts.items()]
 
 
-def told(sums: Sums) -> dict[tuple[str, ...], float]:
+def output(sums: Sums) -> dict[tuple[str, ...], float]:
     """Every sample of the text: name and the values of its labels."""
     registry: Any = SimpleNamespace(collect=lambda: metrics.families(sums.read()))
     text = generate_latest(registry).decode()
@@ -70,7 +70,7 @@ def test_what_several_workers_count_is_added_up() -> None:
     assert sums.counts[named(SEARCHES, "answered")] == 6
     assert sums.counts[named(HITS, "questions")] == 6
     assert sums.counts[named(MISSES, "questions")] == 3
-    found = told(sums)
+    found = output(sums)
     assert found["callslip_searches_total", "answered"] == 6
     assert found["callslip_searches_total", "failed"] == 3
     assert found["callslip_cache_hits_total", "questions"] == 6
@@ -122,7 +122,7 @@ def test_times_are_told_as_histograms() -> None:
         meter.took(SEARCH_TIME, seconds)
     meter.took(named(STAGE, "legs"), 0.004)
     meter.close()
-    found = told(sums)
+    found = output(sums)
     name = "callslip_search_duration_seconds"
     buckets = {key[1]: value for key, value in found.items() if key[0] == f"{name}_bucket"}
     assert list(buckets) == list(metering.BUCKETS)
@@ -137,7 +137,7 @@ def test_times_are_told_as_histograms() -> None:
 def test_numbers_of_another_version_are_left_out() -> None:
     sums = Sums()
     sums.counts = Counter({"what|is|this": 3, "stage|legs|7.5": 1, "searches|answered": 1})
-    found = told(sums)
+    found = output(sums)
     assert found["callslip_searches_total", "answered"] == 1
     assert not any("what" in key[0] for key in found)
 
@@ -209,7 +209,7 @@ def test_each_search_is_counted_by_how_it_ended(monkeypatch: pytest.MonkeyPatch)
             search.query({"collection": "c", "query": query}, "reply:1", time.time() + 9)
         search.query({"collection": "c", "query": "well"}, "reply:1", time.time() - 1)
     meter.close()
-    found = told(sums)
+    found = output(sums)
     name = "callslip_searches_total"
     counts = {key[1]: value for key, value in found.items() if key[0] == name}
     assert counts == {"answered": 1, "partial": 1, "refused": 1, "failed": 2, "late": 1}
@@ -224,7 +224,7 @@ def test_calls_of_the_language_model_are_told_by_outcome_and_its_tokens_by_direc
     for outcome, read, written in (("answered", 30, 4), ("answered", 9, 1), ("down", 0, 0)):
         metering.model_called(meter, outcome, Usage(read, written))  # type: ignore[arg-type]
     meter.close()
-    found = told(sums)
+    found = output(sums)
     assert found["callslip_model_calls_total", "answered"] == 2
     assert found["callslip_model_calls_total", "down"] == 1
     assert found["callslip_model_tokens_total", "input"] == 39

@@ -74,7 +74,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     made.create()
     made.collections.create(
-        CollectionSchema("shelf", VectorSpec(4)), store="", embedder="", analyzer=""
+        CollectionSchema("papers", VectorSpec(4)), store="", embedder="", analyzer=""
     )
 
     with working(context_of(Settings(), ledger=made, broker=LoneBroker())):
@@ -90,9 +90,9 @@ def test_upkeep_fades_what_is_old_finds_the_centre_and_forgets_old_searches(ledg
     learning.record([old, *(trace(f"q {n}", "abc") for n in range(25))])
     say(ledger, old.trace_id, ["a"], now=now - 6 * WEEK)
     memory.maintain_memory()
-    found = ledger.memory.of("shelf", ["a"])["a"]
+    found = ledger.memory.of("papers", ["a"])["a"]
     assert found.utility == pytest.approx(0.5, abs=1e-3)
     assert found.useful == 1
-    assert ledger.memory.scope("shelf").questions == 26
+    assert ledger.memory.scope("papers").questions == 26
     assert ledger.outcomes.of_trace(old.trace_id) == []
     assert ledger.searches.trim(0.0, 1000) == 0

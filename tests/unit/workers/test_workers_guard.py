@@ -23,7 +23,7 @@ from callslip.workers.child import Part
 from callslip.workers.supervisor import Supervisor
 
 data_dir = Path(sys.argv[1])
-run = runfile.RunFile(runfile.Process.of(os.getpid()), "http://desk", "redis://b", "http://c")
+run = runfile.RunFile(runfile.Process.of(os.getpid()), "http://server", "redis://b", "http://c")
 deaf = '''
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -87,7 +87,7 @@ def test_a_reused_process_id_is_left_alone() -> None:
 
 def test_the_run_file_is_read_back_and_belongs_to_its_owner(tmp_path: Path) -> None:
     me = Process.of(os.getpid())
-    run = RunFile(me, "http://desk", "redis://:secret@broker", "http://chroma", {"api": me})
+    run = RunFile(me, "http://server", "redis://:secret@broker", "http://chroma", {"api": me})
     run.write(tmp_path)
     assert runfile.read(tmp_path) == run
     assert run.is_running()
@@ -115,9 +115,9 @@ def test_a_damaged_run_file_is_said_in_a_sentence(tmp_path: Path, content: bytes
 def test_a_second_start_says_who_runs_there(tmp_path: Path) -> None:
     me = Process.of(os.getpid())
     with runfile.alone(tmp_path):
-        RunFile(me, "http://desk:8765", "", "").write(tmp_path)
+        RunFile(me, "http://server:8765", "", "").write(tmp_path)
         with (
-            pytest.raises(StartError, match=rf"process {me.pid} at http://desk:8765"),
+            pytest.raises(StartError, match=rf"process {me.pid} at http://server:8765"),
             runfile.alone(tmp_path),
         ):
             pass

@@ -16,7 +16,7 @@ SCALE = Scale(mean=0.8, deviation=0.01, most=20.0)
 
 
 def numbers(**changed: object) -> RankingParameters:
-    request = SearchRequest.model_validate({"collection": "shelf", "query": "q"})
+    request = SearchRequest.model_validate({"collection": "papers", "query": "q"})
     return ranking_parameters(Settings(), Ranking.model_validate(changed), request)
 
 
@@ -35,14 +35,14 @@ def column(given: RankingParameters) -> np.typing.NDArray[np.float64]:
     return weights.column
 
 
-def test_a_basis_with_the_weights_that_held_is_the_score() -> None:
+def test_features_with_the_weights_that_held_is_the_score() -> None:
     given = numbers()
     for scored in ranked():
         row = features(scored, given.alpha, given, SCALE)
         assert np.array(row, np.float64) @ column(given) == pytest.approx(scored.score, abs=1e-5)
 
 
-def test_a_basis_with_another_alpha_is_the_score_that_it_would_give() -> None:
+def test_features_with_another_alpha_is_the_score_that_it_would_give() -> None:
     given, other = numbers(), {s.chunk_id: s.parts["fused"] for s in ranked(0.7)}
     weights = Weights(0.7, 0, 0, 0)
     for scored in ranked():
@@ -63,7 +63,7 @@ def test_what_a_weight_of_nought_would_do_is_not_known() -> None:
     ("alpha", "fusion", "scale"),
     [(0.0, "calibrated", SCALE), (0.4, "weighted", SCALE), (0.4, "calibrated", None)],
 )
-def test_legs_that_are_not_weighed_leave_the_fused_score_as_it_is(
+def test_retrievers_that_are_not_weighed_leave_the_fused_score_as_it_is(
     alpha: float, fusion: str, scale: Scale | None
 ) -> None:
     (scored, *_) = ranked()
