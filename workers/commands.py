@@ -38,7 +38,7 @@ def serving(app: str, api: ApiSettings, threads: int) -> list[str]:
         *("--worker-class", "gthread", "--workers", str(api.processes)),
         *("--threads", str(threads), "--timeout", "120"),
         *("--graceful-timeout", "5", "--log-level", "warning"),
-        *("--no-control-socket", "--config", "python:callslip.workers.request_lines"),
+        *("--no-control-socket", "--config", "python:callslip.api.gunicorn_config"),
         *("--limit-request-line", str(LONGEST_REQUEST_LINE)),
     ]
 

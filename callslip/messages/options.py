@@ -125,7 +125,9 @@ class Options(_Part):
     def _can_be_looked_for(self) -> Self:
         names = [name for entry in self.dictionary.items() for name in (entry[0], *entry[1])]
         if len(names) > MOST_NAMES:
-            raise ValueError(f"{len(names)} names in the dictionary, at most {MOST_NAMES} are allowed")
+            raise ValueError(
+                f"{len(names)} names in the dictionary, at most {MOST_NAMES} are allowed"
+            )
         if not all(map(is_unicode, names)):
             raise ValueError("a name in the dictionary is not valid Unicode")
         return self

@@ -55,7 +55,9 @@ def source_group() -> None:
 @collection_option
 @tenant_option
 @click.option(
-    "--every", callback=seconds, help="How often, e.g. 30s, 10m, 2h, 1d; by default only on request."
+    "--every",
+    callback=seconds,
+    help="How often, e.g. 30s, 10m, 2h, 1d; by default only on request.",
 )
 @click.option("--delete-missing", is_flag=True, help="Delete documents whose files are gone.")
 @properties_option

@@ -98,7 +98,9 @@ def remove(at: At, where: FilterReturn) -> None:
         if outcome.failed:
             if any(is_read_only(shard.status) for shard in at.config.get_shards()):
                 raise read_only()
-            raise StoreDown(f"Weaviate still has {outcome.failed} objects that it should have removed.")
+            raise StoreDown(
+                f"Weaviate still has {outcome.failed} objects that it should have removed."
+            )
         if not outcome.matches:
             return
 
