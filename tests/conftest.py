@@ -12,6 +12,12 @@ from stack import MakeStack, Stack, new_home
 from xdist import is_xdist_worker
 from xdist.remote import Producer
 
+# A test file imports some of these before another one names them as a plugin.
+pytest.register_assert_rewrite(
+    *("agent_fixtures", "annotator_fixtures", "crate_fixtures", "ledger_fixtures"),
+    *("openai_fixtures", "store_fixtures"),
+)
+
 IN_MEMORY = pytest.StashKey[Path]()
 
 
@@ -75,7 +81,7 @@ def models_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     """One running Callslip for all tests that leave it running; use collections of your own."""
-    stack = Stack(new_home(tmp_path_factory, models_dir)).start()
+    stack = Stack(new_home(tmp_path_factory, models_dir), {"CALLSLIP_API__PROCESSES": "2"}).start()
     yield stack
     stack.stop()
 

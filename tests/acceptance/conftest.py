@@ -20,8 +20,8 @@ from callslip.evals.variants import HYBRID, KEYWORD, VARIANTS, teach_half_of_the
 FACETS = "domain,act,status,group"
 """Facets of ko_autorag, ko_law_versions and en_rfc_small, and one that says nothing."""
 
-BY_WORDS = "ko_autorag"
-"""The set whose keyword leg is measured by itself."""
+BY_WORDS = ("own_ko", "ko_autorag")
+"""The sets whose keyword retriever is measured by itself."""
 
 SHORT = 30
 """Passages that hold the ten best documents."""
@@ -78,7 +78,7 @@ def measured(stack: Stack, client: JsonClient, held: Hold) -> Measure:
     @cache
     def measure(name: str) -> Quality:
         part = held(name)
-        words = [by_name[KEYWORD.name]] if name == BY_WORDS else []
+        words = [by_name[KEYWORD.name]] if name in BY_WORDS else []
         return compare(client, part.collection, part.judged, part.ids, words + ways)
 
     return measure

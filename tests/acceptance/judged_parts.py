@@ -1,7 +1,7 @@
 """Judged sets as the suite asks them: our own whole, of others a part of each.
 
-`make test` asks our own and the parts of three, `make test-all` the parts of all; with
-CALLSLIP_TEST_SLOW=1 each is asked whole.
+`make test` searches our own sets, `make test-all` the parts of the others too, and with
+CALLSLIP_TEST_SLOW=1 each set is searched whole.
 """
 
 import json
@@ -31,6 +31,8 @@ OWN = ROOT / "tests" / "data" / "judged"
 """Our own sets, small, which are in every clone."""
 
 SLOW = os.environ.get("CALLSLIP_TEST_SLOW") == "1"
+
+in_test_all = pytest.mark.skipif(not (ALL or SLOW), reason="`make test-all` measures it")
 
 T = TypeVar("T")
 
@@ -62,16 +64,12 @@ PARTS = {
 }
 """So much that all of it is embedded in two minutes; long texts are cut."""
 
-LATER = ("en_stackfaq", "en_scifact", "en_rfc_small")
-"""Of those, the sets that `make test` leaves to `make test-all`."""
-
 OURS = ("own_en", "own_ko", "own_law_versions", "own_rule_versions")
 
 
 def sets(*names: str) -> list[object]:
-    """Parameters of a test: sets by name, of which some are for `make test-all`."""
-    later = pytest.mark.skipif(not (ALL or SLOW), reason="`make test-all` measures it")
-    return [pytest.param(n, marks=later) if n in LATER else n for n in names]
+    """Parameters of a test: sets by name; those of others are for `make test-all`."""
+    return [pytest.param(name, marks=in_test_all) if name in PARTS else name for name in names]
 
 
 def folder_of(name: str) -> Path:

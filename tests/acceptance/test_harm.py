@@ -9,7 +9,7 @@ parts together the mean. docs/memory.md and docs/facets.md have whole sets.
 from statistics import fmean
 
 import pytest
-from judged_parts import LATER, LEARNING, LONGEST, PARTS, SLOW, Measure, Tell, folder_of, sets
+from judged_parts import LEARNING, LONGEST, PARTS, SLOW, Measure, Tell, folder_of, sets
 from long_forms import ALL
 
 pytestmark = pytest.mark.timeout(LONGEST)
@@ -43,7 +43,7 @@ def test_what_is_added_harms_unrelated_questions_of_no_set(
 def test_what_is_added_harms_no_unrelated_questions_over_all_sets(
     measured: Measure, tell: Tell, way: str
 ) -> None:
-    names = [name for name in SETS if ALL or SLOW or name not in LATER]
+    names = [name for name in SETS if ALL or SLOW or name not in PARTS]
     here = [name for name in names if folder_of(name).is_dir()]
     rows = [row for name in here for row in measured(name).rows if row.variant == way]
     gains = [row.gain.mean for row in rows for _ in range(row.queries) if row.gain is not None]

@@ -3,7 +3,7 @@
 from statistics import fmean
 
 import pytest
-from judged_parts import LONGEST, Hold, Tell
+from judged_parts import LONGEST, Hold, Tell, sets
 
 from callslip.evals.client import JsonClient
 from callslip.evals.measures import rank_documents
@@ -15,7 +15,7 @@ ENTITY_HEAVY, SEMANTIC = 0.25, 0.6
 QUESTIONS = 40
 
 
-@pytest.mark.parametrize("name", ["own_en", "own_ko", "en_xquad", "ko_autorag"])
+@pytest.mark.parametrize("name", sets("own_en", "own_ko", "en_xquad", "ko_autorag"))
 def test_two_tilts_give_different_candidates_that_both_hold_the_answer(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:

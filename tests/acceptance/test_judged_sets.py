@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
-from judged_parts import LONGEST, SLOW, Hold, Measure
+from judged_parts import LONGEST, SLOW, Hold, Measure, in_test_all, sets
 from stack import Stack
 from store_fixtures import STORES
 
@@ -29,9 +29,9 @@ needs_time = pytest.mark.skipif(
     ("name", "least"),
     [
         ("own_en", {"hybrid": 0.92}),
-        ("own_ko", {"hybrid": 0.97}),
-        ("en_xquad", {"hybrid": 0.975}),
-        ("ko_autorag", {"hybrid": 0.92, "keyword": 0.92}),
+        ("own_ko", {"hybrid": 0.97, "keyword": 0.9}),
+        pytest.param("en_xquad", {"hybrid": 0.975}, marks=in_test_all),
+        pytest.param("ko_autorag", {"hybrid": 0.92, "keyword": 0.92}, marks=in_test_all),
         pytest.param("en_stackfaq", {"hybrid": 0.89}, marks=needs_time),
         pytest.param("en_scifact", {"hybrid": 0.71}, marks=needs_time),
     ],
@@ -81,7 +81,7 @@ def copy_at(request: pytest.FixtureRequest) -> tuple[Settings, str]:
     return request.getfixturevalue(settings), kind
 
 
-@pytest.mark.parametrize("name", ["own_en", "own_ko", "en_xquad", "ko_autorag"])
+@pytest.mark.parametrize("name", sets("own_en", "own_ko", "en_xquad", "ko_autorag"))
 def test_a_collection_ranks_alike_wherever_it_lies(
     stack: Stack,
     searched_set: Callable[[str], SearchedSet],

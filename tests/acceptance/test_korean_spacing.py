@@ -3,7 +3,7 @@
 from statistics import fmean
 
 import pytest
-from judged_parts import LONGEST, Hold, Tell
+from judged_parts import LONGEST, Hold, Tell, sets
 
 from benchmarks import spacing
 from callslip.evals.client import JsonClient
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(LONGEST)
 COMPOUNDS = 30
 
 
-@pytest.mark.parametrize("name", ["own_ko", "ko_autorag", "ko_law_versions"])
+@pytest.mark.parametrize("name", sets("own_ko", "ko_autorag", "ko_law_versions"))
 def test_both_spellings_of_a_compound_share_their_hits(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from judged_parts import LONGEST, Hold, Measure, Tell
+from judged_parts import LONGEST, Hold, Measure, Tell, sets
 from processes import waits_until
 
 from callslip.errors import TraceNotFound
@@ -38,7 +38,7 @@ class SearchedQuery:
     hits: list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module", params=SETS)
+@pytest.fixture(scope="module", params=sets(*SETS))
 def name(request: pytest.FixtureRequest) -> str:
     """Each set in turn."""
     found: str = request.param

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from judged_parts import LONGEST, OURS, Hold, Tell, folder_of
+from judged_parts import LONGEST, OURS, Hold, Tell, folder_of, sets
 
 from benchmarks.answers import passage
 from callslip.evals import beir
@@ -35,7 +35,7 @@ OTHERS = {
 """Questions that none of our own texts answers."""
 
 
-@pytest.mark.parametrize("name", ["own_en", "en_xquad"])
+@pytest.mark.parametrize("name", sets("own_en", "en_xquad"))
 def test_what_the_documents_do_not_say_ends_after_two_loops_without_an_answer(
     client: JsonClient, held: Hold, tell: Tell, name: str
 ) -> None:

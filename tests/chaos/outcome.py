@@ -36,6 +36,7 @@ class Outcome:
 
     def close(self) -> None:
         self.http.close()
+        self.store.close()
         self.ledger.close()
 
     def submit(self, text: str, name: str | None = None) -> str:

@@ -3,6 +3,9 @@
 import os
 import random
 from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ALL = os.environ.get("CALLSLIP_TEST_ALL") == "1"
 
@@ -15,3 +18,8 @@ def kill_points(calls: int) -> Sequence[int]:
     if ALL or calls <= KILL_POINTS:
         return range(calls)
     return sorted({0, *random.Random(calls).sample(range(1, calls), KILL_POINTS - 1)})
+
+
+def sample(items: Sequence[T], count: int) -> Sequence[T]:
+    """So many of the items, always the same; `make test-all` takes all of them."""
+    return items if ALL else random.Random(count).sample(items, min(count, len(items)))

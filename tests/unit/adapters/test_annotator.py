@@ -63,11 +63,11 @@ def test_documents_are_vectorized_once_and_the_nearest_chunks_are_named(
         assert sorted(answer["candidate_files"]) == ["1.txt", "2.txt", "3.txt", "4.txt"]
 
 
-@pytest.mark.parametrize("request", ["Hi!", "", "who are you", "zzz", "\ud800", "?!"])
+@pytest.mark.parametrize("question", ["Hi!", "", "who are you", "zzz", "\ud800", "?!"])
 def test_a_question_of_no_known_word_gets_the_first_chunks(
-    client: FlaskClient, request: str
+    client: FlaskClient, question: str
 ) -> None:
-    found = candidates(client, {"a": upload(client, (ROSE + DESERT) * 4)}, request)
+    found = candidates(client, {"a": upload(client, (ROSE + DESERT) * 4)}, question)
     assert found == [{"candidate_files": ["1.txt", "2.txt", "3.txt", "4.txt", "5.txt"]}]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import ANALYZER, FACTS, Remembering, setup
+from agent_parts import ANALYZER, FACTS, Remembering, make_setup
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,7 +108,7 @@ def test_a_collection_of_any_size_answers_what_it_says_and_nothing_else(
 ) -> None:
     store, embeds, metric = KINDS[kind]
     embedder: Embedder = meaning if embeds else LexicalEmbedder()
-    with setup(tmp_path, embedder, store=store(tmp_path), metric=metric) as home:
+    with make_setup(tmp_path, embedder, store=store(tmp_path), metric=metric) as home:
         home.put("leave.txt", LEAVE)
         for n in range(min(4, size - 1)):
             home.put(f"{n}.txt", *FACTS[: size - 1][n::4])
@@ -121,7 +121,7 @@ def test_a_collection_of_any_size_answers_what_it_says_and_nothing_else(
 
 
 def test_a_korean_document_of_one_sentence_answers(tmp_path: Path, meaning: Remembering) -> None:
-    with setup(tmp_path, meaning) as home:
+    with make_setup(tmp_path, meaning) as home:
         home.put("휴직.txt", "육아휴직 기간은 1년 이내로 한다.")
         assert home.ask("육아휴직 기간은 얼마인가요?").answered
         assert not home.ask("주차 요금은 얼마인가요?").answered
@@ -131,7 +131,7 @@ def test_a_korean_document_of_one_sentence_answers(tmp_path: Path, meaning: Reme
 def test_documents_that_say_the_same_are_no_rivals(
     tmp_path: Path, meaning: Remembering, embeds: bool
 ) -> None:
-    with setup(tmp_path, meaning if embeds else LexicalEmbedder()) as home:
+    with make_setup(tmp_path, meaning if embeds else LexicalEmbedder()) as home:
         home.furnish()
         home.put("leave.txt", LEAVE)
         before = home.ask(QUERIES).verdict.confidence
@@ -143,7 +143,7 @@ def test_documents_that_say_the_same_are_no_rivals(
 
 
 def test_a_document_that_says_otherwise_is_a_rival(tmp_path: Path, meaning: Remembering) -> None:
-    with setup(tmp_path, meaning) as home:
+    with make_setup(tmp_path, meaning) as home:
         home.furnish()
         home.put("leave.txt", LEAVE)
         before = home.ask(QUERIES)
@@ -154,7 +154,7 @@ def test_a_document_that_says_otherwise_is_a_rival(tmp_path: Path, meaning: Reme
 def test_what_the_agent_says_of_its_evidence_is_between_bounds(
     tmp_path: Path, meaning: Remembering
 ) -> None:
-    with setup(tmp_path, meaning) as home:
+    with make_setup(tmp_path, meaning) as home:
         home.furnish()
         for question in (QUERIES, *UNRELATED, FACTS[0], FACTS[-1]):
             home.ask(question)

@@ -14,11 +14,11 @@ SET = Path(__file__).parents[2] / "data" / "time_expressions.jsonl"
 QUESTIONS = [json.loads(line) for line in SET.read_text("utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("request", QUESTIONS, ids=lambda request: request["question"])
-def test_the_day_and_the_words_that_say_it(request: dict[str, str | None]) -> None:
-    output = read_time(str(request["question"]), TODAY)
-    assert (output.day.isoformat() if output else None) == request["as_of"]
-    assert (output.words if output else "") == request["words"]
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["question"])
+def test_the_day_and_the_words_that_say_it(question: dict[str, str | None]) -> None:
+    output = read_time(str(question["question"]), TODAY)
+    assert (output.day.isoformat() if output else None) == question["as_of"]
+    assert (output.words if output else "") == question["words"]
 
 
 def test_the_set_has_both_languages_and_as_many_that_name_no_time() -> None:
