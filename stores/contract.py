@@ -64,24 +64,17 @@ class Store(StoreOperations):
         spec, metric = self._fitting(collection, vector, vector_name, method)
         if limit < 1:
             return []
-        native = spec.metric in self.indexed
         length = float(np.linalg.norm(vector))
-        if native and metric == spec.metric:
+        if metric == spec.metric and metric in self.indexed:
             hits = self.nearest(
                 collection, vector, limit, where, tenant=tenant, vector_name=vector_name
             )
-        elif (
-            native
-            and spec.normalized
-            and spec.metric == "cosine"
-            and score_of_unit(metric, 1.0, length) is not None
-        ):
-            near = self.nearest(
-                collection, vector, limit, where, tenant=tenant, vector_name=vector_name
-            )
+        elif spec.metric in self.indexed and metric in _by_cosine(spec):
             hits = [
-                RetrieverHit(h.chunk_id, score_of_unit(metric, h.score, length) or 0.0)
-                for h in near
+                RetrieverHit(hit.chunk_id, score_of_unit(metric, hit.score, length))
+                for hit in self.nearest(
+                    collection, vector, limit, where, tenant=tenant, vector_name=vector_name
+                )
             ]
         else:
             hits = self.exact_query(
@@ -96,15 +89,12 @@ class Store(StoreOperations):
         return [h for h in hits if horizon is None or distance(metric, h.score) <= horizon]
 
     def answers(self, spec: VectorSpec) -> frozenset[Metric]:
-        """The metrics that an index supports for these vectors, for any number of chunks.
-
-        For vectors of length 1 the cosine determines the inner product and the Euclidean distance.
-        """
-        if spec.metric not in self.indexed:
-            return frozenset()
-        if spec.metric == "cosine" and spec.normalized:
-            return frozenset({"cosine", "dot", "l2-squared"})
-        return frozenset({spec.metric})
+        """The metrics that an index supports for these vectors, for any number of chunks."""
+        return (
+            frozenset({spec.metric}) | _by_cosine(spec)
+            if spec.metric in self.indexed
+            else frozenset()
+        )
 
     def exact_query(
         self,
@@ -312,3 +302,9 @@ def score_chunks(
         return []
     distances = scores(metric, vector, np.stack([v for _, v in pairs]))
     return [RetrieverHit(i, float(score)) for (i, _), score in zip(pairs, distances, strict=True)]
+
+
+def _by_cosine(spec: VectorSpec) -> frozenset[Metric]:
+    """The metrics that the cosine of an index determines: those of vectors of length 1."""
+    unit = spec.metric == "cosine" and spec.normalized
+    return frozenset({"dot", "l2-squared"}) if unit else frozenset()

@@ -68,7 +68,7 @@ class CopyDiffers(MoveError):
     """The source and the target of a move contain different objects."""
 
     slug = "copy-differs"
-    hint = "The source was left as it is. Run the same command again: it copies again only what differs."
+    hint = "The source was left as it is. Run the same command again: it copies only what differs."
 
 
 class BadReply(PermanentError):

@@ -132,6 +132,22 @@ def test_vectors_of_length_1_are_compared_by_index_for_dot_and_l2(
         assert found == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize("method", ["hamming", "manhattan"])
+def test_vectors_of_length_1_are_compared_exactly_by_other_metrics(
+    store: Store, names: Any, method: Metric
+) -> None:
+    name = names()
+    store.ensure_schema(CollectionSchema(name, VectorSpec(2, normalized=True)))
+    vectors = {f"c{i}": unit(np.cos(i), np.sin(i)) for i in range(6)}
+    store.batch_upsert_chunks(name, [chunk(i, vector=v) for i, v in vectors.items()])
+    query = as_vector([3, 4])
+    found = {
+        h.chunk_id: distance(method, h.score)
+        for h in store.vector_query(name, query, 9, method=method)
+    }
+    assert found == pytest.approx({i: oracle(method, query, v) for i, v in vectors.items()})
+
+
 def test_a_metric_without_an_index_is_refused_over_too_many_chunks(
     store: Store, names: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
