@@ -102,7 +102,7 @@ def ask(context: Context, request: AnswerRequest) -> Answer:
     for reply in _queued(context, request, stream=False):
         if isinstance(reply, Answer):
             return reply
-    raise _late(context)
+    raise _late(context.settings.agent.timeout_seconds)
 
 
 def follow(context: Context, request: AnswerRequest) -> Iterator[NodeMessage | Answer]:
@@ -127,7 +127,7 @@ def look(
     _queue(conversation, arguments, wait, forget=forget)
     for reply in replies.receive(context.broker, reply_to, until):
         return Conversation(**reply["ok"])
-    raise _late(context)
+    raise _late(wait)
 
 
 def _queued(
@@ -149,7 +149,7 @@ def _replies(context: Context, reply_to: str, until: float) -> Iterator[NodeMess
         else:
             yield Answer(**reply["ok"])
             return
-    raise _late(context)
+    raise _late(context.settings.agent.timeout_seconds)
 
 
 def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: bool) -> None:
@@ -163,8 +163,8 @@ def _turn_fields(turn: "Turn") -> dict[str, Any]:
     return {**turn, "understood": Standing(turn["base"], tuple(turn["tails"])).text}
 
 
-def _late(context: Context) -> AnswerTimeout:
-    return AnswerTimeout(f"no answer within {context.settings.agent.timeout_seconds:g} s")
+def _late(seconds: float) -> AnswerTimeout:
+    return AnswerTimeout(f"no answer within {seconds:g} s")
 
 
 @contextmanager
