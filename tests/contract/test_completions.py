@@ -95,7 +95,7 @@ def test_a_fence_around_the_json_is_taken_off(openai_server: OpenAIServer, conte
         (reply({"text": "SECRETWORD", "SECRETWORD": 1}), "extra_forbidden"),
         (reply({"numbers": []}), "missing"),
         (reply({"text": ["SECRETWORD"]}), "string_type"),
-        (reply(["SECRETWORD"]), "shape"),
+        (reply(["SECRETWORD"]), "requested schema"),
         (reply({"text": "x"}, finish="length"), "is longer than 50 tokens"),
         (refuses(), "is a refusal"),
         (reply({"text": "x"}, finish="content_filter"), "is a refusal"),

@@ -43,15 +43,15 @@ class Audited:
     def ingest(self, *words: str, name: str = "a.txt") -> Accepted:
         """A live document in which each of these words is a chunk."""
         item = submit(
-            self.context, paragraphs(*words), name, collection=self.name, tenant=self.tenant
+            self.step_context, paragraphs(*words), name, collection=self.name, tenant=self.tenant
         )
-        doing(self.context)(item.document_id, item.version, "extract")
-        assert self.context.ledger.documents.get(item.document_id).state == "live"
+        doing(self.step_context)(item.document_id, item.version, "extract")
+        assert self.step_context.ledger.documents.get(item.document_id).state == "live"
         return item
 
     def audit_scope(self) -> ScopeReport:
-        (scope,) = audit_scopes(self.context.ledger, {self.store.kind: self.store})
-        return audit_scope(self.context.ledger, scope)
+        (scope,) = audit_scopes(self.step_context.ledger, {self.store.kind: self.store})
+        return audit_scope(self.step_context.ledger, scope)
 
     def found(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Kind, half and ids of each finding."""
@@ -61,7 +61,11 @@ class Audited:
         """What is left of each finding."""
         all_stores = {self.store.kind: self.store}
         use = Repairs(
-            self.context.ledger, all_stores, self.context.blobs, "tiny", doing(self.context)
+            self.step_context.ledger,
+            all_stores,
+            self.step_context.blobs,
+            "tiny",
+            doing(self.step_context),
         )
         return [repaired.left for repaired in repair(self.audit_scope().findings, use)]
 
@@ -151,9 +155,9 @@ def test_what_a_late_worker_wrote_of_a_removed_document_is_an_orphan_and_goes(
     item = audited.ingest("two", "three", name="gone.txt")
     where = {"tenant": audited.tenant}
     ids = sorted(audited.store.chunk_ids(audited.name, item.document_id, **where)["vector"])
-    audited.context.ledger.documents.delete(item.document_id)
-    audited.context.ledger.chunks.forget(item.document_id)
-    audited.context.ledger.documents.removed(item.document_id, {})
+    audited.step_context.ledger.documents.delete(item.document_id)
+    audited.step_context.ledger.chunks.forget(item.document_id)
+    audited.step_context.ledger.documents.removed(item.document_id, {})
     assert audited.found() == [
         ("orphan-documents", "", (item.document_id,)),
         ("orphan-chunks", "", tuple(ids)),
@@ -171,20 +175,24 @@ def test_what_was_written_into_another_tenant_is_an_orphan_there_and_goes_there_
     audited.ingest("one", "two")
     store, name, words = audited.store, audited.name, audited.first_words()
     store.ensure_tenant(name, "bob")
-    audited.context.ledger.tenants.create(name, "bob")
+    audited.step_context.ledger.tenants.create(name, "bob")
     store.batch_upsert_chunks(name, audited.records(sorted(words)), tenant="bob")
     all_stores = {store.kind: store}
     found = [
         finding
-        for scope in audit_scopes(audited.context.ledger, all_stores, name)
-        for finding in audit_scope(audited.context.ledger, scope).findings
+        for scope in audit_scopes(audited.step_context.ledger, all_stores, name)
+        for finding in audit_scope(audited.step_context.ledger, scope).findings
     ]
     assert [(f.kind, f.tenant) for f in found] == [
         ("orphan-documents", "bob"),
         ("orphan-chunks", "bob"),
     ]
     use = Repairs(
-        audited.context.ledger, all_stores, audited.context.blobs, "tiny", doing(audited.context)
+        audited.step_context.ledger,
+        all_stores,
+        audited.step_context.blobs,
+        "tiny",
+        doing(audited.step_context),
     )
     assert [r.left for r in repair(found, use)] == ["", ""]
     assert (store.count(name, tenant="bob"), audited.first_words()) == (0, words)
@@ -226,7 +234,7 @@ def test_a_collection_whose_file_is_gone_is_told_and_the_next_is_compared(
     in_files: Audited, tfidf_at: Settings
 ) -> None:
     in_files.ingest("one")
-    ledger, sound = in_files.context.ledger, f"{in_files.name}z"
+    ledger, sound = in_files.step_context.ledger, f"{in_files.name}z"
     ledger.collections.create(
         CollectionSchema(sound, VectorSpec(4)), store="tfidf", embedder="tiny", analyzer=""
     )
@@ -284,7 +292,7 @@ def killed(target: Callable[..., None], *given: object) -> None:
 def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_both_are_whole(
     two_halves: Audited, chroma_at: Settings
 ) -> None:
-    step_context, name = two_halves.context, two_halves.name
+    step_context, name = two_halves.step_context, two_halves.name
     item = submit(step_context, paragraphs("one", "two"), collection=name)
     for step in STEPS[:-1]:
         run_step(step_context, step, item.document_id, item.version)
@@ -337,7 +345,7 @@ def test_an_orphan_that_only_one_half_holds_goes_from_either(
     strangers = [replace(c, chunk_id=f"v{c.chunk_id}") for c in two_halves.records(ids)]
     killed(write_and_die, chroma_at, name, strangers)
     killed(delete_and_die, chroma_at, name, ids)
-    step_context = two_halves.context
+    step_context = two_halves.step_context
     step_context.ledger.documents.delete(item.document_id)
     step_context.ledger.chunks.forget(item.document_id)
     step_context.ledger.documents.removed(item.document_id, {})

@@ -95,11 +95,11 @@ class Library:
         return document_id
 
     def fill(self, copies: int = 6) -> None:
-        """Documents of every subject; `papers` says nothing of what is in them."""
+        """Documents of every subject; `group` says nothing of what is in them."""
         for subject, reply in SUBJECTS.items():
             for n in range(copies):
                 text = f"{reply[n % 3].capitalize()} {n}.\n{reply[(n + 1) % 3].capitalize()} here."
-                self.add(text, subject=subject, collection_name=f"papers {n % 3}", number=n)
+                self.add(text, subject=subject, group=f"group {n % 3}", number=n)
 
     def builder(self, max_values: int = 50) -> FacetBuilder:
         return FacetBuilder(self.ledger, self.store, self.embedder, max_values)

@@ -20,11 +20,15 @@ GROUPS = "groups.json"
 """Names the group of every test that is in another one than its file's."""
 
 FIRST = (
-    "tests/acceptance stack",
-    "tests stack",
     "tests/chaos hasty_stack",
+    "tests stack",
+    "tests/acceptance stack",
+    "tests/integration/",
 )
-"""The groups that take longest, longest first; the others follow as they were collected."""
+"""The groups that take longest by the start of their names, longest first.
+
+The others follow as they were collected.
+"""
 
 
 def group_of(item: pytest.Item) -> str | None:
@@ -45,10 +49,7 @@ def stop_shared_stack(item: pytest.Item, next_item: pytest.Item | None) -> None:
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """The tests of the groups that take longest first, the others as they are."""
-    rank = {group: position for position, group in enumerate(FIRST)}
-    return sorted(
-        items, key=lambda item: rank.get(group_of(item) or _file(item.nodeid), len(FIRST))
-    )
+    return sorted(items, key=_rank)
 
 
 def write_groups(items: Iterable[pytest.Item], folder: Path) -> None:
@@ -76,6 +77,12 @@ class GroupScheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups.get(nodeid) or _file(nodeid)
+
+
+def _rank(item: pytest.Item) -> int:
+    """The position in FIRST of the start of the name of the item's group."""
+    group = group_of(item) or _file(item.nodeid)
+    return next((n for n, start in enumerate(FIRST) if group.startswith(start)), len(FIRST))
 
 
 def _shared_stack(item: pytest.Item) -> "pytest.FixtureDef[object] | None":

@@ -155,12 +155,12 @@ def test_sources_go_with_their_collection_and_their_tenant(ledger: Ledger) -> No
     for tenant in ("a", "b"):
         ledger.tenants.create("rooms", tenant)
         ledger.sources.add("rooms", "src", "file:///srv", tenant=tenant)
-    run = claim(ledger, ledger.sources.all()[0])
+    run = claim(ledger, ledger.sources.all()[1])
     ledger.source_runs.note(run, ItemRecord("x", "new", "x" * 32))
     ledger.tenants.delete("rooms", "a")
     assert [(s.collection, s.tenant) for s in ledger.sources.all()] == [
-        ("rooms", "b"),
         ("papers", ""),
+        ("rooms", "b"),
     ]
     ledger.collections.delete("papers")
     assert [s.tenant for s in ledger.sources.all()] == ["b"]

@@ -19,7 +19,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 
 def proposals(library: Library, *known: str) -> Proposals:
-    names = {"subject", "papers", "number", "added", "only"}
+    names = {"subject", "group", "number", "added", "only"}
     library.ledger.collections.has_properties("library", names)
     return discover(library.ledger, library.store, "library", "", known)
 
@@ -27,10 +27,10 @@ def proposals(library: Library, *known: str) -> Proposals:
 def test_properties_that_divide_the_collection_are_proposed(library: Library) -> None:
     library.fill(12)
     found = {p.name: p for p in proposals(library).properties}
-    assert set(found) == {"subject", "papers", "number"}
+    assert set(found) == {"subject", "group", "number"}
     subject = found["subject"]
     assert (subject.coverage, subject.evenness, subject.distinct) == (1.0, 1.0, 3)
-    assert subject.separation > 0.3 > found["papers"].separation
+    assert subject.separation > 0.3 > found["group"].separation
     assert dict(subject.values) == {"leave": 12, "fire": 12, "pay": 12}
 
 

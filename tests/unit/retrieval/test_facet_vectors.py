@@ -46,10 +46,10 @@ def test_each_value_has_a_vector_near_what_is_said_of_it(library: Library) -> No
 
 def test_the_same_rebuild_again_embeds_nothing_and_changes_nothing(library: Library) -> None:
     library.fill()
-    library.rebuild("subject", "papers")
+    library.rebuild("subject", "group")
     stamps = library.ledger.facet_values.stamps(COLLECTION)
     library.embedder.read.clear()
-    again = library.rebuild("subject", "papers")
+    again = library.rebuild("subject", "group")
     assert [counts["unchanged"] for counts in again.values()] == [3, 3]
     assert library.embedder.read == []
     assert library.ledger.facet_values.stamps(COLLECTION) == stamps

@@ -31,7 +31,7 @@ def library(ledger_url: str) -> Iterator[Library]:
         ledger.create()
         made = Library(ledger)
         made.fill()
-        made.rebuild("subject", "papers")
+        made.rebuild("subject", "group")
         yield made
 
 
@@ -61,11 +61,11 @@ def test_an_unrelated_question_favours_nothing(library: Library) -> None:
 
 
 def test_a_facet_that_says_nothing_about_the_text_favours_nothing(library: Library) -> None:
-    found = FacetTables(library.ledger.facet_values, ["papers"]).of("library", "", "words")
+    found = FacetTables(library.ledger.facet_values, ["group"]).of("library", "", "words")
     for reply in SUBJECTS.values():
         assert (
             found is None
-            or max(weights(embed(reply[0]), found, 2).get("papers", {"": 0}).values()) < 0.2
+            or max(weights(embed(reply[0]), found, 2).get("group", {"": 0}).values()) < 0.2
         )
 
 
