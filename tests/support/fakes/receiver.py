@@ -55,7 +55,7 @@ class Receiver:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.released = threading.Event()  # type: ignore[attr-defined]
         self.server.cut = threading.Event()  # type: ignore[attr-defined]
-        self._thread = threading.Thread(target=self.server.serve_forever)
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
         self._thread.start()
 
     @property

@@ -45,7 +45,7 @@ DECLINED = reply({"answerable": False, "sentences": []})
 
 @pytest.fixture
 def setup(tmp_path: Path, meaning: Remembering, openai_server: OpenAIServer) -> Iterator[Setup]:
-    llm = {"timeout_seconds": 0.5, "max_output_tokens": 300}
+    llm = {"timeout_seconds": 1.0, "max_output_tokens": 300}
     with make_setup(tmp_path, meaning, server=openai_server, llm=llm) as made:
         made.furnish()
         made.put("leave.txt", LEAVE, title="Leave", heading="Parents")
