@@ -8,7 +8,7 @@ import in_memory
 import pytest
 import schedule
 from filelock import FileLock
-from stack import MakeStack, Stack, new_home
+from stack import WITHOUT_MODEL, MakeStack, Stack, new_home
 from xdist import is_xdist_worker
 from xdist.remote import Producer
 
@@ -17,6 +17,14 @@ pytest.register_assert_rewrite(
     *("agent_fixtures", "annotator_fixtures", "crate_fixtures", "ledger_fixtures"),
     *("openai_fixtures", "store_fixtures"),
 )
+
+LEXICAL = {
+    "CALLSLIP_INGEST__CONCURRENCY": "1",
+    "CALLSLIP_INGEST__NICENESS": "0",
+    "CALLSLIP_INGEST__MAX_BACKLOG": "400",
+    "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "320",
+    "CALLSLIP_INGEST__SWEEP_SECONDS": "60",  # nothing may wait for it
+}
 
 IN_MEMORY = pytest.StashKey[Path]()
 
@@ -82,6 +90,14 @@ def models_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     """One running Callslip for all tests that leave it running; use collections of your own."""
     stack = Stack(new_home(tmp_path_factory, models_dir), {"CALLSLIP_API__PROCESSES": "2"}).start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture(scope="session")
+def lexical_stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
+    """One without a model, for all tests of the way of documents; one is ingested at a time."""
+    stack = Stack(new_home(tmp_path_factory, models_dir), WITHOUT_MODEL | LEXICAL).start()
     yield stack
     stack.stop()
 

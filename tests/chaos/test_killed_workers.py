@@ -17,7 +17,7 @@ def text_for(step: Step) -> str:
     """A new text that takes long in this step, and is not long to embed where that is another."""
     if step == "sectionize":
         return f"{uuid.uuid4().hex}\n\n" + "a\n\n" * 4000
-    return essay({"extract": 3, "chunk": 40}.get(step, 60))
+    return essay({"extract": 3, "chunk": 40, "embed": 30}.get(step, 60))
 
 
 def kill_during(outcome: Outcome, step: Step) -> str:
@@ -49,7 +49,7 @@ def test_a_worker_killed_in_a_step_loses_and_doubles_nothing(outcome: Outcome, s
 def test_a_document_that_kills_its_worker_each_time_is_set_aside_and_others_go_on(
     outcome: Outcome,
 ) -> None:
-    text = essay(60)
+    text = essay(30)
     document_id = outcome.submit(text)
     for _ in range(2):
         while outcome.step(document_id, "embed").state != "running":

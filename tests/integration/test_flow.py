@@ -13,39 +13,38 @@ import httpx
 import pytest
 from api_calls import assert_problem
 from processes import waits_until
-from stack import Stack
-
-SETTINGS = {
-    "CALLSLIP_EMBEDDER__KIND": "none",  # what is looked at is the order, not the vectors
-    "CALLSLIP_INGEST__NICENESS": "0",
-    "CALLSLIP_INGEST__MAX_BACKLOG": "400",
-    "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "320",
-    "CALLSLIP_INGEST__SWEEP_SECONDS": "60",  # nothing may wait for it
-}
+from stack import WITHOUT_MODEL, Stack, new_home
 
 NARROW = {"CALLSLIP_INGEST__MAX_BACKLOG": "60", "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "40"}
 
 MANY = 300
 
 
-@pytest.fixture(scope="module", params=[NARROW], ids=["narrow"])
-def lexical(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
-    """A stack without a model; limits of the backlog are the test's to choose."""
-    stack = Stack(tmp_path_factory.mktemp("lexical"), SETTINGS | request.param).start()
+@pytest.fixture(scope="module")
+def narrow_stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
+    """A stack without a model, of which few documents may wait at once."""
+    home = new_home(tmp_path_factory, models_dir)
+    stack = Stack(home, WITHOUT_MODEL | NARROW | {"CALLSLIP_INGEST__NICENESS": "0"}).start()
     yield stack
     stack.stop()
 
 
 @pytest.fixture
-def http(lexical: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=lexical.url, timeout=60, trust_env=False) as client:
+def http(narrow_stack: Stack) -> Iterator[httpx.Client]:
+    with http_of(narrow_stack) as client:
         yield client
 
 
 @pytest.fixture
 def halls(http: httpx.Client) -> str:
+    return halls_of(http)
+
+
+def http_of(stack: Stack) -> httpx.Client:
+    return httpx.Client(base_url=stack.url, timeout=60, trust_env=False)
+
+
+def halls_of(http: httpx.Client) -> str:
     """A collection with tenants."""
     name = f"halls-{uuid.uuid4().hex[:8]}"
     http.post("/v1/collections", json={"name": name, "tenants": True}).raise_for_status()
@@ -69,23 +68,24 @@ def state(http: httpx.Client, document_id: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("lexical", [{}], indirect=True, ids=["wide"])
 def test_a_single_document_waits_neither_for_another_tenants_many_nor_for_a_sweep(
-    http: httpx.Client, halls: str
+    lexical_stack: Stack,
 ) -> None:
-    alone = send(http, halls, tenant="alone").json()["document_id"]
-    assert waits_until(lambda: state(http, alone) == "live", 50), "it waited for a sweep"
-    for _ in range(MANY):
-        assert send(http, halls, tenant="many").status_code == 202
-    before = live(http, halls, "many")
-    urgent = send(http, halls, tenant="many", priority=10).json()["document_id"]
-    one = send(http, halls, tenant="one").json()["document_id"]
-    assert waits_until(lambda: state(http, one) == "live")
-    assert waits_until(lambda: state(http, urgent) == "live")
-    done = live(http, halls, "many")
-    assert done - before < 40
-    assert done < MANY - 40
-    assert waits_until(lambda: live(http, halls, "many") > done + 40, 300), "the others go on"
+    with http_of(lexical_stack) as http:
+        halls = halls_of(http)
+        alone = send(http, halls, tenant="alone").json()["document_id"]
+        assert waits_until(lambda: state(http, alone) == "live", 50), "it waited for a sweep"
+        for _ in range(MANY):
+            assert send(http, halls, tenant="many").status_code == 202
+        before = live(http, halls, "many")
+        urgent = send(http, halls, tenant="many", priority=10).json()["document_id"]
+        one = send(http, halls, tenant="one").json()["document_id"]
+        assert waits_until(lambda: state(http, one) == "live")
+        assert waits_until(lambda: state(http, urgent) == "live")
+        done = live(http, halls, "many")
+        assert done - before < 40
+        assert done < MANY - 40
+        assert waits_until(lambda: live(http, halls, "many") > done + 40, 300), "the others go on"
 
 
 def test_a_full_backlog_is_429_with_retry_after_and_nothing_that_was_taken_is_lost(
@@ -116,13 +116,13 @@ def test_a_full_backlog_is_429_with_retry_after_and_nothing_that_was_taken_is_lo
 
 
 def test_the_command_line_waits_until_there_is_room(
-    http: httpx.Client, lexical: Stack, halls: str, tmp_path: Path
+    http: httpx.Client, narrow_stack: Stack, halls: str, tmp_path: Path
 ) -> None:
     for n in range(70):  # more than may wait at once
         (tmp_path / f"{n}.txt").write_text(f"Notice {n}: {uuid.uuid4().hex}")
     command = [str(Path(sys.executable).with_name("callslip")), "ingest", str(tmp_path), "--json"]
     done = subprocess.run(
-        [*command, "-c", halls, "--tenant", "folder", "--url", lexical.url],
+        [*command, "-c", halls, "--tenant", "folder", "--url", narrow_stack.url],
         capture_output=True,
         env=os.environ,
         timeout=500,
@@ -134,7 +134,7 @@ def test_the_command_line_waits_until_there_is_room(
 
 
 def test_a_file_that_cannot_be_read_is_a_dead_letter_until_it_is_replaced(
-    http: httpx.Client, lexical: Stack
+    http: httpx.Client, narrow_stack: Stack
 ) -> None:
     name = f"papers-{uuid.uuid4().hex[:8]}"
     http.post("/v1/collections", json={"name": name}).raise_for_status()
@@ -155,12 +155,12 @@ def test_a_file_that_cannot_be_read_is_a_dead_letter_until_it_is_replaced(
     retried = http.post("/v1/dead-letters/retry", json={"reason": "broken-file"}).json()
     assert retried == {"retried": [document_id], "more": False}
     assert waits_until(lambda: _attempts(http, name) == 2)
-    ran = _callslip(lexical, "status", "--failed")
+    ran = _callslip(narrow_stack, "status", "--failed")
     assert f"{name}  a.pdf" in ran.stdout
     assert "broken-file in step extract (2 attempts, 0 crashes)" in ran.stdout
-    ran = _callslip(lexical, "retry", "--reason", "no-such-reason")
+    ran = _callslip(narrow_stack, "retry", "--reason", "no-such-reason")
     assert "0 waiting again" in ran.stdout
-    ran = _callslip(lexical, "retry", document_id, "f" * 32)
+    ran = _callslip(narrow_stack, "retry", document_id, "f" * 32)
     assert ran.returncode == 1
     assert "has not failed" in ran.stdout
     fine = {"file": ("a.pdf.txt", b"Now it is text."), "name": (None, "a.pdf")}

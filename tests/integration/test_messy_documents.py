@@ -3,7 +3,7 @@
 from api_calls import Api
 from long_forms import sample
 from messy import OWN_ROWS, REAL_ROWS, TEXT, content_of, expected_of
-from stack import MakeStack
+from stack import Stack
 
 from callslip.errors import BY_SLUG
 
@@ -12,11 +12,10 @@ ROWS = [*OWN_ROWS, *sample(REAL_ROWS, 15)]
 
 
 def test_every_messy_file_ends_as_its_manifest_expects_and_the_workers_go_on(
-    make_stack: MakeStack,
+    lexical_stack: Stack,
 ) -> None:
     # Keyword search alone: what is shown here is states, and the vectors of 2 MB take minutes.
-    stack = make_stack({"CALLSLIP_EMBEDDER__KIND": "none"}).start()
-    with Api(stack) as api:
+    with Api(lexical_stack) as api:
         check_all(api)
 
 

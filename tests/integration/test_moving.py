@@ -179,6 +179,7 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
                     found = other.search("zebra3", collection=api.collection, alpha=0)
                     if found.status_code != 200 or not found.json()["hits"]:
                         faults.append(found.text)
+                    time.sleep(0.05)
 
         def send() -> None:
             n = 100

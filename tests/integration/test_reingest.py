@@ -31,14 +31,10 @@ WORDS = ("office", "permit", "holiday", "request", "harbour", "winter", "archive
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A stack without a model: all the time that is measured is time outside the embedder."""
-    home = tmp_path_factory.mktemp("reingest")
-    one = {"CALLSLIP_INGEST__CONCURRENCY": "1", "CALLSLIP_INGEST__NICENESS": "0"}
-    stack = Stack(home, {"CALLSLIP_EMBEDDER__KIND": "none"} | one).start()
-    with httpx.Client(base_url=stack.url, timeout=60, trust_env=False) as client:
+def http(lexical_stack: Stack) -> Iterator[httpx.Client]:
+    """Of a stack without a model: all the time that is measured is time outside the embedder."""
+    with httpx.Client(base_url=lexical_stack.url, timeout=60, trust_env=False) as client:
         yield client
-    stack.stop()
 
 
 @pytest.fixture

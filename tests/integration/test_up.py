@@ -5,10 +5,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
 from processes import is_gone, waits_until
 from stack import WITHOUT_MODEL, MakeStack, Stack
 
@@ -31,26 +32,6 @@ def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
     }
     for name in stack.running.parts:
         assert (stack.data_dir / "logs" / f"{name}.log").exists()
-
-
-def test_a_program_is_told_as_json_where_the_server_is(tmp_path: Path) -> None:
-    stack = Stack(tmp_path, {"CALLSLIP_EMBEDDER__KIND": "none"})
-    command = (str(Path(sys.executable).with_name("callslip")), "up", "--no-examples", "--json")
-    with subprocess.Popen(
-        command, env=stack.environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout
-        try:
-            printed = b""
-            while not printed.endswith(b"}\n"):
-                line = process.stdout.readline()
-                assert line, "it ended before it was ready"
-                printed += line
-            report = json.loads(printed)
-            assert report == {"url": stack.url, "pid": process.pid, "examples": None}
-            assert httpx.get(f"{report['url']}/readyz", trust_env=False).status_code == 200
-        finally:
-            process.terminate()
 
 
 def test_searches_go_before_answers_and_these_before_ingestion(stack: Stack) -> None:
@@ -76,8 +57,10 @@ def test_a_killed_worker_is_started_again(stack: Stack) -> None:
     assert stack.says("maintenance  ended by signal 9")
 
 
-def test_stopped_it_leaves_no_process_and_started_again_it_remembers(make_stack: MakeStack) -> None:
-    stack = make_stack({}).start()
+def test_stopped_or_killed_it_leaves_no_process_and_started_again_it_remembers(
+    make_stack: MakeStack,
+) -> None:
+    stack = make_stack(WITHOUT_MODEL).start()
     with api(stack) as client:
         assert client.post("/v1/collections", json={"name": "remembered"}).is_success
     family = stack.family()
@@ -85,20 +68,19 @@ def test_stopped_it_leaves_no_process_and_started_again_it_remembers(make_stack:
     assert stack.process.wait() == 0
     assert all(map(is_gone, family))
     assert runfile.read(stack.data_dir) is None
+    assert "remembered" in collections_after_start(stack)
 
-    stack.start()
-    with api(stack) as client:
-        names = [found["name"] for found in client.get("/v1/collections").json()["collections"]]
-    assert "remembered" in names
-
-
-def test_killed_it_leaves_no_process_and_can_be_started_again(make_stack: MakeStack) -> None:
-    stack = make_stack(WITHOUT_MODEL).start()
     family = stack.family()
     stack.process.kill()
     stack.process.wait()
     assert waits_until(lambda: all(map(is_gone, family)))
+    assert "remembered" in collections_after_start(stack)
+
+
+def collections_after_start(stack: Stack) -> list[str]:
     stack.start()
+    with api(stack) as client:
+        return [found["name"] for found in client.get("/v1/collections").json()["collections"]]
 
 
 def test_a_taken_port_is_named_with_the_setting(make_stack: MakeStack) -> None:
@@ -138,14 +120,45 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, make_stack: Ma
     assert stack.says("CALLSLIP_DATA_DIR")
 
 
-def test_servers_that_are_named_in_the_settings_are_not_started(
-    make_stack: MakeStack, stack: Stack
+@pytest.fixture(scope="module")
+def borrowing(
+    stack: Stack, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Stack, int, dict[str, object]]]:
+    """A stack with the servers of another one, its process, and what that printed for a program."""
+    scopes = {
+        "CALLSLIP_BROKER__URL": stack.broker_url[:-1] + "1",
+        "CALLSLIP_CHROMA__URL": stack.chroma_url,
+    }
+    second = Stack(tmp_path_factory.mktemp("borrowing"), WITHOUT_MODEL | scopes)
+    command = (str(second.callslip), "up", "--no-examples", "--json")
+    with subprocess.Popen(
+        command,
+        env=second.environ,
+        cwd=second.cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout
+        try:
+            printed = b""
+            while not printed.endswith(b"}\n"):
+                line = process.stdout.readline()
+                assert line, "it ended before it was ready"
+                printed += line
+            yield second, process.pid, json.loads(printed)
+        finally:
+            process.terminate()
+
+
+def test_a_program_is_told_as_json_where_the_server_is(
+    borrowing: tuple[Stack, int, dict[str, object]],
 ) -> None:
-    borrowing = make_stack(
-        WITHOUT_MODEL
-        | {
-            "CALLSLIP_BROKER__URL": stack.broker_url[:-1] + "1",
-            "CALLSLIP_CHROMA__URL": stack.chroma_url,
-        }
-    ).start()
-    assert {"valkey", "chroma"}.isdisjoint(borrowing.running.parts)
+    stack, pid, report = borrowing
+    assert report == {"url": stack.url, "pid": pid, "examples": None}
+    assert httpx.get(f"{report['url']}/readyz", trust_env=False).status_code == 200
+
+
+def test_servers_that_are_named_in_the_settings_are_not_started(
+    borrowing: tuple[Stack, int, dict[str, object]],
+) -> None:
+    assert {"valkey", "chroma"}.isdisjoint(borrowing[0].running.parts)

@@ -13,7 +13,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-SHARED_FIXTURES = ("stack", "hasty_stack")
+SHARED_FIXTURES = ("stack", "hasty_stack", "lexical_stack")
 """Stacks of a whole session: the tests of each are one group."""
 
 GROUPS = "groups.json"
@@ -22,6 +22,7 @@ GROUPS = "groups.json"
 FIRST = (
     "tests/chaos hasty_stack",
     "tests stack",
+    "tests lexical_stack",
     "tests/acceptance stack",
     "tests/integration/",
 )
