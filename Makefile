@@ -1,6 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Else each of hundreds of processes of the suite would compile the modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install lint format test test-all bench bench-files up lock clean
 
 help:

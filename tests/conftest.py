@@ -1,5 +1,6 @@
 """Fixtures of every test folder, and how the suite is divided among processes (docs/testing.md)."""
 
+import gc
 import shutil
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
@@ -26,11 +27,15 @@ LEXICAL = {
     "CALLSLIP_INGEST__SWEEP_SECONDS": "60",  # nothing may wait for it
 }
 
+OBJECTS_BETWEEN_COLLECTIONS = 20_000
+"""The tests and what they import are a million objects, which no garbage collection need visit."""
+
 IN_MEMORY = pytest.StashKey[Path]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     if config.option.basetemp is None and (folder := in_memory.new_folder()):
         config.stash[IN_MEMORY] = folder
         config.option.basetemp = str(folder)
@@ -47,6 +52,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         schedule.write_groups(items, Path(config.option.basetemp).parent)
         items[:] = schedule.in_order(items)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
