@@ -79,6 +79,10 @@ EventKind = Literal[
 DeliveryState = Literal["waiting", "delivered", "given-up"]
 """The state of an event that is sent to a webhook."""
 
+WITHOUT_EXPLORATION: dict[str, float] = {"exploration_ratio": 0.0}
+"""The ranking parameters of a caller that wants the best hits alone: the command line, MCP, the
+plug-ins, the adapters and the agent."""
+
 STAGES = {
     "planner": "searching",
     "rerank_diversify": "reading",

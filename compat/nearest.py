@@ -5,6 +5,7 @@ from typing import Any
 
 from callslip.errors import EmbedderDown, InvalidRequest
 from callslip.retrieval.messages import STRANGERS, SearchRequest, SearchResponse
+from callslip.vocabulary import WITHOUT_EXPLORATION
 
 NEAREST_FIRST: dict[str, Any] = {
     "alpha": 1.0,
@@ -14,7 +15,7 @@ NEAREST_FIRST: dict[str, Any] = {
         "proximity": 0,
         "facets_weight": 0,
         "memory_weight": 0,
-        "exploration_ratio": 0,
+        **WITHOUT_EXPLORATION,
         "rerank": False,
         "mmr_lambda": 1,
         "narrow": False,

@@ -133,10 +133,14 @@ class MemorySettings(Section):
         default=6.0, ge=1, le=52, description="time after which a win counts half"
     )
     exploration: Literal["epsilon", "thompson", "off"] = Field(
-        default="epsilon", description="how chunks that were never tried are explored"
+        default="epsilon", description="how a search that explores tries chunks with few outcomes"
     )
     exploration_ratio: float = Field(
-        default=0.15, ge=0, le=1, description="share of searches that explore such a chunk"
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of searches of five hits and more that explore, below the third;"
+        " a collection's ranking parameters can set it",
     )
     record: bool = Field(
         default=True,

@@ -13,6 +13,7 @@ from callslip.retrieval.evidence.sufficiency import NONE
 from callslip.retrieval.messages import SearchRequest
 from callslip.retrieval.run import make_plan, make_query
 from callslip.retrieval.timings import Timings
+from callslip.vocabulary import WITHOUT_EXPLORATION
 
 WIDEST = 500
 """The number of candidates of each retriever after RELAX."""
@@ -103,9 +104,7 @@ def _ranking(variant: Variant, state: State) -> dict[str, Any]:
 
     The hotset is disabled, because its result has no other candidates to compare the best with.
     """
-    ranking: dict[str, Any] = {"hotset": False}
-    if variant.action is not None:
-        ranking["exploration_ratio"] = 0.0
+    ranking: dict[str, Any] = {"hotset": False, **WITHOUT_EXPLORATION}
     if variant.action == "RELAX":
         ranking |= {"pool": WIDEST, "narrow": False, "facets_weight": 0.0, "memory_weight": 0.0}
     if variant.action == "PIVOT" and variant.query is None and state.query is not None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from callslip.client import AsyncClient, Client, models
 from callslip.errors import InvalidRequest
 from callslip.plugins.conditions import Having
-from callslip.vocabulary import Fusion, Metric, ParentStrategy
+from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion, Metric, ParentStrategy
 
 TOP = 5
 """The default number of passages: few, since a language model reads them all."""
@@ -49,7 +49,7 @@ class SearchOptions:
         return replace(self, having_all=having.having_all, having_any=having.having_any)
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments for `Client.search`."""
+        """All options by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -64,12 +64,18 @@ class Server:
     def search(self, options: SearchOptions, query: str) -> models.SearchResponse:
         """Search for a question and return the whole response."""
         with Client(self.url, key=self.key, timeout=self.timeout) as client:
-            return client.search(query=query, **options.arguments())
+            return client.search(query=query, **_request(options))
 
     async def search_async(self, options: SearchOptions, query: str) -> models.SearchResponse:
         """The asynchronous form of `search`."""
         async with AsyncClient(self.url, key=self.key, timeout=self.timeout) as client:
-            return await client.search(query=query, **options.arguments())
+            return await client.search(query=query, **_request(options))
+
+
+def _request(options: SearchOptions) -> dict[str, Any]:
+    """Keyword arguments for `Client.search`, without exploration unless the options ask for it."""
+    ranking = {**WITHOUT_EXPLORATION, **(options.ranking or {})}
+    return options.arguments() | {"ranking": ranking}
 
 
 FOR_READERS = ("title", "heading", "filename")

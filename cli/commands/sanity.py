@@ -13,6 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import CallslipError
+from callslip.vocabulary import WITHOUT_EXPLORATION
 
 SAMPLES = 5
 """The number of tested passages, spread over the document."""
@@ -208,7 +209,11 @@ class _Prober:
     def _ask(self, query: str, **more: Any) -> dict[str, Any]:
         whose = {"tenant": self._document["tenant"]} if self._document["tenant"] else {}
         collection = {"collection": self._document["collection"]}
-        fields = {"query": query, "as_of": "any"} | more  # the passage's text may name a time
+        fields = {
+            "query": query,
+            "as_of": "any",
+            "ranking": WITHOUT_EXPLORATION,
+        } | more  # the passage's text may name a time
         answer: dict[str, Any] = plain(self._client.search(**collection, **whose, **fields))
         return answer
 

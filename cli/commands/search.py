@@ -9,7 +9,7 @@ from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain
-from callslip.vocabulary import Fusion
+from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
 
 
 @click.command(name="search")
@@ -71,6 +71,7 @@ def search_command(
         "as_of": as_of,
         "explain": explain or None,
         "having_all": conditions(where) or None,
+        "ranking": WITHOUT_EXPLORATION,
     }
     with connect(url) as client:
         response = plain(client.search(**request))

@@ -40,6 +40,7 @@ from callslip.errors import (
     TransientError,
 )
 from callslip.keys import bearer
+from callslip.vocabulary import WITHOUT_EXPLORATION
 
 Request = Context[Any, Any]
 
@@ -104,6 +105,7 @@ class Tools:
             "collection": collection,
             "query": query,
             "top": top,
+            "ranking": WITHOUT_EXPLORATION,
             **_present(tenant=tenant, as_of=as_of, having_all=having_all, having_any=having_any),
         }
         with telling():

@@ -38,6 +38,9 @@ FADED_SECONDS = 3600.0
 """The interval in seconds after which the hot chunks are read again without new feedback, because
 utilities decay."""
 
+PAST = 0.15
+"""The share of searches that the hotset does not answer, so that newer documents are found too."""
+
 _MOST_SCOPES = 64
 
 
@@ -94,11 +97,11 @@ class Hotset:
     def may_answer(self, plan: Plan) -> bool:
         """Whether the hotset may answer a search.
 
-        It may not answer a search that explores (a share `memory.exploration_ratio` of searches,
-        drawn with the trace id as seed): otherwise a passage that answered a question once would
-        answer it forever, whatever is ingested later. It may not answer a search that sets the
-        vector, its metric or the horizon either, or that replaces hits with their parents, because
-        a hit may have no parent.
+        It may not answer a share PAST of searches, drawn with the trace id as seed: otherwise a
+        passage that answered a question once would answer it forever, whatever is ingested later.
+        With `memory.exploration: off` it may answer these too. It may not answer a search that sets
+        the vector, its metric or the horizon either, or that replaces hits with their parents,
+        because a hit may have no parent.
         """
         parameters, request = plan.parameters, plan.request
         plain = not (plan.nothing or plan.vector_name or plan.method or plan.horizon is not None)
@@ -108,7 +111,7 @@ class Hotset:
             return False
         if self._memory.exploration == "off":
             return True
-        return float(generator(plan.chance).random()) >= parameters.exploration_ratio
+        return float(generator(plan.chance).random()) >= PAST
 
     def answer(
         self, store: Store, plan: Plan, vector: Vector, terms: str, analyzer: Analyzer

@@ -21,7 +21,17 @@ import numpy as np
 from callslip.stores.chunk_stats import ChunkStats, decay
 from callslip.stores.records import Vector
 
-__all__ = ["Explored", "QuestionMemory", "bonuses", "decay", "explore", "likeness", "sampled"]
+__all__ = [
+    "FIRST",
+    "Explored",
+    "QuestionMemory",
+    "bonuses",
+    "decay",
+    "explore",
+    "explores",
+    "likeness",
+    "sampled",
+]
 
 FEWEST_QUESTIONS = 20
 """The minimum number of questions for a mean vector (centre) of a collection's questions."""
@@ -40,6 +50,12 @@ UP_TO = 0.7
 
 INTENT = 0.1
 """The value of i if all wins of a chunk had the question's intent."""
+
+FIRST = 3
+"""The number of ranks that exploration never changes."""
+
+FEWEST_SHOWN = 5
+"""With fewer hits exploration does nothing."""
 
 REACH = 4
 """An explored chunk comes from the first REACH × `shown` candidates."""
@@ -122,6 +138,14 @@ def likeness(
     return _ramp(cosines, RAW), _ramp(cosines, RAW_SAME)
 
 
+def explores(shown: int, ratio: float, chance: np.random.Generator) -> bool:
+    """Whether a search that shows `shown` hits explores: a share `ratio` of searches does.
+
+    A search of fewer than FEWEST_SHOWN hits never does, so that the first FIRST ranks are the best.
+    """
+    return shown >= FEWEST_SHOWN and float(chance.random()) < ratio
+
+
 def explore(
     order: Sequence[str],
     tried: AbstractSet[str],
@@ -136,7 +160,7 @@ def explore(
     drawn, the order does not change.
     """
     lifted = list(order)
-    if chance.random() >= ratio or shown < 1:
+    if not explores(shown, ratio, chance):
         return lifted, None
     fresh = [chunk_id for chunk_id in lifted[shown : REACH * shown] if chunk_id not in tried]
     if not fresh:

@@ -1,12 +1,20 @@
 """The memory stage of the ranking: bonuses from the ledger's statistics, and exploration."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from callslip.config.ranking import MemorySettings
 from callslip.retrieval.chance import generator
 from callslip.retrieval.query.plan import Plan
-from callslip.retrieval.ranking.memory import Explored, QuestionMemory, bonuses, explore, sampled
+from callslip.retrieval.ranking.memory import (
+    FIRST,
+    Explored,
+    QuestionMemory,
+    bonuses,
+    explore,
+    explores,
+    sampled,
+)
 from callslip.retrieval.ranking.scored import Scored, in_order
 from callslip.stores.ledger import Ledger
 from callslip.stores.records import Vector
@@ -28,6 +36,7 @@ def remember(
     or the weight is 0, no score changes and no chunk is explored.
     """
     parameters = plan.parameters
+    ratio = parameters.exploration_ratio
     ranked = in_order(scored)
     if not parameters.memory_weight or not ranked:
         return ranked, None
@@ -46,14 +55,19 @@ def remember(
         now=time.time(),
     )
     chance = generator(plan.chance)
-    if settings.exploration == "thompson":
-        bonus_of = sampled(bonus_of, stats, chance)
-    ranked = in_order(s.plus("memory", bonus_of.get(s.chunk_id, 0.0)) for s in ranked)
+    before = {s.chunk_id: s for s in ranked}
+    ranked = _with(bonus_of, ranked)
+    if settings.exploration == "thompson" and explores(plan.top, ratio, chance):
+        first, rest = ranked[:FIRST], ranked[FIRST:]
+        drawn = sampled(bonus_of, stats, chance)
+        return [*first, *_with(drawn, [before[s.chunk_id] for s in rest])], None
     if settings.exploration != "epsilon":
         return ranked, None
     tried = {chunk_id for chunk_id, known in stats.items() if known.tried}
-    order, explored = explore(
-        [s.chunk_id for s in ranked], tried, plan.top, parameters.exploration_ratio, chance
-    )
+    order, explored = explore([s.chunk_id for s in ranked], tried, plan.top, ratio, chance)
     by_id = {s.chunk_id: s for s in ranked}
     return [by_id[chunk_id] for chunk_id in order], explored
+
+
+def _with(bonus_of: Mapping[str, float], scored: Sequence[Scored]) -> list[Scored]:
+    return in_order(s.plus("memory", bonus_of.get(s.chunk_id, 0.0)) for s in scored)

@@ -43,7 +43,7 @@ SECRETS = ("4711", "80 weeks", "6 weeks", "80개월", "6주")
 """Of another tenant, of drafts, and of what is no longer in force."""
 
 ALLOWED: dict[str | None, set[str]] = {
-    None: {"hotset"},
+    None: {"hotset", "exploration_ratio"},
     "DRILLDOWN": {"hotset", "exploration_ratio"},
     "PIVOT": {"hotset", "exploration_ratio", "alpha"},
     "RELAX": {

@@ -22,6 +22,7 @@ from callslip.cli.mcp.tools import Scope
 from callslip.client import NO_RETRIES, Client
 from callslip.errors import InvalidRequest
 from callslip.retrieval.messages import Hit, TimeClamp
+from callslip.vocabulary import WITHOUT_EXPLORATION
 
 
 @pytest.fixture
@@ -123,6 +124,7 @@ def test_a_search_gives_passages_and_the_name_of_the_search(backend: McpBackend)
         *("valid_from", "valid_to"),
     }
     request = {"collection": "papers", "query": "휴가", "top": 3, "having_all": conditions}
+    request["ranking"] = WITHOUT_EXPLORATION
     assert backend.bodies("/v1/search") == [request]
 
 
@@ -131,7 +133,8 @@ def test_what_models_send_for_nothing_is_nothing_and_json_in_text_stays_text(
 ) -> None:
     left_out = {"tenant": None, "as_of": None, "having_all": None}
     structured(one(backend, "search", collection="papers", query='["a"]', **left_out))
-    assert backend.bodies("/v1/search") == [{"collection": "papers", "query": '["a"]', "top": 10}]
+    request = {"collection": "papers", "query": '["a"]', "top": 10}
+    assert backend.bodies("/v1/search") == [request | {"ranking": WITHOUT_EXPLORATION}]
     text = json.dumps({"a": ["b"]})
     structured(one(backend, "ingest", collection="papers", name="a.json", text=text))
     (sent,) = backend.bodies("/v1/collections/papers/documents")
@@ -290,6 +293,7 @@ def test_a_bound_server_fills_in_its_collection_and_tenant(backend: McpBackend) 
         given = {"trace_id": trace_id, "verdict": "helpful", "chunk_ids": ["c1"]}
         structured(one(backend, "feedback", **given, scope=BOUND))
     request = {"collection": "papers", "query": "휴가", "top": 10, "tenant": "mine"}
+    request["ranking"] = WITHOUT_EXPLORATION
     assert backend.bodies("/v1/search") == [request] * 3
     (sent,) = backend.bodies("/v1/collections/papers/documents")
     assert sent["tenant"] == "mine"

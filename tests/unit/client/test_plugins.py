@@ -63,6 +63,9 @@ ALL = {
     **{"horizon": 0.5, "operation_level": "every", "parent_strategy": "include"},
     **{"ranking": {"rerank": False}, "explain": True, "as_of": "2020-01-01"},
 }
+SENT = {**ALL, "ranking": {"rerank": False, "exploration_ratio": 0.0}}
+"""A plug-in's search does not explore."""
+
 HAVING = {"having_all": {"year >=": 2024}, "having_any": {"lang in": ["en", "ko"]}}
 
 
@@ -84,7 +87,7 @@ def test_langchain(backend: FakeServer) -> None:
     assert_known(document.metadata)
     [again] = asyncio.run(made.ainvoke("leave?", k=1, as_of="now"))
     assert again == document
-    sent = {"collection": "main", "query": "leave?", "top": 3, **ALL, **HAVING}
+    sent = {"collection": "main", "query": "leave?", "top": 3, **SENT, **HAVING}
     assert backend.requests[0] == (sent, "Bearer sesame")
     assert backend.requests[1][0] == sent | {"top": 1, "as_of": "now"}
     assert "sesame" not in repr(made) + str(made.to_json())
@@ -132,7 +135,7 @@ def test_llama_index(backend: FakeServer) -> None:
     assert found.node.get_content(MetadataMode.LLM).count(": ") == 3
     [again] = asyncio.run(made.aretrieve(QueryBundle("leave?")))
     assert again == found
-    sent = {"collection": "main", "query": "leave?", "top": 3, **ALL, **HAVING}
+    sent = {"collection": "main", "query": "leave?", "top": 3, **SENT, **HAVING}
     assert backend.requests == [(sent, "Bearer sesame")] * 2
     synthesizer = get_response_synthesizer(llm=MockLLM(), response_mode=ResponseMode.COMPACT)
     answer = RetrieverQueryEngine(made, response_synthesizer=synthesizer).query("leave?")
@@ -176,7 +179,7 @@ def test_haystack(backend: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     [document] = made.run("leave?")["documents"]
     assert (document.content, document.id, document.score) == (HIT["text"], "c", 0.5)
     assert_known(document.meta)
-    sent = {"collection": "main", "query": "leave?", "top": 3, **ALL, **HAVING}
+    sent = {"collection": "main", "query": "leave?", "top": 3, **SENT, **HAVING}
     assert backend.requests[-1] == (sent, "Bearer sesame")
 
     template = "{% for each in documents %}{{ each.content }}{% endfor %}{{ question }}"

@@ -176,10 +176,20 @@ def test_epsilon_lifts_one_untried_candidate_in_a_share_of_searches() -> None:
 def test_nothing_is_explored_where_the_ratio_is_zero_or_all_was_tried_or_nothing_is_below() -> None:
     order = list("abcdef")
     chance = generator("x")
-    assert explore(order, set(), 3, 0.0, chance) == (order, None)
-    assert explore(order, set(order), 3, 1.0, chance) == (order, None)
+    assert explore(order, set(), 5, 0.0, chance) == (order, None)
+    assert explore(order, set(order), 5, 1.0, chance) == (order, None)
     assert explore(order, set(), 6, 1.0, chance) == (order, None)
-    assert explore([], set(), 3, 1.0, chance) == ([], None)
+    assert explore([], set(), 5, 1.0, chance) == ([], None)
+
+
+def test_a_search_of_fewer_than_five_hits_never_explores() -> None:
+    order = list("abcdefghij")
+    for n in range(200):
+        for shown in range(5):
+            assert explore(order, set(), shown, 1.0, generator(str(n))) == (order, None)
+        lifted, explored = explore(order, set(), 5, 1.0, generator(str(n)))
+        assert explored
+        assert lifted[:4] == order[:4]
 
 
 def test_thompson_sampling_lowers_bonuses_of_what_is_uncertain_more() -> None:
