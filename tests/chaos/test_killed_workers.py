@@ -51,8 +51,11 @@ def test_a_document_that_kills_its_worker_each_time_is_set_aside_and_others_go_o
 ) -> None:
     text = essay(30)
     document_id = outcome.submit(text)
-    for _ in range(2):
-        while outcome.step(document_id, "embed").state != "running":
+    for attempt in (1, 2):
+        # The step of a killed worker is recorded as running until its lease ends.
+        while (step := outcome.step(document_id, "embed")).state != "running" or (
+            step.attempts != attempt
+        ):
             time.sleep(0.01)
         outcome.stack.kill("ingest")
         outcome.stack.wait_until_back("ingest")
