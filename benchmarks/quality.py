@@ -19,11 +19,11 @@ from callslip.config import load
 from callslip.errors import CallslipError, EvaluationError, PermanentError
 from callslip.evals import beir, judge
 from callslip.evals.client import JsonClient
-from callslip.evals.measures import Estimate, estimate, measure_each
-from callslip.evals.report import DEPTH
+from callslip.evals.measures import Estimate, compare_with_half, estimate, measure_each
+from callslip.evals.report import DEPTH, MARGIN, Comparison
 from callslip.evals.run import show, show_end
 from callslip.evals.tables import table, tell
-from callslip.evals.variants import ANY_TIME, HYBRID, VARIANTS, Variant
+from callslip.evals.variants import ANY_TIME, HYBRID, KEYWORD, VARIANTS, VECTOR, Variant
 from callslip.workers.up import running_url
 
 PUBLISHED = {
@@ -54,11 +54,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Quality:
-    """The figures of one set: a row for each variant that the server supports, and notes."""
+    """The figures of one set: a row for each variant that the server supports, and notes.
+
+    `comparison` is that of hybrid search with its better half, if all three are supported.
+    """
 
     name: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    comparison: Comparison | None
 
 
 Each = Mapping[str, Mapping[str, float]]
@@ -100,9 +104,13 @@ def compare(
             notes.append(
                 f"Recall@100 of {variant.name} saw only {made.depth} documents of some query"
             )
-    base = measures[HYBRID.name]["ndcg@10"]
-    rows = (_row(name, each, base) for name, each in measures.items())
-    return Quality(judged.name, tuple(rows), tuple(notes))
+    ndcg = {name: each["ndcg@10"] for name, each in measures.items()}
+    rows = (_row(name, each, ndcg[HYBRID.name]) for name, each in measures.items())
+    compared = compare_with_half(ndcg, HYBRID.name, (KEYWORD.name, VECTOR.name))
+    comparison = compared and Comparison(*compared)
+    if comparison:
+        notes.append(str(comparison))
+    return Quality(judged.name, tuple(rows), tuple(notes), comparison)
 
 
 def _row(variant: str, each: Each, base: Mapping[str, float]) -> Row:
@@ -145,7 +153,7 @@ def _figure(value: float, sign: str = "-") -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; return 1 if a set cannot be measured."""
+    """Measure and print; return 1 if a set cannot be measured or does not pass the gate."""
     options = _arguments(arguments)
     settings = load().settings
     url = options.url or settings.api.url or running_url(settings) or settings.api_url
@@ -165,6 +173,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 remarks.append(f"not measured: {error.detail}")
             else:
                 remarks = [*quality.notes, *remarks]
+                if options.gate and not (quality.comparison and quality.comparison.passes()):
+                    failed = True
+                    remarks.append(f"hybrid is below the gate of −{MARGIN}, or a half is missing")
                 print("\n".join(f"| {' | '.join(line)} |" for line in lines(quality)), flush=True)
             show_end()
             notes += (f"- {folder.resolve().name}: {note.removesuffix('.')}." for note in remarks)
@@ -227,6 +238,11 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         " ingested into a scratch collection",
     )
     parser.add_argument("--store", help="of the scratch collection; default: as the server does")
+    parser.add_argument(
+        "--gate",
+        action="store_true",
+        help=f"fail where hybrid is more than {MARGIN} nDCG@10 below its better half",
+    )
     parser.add_argument("--keep", action="store_true", help="keep the scratch collection")
     parser.add_argument(
         "--half",

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from callslip.errors import CallslipError, EvaluationError, InvalidRequest
 from callslip.evals import beir
 from callslip.evals.client import JsonClient
-from callslip.evals.measures import measure, rank_documents
-from callslip.evals.report import Report, RetrieverName, RetrieverReport
+from callslip.evals.measures import compare_with_half, measure, measure_each, rank_documents
+from callslip.evals.report import Comparison, Report, RetrieverName, RetrieverReport
 from callslip.evals.variants import DEFAULT, KEYWORD, VECTOR, Variant
 from callslip.stores.naming import clean_name
 from callslip.stores.properties.values import check_properties
@@ -75,6 +75,7 @@ def evaluate(
     with ingested(client, collection, judged, warnings, store, on_progress, keep=keep) as ids:
         ingest_seconds = time.monotonic() - started
         legs: dict[RetrieverName, RetrieverReport] = {}
+        ndcg: dict[str, dict[str, float]] = {}
         for retriever, variant in RETRIEVERS.items():
             searched = search_all(client, collection, judged, variant, ids, on_progress)
             if searched is None:
@@ -85,12 +86,15 @@ def evaluate(
             legs[retriever] = RetrieverReport(
                 measure(judged.qrels, searched.run), searched.depth, searched.seconds
             )
+            ndcg[retriever] = measure_each(judged.qrels, searched.run)["ndcg@10"]
             warnings += searched.remarks(retriever)
+    compared = compare_with_half(ndcg, "hybrid", ("keyword", "vector"))
     return Report(
         name=judged.name,
         documents=judged.documents,
         queries=len(judged.queries),
         legs=legs,
+        comparison=compared and Comparison(*compared),
         seconds=time.monotonic() - started,
         ingest_seconds=ingest_seconds,
         collection=collection,

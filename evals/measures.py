@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import ir_measures
 import numpy as np
@@ -63,6 +64,19 @@ def estimate(values: Sequence[float]) -> Estimate:
     draws = np.random.default_rng(SEED).integers(len(sample), size=(RESAMPLES, len(sample)))
     low, high = np.percentile(sample[draws].mean(axis=1), (2.5, 97.5))
     return Estimate(float(sample.mean()), float(low), float(high))
+
+
+def compare_with_half(
+    ndcg: Mapping[str, Mapping[str, float]], hybrid: str, halves: Sequence[str]
+) -> tuple[str, Estimate] | None:
+    """Return the better half, and what hybrid search gains over it (paired by query).
+
+    `ndcg` maps a variant to a map from query to nDCG@10. Returns None if a variant is missing.
+    """
+    if not {hybrid, *halves} <= ndcg.keys():
+        return None
+    better = max(halves, key=lambda half: fmean(ndcg[half].values()))
+    return better, estimate([value - ndcg[better][q] for q, value in ndcg[hybrid].items()])
 
 
 def rank_documents(hits: Iterable[str]) -> dict[str, float]:

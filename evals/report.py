@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from callslip.evals.measures import MEASURES
+from callslip.evals.measures import MEASURES, Estimate
 
 RetrieverName = Literal["keyword", "vector", "hybrid"]
+
+MARGIN = 0.005
+"""nDCG@10 by which hybrid search may be below its better half."""
 
 DEPTH = 100
 """The number of documents that Recall@100 needs."""
@@ -25,16 +28,42 @@ class RetrieverReport:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """nDCG@10 of hybrid search minus that of its better half, query by query (paired)."""
+
+    half: str
+    gain: Estimate
+
+    def passes(self) -> bool:
+        """Whether hybrid search is at most MARGIN below its better half."""
+        return self.gain.mean >= -MARGIN
+
+    def as_json(self) -> dict[str, Any]:
+        """The comparison as JSON values."""
+        gain = {"mean": self.gain.mean, "low": self.gain.low, "high": self.gain.high}
+        return {"half": self.half, "ndcg@10": {at: round(value, 4) for at, value in gain.items()}}
+
+    def __str__(self) -> str:
+        gain = self.gain
+        return (
+            f"hybrid - {self.half}, its better half: {gain.mean:+.4f} nDCG@10"
+            f" [{gain.low:+.4f}, {gain.high:+.4f}]"
+        )
+
+
+@dataclass(frozen=True)
 class Report:
     """The measures of a judged set; a retriever that the server cannot run (no vectors) is missing.
 
-    `seconds` is the wall time of everything, `ingest_seconds` until all documents were live.
+    `comparison` is None if one of the three is missing. `seconds` is the wall time of everything,
+    `ingest_seconds` until all documents were live.
     """
 
     name: str
     documents: int
     queries: int
     legs: dict[RetrieverName, RetrieverReport]
+    comparison: Comparison | None
     seconds: float
     ingest_seconds: float
     collection: str
@@ -61,6 +90,7 @@ class Report:
                 "ingest": round(self.ingest_seconds, 1),
                 **{name: round(retriever.seconds, 1) for name, retriever in self.legs.items()},
             },
+            "hybrid_minus_half": self.comparison and self.comparison.as_json(),
             "depth": {name: retriever.depth for name, retriever in self.shallow().items()},
             "collection": self.collection if self.remains else None,
             "warnings": list(self.warnings),
@@ -78,6 +108,7 @@ def table(report: Report) -> str:
             f"{name:{width}}" + "".join(f"{retriever.measures[each]:12.4f}" for each in MEASURES)
             for name, retriever in report.legs.items()
         ),
+        *([str(report.comparison)] if report.comparison else []),
         f"{report.seconds:.0f} s, of these {report.ingest_seconds:.0f} s ingesting"
         f" ({rate:.1f} documents/s)",
         *(

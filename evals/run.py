@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from callslip.errors import EvaluationError
 from callslip.evals.client import JsonClient
 from callslip.evals.judge import Progress, evaluate
-from callslip.evals.report import table
+from callslip.evals.report import MARGIN, table
 
 
 def run(
@@ -19,11 +20,13 @@ def run(
     store: str | None,
     most_queries: int | None,
     keep: bool,
+    gate: bool,
     json_out: bool,
 ) -> None:
     """Measure and print; show progress on standard error if that is a terminal.
 
-    Raises the errors of `evals.judge.evaluate`.
+    Raises the errors of `evals.judge.evaluate`. With `gate` raises EvaluationError, after the
+    report, if hybrid search is more than MARGIN below its better half, or if one is missing.
     """
     with JsonClient(url, key=key) as client:
         report = evaluate(
@@ -34,6 +37,10 @@ def run(
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         print(table(report))
+    if gate and report.comparison is None:
+        raise EvaluationError("the gate needs keyword, vector and hybrid search; one is missing")
+    if gate and report.comparison and not report.comparison.passes():
+        raise EvaluationError(f"below the gate of -{MARGIN}: {report.comparison}")
 
 
 def show(progress: Progress) -> None:

@@ -19,6 +19,9 @@ from callslip.config import load
     help="Ask at most this many, spread over the set.  [default: all]",
 )
 @click.option("--keep", is_flag=True, help="Keep the scratch collection.")
+@click.option(
+    "--gate", is_flag=True, help="Fail if hybrid is more than .005 nDCG@10 below its better half."
+)
 @url_option
 @as_json
 @reporting
@@ -27,16 +30,19 @@ def eval_command(
     store: str | None,
     queries: int | None,
     keep: bool,
+    gate: bool,
     url: str | None,
     json_out: bool,
 ) -> None:
     """Measure retrieval on a judged set in BEIR form.
 
     FOLDER holds corpus.jsonl, queries.jsonl and qrels.tsv. The command ingests it into a
-    scratch collection and prints nDCG@10, Recall@10, Recall@100 and MRR@10 of each retriever.
+    scratch collection and prints nDCG@10, Recall@10, Recall@100 and MRR@10 of each retriever, and
+    what hybrid search gains over the better one of its halves.
 
     \b
     Example:  callslip eval sets/en_scifact
+              callslip eval sets/en_scifact --gate --json
     """
     from callslip.evals.run import run
 
@@ -48,5 +54,6 @@ def eval_command(
         store=store,
         most_queries=queries,
         keep=keep,
+        gate=gate,
         json_out=json_out,
     )

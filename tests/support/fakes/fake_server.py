@@ -22,6 +22,8 @@ class FakeServer(JsonClient):
         self.left_out: dict[str, str] = {}
         self.late = 0
         self.passages = 1
+        self.blind_to: set[tuple[float | None, str]] = set()
+        """Pairs of α and query for which nothing is found; α is None for hybrid search."""
         self.dropped: list[str] = []
         self.remembered: dict[str, list[str]] = {}
         self.takes_feedback = True
@@ -76,6 +78,7 @@ class FakeServer(JsonClient):
             {"document_id": document_id, "chunk_id": f"chunk of {document_id}"}
             for document_id, document in self.documents.items()
             if words & set(document["text"].split())
+            and (body.get("alpha"), body["query"]) not in self.blind_to
         ]
         reranked = self.has_reranker and body.get("ranking", {}).get("rerank", True)
         return {

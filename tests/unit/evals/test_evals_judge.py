@@ -1,6 +1,7 @@
 """Measuring a judged set, against answers that no real server gives on demand."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from fake_server import FakeServer
 
 from callslip.errors import EvaluationError, SearchTimeout, ServerDown
 from callslip.evals import beir, client, judge
+from callslip.evals import run as eval_run
 from callslip.evals.client import JsonClient
 from callslip.evals.judge import Progress, evaluate, scratch_name
 from callslip.evals.report import table
@@ -123,6 +125,62 @@ def test_the_table_has_a_line_per_retriever(folder: Path) -> None:
     lines = table(evaluate(folder, FakeServer())).splitlines()
     assert lines[1].split() == ["nDCG@10", "Recall@10", "Recall@100", "MRR@10"]
     assert [line.split()[0] for line in lines[2:5]] == ["keyword", "vector", "hybrid"]
+
+
+def test_hybrid_is_compared_with_its_better_half(folder: Path) -> None:
+    server = FakeServer()
+    server.blind_to = {(0.0, "days"), (None, "days")}
+    report = evaluate(folder, server)
+    assert report.comparison
+    assert not report.comparison.passes()
+    found = report.as_json()["hybrid_minus_half"]
+    assert (found["half"], found["ndcg@10"]["mean"]) == ("vector", -0.5)
+    assert found["ndcg@10"]["low"] <= -0.5 <= found["ndcg@10"]["high"]
+    assert "hybrid - vector, its better half: -0.5000 nDCG@10 [" in table(report)
+
+
+@pytest.mark.parametrize(
+    ("blind_to", "problem"),
+    [
+        ({(0.0, "days")}, None),
+        ({(0.0, "days"), (None, "days")}, "below the gate"),
+    ],
+)
+def test_the_gate_fails_below_the_better_half(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    blind_to: set[tuple[float | None, str]],
+    problem: str | None,
+) -> None:
+    server = FakeServer()
+    server.blind_to = blind_to
+    monkeypatch.setattr(eval_run, "JsonClient", lambda url, key: server)
+    expected = pytest.raises(EvaluationError, match=problem) if problem else nullcontext()
+    with expected:
+        gated(folder)
+    assert json.loads(capsys.readouterr().out)["hybrid_minus_half"]["half"] == "vector"
+
+
+def test_the_gate_needs_both_halves(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer()
+    server.has_vectors = False
+    monkeypatch.setattr(eval_run, "JsonClient", lambda url, key: server)
+    with pytest.raises(EvaluationError, match="one is missing"):
+        gated(folder)
+
+
+def gated(folder: Path) -> None:
+    eval_run.run(
+        folder,
+        "http://127.0.0.1:9",
+        key=None,
+        store=None,
+        most_queries=None,
+        keep=False,
+        gate=True,
+        json_out=True,
+    )
 
 
 def test_a_scratch_name_is_one_that_collections_may_have() -> None:

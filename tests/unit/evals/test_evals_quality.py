@@ -187,6 +187,17 @@ def test_differences_have_signs_and_no_needless_zeros(folder: Path, client: Fake
     assert row[7].startswith("−.750 [−1.000, ")
 
 
+def test_the_gate_fails_a_set_whose_hybrid_is_below_its_better_half(
+    folder: Path, client: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(folder), "--gate"]) == 0
+    assert "its better half: +0.0000 nDCG@10" in capsys.readouterr().out
+    client.blind_to = {(None, text) for text in QUERIES.values()}
+    assert main([str(folder)]) == 0
+    assert main([str(folder), "--gate"]) == 1
+    assert "hybrid is below the gate of −0.005" in capsys.readouterr().out
+
+
 def test_a_set_that_is_there_already_is_neither_ingested_nor_dropped(
     folder: Path, client: FakeServer
 ) -> None:
