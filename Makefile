@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make up       install, start all processes on this machine, print the address of the web page"
 	@echo "make test     the test suite; TESTS=tests/unit/api runs a part of it"
-	@echo "make test-all the suite with every kill point and every judged set (docs/testing.md)"
+	@echo "make test-all the suite with every kill point and more judged sets (docs/testing.md)"
 	@echo "make lint     ruff, mypy --strict, import-linter"
 	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
 	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md"

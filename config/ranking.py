@@ -67,7 +67,7 @@ class SearchSettings(Section):
         default=0,
         ge=0,
         le=1000,
-        description="recently most helpful passages per collection and tenant that each"
+        description="most helpful passages per collection and tenant that each"
         " search worker caches: if a question is nearly one that they have answered, only they"
         " are the hits and the stores are not searched, so there may be fewer than `top`; 0: none",
     )
@@ -75,8 +75,8 @@ class SearchSettings(Section):
         default=0.97,
         ge=0,
         le=1,
-        description="least cosine of a question to a question that a passage has answered, if it is"
-        " to count as nearly the same; measured with the local embedder",
+        description="least cosine of a question to the mean of the questions that a passage has"
+        " answered, for the hotset to return it; measured with the local embedder",
     )
     level: Literal["passages", "every"] = Field(
         default="passages",

@@ -71,7 +71,8 @@ def compare_with_half(
 ) -> tuple[str, Estimate] | None:
     """Return the better half, and what hybrid search gains over it (paired by query).
 
-    `ndcg` maps a variant to a map from query to nDCG@10. Returns None if a variant is missing.
+    `ndcg` maps a variant to a map from query to nDCG@10; all variants have the same queries.
+    Returns None if a variant is missing. Raises ValueError without a query.
     """
     if not {hybrid, *halves} <= ndcg.keys():
         return None

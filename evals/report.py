@@ -55,8 +55,8 @@ class Comparison:
 class Report:
     """The measures of a judged set; a retriever that the server cannot run (no vectors) is missing.
 
-    `comparison` is None if one of the three is missing. `seconds` is the wall time of everything,
-    `ingest_seconds` until all documents were live.
+    `comparison` is None if keyword, vector or hybrid search is missing. `seconds` is the wall time
+    of everything, `ingest_seconds` until all documents were live.
     """
 
     name: str
@@ -79,7 +79,11 @@ class Report:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values; seconds per phase and warnings are at the end."""
+        """Return the report as JSON values.
+
+        `phases` has the seconds of each phase. `hybrid_minus_half` is null without a comparison,
+        `collection` if the collection was dropped.
+        """
         return {
             "set": self.name,
             "documents": self.documents,

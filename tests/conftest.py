@@ -105,7 +105,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterato
 
 @pytest.fixture(scope="session")
 def lexical_stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
-    """One without a model, for all tests of the way of documents; one is ingested at a time."""
+    """One without a model, for tests of document processing; ingests one document at a time."""
     stack = Stack(new_home(tmp_path_factory, models_dir), WITHOUT_MODEL | LEXICAL).start()
     yield stack
     stack.stop()

@@ -45,7 +45,9 @@ class SearchOptions:
     def filtered(self, having: Having) -> "SearchOptions":
         """Add a framework's conditions; InvalidRequest if there are conditions already."""
         if self.having_all or self.having_any:
-            raise InvalidRequest("filters and having_… are given", hint="Say all in one of them.")
+            raise InvalidRequest(
+                "filters and having_… are given", hint="Put all conditions into one of them."
+            )
         return replace(self, having_all=having.having_all, having_any=having.having_any)
 
     def arguments(self) -> dict[str, Any]:
@@ -55,7 +57,10 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Server:
-    """The address of a server; each search opens its own connection, so any thread may call it."""
+    """The address of a server; each search opens its own connection, so any thread may call it.
+
+    `timeout` is in seconds. Both searches raise the errors of `Client.search`.
+    """
 
     url: str | None
     key: str | None

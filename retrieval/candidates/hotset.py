@@ -1,4 +1,4 @@
-"""The hotset: the passages that helped most recently, checked before the stores are searched.
+"""The hotset: the passages of the greatest utility, checked before the stores are searched.
 
 See specification 003 §11. If a question is nearly the same as a question that such a passage has
 answered, the passage is the answer, and no retriever runs. The passage is returned only if it is
@@ -99,9 +99,9 @@ class Hotset:
 
         It may not answer a share PAST of searches, drawn with the trace id as seed: otherwise a
         passage that answered a question once would answer it forever, whatever is ingested later.
-        With `memory.exploration: off` it may answer these too. It may not answer a search that sets
-        the vector, its metric or the horizon either, or that replaces hits with their parents,
-        because a hit may have no parent.
+        The share does not depend on `exploration_ratio`; with `memory.exploration: off` it is 0.
+        The hotset may not answer a search without memory, or one that sets the vector, its metric
+        or the horizon, or that replaces hits with their parents, because a hit may have no parent.
         """
         parameters, request = plan.parameters, plan.request
         plain = not (plan.nothing or plan.vector_name or plan.method or plan.horizon is not None)

@@ -7,9 +7,9 @@ times `INTENT`, and r the similarity of the question to the questions that the c
 specification uses the plain cosine for r. With e5 any two questions have a cosine of at least .75,
 so here r is 0 for questions that are merely of the same kind (see `likeness`); the bonus is then 0.
 
-The bonus does not lift a chunk past the best candidate unless the question is nearly the same as
-one that the chunk answered, because the retrievers' order is evidence too. docs/quality.md has the
-measured effect.
+The bonus does not lift a chunk past the best candidate unless the question is nearly the mean of
+those that the chunk answered, because the retrievers' order is evidence too. docs/quality.md has
+the measured effect.
 """
 
 from collections.abc import Mapping, Sequence

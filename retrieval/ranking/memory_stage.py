@@ -36,7 +36,7 @@ def remember(
     or the weight is 0, no score changes and no chunk is explored.
     """
     parameters = plan.parameters
-    ratio = parameters.exploration_ratio
+    ratio = _ratio(plan)
     ranked = in_order(scored)
     if not parameters.memory_weight or not ranked:
         return ranked, None
@@ -67,6 +67,14 @@ def remember(
     order, explored = explore([s.chunk_id for s in ranked], tried, plan.top, ratio, chance)
     by_id = {s.chunk_id: s for s in ranked}
     return [by_id[chunk_id] for chunk_id in order], explored
+
+
+def _ratio(plan: Plan) -> float:
+    """The share of searches that explore: none where MMR or parents change the order afterwards."""
+    parameters = plan.parameters
+    if parameters.mmr_lambda < 1 or plan.request.parent_strategy == "replace":
+        return 0.0
+    return parameters.exploration_ratio
 
 
 def _with(bonus_of: Mapping[str, float], scored: Sequence[Scored]) -> list[Scored]:

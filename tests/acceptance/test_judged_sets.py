@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(LONGEST)
 pytest_plugins = ["store_fixtures"]
 
 needs_time = pytest.mark.skipif(
-    not SLOW, reason="embeds for minutes: set CALLSLIP_TEST_SLOW=1 to run it"
+    not SLOW, reason="embeds for hours: set CALLSLIP_TEST_SLOW=1 to run it"
 )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from memory_store import MemoryStore
@@ -67,6 +68,15 @@ def test_a_caller_refuses_it_whatever_the_collection_asks_for(engine: Resources)
     explore(engine, 1.0)
     for _ in range(TRIES):
         assert found(ask(engine, top=10, ranking=WITHOUT_EXPLORATION)) == best
+
+
+@pytest.mark.parametrize("more", [{"ranking": {"mmr_lambda": 0.5}}, {"parent_strategy": "replace"}])
+def test_a_search_whose_hits_are_reordered_afterwards_does_not_explore(
+    engine: Resources, more: dict[str, Any]
+) -> None:
+    best = found(ask(engine, top=10, **more))
+    explore(engine, 1.0)
+    assert all(found(ask(engine, top=10, **more)) == best for _ in range(TRIES))
 
 
 def test_scores_fall_from_rank_to_rank_where_bonuses_are_sampled(engine: Resources) -> None:
