@@ -46,6 +46,13 @@ class AnswerRequest(BaseModel):
         description="names a conversation: a question that leans on earlier ones, as `and for"
         " twins?`, is understood by them",
     )
+    user: str = Field(
+        "",
+        max_length=128,
+        pattern=r"^[^\x00]*$",
+        description="any name of who asks: an answer teaches memory once another asker's answer"
+        " agrees; all questions without a name count as one asker's",
+    )
     as_of: Moment | None = Field(
         None,
         description="only what is in force then, as in a search",

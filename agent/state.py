@@ -87,7 +87,8 @@ class State:
     """The state of one question; a node returns the fields that it changes.
 
     The fields from `plan` to `timings` are the search stages of the current attempt
-    (`retrieval.run`); `timings` has milliseconds by stage. `model_left_out` is the reason why the
+    (`retrieval.run`); `timings` has milliseconds by stage. `model_judged` says whether the language
+    model checked the draft's sentences. `model_left_out` is the reason why the
     language model is not called any more. `reports` has every run of a node so far.
     """
 
@@ -106,6 +107,7 @@ class State:
     evidence: Annotated[Evidence, UntrackedValue] = NONE
     draft: Annotated[Draft, UntrackedValue] = field(default_factory=Draft)
     verdict: Annotated[Verdict | None, UntrackedValue] = None
+    model_judged: Annotated[bool, UntrackedValue] = False
     attempts: Annotated[tuple[Attempt, ...], UntrackedValue] = ()
     trace: Annotated[Trace | None, UntrackedValue] = None
     model_left_out: Annotated[str | None, UntrackedValue] = None

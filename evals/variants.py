@@ -91,7 +91,7 @@ def rebuild_facets(
 def teach_half_of_the_queries(
     client: JsonClient, collection: str, judged: JudgedSet, ids: Mapping[str, str]
 ) -> JudgedSet:
-    """Validate the answers of every second query; return the other queries for measuring.
+    """Find the answers of every second query helpful; return the other queries for measuring.
 
     Raises EvaluationError if the collection already has memory, which must be neither measured nor
     reset.
@@ -102,7 +102,7 @@ def teach_half_of_the_queries(
 def teach_half_of_the_answers(
     client: JsonClient, collection: str, judged: JudgedSet, ids: Mapping[str, str]
 ) -> JudgedSet:
-    """Validate every second answer by all its queries; return the queries of the other answers.
+    """Find every second answer helpful for all its queries; return the queries of the others.
 
     Raises EvaluationError as teach_half_of_the_queries does.
     """
@@ -130,9 +130,9 @@ def _taught(
     ids: Mapping[str, str],
     known: AbstractSet[str] | None = None,
 ) -> JudgedSet:
-    """Search each query and validate the best passage of each relevant document, as users do.
+    """Search each query; find the best passage of each relevant document helpful, as users do.
 
-    With `known`, only these documents are validated. Each query has its own user, so that no limit
+    With `known`, only passages of these documents. Each query has its own user, so that no limit
     per user applies.
     """
     if not others.queries:
@@ -152,7 +152,7 @@ def _taught(
                 best.setdefault(document_id, hit["chunk_id"])
         if best:
             feedback = {"trace_id": answer["trace_id"], "chunk_ids": list(best.values())}
-            _say(client, {**feedback, "verdict": "validated", "user": f"query {number}"})
+            _say(client, {**feedback, "verdict": "helpful", "user": f"query {number}"})
 
     try:
         with ThreadPoolExecutor(client.connections) as pool:

@@ -24,6 +24,7 @@ def maintain_memory() -> None:
         if lock is None:
             return
         now = time.time()
+        ledger.outcomes.weigh_anew(settings.memory.half_life_weeks, now)  # of an older Callslip
         ledger.memory.fade(settings.memory.half_life_weeks)
         ledger.memory.centre(FEWEST_QUESTIONS)
         before = now - settings.maintenance.keep_days * DAY_SECONDS

@@ -34,6 +34,7 @@ def upgrade_ledger(settings: Settings) -> None:
     with closing(Ledger(settings.ledger_url)) as ledger:
         try:
             ledger.create()
+            ledger.outcomes.weigh_anew(settings.memory.half_life_weeks)
         except StoreDown:
             if settings.ledger.url is None:
                 raise

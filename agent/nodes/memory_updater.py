@@ -14,8 +14,10 @@ log = logging.getLogger(__name__)
 
 
 def memory_updater(state: State, runtime: Runtime[RunContext]) -> Step:
-    """Record the search; if the verdict approved the answer, record a win for each cited chunk.
+    """Record the search; if the verdict approved the answer, record an approval of its citations.
 
+    `learned` counts the chunks whose statistics the approval changed: none until something
+    independent agrees (`stores.ledger.learning.approvals`).
     An error of this step is logged and does not make the answer fail.
     """
     context, trace = runtime.context, required(state.trace)
@@ -25,7 +27,11 @@ def memory_updater(state: State, runtime: Runtime[RunContext]) -> Step:
         context.learning.record([trace])
         if verdict.approved and context.settings.memory.record:
             outcome, _ = context.learning.outcome(
-                trace.trace_id, list(dict.fromkeys(trace.cited)), "validated"
+                trace.trace_id,
+                list(dict.fromkeys(trace.cited)),
+                "validated",
+                user=required(state.request).user,
+                by_model=state.model_judged,
             )
             learned = len(outcome.counted)
     except CallslipError as error:

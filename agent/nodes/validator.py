@@ -40,7 +40,7 @@ def validator(state: State, runtime: Runtime[RunContext]) -> Step:
     The verdict has no action after `agent.max_iters` repeated attempts or if no action is left.
     """
     context, response = runtime.context, required(state.response)
-    draft, left_out = _supported(state, context)
+    draft, left_out, model_judged = _supported(state, context)
     reason, confidence = _judge(state, draft, context)
     tried = [attempt.action for attempt in state.attempts] + [state.variant.action]
     left = [action for action in TRIES[reason] if action not in tried]
@@ -62,6 +62,7 @@ def validator(state: State, runtime: Runtime[RunContext]) -> Step:
         "draft": draft,
         "verdict": verdict,
         "attempts": (*state.attempts, attempt),
+        "model_judged": model_judged,
         "model_left_out": left_out,
     }
     dropped = len(state.draft.sentences) - len(draft.sentences)
@@ -96,14 +97,15 @@ def _about(state: State, draft: Draft) -> bool:
     return covered(weighed(searched.calibration, searched.query.terms), cited_terms) > 0
 
 
-def _supported(state: State, context: RunContext) -> tuple[Draft, str | None]:
-    """Return the draft with supported sentences only, and the reason if the model is left out.
+def _supported(state: State, context: RunContext) -> tuple[Draft, str | None, bool]:
+    """Return the draft with supported sentences only, and whether the language model judged them.
 
-    Extracts are not checked, because an extract is its own citation.
+    The second value is the reason if the model is left out. Extracts are not checked, because an
+    extract is its own citation.
     """
-    draft, left_out = state.draft, state.model_left_out
+    draft, left_out, judged = state.draft, state.model_left_out, False
     if not draft.by_model or state.response is None:
-        return draft, left_out
+        return draft, left_out, judged
     hits = {hit.chunk_id: hit for hit in state.response.hits}
     cited = {c.number: hits[c.chunk_id] for c in draft.citations}
     supported = [
@@ -112,10 +114,10 @@ def _supported(state: State, context: RunContext) -> tuple[Draft, str | None]:
         if _supports([cited[n].text for n in s.citations], s.text, context)
     ]
     if supported and context.settings.agent.judge == "model":
-        supported, left_out = _judged(supported, cited, context, left_out)
+        supported, left_out, judged = _judged(supported, cited, context, left_out)
     used = {n for sentence in supported for n in sentence.citations}
     citations = tuple(c for c in draft.citations if c.number in used)
-    return replace(draft, sentences=tuple(supported), citations=citations), left_out
+    return replace(draft, sentences=tuple(supported), citations=citations), left_out, judged
 
 
 def _supports(passages: Sequence[str], text: str, context: RunContext) -> bool:
@@ -129,8 +131,11 @@ def _judged(
     cited: Mapping[int, Hit],
     context: RunContext,
     left_out: str | None,
-) -> tuple[list[DraftSentence], str | None]:
-    """Return the sentences that the model judges supported; all if the model cannot be used."""
+) -> tuple[list[DraftSentence], str | None, bool]:
+    """Return the sentences that the model judges supported; all if the model cannot be used.
+
+    The last value says whether the model judged.
+    """
     hits = list(
         {h.chunk_id: h for s in sentences for n in s.citations for h in [cited[n]]}.values()
     )
@@ -138,5 +143,6 @@ def _judged(
     content = shown(task, hits, sentences=[sentence.text for sentence in sentences])
     reply, left_out = ask_model(context, left_out, "judge", content, Judged)
     if reply is None:
-        return list(sentences), left_out
-    return [s for number, s in enumerate(sentences, 1) if number in reply.supported], left_out
+        return list(sentences), left_out, False
+    supported = [s for number, s in enumerate(sentences, 1) if number in reply.supported]
+    return supported, left_out, True

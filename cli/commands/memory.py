@@ -21,8 +21,9 @@ tenant_option = click.option("--tenant", default="", help="Whose, in a collectio
 def memory_group() -> None:
     """Show, move or delete the memory of the chunks that helped with earlier questions.
 
-    Feedback (POST /v1/feedback) and validated answers make helpful chunks rank higher for similar
-    questions. Each collection, and each tenant of a collection, has its own memory.
+    Feedback (POST /v1/feedback) makes helpful chunks rank higher for similar questions, and so do
+    approved answers, once something independent agrees with them. Each collection, and each tenant
+    of a collection, has its own memory.
 
     \b
     Example:  callslip memory show -c handbook

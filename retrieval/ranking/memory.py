@@ -1,11 +1,13 @@
 """Chunk memory: a bonus for chunks that helped with similar questions before (spec 003 §6).
 
-    bonus = λ · clip(r · (u + r + i), 0, 1)
+    bonus = λ · clip(r · (u + n · (r + i)), 0, 1)
 
 u is the decayed utility on a scale that ends at 1, i the share of wins with the question's intent
-times `INTENT`, and r the similarity of the question to the questions that the chunk answered. The
-specification uses the plain cosine for r. With e5 any two questions have a cosine of at least .75,
-so here r is 0 for questions that are merely of the same kind (see `likeness`); the bonus is then 0.
+times `INTENT`, r the similarity of the question to the questions that the chunk answered, and n the
+share of wins that no loss offsets: (wins - losses) / (wins + losses), at least 0. The specification
+has no n, so that a chunk with one win and one loss would have a bonus. It uses the plain cosine for
+r. With e5 any two questions have a cosine of at least .75, so here r is 0 for questions that are
+merely of the same kind (see `likeness`); the bonus is then 0.
 
 The bonus does not lift a chunk past the best candidate unless the question is nearly the mean of
 those that the chunk answered, because the retrievers' order is evidence too. docs/quality.md has
@@ -113,8 +115,9 @@ def bonuses(
             continue
         u = each.utility_now(now, half_life_weeks)
         u /= 1 + abs(u)
+        net = max(each.useful - each.useless, 0) / max(each.useful + each.useless, 1)
         intent = INTENT * each.intents.get(question.intent, 0) / max(each.useful, 1)
-        bonus = weight * min(max(like * (u + like + intent), 0.0), 1.0)
+        bonus = weight * min(max(like * (u + net * (like + intent)), 0.0), 1.0)
         bonus = min(bonus, UP_TO * (best - scores[each.chunk_id]) + weight * same)
         if bonus > 0:
             bonus_of[each.chunk_id] = bonus

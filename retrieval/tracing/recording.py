@@ -47,10 +47,12 @@ class Learning:
         *,
         user: str = "",
         key: str = "",
+        by_model: bool = False,
         limited: bool = False,
     ) -> tuple[OutcomeRecord, bool]:
         """Record feedback on hits; the second value says whether the feedback is new.
 
+        `by_model` says that a language model validated the answer.
         With `limited`, one user may give at most memory.feedback_per_hour. Raises the errors of
         `Outcomes.add`.
         """
@@ -61,6 +63,7 @@ class Learning:
             half_life_weeks=self._memory.half_life_weeks,
             user=user,
             key=key,
+            by_model=by_model,
             per_hour=self._memory.feedback_per_hour if limited else None,
         )
 

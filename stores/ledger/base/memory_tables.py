@@ -16,6 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     delete,
+    false,
     select,
 )
 
@@ -103,6 +104,7 @@ outcomes = Table(
     Column("vector", LargeBinary),
     Column("at", Float, nullable=False, index=True),
     Column("withdrawn_at", Float),
+    Column("by_model", Boolean, nullable=False, server_default=false()),  # a language model judged
     Index("outcomes_of_a_user", "collection", "tenant", "user", "at"),
 )
 """Verdicts of users or of the answer validator on a search's hits."""
@@ -115,8 +117,10 @@ outcome_chunks = Table(
     Column("document_id", String(32), nullable=False, index=True),  # empty: document was gone
     Column("counted_as", String(32), unique=True),  # null: does not count, or no longer counts
     Column("with_vector", Boolean, nullable=False),
+    Column("counts", Boolean),  # null: counted before revision 2, to be weighed anew
 )
-"""The chunks of each outcome. `counted_as` is the key under which a verdict counts only once."""
+"""The chunks of each outcome. `counted_as` is the key under which a verdict counts only once;
+`counts` says whether the chunk's statistics include the verdict (see learning/approvals.py)."""
 
 traces = Table(
     "traces",

@@ -45,8 +45,8 @@ class JudgedSearches:
     def newest(self, collection: str, limit: int) -> Iterator[JudgedSearch]:
         """The newest judged searches of a collection over all its tenants, at most `limit`.
 
-        A hit helped if more counted outcomes are for it than against it. Withdrawn outcomes and
-        repeated outcomes of one user do not count.
+        A hit helped if more counted outcomes are for it than against it. Withdrawn outcomes,
+        repeated outcomes of one user and approvals without agreement do not count.
         """
         last: tuple[float, str] | None = None
         while limit > 0:
@@ -86,7 +86,7 @@ def _helped(connection: Connection, trace_ids: Sequence[str]) -> Mapping[str, se
     query = (
         select(_O.trace_id, _OC.chunk_id)
         .join(memory_tables.outcome_chunks, _OC.outcome_id == _O.outcome_id)
-        .where(_O.trace_id.in_(trace_ids), _OC.counted_as.is_not(None))
+        .where(_O.trace_id.in_(trace_ids), _OC.counts.is_(True))
         .group_by(_O.trace_id, _OC.chunk_id)
         .having(speaks > 0)
     )

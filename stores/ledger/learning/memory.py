@@ -160,7 +160,7 @@ class Memory:
             with self._database.writing() as connection:
                 lock_scope(self._database, connection, collection, tenant)
                 owners = owners_of(connection, collection, tenant, some)
-                forget_stats(connection, collection, tenant, _S.chunk_id.in_(list(owners)))
+                forget_stats(connection, collection, tenant, list(owners))
                 put_stats(
                     connection,
                     collection,
@@ -177,7 +177,7 @@ class Memory:
         """
         with self._database.writing() as connection:
             lock_scope(self._database, connection, collection, tenant)
-            return forget_stats(connection, collection, tenant, _S.chunk_id.is_not(None))
+            return forget_stats(connection, collection, tenant)
 
     def fade(self, half_life_weeks: float, now: float | None = None) -> int:
         """Apply the decay to utilities stored a week ago or earlier. Returns the number of rows.
@@ -304,18 +304,21 @@ def put_stats(
 
 
 def forget_stats(
-    connection: Connection, collection: str, tenant: str, which: ColumnElement[bool]
+    connection: Connection, collection: str, tenant: str, chunk_ids: Sequence[str] | None = None
 ) -> int:
-    """Delete the memory of chunks in a locked scope; their outcomes no longer count."""
-    mine = [*_is(_S, collection, tenant), which]
+    """Delete the memory of chunks in a locked scope, or of all; their outcomes no longer count.
+
+    Returns the number of chunks with memory.
+    """
+    mine, outcomes = [*_is(_S, collection, tenant)], []
+    if chunk_ids is not None:
+        mine.append(_S.chunk_id.in_(chunk_ids))
+        outcomes.append(_OC.chunk_id.in_(chunk_ids))
     of_scope = select(_O.outcome_id).where(*_is(_O, collection, tenant))
     connection.execute(
         update(memory_tables.outcome_chunks)
-        .where(
-            _OC.chunk_id.in_(select(_S.chunk_id).where(*mine)),
-            _OC.outcome_id.in_(of_scope),
-        )
-        .values(counted_as=None)
+        .where(*outcomes, _OC.outcome_id.in_(of_scope))
+        .values(counted_as=None, counts=False)
     )
     return connection.execute(delete(memory_tables.chunk_stats).where(*mine)).rowcount
 

@@ -31,6 +31,9 @@ _T, _C = memory_tables.traces.c, schema.collections.c
 PER_TRANSACTION = 500
 """Rows that one transaction deletes; other writers can run between two transactions."""
 
+PUNCTUATION = ".,;:!?…()[]\"'“”‘’«»。，、！？；："
+"""Characters at the ends of words that do not make a question another one."""
+
 
 @dataclass(frozen=True)
 class QueryProfile:
@@ -82,12 +85,15 @@ class TraceRecord:
 
 
 def profile_id(collection: str, tenant: str, query: str, vector: Vector | None) -> str:
-    """The id of a question: a hash of its scope and its text, ignoring case and white space.
+    """The id of a question: a hash of its scope and its text.
 
-    For a question without text the vector replaces the text.
+    Ignores case, white space and punctuation at the ends of words. For a question without text the
+    vector replaces the text.
     """
-    words = " ".join(query.casefold().split()).encode("utf-8", "replace")
-    key = words or (b"" if vector is None else vector.astype(np.float32).tobytes())
+    words = (word.strip(PUNCTUATION) or word for word in query.casefold().split())
+    key = " ".join(words).encode("utf-8", "replace") or (
+        b"" if vector is None else vector.astype(np.float32).tobytes()
+    )
     digest = hashlib.blake2b(digest_size=16)
     for part in (collection.encode(), tenant.encode(), key):
         digest.update(len(part).to_bytes(8, "big"))

@@ -239,21 +239,38 @@ def remembered(setup: Setup) -> dict[str, int]:
     return {stats.chunk_id: stats.useful for stats in setup.ledger.memory.best("papers")}
 
 
-def test_an_approved_answer_teaches_exactly_what_it_cites(setup: Setup) -> None:
+def test_approved_answers_teach_exactly_what_they_cite_once_two_askers_agree(setup: Setup) -> None:
     placed = setup.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
-    answer = setup.ask("When does the sauna open?")
+    answer = setup.ask("When does the sauna open?", user="eve")
     cited = {citation.chunk_id for citation in answer.citations}
     assert cited == {placed.chunk_ids[0]}
     (outcome,) = setup.ledger.outcomes.of_trace(answer.trace_id)
-    assert (outcome.verdict, set(outcome.chunk_ids), set(outcome.counted)) == (
+    assert (outcome.verdict, outcome.user, set(outcome.chunk_ids), outcome.counted) == (
         "validated",
+        "eve",
         cited,
-        cited,
+        (),
     )
-    assert remembered(setup) == dict.fromkeys(cited, 1)
+    assert remembered(setup) == {}
     trace = setup.ledger.searches.get(answer.trace_id)
     assert set(trace.settings["cited"]) == cited
+    assert setup.reports[-1].facts == {"learned": 0}
+    setup.ask("On weekdays, when does the sauna open?", user="adam")
+    assert remembered(setup) == dict.fromkeys(cited, 2)
     assert setup.reports[-1].facts == {"learned": 1}
+
+
+def test_a_wrong_answer_that_is_approved_fifty_times_changes_no_ranking(setup: Setup) -> None:
+    setup.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
+    question = "When does the sauna open?"
+    before = setup.ask(question)
+    for n in range(50):
+        again = setup.ask(question if n % 2 else question.upper(), user=f"user {n}")
+        assert again.answered
+    assert setup.ledger.memory.scope("papers").changes >= 50
+    first, last = (setup.ledger.searches.get(each.trace_id) for each in (before, again))
+    assert (last.hits, last.scores) == (first.hits, first.scores)
+    assert remembered(setup) == {}
 
 
 def test_what_was_not_approved_teaches_nothing(setup: Setup) -> None:

@@ -98,16 +98,6 @@ def test_one_user_counts_once_a_day_for_a_chunk(ledger: Ledger) -> None:
     assert found.useful == 3
 
 
-def test_the_validator_counts_once_a_day_for_a_chunk_and_question(ledger: Ledger) -> None:
-    publish(ledger, "one", "abc")
-    noon = 20_000 * DAY + 40_000
-    for query in ("how long?", "how  LONG?", "for how long?", "what time?"):
-        say(ledger, record(ledger, query), ["a"], "validated", now=noon)
-    found = stats(ledger)
-    assert found is not None
-    assert found.useful == 3
-
-
 def test_only_hits_of_a_recorded_search_can_be_rated(ledger: Ledger) -> None:
     publish(ledger, "one", "abcd")
     trace_id = record(ledger, "how long?", "abc")
