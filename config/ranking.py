@@ -33,8 +33,12 @@ class SearchSettings(Section):
         description="how retrievers are merged: by scores calibrated per collection, by scores"
         " alone, by reciprocal rank, or by the store",
     )
-    alpha: float = Field(
-        default=0.4, ge=0, le=1, description="weight of the vector retriever; 0 keyword, 1 vector"
+    alpha: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="weight of the vector retriever; 0 keyword, 1 vector; unset: chosen for each"
+        " question",
     )
     rrf_k: int = Field(default=60, ge=1, description="constant of reciprocal rank fusion")
     proximity: float = Field(

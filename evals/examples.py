@@ -79,4 +79,4 @@ def _example(
     answers = sorted(document_id for document_id, grade in judged.items() if grade > 0)
     keys = f"query {' '.join(query.casefold().split())}", f"answers {answers}"
     best = ideal([grade for grade in judged.values() if grade > 0])
-    return Example(keys, rows, np.array(owners, np.int64), grades, best)
+    return Example(keys, rows, np.array(owners, np.int64), grades, best, answer["alpha"])

@@ -8,6 +8,7 @@ from callslip.messages.options import Ranking
 from callslip.messages.search import Hit as Hit
 from callslip.messages.search import Leg as Leg
 from callslip.messages.search import Legs as Legs
+from callslip.messages.search import Matched as Matched
 from callslip.messages.search import Reasons as Reasons
 from callslip.messages.search import SearchResponse as SearchResponse
 from callslip.messages.search import Span as Span
@@ -62,7 +63,11 @@ class SearchRequest(BaseModel):
         None, ge=1, description="the most hits; default: all, up to the setting search.max_top"
     )
     alpha: float | None = Field(
-        None, ge=0, le=1, description="weight of the vector retriever; 0: keyword only, 1: vector"
+        None,
+        ge=0,
+        le=1,
+        description="weight of the vector retriever; 0: keyword only, 1: vector; default: chosen"
+        " for the question",
     )
     fusion: Fusion | None = Field(
         None,

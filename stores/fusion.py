@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from callslip.vocabulary import Fusion as Fusion
 
@@ -18,12 +18,14 @@ class Scale:
 
     `mean` and `deviation` are those of the vector scores of arbitrary chunks; `most` is the keyword
     score of a chunk that consists of exactly the words of the question. So the scores of two
-    searches for the same question under different filters are comparable.
+    searches for the same question under different filters are comparable. `information` is the sum
+    of the inverse document frequencies of the question's words, in nats.
     """
 
     mean: float
     deviation: float
     most: float
+    information: float = 0.0
 
     def vector(self, score: float) -> float:
         """The scaled vector score: about 1 for the best chunk, 0 for an average one."""
@@ -83,6 +85,18 @@ def fuse(
         candidates.append(Candidate(chunk, worth(v, k), v, k))
     candidates.sort(key=lambda c: (-c.score, c.chunk_id))
     return candidates
+
+
+def fuse_anew(
+    candidates: Sequence[Candidate], *, alpha: float, scale: Scale | None
+) -> list[Candidate]:
+    """Fuse candidates anew by calibrated scores, with another weight of the vector retriever."""
+
+    def of(retriever: Literal["vector", "keyword"]) -> ScoredIds:
+        ranked = [(getattr(c, retriever), c.chunk_id) for c in candidates if getattr(c, retriever)]
+        return [(chunk_id, at.score) for at, chunk_id in sorted(ranked)]
+
+    return fuse(of("vector"), of("keyword"), fusion="calibrated", alpha=alpha, scale=scale)
 
 
 def _worth(

@@ -59,7 +59,7 @@ def _extracted(state: State, context: RunContext) -> Draft:
         hits = [h for h in response.hits if h.document_id == best.document_id][:MOST_READ]
     query = searched.query
     idf = weighed(searched.calibration, query.terms)
-    target = Target(required(state.question).text, idf, query.vector if query.alpha > 0 else None)
+    target = Target(required(state.question).text, idf, query.vector if query.alpha != 0 else None)
     resources, most = context.resources, context.settings.agent.sentences
     best_extracts = extracts(hits, target, resources.analyzer, resources.embedder, most)
     best_hit = best_extracts[0].hit if best_extracts else None

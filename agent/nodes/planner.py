@@ -51,7 +51,7 @@ def planner(state: State, runtime: Runtime[RunContext]) -> Step:
         "intent": understood.intent if understood else "",
         "lang": understood.lang if understood else "",
         "entities": len(understood.entities) if understood else 0,
-        "alpha": query.alpha,
+        "alpha": query.alpha,  # null: chosen for the question
         "as_of": plan.as_of.moment and plan.as_of.moment.isoformat(),
         "documents": len(variant.documents),
         "rephrased": variant.query is not None,
@@ -107,6 +107,6 @@ def _ranking(variant: Variant, state: State) -> dict[str, Any]:
     ranking: dict[str, Any] = {"hotset": False, **WITHOUT_EXPLORATION}
     if variant.action == "RELAX":
         ranking |= {"pool": WIDEST, "narrow": False, "facets_weight": 0.0, "memory_weight": 0.0}
-    if variant.action == "PIVOT" and variant.query is None and state.query is not None:
-        ranking["alpha"] = 0.8 if state.query.alpha < 0.5 else 0.2
+    if variant.action == "PIVOT" and variant.query is None and state.response is not None:
+        ranking["alpha"] = 0.8 if state.response.alpha < 0.5 else 0.2
     return ranking

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from callslip.messages.search import Hit as Hit
     from callslip.messages.search import Leg as Leg
     from callslip.messages.search import Legs as Legs
+    from callslip.messages.search import Matched as Matched
     from callslip.messages.search import Reasons as Reasons
     from callslip.messages.search import SearchResponse as SearchResponse
     from callslip.messages.search import Span as Span
@@ -138,7 +139,7 @@ MODULES = {
     "options": ("JsonFields", "Options", "Ranking", "Rule"),
     "problems": ("FailureMessage",),
     "ranking": ("JudgedSearchLine", "RankingMessage"),
-    "search": ("Hit", "Leg", "Legs", "Reasons", "SearchResponse", "Span", "TimeClamp"),
+    "search": ("Hit", "Leg", "Legs", "Matched", "Reasons", "SearchResponse", "Span", "TimeClamp"),
     "usage": ("Today", "UsageMessage", "Used", "UsedOnDay"),
     "webhooks": ("Deliveries", "Delivery", "Webhook", "WebhookMade", "Webhooks"),
 }

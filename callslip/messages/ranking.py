@@ -9,7 +9,7 @@ from callslip.vocabulary import Fusion
 class RankingMessage(Message):
     """The ranking parameters of a collection's searches, unless a request has others."""
 
-    alpha: float
+    alpha: float | None = Field(description="null: chosen for each question")
     fusion: Word[Fusion]
     pool: int
     proximity: float

@@ -84,6 +84,19 @@ class TimeClamp(Message):
     words: str | None = Field(description="the words of the question that name the moment")
 
 
+class Matched(Message):
+    """Why the vector retriever has its weight: the question's words in the best keyword hit.
+
+    The more rare words of the question a passage has, the more do words weigh.
+    """
+
+    bits: float = Field(
+        description="information of the matched words: of one that a quarter of"
+        " the passages has about 2"
+    )
+    of: float = Field(description="information of all words of the question")
+
+
 class SearchResponse(Message):
     """The hits of a search, best first, and how they were found."""
 
@@ -91,7 +104,12 @@ class SearchResponse(Message):
     collection: str
     query: str
     hits: list[Hit]
-    alpha: float
+    alpha: float = Field(description="weight of the vector retriever in this search")
+    matched: Matched | None = Field(
+        default=None,
+        description="why alpha has this value; null if the request, the collection or the settings"
+        " set it",
+    )
     fusion: Word[Fusion]
     as_of: TimeClamp
     cut: bool = Field(description="true if the request has no `top` and there may be more hits")

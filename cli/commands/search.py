@@ -20,7 +20,9 @@ from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
 )
 @click.option("--tenant", help="Whose documents, in a collection with tenants.")
 @click.option(
-    "--alpha", type=click.FloatRange(0, 1), help="Weight of meaning: 0 words only, 1 meaning only."
+    "--alpha",
+    type=click.FloatRange(0, 1),
+    help="Weight of meaning: 0 words only, 1 meaning only. Default: chosen for the question.",
 )
 @click.option(
     "--fusion", type=click.Choice(get_args(Fusion)), help="How the retrievers' hits are merged."
@@ -83,6 +85,8 @@ def search_command(
     if (as_of_used := response["as_of"])["at"]:
         words = f" (“{as_of_used['words']}”)" if as_of_used["words"] else ""
         click.secho(f"In force on {as_of_used['at'][:10]}{words}", dim=True, err=True)
+    if explain:
+        click.secho(_weight(response), dim=True, err=True)
     if response["hotset"]:
         click.secho("From the hotset: they helped with such a question.", dim=True, err=True)
     if not response["hits"]:
@@ -93,6 +97,16 @@ def search_command(
         if reasons := hit["reasons"]:
             click.secho(f"   {_parts(reasons)}", dim=True)
         click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")
+
+
+def _weight(response: dict[str, Any]) -> str:
+    line = f"Weight of meaning {response['alpha']:.2f}, of words {1 - response['alpha']:.2f}"
+    if matched := response["matched"]:
+        line += (
+            f": the best keyword hit has {matched['bits']:.1f} of {matched['of']:.1f} bits of the"
+            " question's words"
+        )
+    return line
 
 
 def _parts(reasons: dict[str, Any]) -> str:

@@ -200,8 +200,8 @@ def _show(report: dict[str, Any]) -> None:
     )
     click.echo(f"{'':26}{'now':>8}{'proposed':>10}")
     for name, value in report["now"].items():
-        proposed = f"{report['proposed'][name]:10.3f}" if name in report["fitted"] else f"{'–':>10}"
-        click.echo(f"{name:26}{value:8.3f}{proposed}")
+        proposed = _weight(report["proposed"][name]) if name in report["fitted"] else "–"
+        click.echo(f"{name:26}{_weight(value):>8}{proposed:>10}")
     click.echo(f"{'nDCG@10, held out':26}{report['before']:8.3f}{report['after']:10.3f}")
     click.echo(f"{'gain [95 %]':26}{_interval(report['gain'])}")
     if guard := report["off_policy"]:
@@ -214,6 +214,10 @@ def _show(report: dict[str, Any]) -> None:
         click.secho(f"Not to be applied: {report['refusal']['detail']}", fg="yellow")
     else:
         click.echo(f"Better. Apply it:  callslip tune {report['collection']} … --apply")
+
+
+def _weight(value: float | None) -> str:
+    return "chosen" if value is None else f"{value:.3f}"
 
 
 def _interval(estimate: dict[str, float]) -> str:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from callslip.retrieval.candidates.fusion_weight import FusionWeight
 from callslip.retrieval.facets.weights import Weights
 from callslip.stores.contract import Store
 from callslip.stores.fusion import Candidate
@@ -36,10 +37,12 @@ class Branch:
 class CandidateList(NamedTuple):
     """The candidates of one search, in the form that the result cache stores.
 
-    `branches` are the counted branches; `chosen` is the branch that was searched, or None.
+    `branches` are the counted branches; `chosen` is the branch that was searched, or None. `weight`
+    is the weight of the vector retriever in their scores.
     """
 
     candidates: Sequence[Candidate]
+    weight: FusionWeight
     branches: Sequence[Branch] = ()
     chosen: Branch | None = None
 

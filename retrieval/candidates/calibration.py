@@ -76,7 +76,8 @@ class ScoreCalibration:
         if vector is not None and rows is not None:
             sample_scores = scores(metric, vector, rows)
             mean, deviation = float(sample_scores.mean()), float(sample_scores.std())
-        return Scale(mean, deviation, self.most(terms) if bm25 else 1.0)
+        information = self.most(terms) / K1_PLUS_1
+        return Scale(mean, deviation, K1_PLUS_1 * information if bm25 else 1.0, information)
 
     def most(self, terms: str) -> float:
         """Return the upper bound of a passage's BM25 score: (k1 + 1) times the sum of the idf."""

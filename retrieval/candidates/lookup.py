@@ -7,6 +7,7 @@ from callslip.retrieval.candidates import branches
 from callslip.retrieval.candidates.branches import Branch, CandidateList
 from callslip.retrieval.candidates.calibration import ScoreCalibration
 from callslip.retrieval.candidates.chunk_reader import ChunkReader
+from callslip.retrieval.candidates.fusion_weight import UNKNOWN, FusionWeight, choose
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.candidates.retrieved import Candidates, Retrieved, is_full
 from callslip.retrieval.facets.weights import Weights, weights
@@ -14,7 +15,7 @@ from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.query.question import Query
 from callslip.retrieval.timings import Timings
 from callslip.stores.contract import Store
-from callslip.stores.fusion import Candidate, Scale
+from callslip.stores.fusion import Candidate, Scale, fuse_anew
 from callslip.stores.ledger.documents.chunks import Seen
 from callslip.stores.properties.filters import Where
 
@@ -31,10 +32,10 @@ def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Tim
         return hot
     version = _corpus_version(resources, plan)
     if plan.nothing:
-        return Candidates((), version)
+        return Candidates((), FusionWeight(_alpha(query)), version)
     with timings.stage("background"):
         calibration, scale = _calibrated(resources, plan, query, version)
-    first = Candidates((), version, calibration, scale)
+    first = Candidates((), FusionWeight(_alpha(query)), version, calibration, scale)
     return _searched(resources, plan, query, first, timings)
 
 
@@ -70,6 +71,7 @@ def narrow(
         return Retrieved(
             first.candidates,
             first.candidates,
+            first.weight,
             first.hotset,
             first.corpus_version,
             weights=facet_weights,
@@ -78,7 +80,7 @@ def narrow(
     store = resources.store_of(plan.record.store)
     if plan.nothing:
         reader = ChunkReader(store, plan, {}, resources.analyzer)
-        return Retrieved((), (), reader, first.corpus_version, weights=facet_weights)
+        return Retrieved((), (), first.weight, reader, first.corpus_version, weights=facet_weights)
     merged = _with_branch(resources, plan, query, first, facet_weights, timings)
     for done in range(1, ROUNDS + 1):
         with timings.stage("visible"):
@@ -94,6 +96,7 @@ def narrow(
     return Retrieved(
         candidates=merged.candidates,
         live=live,
+        weight=first.weight,
         reader=ChunkReader(store, plan, positions, resources.analyzer),
         corpus_version=first.corpus_version,
         calibration=first.calibration,
@@ -126,7 +129,8 @@ def _of_hotset(
     if hot is None:
         return None
     candidates, reader = hot
-    return Candidates(candidates, _corpus_version(resources, plan), hotset=reader)
+    weight = FusionWeight(_alpha(query))
+    return Candidates(candidates, weight, _corpus_version(resources, plan), hotset=reader)
 
 
 def _corpus_version(resources: Resources, plan: Plan) -> int:
@@ -166,9 +170,26 @@ def _searched(
         searched = _cached(
             resources,
             key,
-            lambda: CandidateList(_both(resources, plan, query, first.scale, plan.where)),
+            lambda: _weighed(resources, plan, query, first.scale),
         )
-    return replace(first, candidates=searched.candidates)
+    return replace(first, candidates=searched.candidates, weight=searched.weight)
+
+
+def _weighed(resources: Resources, plan: Plan, query: Query, scale: Scale | None) -> CandidateList:
+    """Return the candidates of the whole collection; choose the weight of the vector retriever.
+
+    A request, the collection or the settings may have set the weight.
+    """
+    alpha = _alpha(query)
+    candidates = _both(resources, plan, query, scale, plan.where, alpha)
+    if query.alpha is not None or scale is None:
+        return CandidateList(candidates, FusionWeight(alpha))
+    weight = choose(candidates, scale)
+    return CandidateList(fuse_anew(candidates, alpha=weight.alpha, scale=scale), weight)
+
+
+def _alpha(query: Query) -> float:
+    return UNKNOWN if query.alpha is None else query.alpha
 
 
 def _with_branch(
@@ -184,7 +205,7 @@ def _with_branch(
     The branch is searched only if a retriever may have more candidates than it returned, and if
     the scores of two searches are comparable (calibrated fusion).
     """
-    alone = CandidateList(first.candidates)
+    alone = CandidateList(first.candidates, first.weight)
     if first.scale is None or not plan.parameters.narrow:
         return alone
     if not is_full(first.candidates, plan.pool):
@@ -204,9 +225,11 @@ def _narrowed(
     counted = branches.count(store, plan.collection, plan.tenant, proposed, resources.threads)
     branch = branches.choose(counted)
     if branch is None:
-        return CandidateList(first.candidates, counted)
-    second = _both(resources, plan, query, first.scale, branch.where, branches.LIMIT)
-    return CandidateList(branches.merged(first.candidates, second), counted, branch)
+        return CandidateList(first.candidates, first.weight, counted)
+    alpha = first.weight.alpha
+    second = _both(resources, plan, query, first.scale, branch.where, alpha, branches.LIMIT)
+    merged = branches.merged(first.candidates, second)
+    return CandidateList(merged, first.weight, counted, branch)
 
 
 def _cached(
@@ -247,6 +270,7 @@ def _both(
     query: Query,
     scale: Scale | None,
     where: Where | None,
+    alpha: float,
     limit: int | None = None,
 ) -> list[Candidate]:
     """Return the fused candidates of both retrievers."""
@@ -263,7 +287,7 @@ def _both(
         horizon=plan.horizon,
         pool=min(plan.pool, limit or plan.pool),
         fusion=plan.parameters.fusion,
-        alpha=query.alpha,
+        alpha=alpha,
         rrf_k=resources.settings.search.rrf_k,
         scale=scale,
     )

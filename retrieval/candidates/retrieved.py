@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from callslip.retrieval.candidates.branches import Branch
 from callslip.retrieval.candidates.calibration import ScoreCalibration
 from callslip.retrieval.candidates.chunk_reader import ChunkReader
+from callslip.retrieval.candidates.fusion_weight import FusionWeight
 from callslip.retrieval.facets.weights import Weights
 from callslip.stores.fusion import Candidate, Scale
 
@@ -14,12 +15,14 @@ from callslip.stores.fusion import Candidate, Scale
 class Candidates:
     """The candidates in the whole collection, best first.
 
-    `corpus_version` is the corpus version at the time of the read. `calibration` and `scale` make
-    the retrievers' scores comparable; they are None if the fusion does not use them. `hotset` is
-    the chunk reader if the hotset answered; its candidates are live.
+    `weight` is the weight of the vector retriever in their scores, `corpus_version` the corpus
+    version at the time of the read. `calibration` and `scale` make the retrievers' scores
+    comparable; they are None if the fusion does not use them. `hotset` is the chunk reader if the
+    hotset answered; its candidates are live.
     """
 
     candidates: Sequence[Candidate]
+    weight: FusionWeight
     corpus_version: int
     calibration: ScoreCalibration | None = None
     scale: Scale | None = None
@@ -30,12 +33,14 @@ class Candidates:
 class Retrieved:
     """All candidates of a search, those of live versions, and the reader of their chunks.
 
-    `weights` has the weight of each facet value for the question. `branch` is the member of
-    `branches` that was searched. `from_hotset` is true if the hotset answered.
+    `weight` is the weight of the vector retriever in their scores, `weights` has the weight of each
+    facet value for the question. `branch` is the member of `branches` that was searched.
+    `from_hotset` is true if the hotset answered.
     """
 
     candidates: Sequence[Candidate]
     live: Sequence[Candidate]
+    weight: FusionWeight
     reader: ChunkReader
     corpus_version: int
     calibration: ScoreCalibration | None = None

@@ -115,7 +115,7 @@ class Searched:
     @property
     def has_vector(self) -> bool:
         """Whether the vector retriever took part."""
-        return self.query.vector is not None and self.query.alpha > 0
+        return self.query.vector is not None and self.query.alpha != 0
 
 
 def evidence(search: Searched, cited: Sequence[str]) -> Evidence:

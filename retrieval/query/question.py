@@ -22,14 +22,14 @@ class Query:
 
     `terms` are the analyzed terms, separated by spaces. `keywords` is the input of the keyword
     retriever: the terms, or the topic for an attached table, whose store analyzes words itself.
-    `vector` has the shape (dimension,). `alpha` is the weight of the vector retriever. It is 0 if
-    that retriever is left out; `left_out` then has the reason, unless the request or the settings
-    turned that retriever off.
+    `vector` has the shape (dimension,). `alpha` is the weight of the vector retriever, or None if
+    it is chosen for the question (`candidates.fusion_weight`). It is 0 if that retriever is left
+    out; `left_out` then has the reason, unless the request or the settings turned it off.
     """
 
     terms: str
     keywords: str
-    alpha: float
+    alpha: float | None
     vector: Vector | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,12 +1,14 @@
 """The response of a search: chunks of the best candidates, their parents, and score reasons."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
 from callslip.retrieval.candidates.chunk_reader import ChunkReader
+from callslip.retrieval.candidates.fusion_weight import FusionWeight
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.candidates.retrieved import Retrieved
-from callslip.retrieval.messages import Hit, SearchResponse, TimeClamp
+from callslip.retrieval.messages import Hit, Matched, SearchResponse, TimeClamp
 from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.query.question import Query
 from callslip.retrieval.ranking.features import features
@@ -28,8 +30,9 @@ def respond(
     """Read the chunks of the best candidates and return the response to the plan's request."""
     with timings.stage("fetch"):
         hits = _hits(resources, plan, retrieved.reader, ranked.order[: plan.top])
+    alpha = retrieved.weight.alpha
     if plan.request.explain:
-        of = partial(features, alpha=query.alpha, parameters=plan.parameters, scale=retrieved.scale)
+        of = partial(features, alpha=alpha, parameters=plan.parameters, scale=retrieved.scale)
         hits = explained(hits, ranked.by_retrievers, ranked.by_content, ranked.order, of)
     as_of, seen = plan.as_of, len(ranked.by_retrievers)
     unlimited = plan.request.top is None and resources.settings.search.top is None
@@ -39,7 +42,8 @@ def respond(
         collection=plan.collection,
         query=plan.request.query,
         hits=hits,
-        alpha=query.alpha,
+        alpha=alpha,
+        matched=_matched(retrieved.weight),
         fusion=plan.parameters.fusion,
         as_of=TimeClamp(at=as_of.moment, source=as_of.source, words=as_of.words or None),
         cut=unlimited and more,
@@ -49,6 +53,13 @@ def respond(
         left_out=dict(ranked.left_out),
         timings=timings,
     )
+
+
+def _matched(weight: FusionWeight) -> Matched | None:
+    if weight.matched is None or weight.of is None:
+        return None
+    bits, of = weight.matched / math.log(2), weight.of / math.log(2)
+    return Matched(bits=round(bits, 2), of=round(of, 2))
 
 
 def _hits(

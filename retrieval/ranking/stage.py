@@ -62,7 +62,7 @@ def _with_proximity(
     resources: Resources, plan: Plan, query: Query, retrieved: Retrieved, seen: list[Scored]
 ) -> list[Scored]:
     """Add proximity: the best candidates' terms are compared with adjacent question words."""
-    weight = (1 - query.alpha) * plan.parameters.proximity
+    weight = (1 - retrieved.weight.alpha) * plan.parameters.proximity
     calibration, terms = retrieved.calibration, query.terms
     if calibration is None or retrieved.scale is None or not weight or " " not in terms:
         return seen

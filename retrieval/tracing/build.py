@@ -41,6 +41,7 @@ def trace_of(
         stamp=str(retrieved.corpus_version),
         timings=response.timings,
         alpha=response.alpha,
+        matched=None if response.matched is None else response.matched.model_dump(),
         fusion=response.fusion,
         hits=tuple(_hits(response.hits, by_id, ranks)),
         candidates=response.candidates,
@@ -54,7 +55,7 @@ def trace_of(
         removed={"visible": response.candidates - len(ranked.by_content)},
         left_out=response.left_out,
         explored=ranked.explored,
-        basis=partial(features_of, recorded, query.alpha, plan.parameters, retrieved.scale),
+        basis=partial(features_of, recorded, response.alpha, plan.parameters, retrieved.scale),
     )
 
 

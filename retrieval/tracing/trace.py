@@ -66,8 +66,9 @@ class Trace:
     `stamp` is the corpus version, `removed` the number of candidates that each filter removed,
     `facet_weights` the weight of each value by facet. `basis` returns the features of the hits, and
     then of candidates that were not shown; it is called when the trace is recorded, so that no
-    response waits for it. `cited` are the chunks that an answer cites, in the order of its
-    citations, and `answer` is the agent's record of that answer, None for a plain search.
+    response waits for it. `matched` is the reason for `alpha`, None if it was set. `cited` are the
+    chunks that an answer cites, in the order of its citations, and `answer` is the agent's record
+    of that answer, None for a plain search.
     """
 
     trace_id: str
@@ -79,6 +80,7 @@ class Trace:
     alpha: float
     fusion: Fusion
     hits: tuple[TraceHit, ...]
+    matched: Mapping[str, float] | None = None
     candidates: int = 0
     hotset: bool = False
     as_of: str | None = None
@@ -106,6 +108,7 @@ class Trace:
             "stamp": self.stamp,
             "timings": dict(self.timings),
             "alpha": self.alpha,
+            "matched": self.matched,
             "fusion": self.fusion,
             "as_of": self.as_of,
             "candidates": self.candidates,

@@ -22,19 +22,26 @@ ROWS_TOGETHER = 512
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of the linear score, with the names of the ranking parameters."""
+    """The weights of the linear score, with the names of the ranking parameters.
 
-    alpha: float
+    If `alpha` is None, each search has the alpha that was chosen for its question.
+    """
+
+    alpha: float | None
     proximity: float
     facets_weight: float
     memory_weight: float
 
-    @property
-    def column(self) -> Floats:
-        """The factor of each feature: shape (6,)."""
-        words = 1 - self.alpha
-        near, facets, memory = words * self.proximity, self.facets_weight, self.memory_weight
-        return np.array([self.alpha, words, near, facets, memory, 1.0])
+    def scores(self, rows: Floats, chosen: Floats) -> Floats:
+        """The score of each row of features: shape (rows,).
+
+        `rows` has the shape (rows, 6). `chosen` has the alpha of the search of each row.
+        """
+        alpha = chosen if self.alpha is None else self.alpha
+        words = rows[:, 1] + self.proximity * rows[:, 2]
+        others = self.facets_weight * rows[:, 3] + self.memory_weight * rows[:, 4] + rows[:, 5]
+        scores: Floats = alpha * rows[:, 0] + (1 - alpha) * words + others
+        return scores
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,8 @@ class Ranked:
     @property
     def weighs_legs(self) -> bool:
         """Whether alpha can be fitted."""
-        return self.fusion == "calibrated" and 0 < self.weights.alpha < 1
+        alpha = self.weights.alpha
+        return self.fusion == "calibrated" and (alpha is None or 0 < alpha < 1)
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,8 @@ class Example:
     `rows` are the features of its candidates, shape (candidates, 6). `owners` maps each candidate
     to the number, from 0, of the answer whose passage it is. `grades` has the grade of each answer,
     0 if it is irrelevant, and `ideal` is the DCG@10 of the best ranking. Examples that share one of
-    the `keys` belong to one question; the first key identifies it. `positions` and `chances` belong
+    the `keys` belong to one question; the first key identifies it. `alpha` is the weight of the
+    vector retriever by which the search was ranked. `positions` and `chances` belong
     to the answers with a grade above 0, in order: the ranks at which they were shown, and the
     probabilities of these ranks.
     """
@@ -67,6 +76,7 @@ class Example:
     owners: Integers
     grades: Floats
     ideal: float
+    alpha: float
     vector: Vector | None = None
     positions: tuple[int, ...] = ()
     chances: tuple[float, ...] = ()
@@ -95,7 +105,8 @@ def known_rows(
     w = now.weights
     needed = {"proximity": w.proximity, "facets": w.facets_weight, "memory": w.memory_weight}
     needed |= {"vector": now.weighs_legs, "keyword": now.weighs_legs}
-    if not now.weighs_legs and (alpha, fusion) != (w.alpha, now.fusion):
+    as_recorded = fusion == now.fusion and w.alpha in (None, alpha)
+    if not now.weighs_legs and not as_recorded:
         return None
     missing = {name: bool(np.isnan(rows[:, n]).any()) for n, name in enumerate(Features._fields)}
     if any(missing[name] for name, weight in needed.items() if weight):
@@ -127,7 +138,9 @@ def recorded(
     chances = (probability if position == tried else 1.0 for position in positions)
     best = ideal([1.0] * len(helped))
     owners = np.arange(len(rows))
-    return Example((question,), rows, owners, grades, best, vector, positions, tuple(chances))
+    return Example(
+        (question,), rows, owners, grades, best, ranked_by[0], vector, positions, tuple(chances)
+    )
 
 
 class Examples:
@@ -144,6 +157,7 @@ class Examples:
         self._starts = np.flatnonzero(np.diff(slot, prepend=-1))
         self._slots = slot[self._starts]
         self._of = slot // self._width
+        self._alphas: Floats = np.array([each.alpha for each in examples])[self._of]
         good = [np.flatnonzero(each.grades > 0) for each in examples]
         sizes = [len(each) for each in good]
         self.of = np.repeat(np.arange(self.count), sizes)
@@ -182,7 +196,9 @@ class Examples:
         ranks, so that weights that do not separate passages gain nothing.
         """
         scores = np.full(self.count * self._width, -np.inf)
-        scores[self._slots] = np.maximum.reduceat(self._rows @ weights.column, self._starts)
+        scores[self._slots] = np.maximum.reduceat(
+            weights.scores(self._rows, self._alphas), self._starts
+        )
         mine = scores[self._good][:, None]
         ranks = (scores.reshape(self.count, -1)[self.of] >= mine).sum(axis=1).astype(np.float64)
         return discount(ranks)

@@ -36,6 +36,9 @@ GRIDS: Mapping[str, tuple[float, ...]] = {
 }
 """The values that are tried for each weight, in addition to the current one."""
 
+MIDDLE = 0.5
+"""The first alpha that is tried if alpha was chosen for each question so far."""
+
 COLUMNS = {"proximity": 2, "facets_weight": 3, "memory_weight": 4}
 """The column of the one feature that each weight multiplies."""
 
@@ -64,8 +67,9 @@ class Tuned:
 
     @property
     def changes(self) -> dict[str, float]:
-        """The fitted weights with their proposed values."""
-        return {name: value for name, value in asdict(self.proposed).items() if name in self.fitted}
+        """The fitted weights with their proposed values; without an alpha that stays chosen."""
+        values = asdict(self.proposed)
+        return {name: values[name] for name in self.fitted if values[name] is not None}
 
     def check(self) -> None:
         """Raise NotBetter or GuardHolds if the proposal must not be applied."""
@@ -142,7 +146,8 @@ def fit(
         known = fitted
         for name in free:
             here = getattr(fitted, name)
-            values = sorted(GRIDS[name], key=lambda value: abs(value - here))
+            middle = MIDDLE if here is None else here
+            values = sorted(GRIDS[name], key=lambda value: abs(value - middle))
             tried = [replace(fitted, **{name: value}) for value in values]
             scores = [worth(each) for each in tried]
             at = int(np.argmax(scores))

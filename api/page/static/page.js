@@ -287,8 +287,6 @@ document.addEventListener("click", async (event) => {
 
 const search = document.querySelector("form.search");
 if (search) {
-  const alpha = byId("alpha");
-  alpha.addEventListener("input", () => (search.querySelector("output").value = alpha.value));
   byId("add-filter").addEventListener("click", () => {
     const row = byId("filters").lastElementChild.cloneNode(true);
     row.querySelectorAll("input").forEach((input) => (input.value = ""));

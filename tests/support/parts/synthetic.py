@@ -28,6 +28,7 @@ def example(
         np.arange(len(rows)),
         grades,
         ideal(grades.tolist()),
+        0.4,
         None,
         (scope,) * len(good),
         (chance,) * len(good),
@@ -59,14 +60,14 @@ def logged(
     found: list[Example] = []
     while len(found) < count:
         rows = candidates(chance)
-        order = np.argsort(-(rows @ weights.column), kind="stable")
+        order = np.argsort(-weights.scores(rows, np.full(CANDIDATES, 0.4)), kind="stable")
         scopes = np.empty(CANDIDATES, np.int64)
         scopes[order] = np.arange(1, CANDIDATES + 1)
         if better is None:
             good = int(order[chance.integers(SHOWN)])
         else:
-            column = Weights(better, 0.25, 0.2, 0.15).column
-            good = int(np.argmax(rows @ column + chance.normal(0, 0.08, CANDIDATES)))
+            scores = Weights(better, 0.25, 0.2, 0.15).scores(rows, np.full(CANDIDATES, better))
+            good = int(np.argmax(scores + chance.normal(0, 0.08, CANDIDATES)))
         if scopes[good] <= SHOWN and chance.random() < float(scopes[good]) ** -eta:
             found.append(example(f"q{len(found)}", rows, int(scopes[good]), [good]))
     return found

@@ -12,12 +12,14 @@ from callslip.retrieval.ranking.scored import Scored, fused
 from callslip.retrieval.tuning.examples import Weights
 from callslip.stores.fusion import Scale, fuse
 
+ALPHA = 0.4
 SCALE = Scale(mean=0.8, deviation=0.01, most=20.0)
 
 
 def numbers(**changed: object) -> RankingParameters:
     request = SearchRequest.model_validate({"collection": "papers", "query": "q"})
-    return ranking_parameters(Settings(), Ranking.model_validate(changed), request)
+    fixed: dict[str, object] = {"alpha": ALPHA} | changed
+    return ranking_parameters(Settings(), Ranking.model_validate(fixed), request)
 
 
 def ranked(alpha: float = 0.4) -> list[Scored]:
@@ -30,24 +32,26 @@ def ranked(alpha: float = 0.4) -> list[Scored]:
     return found
 
 
-def column(given: RankingParameters) -> np.typing.NDArray[np.float64]:
-    weights = Weights(given.alpha, given.proximity, given.facets_weight, given.memory_weight)
-    return weights.column
+def score_of(row: Features, weights: Weights, chosen: float) -> float:
+    (score,) = weights.scores(np.array([row], np.float64), np.array([chosen]))
+    return float(score)
 
 
-def test_features_with_the_weights_that_held_is_the_score() -> None:
+@pytest.mark.parametrize("alpha", [ALPHA, None])
+def test_features_with_the_weights_that_held_is_the_score(alpha: float | None) -> None:
     given = numbers()
+    weights = Weights(alpha, given.proximity, given.facets_weight, given.memory_weight)
     for scored in ranked():
-        row = features(scored, given.alpha, given, SCALE)
-        assert np.array(row, np.float64) @ column(given) == pytest.approx(scored.score, abs=1e-5)
+        row = features(scored, ALPHA, given, SCALE)
+        assert score_of(row, weights, ALPHA) == pytest.approx(scored.score, abs=1e-5)
 
 
 def test_features_with_another_alpha_is_the_score_that_it_would_give() -> None:
     given, other = numbers(), {s.chunk_id: s.parts["fused"] for s in ranked(0.7)}
     weights = Weights(0.7, 0, 0, 0)
     for scored in ranked():
-        row = features(scored, given.alpha, given, SCALE)._replace(rest=0.0)
-        found = np.array(row, np.float64) @ weights.column
+        row = features(scored, ALPHA, given, SCALE)._replace(rest=0.0)
+        found = score_of(row, weights, ALPHA)
         assert found == pytest.approx(other[scored.chunk_id], abs=1e-5)
 
 

@@ -160,7 +160,8 @@ def test_a_weight_that_is_off_or_moves_nothing_is_not_fitted() -> None:
 def test_the_score_of_features_is_the_score_that_was_given() -> None:
     row = [0.8, 0.5, 0.4, 0.3, 0.2, 0.1]
     by_hand = 0.4 * 0.8 + 0.6 * (0.5 + 0.25 * 0.4) + 0.2 * 0.3 + 0.15 * 0.2 + 0.1
-    assert np.array(row) @ NOW.weights.column == pytest.approx(by_hand)
+    (score,) = NOW.weights.scores(np.array([row], np.float64), np.array([0.9]))
+    assert score == pytest.approx(by_hand)
 
 
 def test_a_search_that_does_not_say_what_a_weight_would_do_is_left_out() -> None:
@@ -180,8 +181,8 @@ def test_a_search_that_does_not_say_what_a_weight_would_do_is_left_out() -> None
 def test_an_answer_stands_where_its_best_passage_does_and_ties_come_last() -> None:
     rows = np.zeros((4, 6))
     rows[:, 1] = [0.9, 0.5, 0.7, 0.5]
-    given = Example(("q",), rows, np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 0.0]), 1.0)
-    tied = Example(("r",), rows[:2] * 0, np.array([0, 1]), np.array([1.0, 0.0]), 1.0)
+    given = Example(("q",), rows, np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 0.0]), 1.0, 0.4)
+    tied = Example(("r",), rows[:2] * 0, np.array([0, 1]), np.array([1.0, 0.0]), 1.0, 0.4)
     found = Examples([given, tied]).ndcg(NOW.weights)
     assert found.tolist() == pytest.approx(discount(np.array([2.0, 2.0])).tolist())
 
