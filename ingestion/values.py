@@ -38,6 +38,15 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Link:
+    """The span of a link's words, and its target as the source has it."""
+
+    start: int
+    end: int
+    target: str
+
+
+@dataclass(frozen=True)
 class Attachment:
     """A file within the file, which becomes a document of its own.
 
@@ -60,6 +69,7 @@ class ExtractedText:
     headings: tuple[Heading, ...] = ()
     pages: tuple[Page, ...] = ()
     blocks: tuple[Block, ...] = ()
+    links: tuple[Link, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from callslip.errors import ExtractionLimit, GarbageText, NoText
-from callslip.ingestion.values import Block, ExtractedText, Heading, Page
+from callslip.ingestion.values import Block, ExtractedText, Heading, Link, Page
 from callslip.models.text.normalization import normalized
 
 MAX_GARBAGE = 0.3
@@ -75,7 +75,8 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
 
     Readers put the ends of spans at the edges of words, so NFC composes nothing across an end.
     """
-    spans: list[Heading | Page | Block] = [*raw.headings, *raw.pages, *raw.blocks]
+    spans: list[Heading | Page | Block | Link] = [*raw.headings, *raw.pages, *raw.blocks]
+    spans += raw.links
     ends = {s.start for s in spans} | {s.end for s in spans} | {b.header for b in raw.blocks}
     marks = sorted({0, len(raw.text)} | ends)
     pieces: list[str] = []
@@ -92,4 +93,5 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
         headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
         pages=tuple(Page(p.number, at[p.start], at[p.end]) for p in raw.pages),
         blocks=tuple(Block(at[b.start], at[b.end], b.kind, at[b.header]) for b in raw.blocks),
+        links=tuple(Link(at[each.start], at[each.end], each.target) for each in raw.links),
     )

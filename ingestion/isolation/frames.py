@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from callslip.errors import BY_SLUG, CallslipError
-from callslip.ingestion.values import Attachment, Block, ExtractedText, Heading, Page
+from callslip.ingestion.values import Attachment, Block, ExtractedText, Heading, Link, Page
 
 LENGTHS = struct.Struct("<QQ")
 """A frame begins with the lengths of its JSON head and of its body, in bytes."""
@@ -29,6 +29,7 @@ def text_frame(text: ExtractedText) -> tuple[bytes, ...]:
         "headings": [(h.start, h.end, h.level) for h in text.headings],
         "pages": [(p.number, p.start, p.end) for p in text.pages],
         "blocks": [(b.start, b.end, b.kind, b.header) for b in text.blocks],
+        "links": [(each.start, each.end, each.target) for each in text.links],
         "properties": text.properties,
         "warnings": text.warnings,
         "attachments": [(a.name, a.sha256, a.size) for a in text.attachments],
@@ -65,6 +66,7 @@ def outcome(head: dict[str, Any], body: bytes, files: Sequence[bytes]) -> Extrac
         tuple(Heading(*values) for values in head["headings"]),
         tuple(Page(*values) for values in head["pages"]),
         tuple(Block(*values) for values in head["blocks"]),
+        tuple(Link(*values) for values in head["links"]),
         dict(head["properties"]),
         tuple(head["warnings"]),
         tuple(

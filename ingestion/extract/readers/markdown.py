@@ -1,14 +1,17 @@
-"""Markdown: the text as written, its headings, and its front matter as properties."""
+"""Markdown: its text without link syntax and templates, its headings, its front matter."""
 
 import datetime
 import re
+from dataclasses import replace
 
 import yaml
 from markdown_it import MarkdownIt
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.clean import clean
+from callslip.ingestion.extract.cuts import cut
 from callslip.ingestion.extract.decode import decode
+from callslip.ingestion.extract.readers.markdown_markup import cuts_and_links
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 MAX_FRONT_MATTER = 8_192
@@ -26,7 +29,10 @@ _HEAD_LINES = 2  # of a table: the column names and the line of dashes
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Return the source as the text, with the headings, code and tables of CommonMark and GFM."""
+    """Return the text with the headings, code and tables of CommonMark and GFM.
+
+    Lists, tables, code and emphasis stay as written; `markdown_markup` says what is cut.
+    """
     decoded = decode(data)
     text = clean(decoded.text)
     properties: dict[str, str] = {}
@@ -39,16 +45,19 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         except (yaml.YAMLError, ValueError, RecursionError):
             warnings += ("the front matter is not valid YAML and was left unread",)
     headings, blocks = _marked(text, body)
-    first = next((text[h.start : h.end] for h in headings if h.level == 1), None)
-    return ExtractedText(
+    cuts, links = cuts_and_links(text, blocks, body)
+    source = ExtractedText(
         text,
         "text/markdown",
-        title=properties.get("title") or first,
         headings=headings,
         blocks=blocks,
+        links=tuple(links),
         properties=properties,
         warnings=warnings,
     )
+    found = cut(source, cuts)
+    first = next((found.text[h.start : h.end] for h in found.headings if h.level == 1), None)
+    return replace(found, title=properties.get("title") or first)
 
 
 def _properties(loaded: object) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""reStructuredText: the text as written, its section titles, its code and its tables.
+"""reStructuredText: its text without roles, targets and adornments, its titles, code and tables.
 
 This module applies the rules of the specification line by line, because docutils gives no spans and
 its directives read files.
@@ -6,10 +6,14 @@ its directives read files.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.clean import clean
+from callslip.ingestion.extract.cuts import cut
 from callslip.ingestion.extract.decode import decode
+from callslip.ingestion.extract.lines import Lines
+from callslip.ingestion.extract.readers.restructured_markup import cuts_and_links
 from callslip.ingestion.extract.sniff import RST
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
@@ -22,42 +26,25 @@ _OPTION = re.compile(r"\s*:[\w-]+:")
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Return the source as the text, with its headings and blocks."""
+    """Return the text with its headings, code and tables.
+
+    Lists, tables, code and emphasis stay as written; `restructured_markup` says what is cut.
+    """
     decoded = decode(data)
     text = clean(decoded.text)
-    lines = _Lines(text)
+    lines = Lines(text)
     blocks = tuple(_blocks(lines))
     headings = tuple(_headings(lines, blocks))
-    title = text[headings[0].start : headings[0].end] if headings else None
-    return ExtractedText(text, RST, title, headings, blocks=blocks, warnings=decoded.warnings)
+    cuts, links = cuts_and_links(lines, headings, blocks)
+    source = ExtractedText(
+        text, RST, headings=headings, blocks=blocks, links=tuple(links), warnings=decoded.warnings
+    )
+    found = cut(source, cuts)
+    titles = (found.text[h.start : h.end] for h in found.headings)
+    return replace(found, title=next(titles, None))
 
 
-class _Lines:
-    """The lines of a text with the offset of each."""
-
-    def __init__(self, text: str) -> None:
-        self.all = text.split("\n")
-        self.starts = [0]
-        for line in self.all:
-            self.starts.append(self.starts[-1] + len(line) + 1)
-
-    def __len__(self) -> int:
-        return len(self.all)
-
-    def blank(self, at: int) -> bool:
-        """Whether line `at` is blank; true also before the first line and after the last."""
-        return not (0 <= at < len(self.all)) or not self.all[at].strip()
-
-    def indent(self, at: int) -> int:
-        """Return the indentation of line `at`, which must not be blank."""
-        return len(self.all[at]) - len(self.all[at].lstrip())
-
-    def end(self, at: int) -> int:
-        """Return the offset of the end of line `at`, before its line break."""
-        return self.starts[at] + len(self.all[at])
-
-
-def _headings(lines: _Lines, blocks: tuple[Block, ...]) -> Iterator[Heading]:
+def _headings(lines: Lines, blocks: tuple[Block, ...]) -> Iterator[Heading]:
     """Yield titles by their adornment; the styles have levels in the order of first occurrence."""
     styles: list[tuple[str, bool]] = []
     inside = iter(blocks)
@@ -82,7 +69,7 @@ def _headings(lines: _Lines, blocks: tuple[Block, ...]) -> Iterator[Heading]:
         yield Heading(start, start + len(above.strip()), styles.index(style) + 1)
 
 
-def _blocks(lines: _Lines) -> Iterator[Block]:
+def _blocks(lines: Lines) -> Iterator[Block]:
     at = 0
     while at < len(lines):
         line = lines.all[at]
@@ -95,7 +82,7 @@ def _blocks(lines: _Lines) -> Iterator[Block]:
             after = _after_simple(lines, at)
             yield _table(lines, at, after, "=")
         elif _CODE.match(line) or (line.rstrip().endswith("::") and not _DIRECTIVE.match(line)):
-            after = _after_indented(lines, at)
+            after = lines.after_indented(at)
             first = at + 1
             while first < after and (lines.blank(first) or _OPTION.match(lines.all[first])):
                 first += 1
@@ -104,7 +91,7 @@ def _blocks(lines: _Lines) -> Iterator[Block]:
         at = max(after, at + 1)
 
 
-def _table(lines: _Lines, first: int, after: int, rule: str) -> Block:
+def _table(lines: Lines, first: int, after: int, rule: str) -> Block:
     """Return a table; its header ends at the second rule of a simple table, at `+===` of a grid."""
     head = next(
         (i for i in range(first + 1, after - 1) if lines.all[i].lstrip().startswith(rule)), None
@@ -114,7 +101,7 @@ def _table(lines: _Lines, first: int, after: int, rule: str) -> Block:
     return Block(start, lines.end(after - 1), "table", header)
 
 
-def _after_simple(lines: _Lines, at: int) -> int:
+def _after_simple(lines: Lines, at: int) -> int:
     """Find the line after the last rule: the second, or the third after a header."""
     rules = 0
     for i in range(at + 1, len(lines)):
@@ -123,15 +110,3 @@ def _after_simple(lines: _Lines, at: int) -> int:
             if rules == 2 or lines.blank(i + 1):
                 return i + 1
     return at + 1
-
-
-def _after_indented(lines: _Lines, at: int) -> int:
-    """Return the index after the last line that is indented deeper than line `at`."""
-    margin, after = lines.indent(at), at + 1
-    for i in range(at + 1, len(lines)):
-        if lines.blank(i):
-            continue
-        if lines.indent(i) <= margin:
-            break
-        after = i + 1
-    return after
