@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,26 +42,27 @@ class PrivateStack:
 
 
 @contextmanager
-def private_stack() -> Iterator[PrivateStack]:
-    """Start a stack in a temporary folder; stop it and remove the folder at the end.
+def private_stack(lasting: Path | None = None) -> Iterator[PrivateStack]:
+    """Start a stack in the folder `lasting`, or in a temporary one; stop it at the end.
 
-    Its settings are the defaults and the environment variables with a prefix in TUNED. Raises
-    StartError, with the stack's output, if the stack does not become ready.
+    A temporary folder is removed at the end. The stack's settings are the defaults and the
+    environment variables with a prefix in TUNED. Raises StartError, with the stack's output, if the
+    stack does not become ready.
     """
-    with tempfile.TemporaryDirectory(prefix="callslip-bench-") as folder:
-        data_dir = Path(folder)
+    with _folder(lasting) as folder:
+        data_dir = Path(folder).resolve()
         environ = {
             name: text
             for name, text in os.environ.items()
             if not name.startswith(PREFIX) or name.startswith(TUNED)
         }
-        environ |= {f"{PREFIX}DATA_DIR": folder, f"{PREFIX}API__PORT": "0"}
+        environ |= {f"{PREFIX}DATA_DIR": str(data_dir), f"{PREFIX}API__PORT": "0"}
         output = data_dir / "up.out"
         with output.open("wb") as file:
             process = subprocess.Popen(
                 (sys.executable, "-c", _PROGRAM),
                 env=environ,
-                cwd=folder,  # this folder has no callslip.yaml
+                cwd=data_dir,  # this folder has no callslip.yaml
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -81,6 +82,13 @@ def private_stack() -> Iterator[PrivateStack]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _folder(lasting: Path | None) -> AbstractContextManager[str]:
+    if lasting is None:
+        return tempfile.TemporaryDirectory(prefix="callslip-bench-")
+    lasting.mkdir(parents=True, exist_ok=True)
+    return nullcontext(str(lasting))
 
 
 def _wait(process: "subprocess.Popen[bytes]", data_dir: Path, output: Path) -> RunFile:

@@ -1,19 +1,24 @@
 """The quality table: `python -m benchmarks.quality SET… > table.md`.
 
 The benchmark ingests every judged set into a scratch collection of the server, unless
-`--collection` names an existing one. It searches every query with each of `evals.variants`, and
+`--collection` names an existing one. With `--data FOLDER` it starts a server of its own over that
+folder, whose collections stay: a run that was interrupted continues, and a later run ingests
+nothing again. It searches every query with each of `evals.variants`, and
 compares each variant with hybrid search, query by query. The table goes to standard output, set by
 set.
 """
 
 import argparse
+import hashlib
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.private_stack import private_stack
 from callslip import __version__
 from callslip.config import load
 from callslip.errors import CallslipError, EvaluationError, PermanentError
@@ -155,14 +160,12 @@ def _figure(value: float, sign: str = "-") -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return 1 if a set cannot be measured or does not pass the gate."""
     options = _arguments(arguments)
-    settings = load().settings
-    url = options.url or settings.api.url or running_url(settings) or settings.api_url
     part = "" if options.half is None else f", half {options.half} of the queries"
     print(f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}{part}.\n")
     print(table(HEAD, []), flush=True)
     notes: list[str] = []
     failed = False
-    with JsonClient(url, key=settings.api.key) as client:
+    with _server(options) as client:
         for number, folder in enumerate(options.sets):
             at = options.collection[number] if options.collection else None
             remarks: list[str] = []
@@ -184,6 +187,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(failed)
 
 
+@contextmanager
+def _server(options: argparse.Namespace) -> Iterator[JsonClient]:
+    """A client of the server of the options, or of one that is started over the folder `--data`."""
+    if options.data is not None:
+        tell(f"starting a server over {options.data}")
+        with private_stack(options.data) as stack, JsonClient(stack.run.api_url) as client:
+            yield client
+        return
+    settings = load().settings
+    url = options.url or settings.api.url or running_url(settings) or settings.api_url
+    with JsonClient(url, key=settings.api.key) as client:
+        yield client
+
+
+def _lasting_name(judged: beir.JudgedSet) -> str:
+    """The collection of a set in `--data`: another one if the corpus changes."""
+    with (judged.folder / beir.CORPUS).open("rb") as file:
+        digest = hashlib.file_digest(file, "blake2b").hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', judged.name)[:40]}-{digest}"
+
+
 def _measure(
     client: JsonClient,
     folder: Path,
@@ -202,6 +226,8 @@ def _measure(
         raise EvaluationError("this half has no query")
     variants = (*VARIANTS, ANY_TIME) if judged.as_of else VARIANTS
     name = collection or judge.scratch_name(judged.name)
+    if options.data is not None:
+        name = _lasting_name(judged)
     with _ids(client, name, judged, options, notes) as ids:
         return compare(client, name, judged, ids, variants, show)
 
@@ -215,6 +241,9 @@ def _ids(
 ) -> AbstractContextManager[dict[str, str]]:
     if options.collection:
         return nullcontext(judge.already_there(client, name, judged))
+    if options.data is not None:
+        tell(f"{judged.name}: {judged.documents:,} documents, in {name}")
+        return nullcontext(judge.completed(client, name, judged, options.store, show))
     tell(f"{judged.name}: {judged.documents:,} documents go into {name}")
     if options.keep:
         notes.append(f"kept as collection {name}")
@@ -230,6 +259,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("sets", nargs="+", type=Path, metavar="SET", help="folder in BEIR form")
     parser.add_argument("--url", help="where the server runs; default: the one of the settings")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="start a server over this folder, which keeps collections and vectors, so that a run"
+        " that was interrupted continues and the next one ingests nothing again",
+    )
     parser.add_argument(
         *("--collection", "-c"),
         action="append",
@@ -255,6 +291,8 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--queries", type=_count, metavar="N", help="at most so many, spread over the set"
     )
     options = parser.parse_args(arguments)
+    if options.data is not None and (options.url or options.collection):
+        parser.error("--data starts a server of its own: neither --url nor --collection fits")
     if options.collection and len(options.collection) != len(options.sets):
         parser.error(f"{len(options.collection)} times --collection for {len(options.sets)} sets")
     return options

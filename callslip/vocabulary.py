@@ -32,6 +32,25 @@ Verdict = Literal["helpful", "unhelpful", "validated"]
 Vectors = Literal["ours", "none"]
 """The vectors of an attached table: made by this installation's embedder, or by an unknown one."""
 
+Certainty = Literal["sure", "probably", "not sure"]
+
+SURE = 0.9
+"""The confidence from which an approved answer is called sure."""
+
+RIGHT: dict[Certainty, str] = {
+    "sure": "about 19 of 20 such answers were right",
+    "probably": "about 3 of 4 such answers were right",
+}
+"""The measured share of right answers (docs/quality.md, Answers)."""
+
+
+def certainty_of(confidence: float, *, approved: bool) -> Certainty:
+    """Say the confidence of an answer as a word. A refusal is never sure."""
+    if not approved:
+        return "not sure"
+    return "sure" if confidence >= SURE else "probably"
+
+
 FILTERABLE = (
     *("document_id", "parent_id", "section", "filename", "title", "lang"),
     *("level", "ordinal"),

@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from callslip.errors import CallslipError, EvaluationError, InvalidRequest
+from callslip.errors import CallslipError, CollectionExists, EvaluationError, InvalidRequest
 from callslip.evals import beir
 from callslip.evals.client import JsonClient
 from callslip.evals.measures import compare_with_half, measure, measure_each, rank_documents
@@ -126,10 +126,32 @@ def ingested(
     """
     client.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
     try:
-        yield _ingest(client, collection, judged, Clock("ingest", judged.documents, on_progress))
+        clock = Clock("ingest", judged.documents, on_progress)
+        yield _ingest(client, collection, judged.corpus(), judged.documents, clock)
     finally:
         if not keep and (left := _drop(client, collection)):
             warnings.append(left)
+
+
+def completed(
+    client: JsonClient,
+    collection: str,
+    judged: beir.JudgedSet,
+    store: str | None = None,
+    on_progress: OnProgress = lambda progress: None,
+) -> dict[str, str]:
+    """Ingest what a collection lacks of the set; map the server's document ids to the set's.
+
+    The collection is created if it does not exist, and stays. Raises the same errors as `evaluate`.
+    """
+    body = {"name": collection} | ({"store": store} if store else {})
+    with suppress(CollectionExists):
+        client.post("/v1/collections", body)
+    live = _live(client, collection)
+    clock = Clock("ingest", judged.documents, on_progress)
+    missing = (document for document in judged.corpus() if _name(document) not in live)
+    _ingest(client, collection, missing, judged.documents, clock)
+    return already_there(client, collection, judged)
 
 
 def already_there(client: JsonClient, collection: str, judged: beir.JudgedSet) -> dict[str, str]:
@@ -137,14 +159,7 @@ def already_there(client: JsonClient, collection: str, judged: beir.JudgedSet) -
 
     Raises EvaluationError if a document of the set is not live in the collection.
     """
-    live: dict[str, str] = {}
-    before: dict[str, float] = {}
-    while True:
-        page = client.get(f"/v1/collections/{collection}/documents", limit=PAGE, **before)
-        live |= {d["name"]: d["document_id"] for d in page["documents"] if d["state"] == "live"}
-        if page["next_before"] is None:
-            break
-        before = {"before": page["next_before"]}
+    live = _live(client, collection)
     names = {document.document_id: _name(document) for document in judged.corpus()}
     if missing := [name for name in names.values() if name not in live]:
         raise EvaluationError(
@@ -154,13 +169,29 @@ def already_there(client: JsonClient, collection: str, judged: beir.JudgedSet) -
     return {live[name]: document_id for document_id, name in names.items()}
 
 
+def _live(client: JsonClient, collection: str) -> dict[str, str]:
+    """Map the name of each live document of a collection to its id."""
+    live: dict[str, str] = {}
+    before: dict[str, float] = {}
+    while True:
+        page = client.get(f"/v1/collections/{collection}/documents", limit=PAGE, **before)
+        live |= {d["name"]: d["document_id"] for d in page["documents"] if d["state"] == "live"}
+        if page["next_before"] is None:
+            return live
+        before = {"before": page["next_before"]}
+
+
 def _ingest(
-    client: JsonClient, collection: str, judged: beir.JudgedSet, clock: "Clock"
+    client: JsonClient,
+    collection: str,
+    documents: Iterator[beir.Document],
+    total: int,
+    clock: "Clock",
 ) -> dict[str, str]:
-    """Send every document and wait until all are live; map the server's ids to the set's."""
+    """Send the documents and wait until `total` are live; map the server's ids to the set's."""
     path = f"/v1/collections/{collection}/documents"
     ids: dict[str, str] = {}
-    corpus = _Shared(judged.corpus())
+    corpus = _Shared(documents)
 
     def send() -> None:
         for document in corpus:
@@ -175,7 +206,7 @@ def _ingest(
     with ThreadPoolExecutor(client.connections) as pool:
         senders = [pool.submit(send) for _ in range(client.connections)]
         try:
-            while _look(client, path, clock) < judged.documents:
+            while _look(client, path, clock) < total:
                 for sender in senders:
                     if sender.done():
                         sender.result()  # raises the errors of the uploads

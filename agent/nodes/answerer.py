@@ -14,6 +14,12 @@ from callslip.agent.state import State, required
 from callslip.errors import BadReply
 from callslip.models.language_models.completion import estimated
 from callslip.retrieval.evidence.extracts import Target, extracts, nearest
+from callslip.retrieval.evidence.numbers import (
+    asks_count,
+    has_count,
+    has_numbers,
+    named_numbers,
+)
 from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
 from callslip.retrieval.messages import Hit
 
@@ -62,6 +68,11 @@ def _extracted(state: State, context: RunContext) -> Draft:
     target = Target(required(state.question).text, idf, query.vector if query.alpha != 0 else None)
     resources, most = context.resources, context.settings.agent.sentences
     best_extracts = extracts(hits, target, resources.analyzer, resources.embedder, most)
+    if asks_count(target.text) and not any(has_count(e.text) for e in best_extracts):
+        return Draft()
+    numbers = named_numbers(searched.plan.topic)
+    if not all(has_numbers(numbers, _around(e.hit)) for e in best_extracts[:1]):
+        return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None
     best_extracts.sort(key=lambda e: (e.hit is not best_hit, e.hit.rank, e.span.start))
     citations = _citations(context, hits)
@@ -72,6 +83,11 @@ def _extracted(state: State, context: RunContext) -> Draft:
         for e in best_extracts
     )
     return Draft(sentences, citations.all())
+
+
+def _around(hit: Hit) -> str:
+    """The text of a passage, with its title and its headings."""
+    return "\n".join((hit.title, hit.section, hit.heading, hit.text))
 
 
 def _written(

@@ -10,6 +10,7 @@ from callslip.api.http.context import current
 from callslip.api.page.marking import EXCERPT, Passage, body, excerpt, whole
 from callslip.errors import ThreadNotFound
 from callslip.tasks import answer as agent
+from callslip.vocabulary import RIGHT, Certainty, certainty_of
 
 NEAREST = 240
 """Characters of an uncited nearest passage; the hits below the answer show more of it."""
@@ -48,13 +49,18 @@ class ShownCitation:
 
 @dataclass(frozen=True)
 class ShownAnswer:
-    """An answer with the page's notes on it, and the earlier turns of its conversation."""
+    """An answer with the page's notes on it, and the earlier turns of its conversation.
+
+    `right` is the measured share of right answers of this certainty, in words.
+    """
 
     answer: Answer
     lang: str
     sentences: tuple[ShownSentence, ...]
     citations: tuple[ShownCitation, ...]
     reason: str
+    certainty: Certainty
+    right: str
     thread: str
     earlier: Sequence[TurnMessage]
 
@@ -74,7 +80,8 @@ class PageQuestion:
         language = language_of(question)
         sentences, cited = answer.sentences, answer.citations
         qualified = zip(sentences, times(sentences, cited, language), strict=True)
-        query = answer.understood
+        query, verdict = answer.understood, answer.verdict
+        certainty = certainty_of(verdict.confidence, approved=verdict.approved)
         return ShownAnswer(
             answer=answer.model_copy(update={"question": question}),
             lang=language,
@@ -83,7 +90,9 @@ class PageQuestion:
                 *(_citation(c, query, language, EXCERPT) for c in cited),
                 *(_citation(c, query, language, NEAREST) for c in answer.nearest),
             ),
-            reason=REASONS[answer.verdict.reason],
+            reason=REASONS[verdict.reason],
+            certainty=certainty,
+            right=RIGHT.get(certainty, ""),
             thread=self.thread,
             earlier=self.earlier,
         )

@@ -13,7 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.models import Answer
 from callslip.client.requests import plain
-from callslip.vocabulary import STAGES
+from callslip.vocabulary import RIGHT, STAGES, certainty_of
 
 
 @click.command(name="ask")
@@ -102,8 +102,10 @@ def _tell(answer: dict[str, Any]) -> None:
     verdict = answer["verdict"]
     tried = len(answer["attempts"]) - 1
     more = f", after {tried} other attempt{'s' if tried > 1 else ''}" if tried else ""
-    confidence = f"confidence {verdict['confidence']:.2f} ({verdict['reason']}{more})"
-    click.secho(f"\n{confidence}; trace {answer['trace_id']}", dim=True, err=True)
+    certainty = certainty_of(verdict["confidence"], approved=verdict["approved"])
+    right = f", {RIGHT[certainty]}" if certainty in RIGHT else ""
+    line = f"{certainty}{right} ({verdict['reason']}{more})"
+    click.secho(f"\n{line}; trace {answer['trace_id']}", dim=True, err=True)
 
 
 @click.command(name="conversation")

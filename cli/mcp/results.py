@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from callslip.agent.messages import Reason
 from callslip.retrieval.messages import Span, TimeClamp
+from callslip.vocabulary import Certainty
 
 
 class Result(BaseModel):
@@ -66,7 +67,9 @@ class AnswerResult(Result):
     citations: list[Source]
     nearest: list[Source] = Field(description="passages that came near, where nothing answered")
     reason: Reason = Field(description="why it counts as answered, or does not")
-    confidence: float = Field(description="that the passages answer the question, 0 to 1")
+    certainty: Certainty = Field(
+        description="sure: about 19 of 20 such answers were right; probably: about 3 of 4; not sure"
+    )
     understood: str = Field(description="the question as it was searched")
     thread_id: str | None = Field(description="send it again with a question that follows")
     written_by: Literal["extracts", "model"]

@@ -40,7 +40,7 @@ from callslip.errors import (
     TransientError,
 )
 from callslip.keys import bearer
-from callslip.vocabulary import WITHOUT_EXPLORATION
+from callslip.vocabulary import WITHOUT_EXPLORATION, certainty_of
 
 Request = Context[Any, Any]
 
@@ -148,8 +148,10 @@ class Tools:
         }
         with telling():
             message = self._client_for(ctx).request_json("POST", "/v1/answer", json=fields)
-            verdict = {key: message["verdict"][key] for key in ("reason", "confidence")}
-            answer = AnswerResult.model_validate(message | verdict)
+            verdict = message["verdict"]
+            certainty = certainty_of(verdict["confidence"], approved=verdict["approved"])
+            shown = {"reason": verdict["reason"], "certainty": certainty}
+            answer = AnswerResult.model_validate(message | shown)
         return CallToolResult(
             content=[TextContent(type="text", text=as_text(answer))],
             structured_content=answer.model_dump(mode="json"),

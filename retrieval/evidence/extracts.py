@@ -3,7 +3,8 @@
 The score of a sentence is its coverage of the question's terms, weighted by inverse document
 frequency, plus twice its cosine to the question. The terms of the section heading, of the title,
 and of a question or heading directly before the sentence count as terms of the sentence. The terms
-of the previous sentence count in part: `It is not taxed` is about the grant. A table row also has
+of the previous sentence count in part: `It is not taxed` is about the grant. What a sentence
+depends on is quoted with it (`evidence.context`). A table row also has
 the terms of its header. If the question asks for a number, a sentence with a number scores higher.
 docs/quality.md states the measured effect of each rule.
 """
@@ -16,7 +17,10 @@ from dataclasses import dataclass, replace
 from callslip.errors import EmbedderDown
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.evidence.context import leads_in, leans, list_after
+from callslip.retrieval.evidence.numbers import asks_number, has_number
 from callslip.retrieval.evidence.overlap import covered, jaccard
+from callslip.retrieval.evidence.sentences import Span as SentenceSpan
 from callslip.retrieval.evidence.sentences import sentences
 from callslip.retrieval.evidence.table_rows import headers, paired
 from callslip.retrieval.messages import Hit, Span
@@ -45,26 +49,9 @@ SHORTEST = 12
 marks."""
 
 
-_QUESTION = re.compile(r"[?？][\"'”’)*]*$")
+_QUESTION = re.compile(r"[?？][\"'”’)*\]]*$")
 _NUMBERED = re.compile(r"^((?:\d+\.)+\d*)\s+(?![a-z])[^.!?\n]{1,60}$")
 """A numbered heading or an entry of a list; not `3.5 euros`."""
-
-
-_ASKS_NUMBER = re.compile(
-    r"\bhow\s+(?:many|much|long|old|often|far|fast|soon|large|big|tall|high|deep|wide|late|early)\b"
-    r"|\bwhen\b|\b(?:what|which)\s+(?:year|date|day|time|percentage|percent|number|age|amount|price"
-    r"|cost|hours?|fee)\b"
-    r"|얼마|몇|며칠|언제|기한|요금|수수료|금액|상한|하한|기간|비율",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six"
-    r"|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million"
-    r"|once|twice|half)\b"
-    r"|(?:하루|이틀|사흘|나흘|닷새|무료)|(?:한|두|세|네|다섯|여섯)\s?(?:시간|번|달|해|명|점|주)"
-    r"|[일이삼사오육칠팔구십백천만]{2,}\s?(?:일|개월|년|원|명|시간|분|주|퍼센트|세|회)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -111,8 +98,22 @@ def extracts(
         return []
     least = NEAR * candidates[0].worth
     near = [e for i, e in enumerate(candidates) if i == 0 or e.worth >= least]
+    first_of = {_letters(e.text): e for e in reversed(near)}  # the first of equal statements
+    near = [e for e in near if first_of[_letters(e.text)] is e and not _is_part(e, near)]
     positions = list(dict.fromkeys(e.position for e in near))[:most]
     return [e for e in near if e.position in positions]
+
+
+def _is_part(extract: Extract, others: Sequence[Extract]) -> bool:
+    """Whether another extract contains this one, as a list contains its entries."""
+    span = extract.span
+    return any(
+        other.hit is extract.hit
+        and other.span.start <= span.start
+        and span.end <= other.span.end
+        and (other.span.start, other.span.end) != (span.start, span.end)
+        for other in others
+    )
 
 
 def _by_meaning(candidates: list[Extract], vector: Vector, embedder: Embedder) -> list[Extract]:
@@ -140,38 +141,59 @@ def _of(hit: Hit, target: Target, analyzer: Analyzer) -> list[Extract]:
     titles, title = {_letters(part) for part in about}, _terms(hit.title, analyzer)
     under = _terms(" ".join(about[1:]), analyzer)
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
-    wants_number = _ASKS_NUMBER.search(target.text) is not None
+    wants_number = asks_number(target.text)
     made: list[Extract] = []
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    before_stands = False
     for at, ((start, end), sentence) in enumerate(zip(spans, texts, strict=True)):
+        stands = True
         if _letters(sentence) in titles or _heads(at, depths):
-            under = terms[at]  # of the section that begins here
+            under, stands = terms[at], False  # of the section that begins here
         elif _QUESTION.search(sentence):
-            led |= terms[at]
+            led, stands = led | terms[at], False
         elif start >= len(above) and at not in header_of.values():
             header = header_of.get(at)
             covering_terms = (
                 title | under | led | terms[at] | (terms[header] if header is not None else set())
             )
             worth = target.worth(covering_terms, before)
-            has_number = _NUMBER.search(sentence) is not None
-            if len(sentence) < SHORTEST and header is None and not has_number:
+            numbered = has_number(sentence)
+            if len(sentence) < SHORTEST and header is None and not numbered:
                 worth = 0.0  # `Yes.`, followed by the reason
             else:
                 led = frozenset()
-            worth += NUMBER * (wants_number and has_number)
+            worth += NUMBER * (wants_number and numbered)
             begin = hit.span.start - len(above)
-            span, position = Span(start=begin + start, end=begin + end), (hit.chunk_id, start)
             if header is None:
-                made.append(Extract(hit, span, sentence, worth, position))
+                if (whole := _with_context(text, spans, at, before_stands)) is not None:
+                    first, last = spans[whole[0]].start, spans[whole[1]].end
+                    span = Span(start=begin + first, end=begin + last)
+                    made.append(Extract(hit, span, text[first:last], worth, (hit.chunk_id, start)))
             else:
+                span = Span(start=begin + start, end=begin + end)
                 top, bottom = spans[header]
                 named = Span(start=begin + top, end=begin + bottom) if top >= len(above) else None
                 read = paired(texts[header], sentence)
                 made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
-        before = terms[at]
+        else:
+            stands = False
+        before, before_stands = terms[at], stands
     return made
+
+
+def _with_context(
+    text: str, spans: Sequence[SentenceSpan], at: int, before_stands: bool
+) -> tuple[int, int] | None:
+    """Return the first and the last sentence that are quoted for sentence `at`.
+
+    Returns None if the sentence announces a list that the passage does not have.
+    """
+    sentence = text[spans[at].start : spans[at].end]
+    last = list_after(text, spans, at) if leads_in(sentence) else at
+    if last == at and leads_in(sentence):
+        return None
+    return (at - 1 if before_stands and leans(text, spans, at) else at), last
 
 
 def _terms(text: str, analyzer: Analyzer) -> frozenset[str]:

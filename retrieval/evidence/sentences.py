@@ -19,6 +19,9 @@ _ENTRY = re.compile(r"[\s#>*•·|–-]*(?:[A-Z][a-z]+\s)?\(?\d{1,3}\.")
 _LONGEST_ENTRY = 40
 
 _NUMBERS_GO_ON = re.compile(r"\d\.\s*\d")
+_UNIT_BEFORE = re.compile(r"\b[A-Z][a-z]{1,4}\.\s\d\Z")
+"""A number behind an abbreviation: `Rs. 500`."""
+
 _MARKS = re.compile(r"^(?:[\s#>*•·|]|[–-]+(?=[\s–-]))+")
 
 
@@ -29,17 +32,28 @@ class Span(NamedTuple):
     end: int
 
 
+_WRAPPED = 40
+"""The least width of a line that was wrapped; a Hangul syllable or a Han sign is two wide."""
+
+
 @cache
-def _hard_break(codes: Codes) -> re.Pattern[str]:
-    """The end of a line that was wrapped at a width, which ends neither a sentence nor a row."""
+def _break(codes: Codes) -> re.Pattern[str]:
+    """The end of a line before one that begins neither a list entry nor a row."""
     lines = (language.sentences.numbered_line for language in languages(codes))
     begins = "|".join((r"\n", r"[|#>*•·–-]", r"\(?\w{1,3}[.)]", *filter(None, lines)))
-    return re.compile(rf"(?<=[^\n|\t]{{40}})\n(?![ \t]*(?:{begins}))(?![^\n]*(?: \| |\t))")
+    return re.compile(rf"\n(?![ \t]*(?:{begins}))(?![^\n]*(?: \| |\t))")
 
 
 def reflow(text: str, codes: Codes = DEFAULT) -> str:
     """Join lines that were wrapped at a fixed width; every character keeps its position."""
-    return _hard_break(codes).sub(" ", text)
+    return _break(codes).sub(_joined, text)
+
+
+def _joined(end: re.Match[str]) -> str:
+    """A blank instead of a line end after a wide line that is no row of a table."""
+    before = end.string[max(0, end.start() - _WRAPPED) : end.start()].rpartition("\n")[2]
+    width = len(before) + sum(sign >= "\u1100" for sign in before)
+    return " " if width >= _WRAPPED and not {"|", "\t"} & set(before) else "\n"
 
 
 def sentences(text: str, codes: Codes = DEFAULT) -> list[Span]:
@@ -64,6 +78,8 @@ def _goes_on(text: str, start: int, end: re.Match[str], codes: Codes) -> bool:
     if text[end.start()] != "." or "\n" in end[0] or end[0][1:2] in tuple("\"'”’"):
         return False
     if end.start() and _NUMBERS_GO_ON.match(text, end.start() - 1):
+        return True
+    if _UNIT_BEFORE.search(text, max(start, end.start() - 6), end.end() + 1):
         return True
     stop = end.start() + 1
     before = text[max(start, stop - _LONGEST_ABBREVIATION) : stop]

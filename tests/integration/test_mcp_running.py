@@ -126,7 +126,7 @@ def test_a_question_is_answered_with_citations(stack: Stack) -> None:
         await put_in_examples(client)
         request = {"question": "How long is parental leave?", "thread_id": "t"}
         found = structured(await client.call_tool("answer", request))
-        assert found["answered"], (found["reason"], found["confidence"])
+        assert found["answered"], (found["reason"], found["certainty"])
         assert "three years" in found["text"]
         assert "[1]" in found["text"]
         citation = found["citations"][0]

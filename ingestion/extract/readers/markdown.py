@@ -55,9 +55,12 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         properties=properties,
         warnings=warnings,
     )
-    found = cut(source, cuts)
-    first = next((found.text[h.start : h.end] for h in found.headings if h.level == 1), None)
-    return replace(found, title=properties.get("title") or first)
+    cleaned = cut(source, cuts)
+    first = next((cleaned.text[h.start : h.end] for h in cleaned.headings if h.level == 1), None)
+    title = properties.get("title") or first
+    if title and not cleaned.text.strip():  # a page of front matter alone, which people look for
+        cleaned = replace(cleaned, text=title, headings=(), blocks=(), links=())
+    return replace(cleaned, title=title)
 
 
 def _properties(loaded: object) -> dict[str, str]:

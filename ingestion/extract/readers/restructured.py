@@ -39,9 +39,9 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     source = ExtractedText(
         text, RST, headings=headings, blocks=blocks, links=tuple(links), warnings=decoded.warnings
     )
-    found = cut(source, cuts)
-    titles = (found.text[h.start : h.end] for h in found.headings)
-    return replace(found, title=next(titles, None))
+    cleaned = cut(source, cuts)
+    titles = (cleaned.text[h.start : h.end] for h in cleaned.headings)
+    return replace(cleaned, title=next(titles, None))
 
 
 def _headings(lines: Lines, blocks: tuple[Block, ...]) -> Iterator[Heading]:

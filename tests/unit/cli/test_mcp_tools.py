@@ -152,7 +152,7 @@ def test_an_answer_is_text_with_citations_and_structure(backend: McpBackend) -> 
     found = structured(result)
     assert found["text"] == "Leave lasts 90 days. [1] It is paid. [1]"
     assert found["citations"][0]["quote"] == "Leave lasts 90 days."
-    assert (found["reason"], found["confidence"]) == ("supported", 0.9)
+    assert (found["reason"], found["certainty"]) == ("supported", "sure")
     text = result.content[0].text  # type: ignore[union-attr]
     assert text.startswith("Leave lasts 90 days. [1]")
     assert "[1] Leave › Parents (document_id d1, 3–23): Leave lasts 90 days." in text

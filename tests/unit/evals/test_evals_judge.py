@@ -3,11 +3,12 @@
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_server import FakeServer
 
-from callslip.errors import EvaluationError, SearchTimeout, ServerDown
+from callslip.errors import CollectionExists, EvaluationError, SearchTimeout, ServerDown
 from callslip.evals import beir, client, judge
 from callslip.evals import run as eval_run
 from callslip.evals.client import JsonClient
@@ -223,6 +224,28 @@ def test_a_set_that_is_there_already_is_found_by_its_names(folder: Path) -> None
     server.failing = {"a.txt"}
     with pytest.raises(EvaluationError, match=r"1 of 2 .* not live in 'kept', such as 'a\.txt'"):
         judge.already_there(server, "kept", beir.read(folder))
+
+
+def test_only_what_a_collection_lacks_is_ingested(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, judged = FakeServer(), beir.read(folder)
+    server.documents["id of a.txt"] = {"name": "a.txt", "text": "ten days"}
+    requests: list[tuple[str, str]] = []
+    post = server.post
+
+    def recording(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        requests.append((path, body["name"]))
+        if path == "/v1/collections":
+            raise CollectionExists("there is a collection 'kept'")
+        return post(path, body)
+
+    monkeypatch.setattr(server, "post", recording)
+    expected = {"id of a.txt": "a", "id of b.pdf.txt": "b.pdf"}
+    for _ in range(2):
+        assert judge.completed(server, "kept", judged) == expected
+    missing = ("/v1/collections/kept/documents", "b.pdf.txt")
+    assert requests == [("/v1/collections", "kept"), missing, ("/v1/collections", "kept")]
 
 
 def test_a_search_that_comes_too_late_is_asked_again(

@@ -77,6 +77,11 @@ def test_front_matter_is_properties_and_no_text() -> None:
     assert [text.text[h.start : h.end] for h in text.headings] == ["Body"]
 
 
+def test_a_page_of_front_matter_alone_has_its_title_as_text() -> None:
+    text = md("---\ntitle: Open source\nredirect_to: /a\n---\n<!-- moved -->\n")
+    assert (text.text, text.title) == ("Open source", "Open source")
+
+
 def test_links_keep_their_words_and_targets() -> None:
     text = md(
         '# See [A](a.md) {#x}\n\n[B `c`](https://x.org "T") and <https://y.org>, [d][e]\n\n[e]: f'
