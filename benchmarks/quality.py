@@ -28,7 +28,7 @@ from callslip.evals.measures import Estimate, compare_with_half, estimate, measu
 from callslip.evals.report import DEPTH, MARGIN, Comparison
 from callslip.evals.run import show, show_end
 from callslip.evals.tables import table, tell
-from callslip.evals.variants import ANY_TIME, HYBRID, KEYWORD, VARIANTS, VECTOR, Variant
+from callslip.evals.variants import ANY_TIME, HYBRID, KEYWORD, VARIANTS, VECTOR, Variant, forget
 from callslip.workers.up import running_url
 
 PUBLISHED = {
@@ -201,11 +201,12 @@ def _server(options: argparse.Namespace) -> Iterator[JsonClient]:
         yield client
 
 
-def _lasting_name(judged: beir.JudgedSet) -> str:
-    """The collection of a set in `--data`: another one if the corpus changes."""
+def _lasting_name(judged: beir.JudgedSet, store: str | None) -> str:
+    """The collection of a set in `--data`: another one if the corpus or the store changes."""
     with (judged.folder / beir.CORPUS).open("rb") as file:
-        digest = hashlib.file_digest(file, "blake2b").hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', judged.name)[:40]}-{digest}"
+        digest = hashlib.file_digest(file, "blake2b")
+    digest.update(f"{store}".encode())
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', judged.name)[:40]}-{digest.hexdigest()[:8]}"
 
 
 def _measure(
@@ -227,7 +228,7 @@ def _measure(
     variants = (*VARIANTS, ANY_TIME) if judged.as_of else VARIANTS
     name = collection or judge.scratch_name(judged.name)
     if options.data is not None:
-        name = _lasting_name(judged)
+        name = _lasting_name(judged, options.store)
     with _ids(client, name, judged, options, notes) as ids:
         return compare(client, name, judged, ids, variants, show)
 
@@ -243,7 +244,9 @@ def _ids(
         return nullcontext(judge.already_there(client, name, judged))
     if options.data is not None:
         tell(f"{judged.name}: {judged.documents:,} documents, in {name}")
-        return nullcontext(judge.completed(client, name, judged, options.store, show))
+        ids = judge.completed(client, name, judged, options.store, show)
+        forget(client, name)  # what a run that was interrupted taught
+        return nullcontext(ids)
     tell(f"{judged.name}: {judged.documents:,} documents go into {name}")
     if options.keep:
         notes.append(f"kept as collection {name}")

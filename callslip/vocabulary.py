@@ -37,11 +37,16 @@ Certainty = Literal["sure", "probably", "not sure"]
 SURE = 0.9
 """The confidence from which an approved answer is called sure."""
 
-RIGHT: dict[Certainty, str] = {
-    "sure": "about 19 of 20 such answers were right",
-    "probably": "about 3 of 4 such answers were right",
-}
-"""The measured share of right answers (docs/quality.md, Answers)."""
+MEASURED = 0.75
+"""The confidence from which the share of right answers was measured (docs/quality.md, Answers)."""
+
+
+def share_right(confidence: float, *, approved: bool, by_model: bool) -> str:
+    """Say which share of such answers was right; empty if that was not measured."""
+    if not approved or by_model or confidence < MEASURED:
+        return ""
+    share = "19 of 20" if confidence >= SURE else "7 of 10"
+    return f"about {share} such answers were right"
 
 
 def certainty_of(confidence: float, *, approved: bool) -> Certainty:

@@ -91,7 +91,7 @@ def rebuild_facets(
 def teach_half_of_the_queries(
     client: JsonClient, collection: str, judged: JudgedSet, ids: Mapping[str, str]
 ) -> JudgedSet:
-    """Find the answers of every second query helpful; return the other queries for measuring.
+    """Send `helpful` for the answers of every second query; return the other queries for measuring.
 
     Raises EvaluationError if the collection already has memory, which must be neither measured nor
     reset.
@@ -102,7 +102,7 @@ def teach_half_of_the_queries(
 def teach_half_of_the_answers(
     client: JsonClient, collection: str, judged: JudgedSet, ids: Mapping[str, str]
 ) -> JudgedSet:
-    """Find every second answer helpful for all its queries; return the queries of the others.
+    """Send `helpful` for every second answer by all its queries; return the other queries.
 
     Raises EvaluationError as teach_half_of_the_queries does.
     """
@@ -130,7 +130,7 @@ def _taught(
     ids: Mapping[str, str],
     known: AbstractSet[str] | None = None,
 ) -> JudgedSet:
-    """Search each query; find the best passage of each relevant document helpful, as users do.
+    """Search each query; send `helpful` for the best passage of each relevant document.
 
     With `known`, only passages of these documents. Each query has its own user, so that no limit
     per user applies.

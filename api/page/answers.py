@@ -10,7 +10,7 @@ from callslip.api.http.context import current
 from callslip.api.page.marking import EXCERPT, Passage, body, excerpt, whole
 from callslip.errors import ThreadNotFound
 from callslip.tasks import answer as agent
-from callslip.vocabulary import RIGHT, Certainty, certainty_of
+from callslip.vocabulary import Certainty, certainty_of, share_right
 
 NEAREST = 240
 """Characters of an uncited nearest passage; the hits below the answer show more of it."""
@@ -92,7 +92,11 @@ class PageQuestion:
             ),
             reason=REASONS[verdict.reason],
             certainty=certainty,
-            right=RIGHT.get(certainty, ""),
+            right=share_right(
+                verdict.confidence,
+                approved=verdict.approved,
+                by_model=answer.written_by == "model",
+            ),
             thread=self.thread,
             earlier=self.earlier,
         )

@@ -87,7 +87,7 @@ class TimeClamp(Message):
 class Matched(Message):
     """Why the vector retriever has its weight: the question's words in the best keyword hit.
 
-    The more rare words of the question a passage has, the more do words weigh.
+    The more rare words of the question a passage has, the more weight has the keyword retriever.
     """
 
     bits: float = Field(
@@ -108,7 +108,7 @@ class SearchResponse(Message):
     matched: Matched | None = Field(
         default=None,
         description="why alpha has this value; null if the request, the collection or the settings"
-        " set it",
+        " set it, or if the scores are not calibrated",
     )
     fusion: Word[Fusion]
     as_of: TimeClamp

@@ -13,7 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.models import Answer
 from callslip.client.requests import plain
-from callslip.vocabulary import RIGHT, STAGES, certainty_of
+from callslip.vocabulary import STAGES, certainty_of, share_right
 
 
 @click.command(name="ask")
@@ -102,9 +102,11 @@ def _tell(answer: dict[str, Any]) -> None:
     verdict = answer["verdict"]
     tried = len(answer["attempts"]) - 1
     more = f", after {tried} other attempt{'s' if tried > 1 else ''}" if tried else ""
-    certainty = certainty_of(verdict["confidence"], approved=verdict["approved"])
-    right = f", {RIGHT[certainty]}" if certainty in RIGHT else ""
-    line = f"{certainty}{right} ({verdict['reason']}{more})"
+    confidence, approved = verdict["confidence"], verdict["approved"]
+    by_model = answer["written_by"] == "model"
+    share = share_right(confidence, approved=approved, by_model=by_model)
+    certainty = ", ".join(filter(None, (certainty_of(confidence, approved=approved), share)))
+    line = f"{certainty} ({verdict['reason']}{more})"
     click.secho(f"\n{line}; trace {answer['trace_id']}", dim=True, err=True)
 
 

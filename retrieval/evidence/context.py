@@ -11,9 +11,9 @@ from callslip.retrieval.evidence.sentences import Span
 
 _LEADS_IN = re.compile(
     r"(?:[:：]"
-    r"|\b(?:as\s+follows|(?:the|these)\s+following(?:\s+\w+){0,4}|listed\s+below)\s*[.:]?"
+    r"|\b(?:as follows|(?:the|these) following(?: \w+){0,4}|listed below)[.:]?"
     r"|다음과\s*같(?:다|습니다|아요|음)\.?|다음\s*각\s*호와\s*같다\.?"
-    r"|다음(?:처럼|과\s*같이)\s*(?:\S+\s*){1,3}(?:다|요)\.?)\s*$",
+    r"|다음(?:처럼|과\s*같이)\s+(?:\S+\s+){0,2}\S*(?:다|요)\.?)$",
     re.IGNORECASE,
 )
 
@@ -29,17 +29,21 @@ _LEANS = re.compile(
 
 _ENTRY = re.compile(
     r"[ \t]*(?:[-*+•·▪◦○●■□–]|[①-⑳]|\|"
-    r"|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4}|[가나다라마바사아자차카타파하])[.)](?=\s))[ \t]*|[ \t]{2,}|\t"
+    r"|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4}|[가나다라마바사아자차카타파하])[.)](?=\s))[ \t]*"
+    r"|[ \t]{2,}|\t"
 )
 
-MOST_ENTRIES = 12
+END = 80
+"""The characters of a sentence in which an announcement stands."""
+
+MOST_SENTENCES = 12
 LONGEST = 900
-"""The maximum number of entries and of characters that are quoted with a lead-in."""
+"""The maximum number of sentences and of characters that are quoted with a lead-in."""
 
 
 def leads_in(sentence: str) -> bool:
     """Whether a sentence only announces a list."""
-    return _LEADS_IN.search(sentence) is not None
+    return _LEADS_IN.search(" ".join(sentence[-END:].split())) is not None
 
 
 def list_after(text: str, spans: Sequence[Span], at: int) -> int:
@@ -48,10 +52,10 @@ def list_after(text: str, spans: Sequence[Span], at: int) -> int:
     It is `at` itself if no list follows.
     """
     last = at
-    for i in range(at + 1, min(len(spans), at + 1 + MOST_ENTRIES)):
+    for i in range(at + 1, min(len(spans), at + 1 + MOST_SENTENCES)):
         line = text.rfind("\n", 0, spans[i].start) + 1
         begins = line > spans[i - 1].end - 1
-        entry = begins and _ENTRY.match(text, line, spans[i].start + 4) is not None
+        entry = begins and _ENTRY.match(text, line, spans[i].start + 8) is not None
         continues = not begins and last > at
         if not (entry or continues) or spans[i].end - spans[at].start > LONGEST:
             break

@@ -98,22 +98,31 @@ def extracts(
         return []
     least = NEAR * candidates[0].worth
     near = [e for i, e in enumerate(candidates) if i == 0 or e.worth >= least]
-    first_of = {_letters(e.text): e for e in reversed(near)}  # the first of equal statements
-    near = [e for e in near if first_of[_letters(e.text)] is e and not _is_part(e, near)]
+    first_of = {_plain(e.text): e for e in reversed(near)}  # the first of equal statements
+    near = _whole([e for e in near if first_of[_plain(e.text)] is e])
     positions = list(dict.fromkeys(e.position for e in near))[:most]
     return [e for e in near if e.position in positions]
 
 
-def _is_part(extract: Extract, others: Sequence[Extract]) -> bool:
-    """Whether another extract contains this one, as a list contains its entries."""
-    span = extract.span
-    return any(
-        other.hit is extract.hit
-        and other.span.start <= span.start
-        and span.end <= other.span.end
-        and (other.span.start, other.span.end) != (span.start, span.end)
-        for other in others
-    )
+def _whole(extracts: Sequence[Extract]) -> list[Extract]:
+    """Leave out extracts that overlap a better one; a list takes the rank of its best entry."""
+    made: list[Extract] = []
+    for extract in extracts:
+        around = (e for e in extracts if _contains(e, extract))
+        whole = max(around, key=lambda e: e.span.end - e.span.start)
+        if not any(_overlap(whole, other) for other in made):
+            made.append(whole)
+    return made
+
+
+def _contains(whole: Extract, part: Extract) -> bool:
+    inside = whole.span.start <= part.span.start and part.span.end <= whole.span.end
+    return whole.hit is part.hit and inside
+
+
+def _overlap(one: Extract, other: Extract) -> bool:
+    apart = one.span.end <= other.span.start or other.span.end <= one.span.start
+    return one.hit is other.hit and not apart
 
 
 def _by_meaning(candidates: list[Extract], vector: Vector, embedder: Embedder) -> list[Extract]:
@@ -214,6 +223,10 @@ def _heads(at: int, depths: Sequence[int]) -> bool:
 
 def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text)).casefold()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def nearest(statement: str, hit: Hit, analyzer: Analyzer) -> Span:

@@ -18,16 +18,16 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 
-_COUNTS = re.compile(r"\bhow\s+(?:many|much)\b|얼마(?!나)|(?<![가-힣])몇\s?(?!가지)", re.IGNORECASE)
+_COUNTS = re.compile(r"\bhow\s+(?:many|much)\b|얼마(?!나)|(?<![가-힣])몇(?!\s?가지)", re.IGNORECASE)
 _NUMERAL = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)*(?![\d])")
-_DESIGNATED = re.compile(
-    r"(?<=[a-z,;] )(?!(?:EUR|USD|GBP|KRW|INR|JPY|CHF|Rs)\b)[A-Z][A-Za-z]* \d{1,2}(?![\d%]|[.,]\d)"
-)
-"""A number that is part of a name, not at the start of a sentence: `Region 5`."""
+_DESIGNATED = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+ \d{1,2}(?![\d%]|[.,]\d|\s(?:[a-z]|%))")
+"""A number that is part of a name, within a sentence: `Region 5`, not `Leave 20 days`."""
 
 _NAMED = re.compile(
-    r"(?:\b[A-Z][A-Za-z]*|\b(?:version|article|section|chapter|part|rule|step|level|class|type|form))"
-    r"[ ](?P<number>\d+(?:\.\d+)*)(?![\d,]|\s?%)|제(?P<article>\d+)(?=조|장|절|항|호)"
+    r"(?:(?<=\S )[A-Z][A-Za-z]*"
+    r"|\A[A-Z][A-Za-z]*(?=\s[\d.]+(?:\s(?:is|was|has|will|can)\b|[는은이가을를의에,]))"
+    r"|(?i:\b(?:version|article|section|chapter|part|rule|step|level|class|type|form)))"
+    r"[ ](?P<number>\d+(?:\.\d+)*)(?!\d|,\d|\s?%)|제(?P<article>\d+)(?=조|장|절|항|호)"
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -62,8 +62,9 @@ def named_numbers(question: str) -> frozenset[str]:
 
 
 def has_numbers(numbers: frozenset[str], text: str) -> bool:
-    """Whether a text has all these numbers, each as a whole: `4` is not in `3.4`."""
-    return numbers <= frozenset(_numerals(text))
+    """Whether a text has all these numbers: `4` is in `4` and `4.0`, not in `3.4`."""
+    there = _numerals(text)
+    return all(any(each == n or each.startswith(f"{n}.") for each in there) for n in numbers)
 
 
 def _numerals(text: str) -> list[str]:

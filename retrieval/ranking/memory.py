@@ -4,9 +4,9 @@
 
 u is the decayed utility on a scale that ends at 1, i the share of wins with the question's intent
 times `INTENT`, r the similarity of the question to the questions that the chunk answered, and n the
-share of wins that no loss offsets: (wins - losses) / (wins + losses), at least 0. The specification
-has no n, so that a chunk with one win and one loss would have a bonus. It uses the plain cosine for
-r. With e5 any two questions have a cosine of at least .75, so here r is 0 for questions that are
+wins minus the losses as a share of all outcomes, at least 0. The specification has no n, so that a
+chunk with one win and one loss would have a bonus. The specification uses the plain cosine for r.
+With e5 any two questions have a cosine of at least .75, so here r is 0 for questions that are
 merely of the same kind (see `likeness`); the bonus is then 0.
 
 The bonus does not lift a chunk past the best candidate unless the question is nearly the mean of

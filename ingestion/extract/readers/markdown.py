@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.clean import clean
-from callslip.ingestion.extract.cuts import cut
+from callslip.ingestion.extract.cuts import Cut, cut
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.markdown_markup import cuts_and_links
 from callslip.ingestion.values import Block, ExtractedText, Heading
@@ -37,15 +37,20 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     text = clean(decoded.text)
     properties: dict[str, str] = {}
     warnings = decoded.warnings
-    body = 0
+    body = front_matter = 0
     if match := _FRONT_MATTER.match(text):
-        body = match.end()
         try:
-            properties = _properties(yaml.load(match[1], Loader=yaml.CSafeLoader))
+            loaded = yaml.load(match[1], Loader=yaml.CSafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError):
-            warnings += ("the front matter is not valid YAML and was left unread",)
+            body = match.end()
+            warnings += ("the front matter is not valid YAML and stays in the text",)
+        else:
+            if isinstance(loaded, dict):  # else these are two lines between paragraphs
+                properties = _properties(loaded)
+                body = front_matter = match.end()
     headings, blocks = _marked(text, body)
     cuts, links = cuts_and_links(text, blocks, body)
+    cuts.append(Cut(0, front_matter))
     source = ExtractedText(
         text,
         "text/markdown",
@@ -63,10 +68,8 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     return replace(cleaned, title=title)
 
 
-def _properties(loaded: object) -> dict[str, str]:
+def _properties(loaded: dict[object, object]) -> dict[str, str]:
     """Return the scalars and the lists of scalars as properties; leave out nested values."""
-    if not isinstance(loaded, dict):
-        return {}
     fields = {}
     for key, value in loaded.items():
         values = value if isinstance(value, list) else [value]

@@ -21,9 +21,9 @@ _HIDDEN = re.compile(r"<!--|<(script|style)\b[^<>]{0,500}>", re.I)
 """The start of a comment, or of an element whose content nobody reads."""
 
 _HTML = re.compile(
-    r"</?(?:a|abbr|article|aside|b|big|blockquote|br|caption|center|cite|code|col|colgroup|dd|del"
-    r"|details|dfn|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|input"
-    r"|ins|kbd|li|main|mark|nav|ol|p|picture|pre|q|s|samp|section|small|source|span|strong|sub"
+    r"</?(?i:a|abbr|article|aside|b|big|blockquote|br|caption|center|cite|code|col|colgroup|dd|del"
+    r"|details|dfn|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|button|form|i|iframe|img|input|label"
+    r"|ins|kbd|li|main|mark|nav|ol|p|picture|pre|q|s|samp|section|select|small|source|span|strong|sub"
     r"|summary|sup|svg|path|table|tbody|td|tfoot|th|thead|time|tr|tt|u|ul|var|video)"
     r"(?:\s[^<>]{0,500})?/?>"
     r"|<[A-Z]\w{1,40}(?:\s[^<>]{0,500})?/>|</?[A-Z]\w{1,40}\s[\w:@-]{1,40}=[^<>]{0,500}>"
@@ -31,22 +31,34 @@ _HTML = re.compile(
 )
 
 _BRACKETS = r"(?:[^\[\]\\\n]|\\.|\n(?!\s*\n)|\[(?:[^\[\]\\\n]|\\.)*\](?:\([^()\s]{0,500}\))?)"
-_PARENTHESES = r"(?:[^()\n]|\([^()\n]{0,200}\)|\n(?!\s*\n)){0,8000}"
+_TITLE = r"(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|\([^()\n]{0,500}\))"
+_TARGET = (
+    r"(?:<[^<>\n]{0,2000}>"
+    r"|(?:\{%[^%\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|\([^\s()]{0,500}\)|[^\s()]){0,200000})"
+)
 _LINK = re.compile(
-    rf"(?P<image>!?)\[(?P<words>{_BRACKETS}{{0,1000}}?)\]"
-    rf"(?:\((?P<target>{_PARENTHESES})\)|\[(?P<label>[^\[\]\n]{{0,200}})\])"
+    rf"(?<!\\)(?P<image>!?)\[(?P<words>{_BRACKETS}{{0,1000}}?)\]"
+    rf"(?:\([ \t]*(?P<target>{_TARGET})(?:\s{{1,9}}{_TITLE})?[ \t]*\)"
+    r"|\[(?P<label>[^\[\]\n]{0,200})\])"
 )
 _DEFINITION = re.compile(
-    r"^ {0,3}\[(?P<label>[^\[\]\n^]{1,200})\]:[ \t]*(?P<target>\S+)[^\n]*$", re.M
+    rf"^ {{0,3}}\[(?P<label>[^\[\]\n^]{{1,200}})\]:[ \t]*(?P<target><[^<>\n]{{0,2000}}>|\S+)"
+    rf"(?:[ \t]{{1,99}}{_TITLE})?[ \t]*$",
+    re.M,
 )
+_ADDRESS_OF_LINK = re.compile(r"\A<|[/.#:{]|\A[!-~]*\Z")
+"""What a target is like: `[별표 1](제5조)` is no link."""
+
 _AUTOLINK = re.compile(r"<(?=(?:https?|mailto|ftp):[^\s<>]{1,2000}>)(?P<target>[^\s<>]+)>")
 _ADDRESS = re.compile(r"https?://[^\s<>()\[\]\"'`|]{1,2000}")
 _ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _BADGE = re.compile(r"shields\.io|badge|travis-ci|codecov|circleci|/actions/workflows/", re.I)
 
-_ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}\n]{1,200}\}|^\{:[^{}\n]{0,200}\}[ \t]*$", re.M)
-_CONTAINER = re.compile(r"^[ \t]*:{3,}[ \t]*(?:\{[\w-]+\}|[\w-]+)?", re.M)
-_CONTENTS = re.compile(r"^\s*(?:\[\[_?toc_?\]\]|\[toc\])[ \t]*$", re.M | re.I)
+_ATTRIBUTES = re.compile(
+    r"(?<![ \t])[ \t]*\{:?[ \t]{0,9}[#.][A-Za-z_][^{}\n]{0,200}\}|^\{:[^{}\n]{0,200}\}[ \t]*$", re.M
+)
+_CONTAINER = re.compile(r"^[ \t]*:{3,}[ \t]*(?:\{[A-Za-z-]+\}|[A-Za-z-]+)?", re.M)
+_CONTENTS = re.compile(r"^[ \t]*(?:\[\[_?toc_?\]\]|\[toc\])[ \t]*$", re.M | re.I)
 _NAVIGATION = re.compile(
     r"(?:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\[[^\[\]\n]{1,300}\]"
     r"\(#[^()\n]{0,300}\)[ \t]*(?:\n|\Z)){3,}",
@@ -62,9 +74,8 @@ def cuts_and_links(text: str, blocks: Iterable[Block], body: int) -> tuple[list[
     """
     code = _Code(text, blocks, body)
     labels = {_label(m["label"]): m["target"].strip("<>") for m in _DEFINITION.finditer(text, body)}
-    cuts = [Cut(0, body)]
+    cuts = list(_hidden(text, body))
     links: list[Link] = []
-    cuts += _hidden(text, body)
     patterns = (_HTML, _DEFINITION, _ATTRIBUTES, _CONTAINER, _CONTENTS, _NAVIGATION)
     for pattern in patterns:
         cuts += (Cut(*m.span()) for m in pattern.finditer(text, body))
@@ -100,11 +111,11 @@ class _Code:
     def has(self, cut: Cut) -> bool:
         """Whether a cut overlaps code and does not contain it."""
         at = max(0, bisect_right(self._starts, cut.start) - 1)
-        for start, end in self._spans[at:]:
-            if start >= cut.end:
-                return False
+        while at < len(self._spans) and self._spans[at][0] < cut.end:
+            start, end = self._spans[at]
             if end > cut.start and not cut.start <= start < end <= cut.end:
                 return True
+            at += 1
         return False
 
 
@@ -132,6 +143,8 @@ def _links(
             target = labels.get(_label(match["label"] or match["words"]))
             if target is None:
                 continue
+        elif not (_ADDRESS_OF_LINK.search(target) or match["image"]):
+            continue
         if _BADGE.search(match[0]) and (match["image"] or "![" in match["words"]):
             yield [Cut(*match.span())], []
             continue

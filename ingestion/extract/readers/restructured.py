@@ -20,7 +20,7 @@ from callslip.ingestion.values import Block, ExtractedText, Heading
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\s*$")
 _SIMPLE_RULE = re.compile(r"\s*=+(?: +=+)+\s*$")
 _GRID_RULE = re.compile(r"\s*\+(?:[-=]+\+)+\s*$")
-_CODE = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|parsed-literal|highlight)::")
+_CODE = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|parsed-literal|highlight|math)::")
 _DIRECTIVE = re.compile(r"\s*\.\. ")
 _OPTION = re.compile(r"\s*:[\w-]+:")
 

@@ -5,13 +5,14 @@ those of docutils and Sphinx.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from callslip.ingestion.extract.cuts import Cut
 from callslip.ingestion.extract.lines import Lines
 from callslip.ingestion.values import Block, Heading, Link
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
 
 _WITHOUT_TEXT = {
     *("contents", "toctree", "index", "currentmodule", "module", "py:module", "highlight"),
@@ -33,13 +34,18 @@ _COMMENT = re.compile(r"[ \t]*\.\.(?:[ \t]|$)")
 _OPTION = re.compile(r"[ \t]+:[\w-]+:")
 _LITERAL_FOLLOWS = re.compile(r"(?P<colon>\s*:):[ \t]*$")
 
-_ROLE = re.compile(r":[A-Za-z][\w:+.-]{0,40}:`(?P<words>[^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`")
+_ROLE = re.compile(
+    r":(?P<name>[A-Za-z][\w:+.-]{0,40}):`(?P<words>[^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`"
+)
 _LINK = re.compile(
     r"(?<![`:\w])`(?P<words>[^`<\n]{1,300}?(?:\n[^`<\n]{1,300}?){0,2}?)"
     r"(?:\s*<(?P<target>[^<>`\s]{1,1000})>)?`__?(?!\w)"
 )
 _TITLED = re.compile(r"(?P<words>[^<]+?)\s*<(?P<target>[^<>]+)>\Z")
-_ESCAPE = re.compile(r"\\(?:[ \n]|(?=\S))")
+_ESCAPE = re.compile(r"\\(?:[ \n]|(?P<sign>\S))")
+_VERBATIM = frozenset(("math", "file", "regexp", "code", "kbd", "samp", "command"))
+"""Roles whose words have no escapes."""
+
 _LITERAL = re.compile(r"``.{1,300}?``")
 
 
@@ -50,10 +56,12 @@ def cuts_and_links(
     inside = {at for block in blocks for at in lines.between(block.start, block.end)}
     cuts = [*_adornments(lines, headings), *_directives(lines, inside)]
     text, links = lines.text, list[Link]()
-    literal = [m.span() for m in _LITERAL.finditer(text)]
-    for match in (*_ROLE.finditer(text), *_LINK.finditer(text)):
+    literal = _Spans(m.span() for m in _LITERAL.finditer(text))
+    roles = list(_ROLE.finditer(text))
+    verbatim = _Spans(m.span() for m in roles if m["name"] in _VERBATIM)
+    for match in (*roles, *_LINK.finditer(text)):
         start, end = match.span("words")
-        if lines.at(start) in inside or any(first <= start < last for first, last in literal):
+        if lines.at(start) in inside or literal.has(start):
             continue
         target = match.groupdict().get("target") or ""
         if match.re is _ROLE:
@@ -63,14 +71,29 @@ def cuts_and_links(
             links.append(Link(start, end, target))
     for escape in _ESCAPE.finditer(text):
         at = escape.start()
-        if lines.at(at) not in inside and not any(first <= at < last for first, last in literal):
-            cuts.append(Cut(*escape.span()))
+        if lines.at(at) not in inside and not literal.has(at) and not verbatim.has(at):
+            cuts.append(Cut(*escape.span(), escape["sign"] or ""))
     return cuts, links
+
+
+class _Spans:
+    """Spans in order and apart."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._spans = list(spans)
+        self._starts = [start for start, _ in self._spans]
+
+    def has(self, offset: int) -> bool:
+        """Whether a span has this offset."""
+        before = bisect_right(self._starts, offset)
+        return before > 0 and offset < self._spans[before - 1][1]
 
 
 def _of_role(role: re.Match[str]) -> tuple[int, int, str]:
     """The span of a role's words, and its target: `text <target>`, `~package.Name`, `name`."""
     words, start, end = role["words"], *role.span("words")
+    if role["name"] in _VERBATIM:
+        return start, end, ""
     if titled := _TITLED.match(words):
         return start, start + titled.end("words"), titled["target"]
     target = words.lstrip("~!")
@@ -115,7 +138,8 @@ def _directives(lines: Lines, inside: set[int]) -> Iterator[Cut]:
         elif _TARGET.match(line):
             yield lines.cut(at, after)
         elif _COMMENT.match(line):
-            after = lines.after_indented(at)
+            alone = line.strip() == ".." and lines.blank(after)
+            after = after if alone else lines.after_indented(at)
             yield lines.cut(at, after)
         elif literal := _LITERAL_FOLLOWS.search(line):
             colon = lines.starts[at] + literal.start("colon")

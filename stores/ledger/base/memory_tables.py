@@ -118,6 +118,7 @@ outcome_chunks = Table(
     Column("counted_as", String(32), unique=True),  # null: does not count, or no longer counts
     Column("with_vector", Boolean, nullable=False),
     Column("counts", Boolean),  # null: counted before revision 2, to be weighed anew
+    Index("outcome_chunks_of_a_chunk", "chunk_id"),
 )
 """The chunks of each outcome. `counted_as` is the key under which a verdict counts only once;
 `counts` says whether the chunk's statistics include the verdict (see learning/approvals.py)."""

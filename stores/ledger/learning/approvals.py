@@ -2,9 +2,8 @@
 
 A person's verdict always counts. An approval, which the validator of an answer gives to each cited
 chunk, counts only if something independent agrees: a person, a language model as validator, or an
-approval of the chunk by another asker for a differently worded question. It does not count while
-persons find the chunk unhelpful as often as helpful. The rule depends on the set of a chunk's
-outcomes and not on their order.
+approval of the chunk by another asker for a differently worded question. Once a person found the
+chunk unhelpful, approvals count only while more persons find it helpful.
 """
 
 import hashlib
@@ -88,7 +87,7 @@ def settle(
     known = read_stats(connection, *scope, chunk_ids)
     owners = owners_of(connection, *scope, chunk_ids)
     owners |= {chunk_id: stats.document_id for chunk_id, stats in known.items()}
-    _number_anew(connection, scope, list(owners))
+    number_anew(connection, scope, list(owners))
     counts = and_(
         _OC.counted_as.is_not(None),
         _O.withdrawn_at.is_(None),
@@ -122,7 +121,7 @@ def weigh_anew(database: Database, half_life_weeks: float, now: float) -> int:
 
     Idempotent; a transaction changes at most PER_TRANSACTION chunks of one scope.
     """
-    some = (
+    unweighed = (
         select(_O.collection, _O.tenant, _OC.chunk_id)
         .select_from(_BOTH)
         .where(_OC.counts.is_(None))
@@ -132,19 +131,24 @@ def weigh_anew(database: Database, half_life_weeks: float, now: float) -> int:
     count = 0
     while True:
         with database.writing() as connection:
-            rows = connection.execute(some).all()
-            for scope in dict.fromkeys((row.collection, row.tenant) for row in rows):
-                lock_scope(database, connection, *scope)
-                chunk_ids = [r.chunk_id for r in rows if (r.collection, r.tenant) == scope]
-                settle(connection, scope, chunk_ids, half_life_weeks=half_life_weeks, now=now)
-                connection.execute(  # of deleted documents
-                    update(memory_tables.outcome_chunks)
-                    .where(_OC.chunk_id.in_(chunk_ids), _OC.counts.is_(None))
-                    .values(counts=False, counted_as=None)
+            rows = connection.execute(unweighed).all()
+            if not rows:
+                return count
+            scope = rows[0].collection, rows[0].tenant
+            chunk_ids = [r.chunk_id for r in rows if (r.collection, r.tenant) == scope]
+            lock_scope(database, connection, *scope)
+            settle(connection, scope, chunk_ids, half_life_weeks=half_life_weeks, now=now)
+            mine = select(_O.outcome_id).where(_O.collection == scope[0], _O.tenant == scope[1])
+            connection.execute(  # of deleted documents
+                update(memory_tables.outcome_chunks)
+                .where(
+                    _OC.chunk_id.in_(chunk_ids),
+                    _OC.counts.is_(None),
+                    _OC.outcome_id.in_(mine),
                 )
-        count += len(rows)
-        if len(rows) < PER_TRANSACTION:
-            return count
+                .values(counts=False, counted_as=None)
+            )
+        count += len(chunk_ids)
 
 
 def _agreed(connection: Connection, scope: tuple[str, str], chunk_ids: Sequence[str]) -> list[str]:
@@ -169,7 +173,7 @@ def _agreed(connection: Connection, scope: tuple[str, str], chunk_ids: Sequence[
     return list(connection.scalars(query))
 
 
-def _number_anew(connection: Connection, scope: tuple[str, str], chunk_ids: Sequence[str]) -> None:
+def number_anew(connection: Connection, scope: tuple[str, str], chunk_ids: Sequence[str]) -> None:
     """Give counted outcomes from before revision 2 their keys of today; a repeated one has none."""
     rows = connection.execute(
         select(memory_tables.outcomes, *_OF_CHUNK, _OC.counted_as)
@@ -179,7 +183,9 @@ def _number_anew(connection: Connection, scope: tuple[str, str], chunk_ids: Sequ
     ).all()
     if not rows:
         return
-    changes, taken = [], set[str]()
+    numbered = select(_OC.counted_as).select_from(_BOTH)
+    taken = set(connection.scalars(numbered.where(*_of(scope, chunk_ids), _OC.counts.is_not(None))))
+    changes = []
     for row in rows:
         key = row.counted_as
         if row.verdict == "validated":

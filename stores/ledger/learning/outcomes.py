@@ -17,7 +17,13 @@ from callslip.stores.chunk_stats import Verdict
 from callslip.stores.ledger.base import memory_tables
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.learning.approvals import DAY as DAY
-from callslip.stores.ledger.learning.approvals import digest, key_of, settle, weigh_anew
+from callslip.stores.ledger.learning.approvals import (
+    digest,
+    key_of,
+    number_anew,
+    settle,
+    weigh_anew,
+)
 from callslip.stores.ledger.learning.memory import lock_scope, owners_of
 from callslip.stores.ledger.learning.searches import (
     PER_TRANSACTION,
@@ -35,7 +41,7 @@ _PLAIN = ("outcome_id", "collection", "tenant", "trace_id", "user", "verdict", "
 
 @dataclass(frozen=True)
 class OutcomeRecord:
-    """An outcome. `counted` are those of its `chunk_ids` whose statistics it changed."""
+    """An outcome. `counted` are those of its `chunk_ids` for which it counts at present."""
 
     outcome_id: str
     collection: str
@@ -200,6 +206,7 @@ def _insert(
     """Insert an outcome that does not count yet; a chunk whose key is taken has no key."""
     scope = (made.collection, made.tenant)
     owners = owners_of(connection, *scope, made.chunk_ids)
+    number_anew(connection, scope, list(owners))
     keys = {
         i: key_of(scope, i, made.user, made.verdict, profile.profile_id, made.at) for i in owners
     }

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +31,6 @@ _T, _C = memory_tables.traces.c, schema.collections.c
 
 PER_TRANSACTION = 500
 """Rows that one transaction deletes; other writers can run between two transactions."""
-
-PUNCTUATION = ".,;:!?…()[]\"'“”‘’«»。，、！？；："
-"""Characters at the ends of words that do not make a question another one."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,12 @@ class TraceRecord:
 def profile_id(collection: str, tenant: str, query: str, vector: Vector | None) -> str:
     """The id of a question: a hash of its scope and its text.
 
-    Ignores case, white space and punctuation at the ends of words. For a question without text the
-    vector replaces the text.
+    Only its letters and digits count, and the signs of `C++`, `C#` and `5 %`, whatever their case
+    and their encoding in Unicode. For a question without text the vector replaces the text.
     """
-    words = (word.strip(PUNCTUATION) or word for word in query.casefold().split())
-    key = " ".join(words).encode("utf-8", "replace") or (
+    plain = unicodedata.normalize("NFKC", query).casefold()
+    words = "".join(sign if _counts(sign) else " " for sign in plain)
+    key = " ".join(words.split() or plain.split()).encode("utf-8", "replace") or (
         b"" if vector is None else vector.astype(np.float32).tobytes()
     )
     digest = hashlib.blake2b(digest_size=16)
@@ -99,6 +98,10 @@ def profile_id(collection: str, tenant: str, query: str, vector: Vector | None) 
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.hexdigest()
+
+
+def _counts(sign: str) -> bool:
+    return sign.isalnum() or sign in "+#%" or unicodedata.combining(sign) > 0
 
 
 class Searches:

@@ -2,20 +2,22 @@
 
 import pytest
 
-from callslip.vocabulary import RIGHT, SURE, certainty_of
+from callslip.vocabulary import MEASURED, SURE, certainty_of, share_right
 
 
 @pytest.mark.parametrize(
-    ("confidence", "approved", "word"),
+    ("confidence", "approved", "word", "share"),
     [
-        (1.0, True, "sure"),
-        (SURE, True, "sure"),
-        (0.75, True, "probably"),
-        (0.1, True, "probably"),
-        (1.0, False, "not sure"),
-        (0.0, False, "not sure"),
+        (1.0, True, "sure", "19 of 20"),
+        (SURE, True, "sure", "19 of 20"),
+        (MEASURED, True, "probably", "7 of 10"),
+        (0.1, True, "probably", ""),
+        (1.0, False, "not sure", ""),
+        (0.0, False, "not sure", ""),
     ],
 )
-def test_a_confidence_has_a_word(confidence: float, approved: bool, word: str) -> None:
+def test_a_confidence_has_a_word(confidence: float, approved: bool, word: str, share: str) -> None:
     assert certainty_of(confidence, approved=approved) == word
-    assert (word in RIGHT) is approved
+    words = share_right(confidence, approved=approved, by_model=False)
+    assert words == (f"about {share} such answers were right" if share else "")
+    assert not share_right(confidence, approved=approved, by_model=True)

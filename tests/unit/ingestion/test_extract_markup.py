@@ -60,6 +60,9 @@ def test_markup_of_markdown_does_not_reach_the_text(source: str, text: str) -> N
         "    {% code %}\n",
         "| a | b |\n|---|---|\n| 1 | 2 |\n",
         "- [ ] open\n- [x] done\n",
+        "[Note]: This applies to all employees from 2024.",
+        "[별표 1](제5조 관련)과 [별표 2](제6조), [Applicant](see section 4)",
+        "\\[text](url) and values {.05, .01}",
         "A footnote[^1] and List<String>, x[0](1).\n\n[^1]: its text",
         "**bold** _it_ > 1\n\n1. one\n2. two\n",
         "<!-- without an end [a]",
@@ -115,6 +118,12 @@ def test_links_keep_their_words_and_targets() -> None:
         ("So::\n\n    x = `a`_\n\nDone.::\n\n    y\n", "So:\n\n    x = `a`_\n\nDone.\n\n    y\n"),
         (".. code-block:: python\n   :linenos:\n\n   x :ref:`x`\n", "\n   x :ref:`x`\n"),
         ("Literal ``:ref:`a` \\n`` stays", "Literal ``:ref:`a` \\n`` stays"),
+        (
+            ".. math:: x\n\n   \\frac{a}{b}\n\n:math:`\\frac{c}{d}` a\\\\b\\*",
+            "\n   \\frac{a}{b}\n\n\\frac{c}{d} a\\b*",
+        ),
+        ("..\n\n   a quotation\n", "\n   a quotation\n"),
+        ("IO\n==\ntext", "IO\n\ntext"),
         (".. [1] A footnote\n.. |x| image:: y.png\n", "[1] A footnote\n"),
     ],
 )

@@ -245,11 +245,20 @@ def test_front_matter_becomes_properties() -> None:
     assert heading_words(text) == [(1, "Body")]
 
 
-@pytest.mark.parametrize("yaml", ["a: [", "&a [*a]", "!!python/object:os.system {}", "[" * 8_000])
+@pytest.mark.parametrize("yaml", ["a: [", "!!python/object:os.system {}", "[" * 8_000])
 def test_front_matter_that_is_no_yaml_is_a_warning(yaml: str) -> None:
     text = read(f"---\n{yaml}\n---\n# Body\n".encode(), "a.md")
     assert heading_words(text) == [(1, "Body")]
     assert text.properties == {}
+    assert text.text.startswith("---\n"), "nothing is lost"
+    assert "not valid YAML" in text.warnings[0]
+
+
+@pytest.mark.parametrize("between", ["# Slide 1\nThe fee is 5.", "&a [*a]", "- one\n- two"])
+def test_text_between_two_rules_is_no_front_matter(between: str) -> None:
+    text = read(f"---\n{between}\n---\n# Body\n".encode(), "a.md")
+    assert between in text.text
+    assert (text.properties, text.warnings) == ({}, ())
 
 
 def test_docx_gives_paragraphs_tables_and_headings_in_order() -> None:

@@ -2,6 +2,7 @@
 
 import random
 import time
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -167,3 +168,22 @@ def test_outcomes_of_an_older_ledger_are_weighed_anew(ledger: Ledger) -> None:
     assert ledger.outcomes.weigh_anew(HALF_LIFE, NOON + 3 * DAY) == 0
     outcome(ledger, "question 4", "unhelpful", user="adam", now=NOON + 3 * DAY)
     assert counts(ledger) == (1, 1)
+
+
+def test_a_repetition_before_outcomes_are_weighed_anew_counts_once(ledger: Ledger) -> None:
+    approve(ledger, "how long?", "eve", by_model=True, now=NOON)
+    of_chunk = memory_tables.outcome_chunks
+    old = update(of_chunk).where(of_chunk.c.counts.is_(True)).values(counts=None, counted_as="old")
+    with ledger._database.writing() as connection:
+        connection.execute(old)
+    assert approve(ledger, "How long", "eve", now=NOON + DAY).counted == ()
+    assert counts(ledger) == (1, 0)
+    assert ledger.outcomes.weigh_anew(HALF_LIFE, NOON + DAY) == 0
+
+
+def test_the_same_words_in_another_encoding_are_one_wording(ledger: Ledger) -> None:
+    for user, query in enumerate(("휴가는 얼마?", "휴가는 — 얼마", "휴가는 얼마 ?")):
+        approve(ledger, unicodedata.normalize("NFD" if user else "NFC", query), f"user {user}")
+    assert stats(ledger) is None
+    approve(ledger, "휴가 C++", "adam")
+    assert counts(ledger) == (4, 0)

@@ -54,6 +54,7 @@ def test_these_sentences_do_not(sentence: str) -> None:
             "서류는 다음과 같다.\n1. 신청서\n2. 신분증",
         ),
         ("Run:\n\n    $ make up\n\nDone.", "Run:\n\n    $ make up"),
+        ("It has:\n(10) ten\n(ii) two\nA. an a\nEnd", "It has:\n(10) ten\n(ii) two\nA. an a"),
         ("You need: a form. Then wait.", "You need: a form."),
         ("Nothing follows:", "Nothing follows:"),
         ("Nothing follows:\nNo entry here.", "Nothing follows:"),
@@ -88,6 +89,9 @@ def test_a_connective_depends_on_the_sentence_before(text: str, depends: bool) -
         ("Vue 3.5는 언제 릴리스되었나요?", {"3.5"}),
         ("제5조는 무엇을 정하나요?", {"5"}),
         ("Which bonds does Section 54 name?", {"54"}),
+        ("In Vue 4, how are slots named?", {"4"}),
+        ("Within 30 days of what must it be sent?", set()),
+        ("Is 5 GB enough?", set()),
         ("What is the maximum salary in 2024?", set()),
         ("Who won in March 2024?", set()),
         ("Who gets the 1,000 won grant?", set()),
@@ -103,6 +107,7 @@ def test_numbers_are_compared_whole() -> None:
     assert has_numbers(frozenset({"4"}), "Vue 4.")
     assert not has_numbers(frozenset({"4"}), "Vue 3.4 is here, since December 14")
     assert has_numbers(frozenset({"1000"}), "1,000 won")
+    assert has_numbers(frozenset({"3"}), "Python 3.12")
     assert has_numbers(frozenset(), "")
 
 
@@ -115,4 +120,7 @@ def test_only_a_number_answers_how_many() -> None:
     assert not has_number("many books")
     assert has_count("Each reader may take 12 books for EUR 5.")
     assert has_count("Between 5 and 6 the doors are closed.")
+    assert has_count("It costs NOK 50.")
+    assert has_count("Staff have Annual Leave 20 days.")
     assert not has_count("Ask the office of Region 5.")
+    assert not asks_count("휴가는 몇 가지인가요?")

@@ -261,3 +261,16 @@ def test_extracts_are_of_the_passage_and_no_more_than_asked_for(
     found = reply("What does lunch cost?", passage, most=most)
     assert len(found) <= most
     assert not any(text.endswith("?") for text in found)
+
+
+def test_a_list_is_quoted_once_and_whole() -> None:
+    passage = hit("Bring to the desk:\n- a passport\n- a passport photo\n\nThe desk is open.")
+    answer = reply("What do I bring to the desk?", passage, most=3)
+    assert answer == ["Bring to the desk:\n- a passport\n- a passport photo"]
+
+
+def test_statements_that_differ_in_a_number_are_both_quoted() -> None:
+    passages = hit("The fee is 1.5 %.", "a"), hit("The fee is 15 %.", "b")
+    assert reply("What is the fee?", *passages, most=2) == ["The fee is 1.5 %.", "The fee is 15 %."]
+    again = hit("The  FEE is 1.5 %.", "b")
+    assert reply("What is the fee?", passages[0], again, most=2) == ["The fee is 1.5 %."]

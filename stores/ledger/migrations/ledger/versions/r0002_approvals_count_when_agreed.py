@@ -11,8 +11,11 @@ from sqlalchemy import Boolean, Column, false, inspect, text
 revision = "0002"
 down_revision = "0001"
 
-FINGERPRINT = "7286f8d11a0a8f02"
+FINGERPRINT = "87c9fb0ffd2f6c8e"
 """A hash of the statements that make this revision's tables on SQLite and PostgreSQL."""
+
+
+INDEX = "outcome_chunks_of_a_chunk"
 
 
 def upgrade() -> None:
@@ -24,6 +27,8 @@ def upgrade() -> None:
         )
     if "counts" not in {column["name"] for column in present.get_columns("outcome_chunks")}:
         op.add_column("outcome_chunks", Column("counts", Boolean))
+    if INDEX not in {index["name"] for index in present.get_indexes("outcome_chunks")}:
+        op.create_index(INDEX, "outcome_chunks", ["chunk_id"])
     op.execute(text("UPDATE outcome_chunks SET counts = false WHERE counted_as IS NULL"))
     op.execute(
         text(
