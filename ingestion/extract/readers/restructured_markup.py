@@ -32,7 +32,6 @@ _TARGET = re.compile(r"[ \t]*(?:\.\.[ \t]+_|__[ \t])")
 _FOOTNOTE = re.compile(r"[ \t]*\.\.[ \t]+(?=\[)")
 _COMMENT = re.compile(r"[ \t]*\.\.(?:[ \t]|$)")
 _OPTION = re.compile(r"[ \t]+:[\w-]+:")
-_LITERAL_FOLLOWS = re.compile(r"(?P<colon>\s*:):[ \t]*$")
 
 _ROLE = re.compile(
     r":(?P<name>[A-Za-z][\w:+.-]{0,40}):`(?P<words>[^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`"
@@ -141,8 +140,9 @@ def _directives(lines: Lines, inside: set[int]) -> Iterator[Cut]:
             alone = line.strip() == ".." and lines.blank(after)
             after = after if alone else lines.after_indented(at)
             yield lines.cut(at, after)
-        elif literal := _LITERAL_FOLLOWS.search(line):
-            colon = lines.starts[at] + literal.start("colon")
-            goes_on = line[: literal.start()].rstrip()[-1:] not in ("", ".", "!", "?", ":")
-            yield Cut(colon, lines.end(at), ":" if goes_on else "")
+        elif (before := line.rstrip()).endswith("::"):
+            before = before[:-2].rstrip()
+            goes_on = before[-1:] not in ("", ".", "!", "?", ":")
+            start = lines.starts[at] + len(before)
+            yield Cut(start, lines.end(at), ":" if goes_on else "")
         at = after
