@@ -10,7 +10,6 @@ set.
 
 import argparse
 import hashlib
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -206,7 +205,7 @@ def _lasting_name(judged: beir.JudgedSet, store: str | None) -> str:
     with (judged.folder / beir.CORPUS).open("rb") as file:
         digest = hashlib.file_digest(file, "blake2b")
     digest.update(f"{store}".encode())
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', judged.name)[:40]}-{digest.hexdigest()[:8]}"
+    return f"{judge.plain_name(judged.name)}-{digest.hexdigest()[:8]}"
 
 
 def _measure(
@@ -226,9 +225,10 @@ def _measure(
     if not judged.queries:
         raise EvaluationError("this half has no query")
     variants = (*VARIANTS, ANY_TIME) if judged.as_of else VARIANTS
-    name = collection or judge.scratch_name(judged.name)
     if options.data is not None:
         name = _lasting_name(judged, options.store)
+    else:
+        name = collection or judge.scratch_name(judged.name)
     with _ids(client, name, judged, options, notes) as ids:
         return compare(client, name, judged, ids, variants, show)
 

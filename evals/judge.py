@@ -105,7 +105,12 @@ def evaluate(
 
 def scratch_name(name: str) -> str:
     """Return the name of a collection that no other run uses."""
-    return f"eval-{re.sub(r'[^A-Za-z0-9]+', '-', name)[:40]}-{secrets.token_hex(4)}"
+    return f"eval-{plain_name(name)}-{secrets.token_hex(4)}"
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a set as a part of a collection's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", name)[:40]
 
 
 @contextmanager

@@ -70,10 +70,9 @@ def _extracted(state: State, context: RunContext) -> Draft:
     best_extracts = extracts(hits, target, resources.analyzer, resources.embedder, most)
     if asks_count(target.text) and not any(has_count(e.text) for e in best_extracts):
         return Draft()
-    numbers = named_numbers(searched.plan.topic)
-    if not all(has_numbers(numbers, _around(e.hit)) for e in best_extracts[:1]):
-        return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None
+    if best_hit and not has_numbers(named_numbers(searched.plan.topic), _around(best_hit)):
+        return Draft()
     best_extracts.sort(key=lambda e: (e.hit is not best_hit, e.hit.rank, e.span.start))
     citations = _citations(context, hits)
     sentences = tuple(

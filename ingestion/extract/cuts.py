@@ -51,6 +51,29 @@ def cut(raw: ExtractedText, cuts: Iterable[Cut]) -> ExtractedText:
     )
 
 
+class Spans:
+    """Spans of a text, in order and apart."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self.all = list(spans)
+        self._starts = [start for start, _ in self.all]
+
+    def has(self, offset: int) -> bool:
+        """Whether a span has this offset."""
+        before = bisect_right(self._starts, offset)
+        return before > 0 and offset < self.all[before - 1][1]
+
+    def cross(self, cut: Cut) -> bool:
+        """Whether a cut overlaps a span and does not contain it."""
+        at = max(0, bisect_right(self._starts, cut.start) - 1)
+        while at < len(self.all) and self.all[at][0] < cut.end:
+            start, end = self.all[at]
+            if end > cut.start and not cut.start <= start < end <= cut.end:
+                return True
+            at += 1
+        return False
+
+
 class _Moved:
     """Where the offsets of a text are after its cuts, which are in order and apart."""
 

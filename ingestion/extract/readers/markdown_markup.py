@@ -5,11 +5,10 @@ Jinja and Vue; attribute lists those of kramdown; containers those of MyST and V
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, unquote
 
-from callslip.ingestion.extract.cuts import Cut
+from callslip.ingestion.extract.cuts import Cut, Spans
 from callslip.ingestion.values import Block, Link
 
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^\n]{1,500}?(?<!`)\1(?!`)")
@@ -72,7 +71,7 @@ def cuts_and_links(text: str, blocks: Iterable[Block], body: int) -> tuple[list[
 
     Nothing of a code block or of code in a line is cut.
     """
-    code = _Code(text, blocks, body)
+    code = _code(text, blocks, body)
     labels = {_label(m["label"]): m["target"].strip("<>") for m in _DEFINITION.finditer(text, body)}
     cuts = list(_hidden(text, body))
     links: list[Link] = []
@@ -90,33 +89,14 @@ def cuts_and_links(text: str, blocks: Iterable[Block], body: int) -> tuple[list[
     for address in _ADDRESS.finditer(text, body):
         for encoded in _ENCODED.finditer(text, *address.span()):
             cuts.append(Cut(*encoded.span(), _decoded(encoded[0])))
-    return [each for each in cuts if not code.has(each)], links
+    return [each for each in cuts if not code.cross(each)], links
 
 
-class _Code:
-    """The spans of code in a text."""
-
-    def __init__(self, text: str, blocks: Iterable[Block], body: int) -> None:
-        spans = [(b.start, b.end) for b in blocks if b.kind == "code"]
-        starts = [start for start, _ in spans]
-
-        def within(at: int) -> bool:
-            before = bisect_right(starts, at)
-            return before > 0 and at < spans[before - 1][1]
-
-        inline = (m.span() for m in _INLINE_CODE.finditer(text, body) if not within(m.start()))
-        self._spans = sorted([*spans, *inline])
-        self._starts = [start for start, _ in self._spans]
-
-    def has(self, cut: Cut) -> bool:
-        """Whether a cut overlaps code and does not contain it."""
-        at = max(0, bisect_right(self._starts, cut.start) - 1)
-        while at < len(self._spans) and self._spans[at][0] < cut.end:
-            start, end = self._spans[at]
-            if end > cut.start and not cut.start <= start < end <= cut.end:
-                return True
-            at += 1
-        return False
+def _code(text: str, blocks: Iterable[Block], body: int) -> Spans:
+    """The spans of code after offset `body`: blocks, and code in a line."""
+    whole = Spans((block.start, block.end) for block in blocks if block.kind == "code")
+    inline = (m.span() for m in _INLINE_CODE.finditer(text, body) if not whole.has(m.start()))
+    return Spans(sorted([*whole.all, *inline]))
 
 
 def _hidden(text: str, at: int) -> Iterator[Cut]:

@@ -13,11 +13,10 @@ from callslip.ingestion.extract.clean import clean
 from callslip.ingestion.extract.cuts import cut
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.lines import Lines
-from callslip.ingestion.extract.readers.restructured_markup import cuts_and_links
+from callslip.ingestion.extract.readers.restructured_markup import ADORNMENT, cuts_and_links
 from callslip.ingestion.extract.sniff import RST
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\s*$")
 _SIMPLE_RULE = re.compile(r"\s*=+(?: +=+)+\s*$")
 _GRID_RULE = re.compile(r"\s*\+(?:[-=]+\+)+\s*$")
 _CODE = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|parsed-literal|highlight|math)::")
@@ -55,8 +54,8 @@ def _headings(lines: Lines, blocks: tuple[Block, ...]) -> Iterator[Heading]:
         if block is not None and block.start <= lines.starts[at]:
             continue
         line, above = lines.all[at], lines.all[at - 1]
-        match = _ADORNMENT.match(line)
-        if match is None or not above.strip() or _ADORNMENT.match(above):
+        match = ADORNMENT.match(line)
+        if match is None or not above.strip() or ADORNMENT.match(above):
             continue
         over = at >= 2 and lines.all[at - 2].rstrip() == line.rstrip()
         fits = len(line.rstrip()) >= min(4, len(above.rstrip()))

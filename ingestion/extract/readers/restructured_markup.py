@@ -5,14 +5,14 @@ those of docutils and Sphinx.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from callslip.ingestion.extract.cuts import Cut
+from callslip.ingestion.extract.cuts import Cut, Spans
 from callslip.ingestion.extract.lines import Lines
 from callslip.ingestion.values import Block, Heading, Link
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
+ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
+"""A line of equal signs below or above a title."""
 
 _WITHOUT_TEXT = {
     *("contents", "toctree", "index", "currentmodule", "module", "py:module", "highlight"),
@@ -55,9 +55,9 @@ def cuts_and_links(
     inside = {at for block in blocks for at in lines.between(block.start, block.end)}
     cuts = [*_adornments(lines, headings), *_directives(lines, inside)]
     text, links = lines.text, list[Link]()
-    literal = _Spans(m.span() for m in _LITERAL.finditer(text))
+    literal = Spans(m.span() for m in _LITERAL.finditer(text))
     roles = list(_ROLE.finditer(text))
-    verbatim = _Spans(m.span() for m in roles if m["name"] in _VERBATIM)
+    verbatim = Spans(m.span() for m in roles if m["name"] in _VERBATIM)
     for match in (*roles, *_LINK.finditer(text)):
         start, end = match.span("words")
         if lines.at(start) in inside or literal.has(start):
@@ -73,19 +73,6 @@ def cuts_and_links(
         if lines.at(at) not in inside and not literal.has(at) and not verbatim.has(at):
             cuts.append(Cut(*escape.span(), escape["sign"] or ""))
     return cuts, links
-
-
-class _Spans:
-    """Spans in order and apart."""
-
-    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        self._spans = list(spans)
-        self._starts = [start for start, _ in self._spans]
-
-    def has(self, offset: int) -> bool:
-        """Whether a span has this offset."""
-        before = bisect_right(self._starts, offset)
-        return before > 0 and offset < self._spans[before - 1][1]
 
 
 def _of_role(role: re.Match[str]) -> tuple[int, int, str]:
@@ -106,7 +93,7 @@ def _adornments(lines: Lines, headings: Iterable[Heading]) -> Iterator[Cut]:
     for heading in headings:
         at = lines.at(heading.start)
         for beside in (at - 1, at + 1):
-            if 0 <= beside < len(lines) and _ADORNMENT.match(lines.all[beside].strip()):
+            if 0 <= beside < len(lines) and ADORNMENT.match(lines.all[beside].strip()):
                 yield lines.cut(beside, beside + 1, instead="\n" if beside > at else "")
 
 
