@@ -36,7 +36,7 @@ def test_a_question_as_of_a_day_is_never_given_what_is_not_in_force(
         wrong += [d for i in found if not str(day) < in_force[d := loaded.ids[i]][1]]
         assert wrong == [], question
         filtered.append(judged.qrels[query].get(loaded.ids[found[0]], 0) > 0)
-        first = _documents(client, loaded.collection, text, as_of="any")[0]
+        (first,) = _documents(client, loaded.collection, text, top=1, as_of="any")
         free.append(judged.qrels[query].get(loaded.ids[first], 0) > 0)
     tell(
         f"validity filter, {name}: success@1 {fmean(free):.3f} without, {fmean(filtered):.3f} with"
@@ -51,7 +51,9 @@ def _in_force(metadata: dict[str, Any]) -> tuple[str, str]:
     return metadata.get("valid_from") or "", metadata.get("valid_to") or "9999"
 
 
-def _documents(client: JsonClient, collection: str, question: str, **more: str) -> list[str]:
-    """The server's ids of the documents of all hits, best first."""
-    hits = client.search({"collection": collection, "query": question, "top": 100, **more})["hits"]
+def _documents(
+    client: JsonClient, collection: str, question: str, top: int = 100, **more: str
+) -> list[str]:
+    """The server's ids of the documents of the hits, best first."""
+    hits = client.search({"collection": collection, "query": question, "top": top, **more})["hits"]
     return [hit["document_id"] for hit in hits]

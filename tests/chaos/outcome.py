@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Sequence
 
 import httpx
 import numpy as np
@@ -49,9 +50,13 @@ class Outcome:
         document_id: str = answer.json()["document_id"]
         return document_id
 
+    def steps(self, document_id: str) -> Sequence[StepRecord]:
+        """All steps as the ledger has them, in order."""
+        return self.ledger.documents.get(document_id).steps
+
     def step(self, document_id: str, step: Step) -> StepRecord:
         """One step as the ledger has it."""
-        return self.ledger.documents.get(document_id).steps[STEPS.index(step)]
+        return self.steps(document_id)[STEPS.index(step)]
 
     def wait(self, document_id: str, *states: str) -> DocumentRecord:
         """Wait until the document is in one of the states; fails with the logs."""

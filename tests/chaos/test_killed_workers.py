@@ -22,11 +22,13 @@ def text_for(step: Step) -> str:
 
 def kill_during(outcome: Outcome, step: Step) -> str:
     """Kill the ingest worker while it is in this step; the id of the document it had."""
+    at = STEPS.index(step)
     for _ in range(TRIES):
         document_id = outcome.submit(text_for(step))
-        while (record := outcome.step(document_id, step)).state == "pending":
-            time.sleep(0.0005)
-        if record.state == "running":
+        while (state := (steps := outcome.steps(document_id))[at].state) == "pending":
+            begins_soon = at == 0 or steps[at - 1].state != "pending"
+            time.sleep(0.0005 if begins_soon else 0.02)
+        if state == "running":
             outcome.stack.kill("ingest")
             if outcome.step(document_id, step).state == "running":
                 return document_id

@@ -17,7 +17,7 @@ from stack import WITHOUT_MODEL, Stack, new_home
 
 NARROW = {"CALLSLIP_INGEST__MAX_BACKLOG": "60", "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "40"}
 
-MANY = 300
+MANY = 200
 
 
 @pytest.fixture(scope="module")

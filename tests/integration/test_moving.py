@@ -179,7 +179,7 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
                     found = other.search("zebra3", collection=api.collection, alpha=0)
                     if found.status_code != 200 or not found.json()["hits"]:
                         faults.append(found.text)
-                    time.sleep(0.05)
+                    time.sleep(0.15)
 
         def send() -> None:
             n = 100
@@ -189,7 +189,7 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
                 sent.append(answer.json()["document_id"])
                 if n % 3 == 0:
                     api.http.delete(f"/v1/documents/{sent.pop(0)}")
-                time.sleep(0.1)
+                time.sleep(0.5)
 
         threads = [threading.Thread(target=work) for work in (search, send)]
         for thread in threads:

@@ -26,7 +26,7 @@ from callslip.stores.records import (
 from callslip.stores.transfer import export_collection, import_archive, migrate
 
 WORDS = " ".join(f"word{n}" for n in range(20))
-WARM, FEW, MANY = 5, 30, 80
+WARM, FEW, MANY = 5, 30, 66
 """More than two groups of documents, of which one is written while the next is read."""
 
 SLACK = 12_000
@@ -124,7 +124,7 @@ def peak(work: Callable[[], object]) -> int:
     """
     tracemalloc.start()
     row = {"first_version": 1, "text_hash": ""}
-    output = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(50_000)}
+    output = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(25_000)}
     TypeAdapter(dict[str, ChunkRow]).validate_json(json.dumps(output))
     del output
     gc.collect()
