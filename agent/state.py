@@ -14,6 +14,7 @@ from callslip.agent.drafts import Draft
 from callslip.agent.messages import Action, AnswerRequest, Attempt, Verdict
 from callslip.agent.reports import NodeReport
 from callslip.retrieval.candidates.retrieved import Candidates, Retrieved
+from callslip.retrieval.evidence.reading import Readings
 from callslip.retrieval.evidence.sufficiency import NONE, Evidence, Searched
 from callslip.retrieval.facets.weights import Weights
 from callslip.retrieval.messages import SearchResponse
@@ -104,6 +105,7 @@ class State:
     searched: Annotated[Searched | None, UntrackedValue] = None
     response: Annotated[SearchResponse | None, UntrackedValue] = None
     timings: Annotated[Mapping[str, float], UntrackedValue] = field(default_factory=dict)
+    readings: Annotated[Readings, UntrackedValue] = field(default_factory=dict)
     evidence: Annotated[Evidence, UntrackedValue] = NONE
     draft: Annotated[Draft, UntrackedValue] = field(default_factory=Draft)
     verdict: Annotated[Verdict | None, UntrackedValue] = None

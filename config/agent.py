@@ -33,6 +33,11 @@ class AgentSettings(Section):
         le=2,
         description="further attempts if the validator does not approve an answer",
     )
+    reader: bool = Field(
+        default=True,
+        description="whether the reader, a network of 15 MB, reads the best passages for the"
+        " answer (docs/reader.md); false, or without an embedder: words and vectors alone decide",
+    )
     confidence_threshold: float = Field(
         default=0.75,
         ge=0,

@@ -12,6 +12,7 @@ from callslip.models.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from callslip.models.language_models.client import LanguageModel
+    from callslip.models.reader.contract import Reads
     from callslip.models.rerankers.contract import Reranker
     from callslip.models.rerankers.late_interaction import TokenCache
     from callslip.models.telemetry import Spans
@@ -66,6 +67,15 @@ def make_spans(settings: Settings) -> "Spans | None":
     from callslip.models.telemetry import Spans
 
     return Spans(settings.telemetry)
+
+
+def make_reader(settings: Settings) -> "Reads | None":
+    """Make the reader of `agent.reader`, which loads when first used; None without it."""
+    if not settings.agent.reader or settings.embedder.kind == "none":
+        return None
+    from callslip.models.reader.reader import Reader
+
+    return Reader(settings.models_dir, make_tokenizer(settings), threads=settings.embedder_threads)
 
 
 def make_reranker(

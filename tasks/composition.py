@@ -23,6 +23,7 @@ from callslip.models.registry import (
     make_analyzer,
     make_confirmer,
     make_embedder,
+    make_reader,
     make_recognizer,
     make_reranker,
     make_spans,
@@ -160,6 +161,7 @@ class Context:
             self.analyzer,
             make_recognizer(self.settings.language_codes),
             reranker,
+            make_reader(self.settings),
         )
 
     @part

@@ -67,7 +67,9 @@ def _extracted(state: State, context: RunContext) -> Draft:
     idf = weighed(searched.calibration, query.terms)
     target = Target(required(state.question).text, idf, query.vector if query.alpha != 0 else None)
     resources, most = context.resources, context.settings.agent.sentences
-    best_extracts = extracts(hits, target, resources.analyzer, resources.embedder, most)
+    best_extracts = extracts(
+        hits, target, resources.analyzer, resources.embedder, most, state.readings
+    )
     if asks_count(target.text) and not any(has_count(e.text) for e in best_extracts):
         return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None

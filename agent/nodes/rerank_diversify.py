@@ -6,6 +6,7 @@ from callslip.agent.context import RunContext
 from callslip.agent.reports import Step
 from callslip.agent.state import State, required
 from callslip.retrieval.candidates.lookup import calibration_of
+from callslip.retrieval.evidence.reading import readings
 from callslip.retrieval.evidence.sufficiency import Searched, evidence
 from callslip.retrieval.run import rank, respond
 from callslip.retrieval.timings import Timings
@@ -26,7 +27,9 @@ def rerank_diversify(state: State, runtime: Runtime[RunContext]) -> Step:
     hits = response.hits
     of_nearest = [hit for hit in hits if hit.document_id == hits[0].document_id]
     cited = of_nearest[: POOLED if state.variant.action == "DRILLDOWN" else 1]
-    measured = evidence(searched, [hit.chunk_id for hit in cited])
+    reader, text = resources.reader, required(state.question).text
+    read = readings(reader, text, hits) if reader is not None else {}
+    measured = evidence(searched, [hit.chunk_id for hit in cited], read)
     facts = {
         "hits": len(hits),
         "scores": [hit.score for hit in hits[:5]],
@@ -34,8 +37,10 @@ def rerank_diversify(state: State, runtime: Runtime[RunContext]) -> Step:
         "content": measured.content,
         "coverage": measured.coverage,
         "margin": measured.margin,
+        "read": measured.read,
         "confidence": round(measured.confidence, 4),
         "left_out": sorted(response.left_out),
     }
-    update = {"searched": searched, "response": response, "evidence": measured, "timings": timings}
+    update = {"searched": searched, "response": response, "readings": read}
+    update |= {"evidence": measured, "timings": timings}
     return Step(update, facts)

@@ -6,46 +6,77 @@ operators. The word embeddings are not part of the graph: unpacked they have 384
 needs a few rows. The graph is in fp32, because int8 makes a vector depend on the rest of its batch.
 """
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from callslip.models.e5.weights import Weights
+from callslip.models.e5.weights import Floats, Shape
 
 EMBEDDINGS, MASK, VECTORS, TOKENS = "embeddings", "mask", "vectors", "tokens"
+SCORES = "scores"
 """The names of the graph's inputs and outputs.
 
 EMBEDDINGS: input, float (batch, tokens, hidden), the sum of word, position and type embeddings.
 MASK: input, int32 (batch, tokens), 1 for a token, 0 for padding.
 VECTORS: output, float (batch, hidden), rows of length 1.
 TOKENS: output, float (batch, tokens, hidden), the token vectors before pooling, of any length.
+SCORES: output of a reader instead of VECTORS and TOKENS, float (batch, tokens, 2).
 """
+
+HEAD = "read"
+"""The name of the matrix and of the bias that map the token vectors of a reader to SCORES."""
 
 _FUSED = "com.microsoft"
 
 
-def serialize(weights: Weights) -> bytes:
-    """Return the graph as the bytes of an ONNX file, about 85 MB."""
+class EncoderWeights(Protocol):
+    """The tensors of an encoder by name, as `models.e5.weights.Weights` has them."""
+
+    @property
+    def shape(self) -> Shape:
+        """The dimensions of the network."""
+
+    def vector(self, name: str) -> Floats:
+        """Return a vector: shape (count,)."""
+
+    def matrix(self, name: str, width: int) -> Floats:
+        """Return a matrix: shape (rows, width)."""
+
+
+def serialize(weights: EncoderWeights) -> bytes:
+    """Return the graph with VECTORS and TOKENS as the bytes of an ONNX file, about 85 MB."""
     graph = _Graph(weights)
-    hidden = graph.layer_norm(EMBEDDINGS, "emb.ln")
-    for layer in range(weights.shape.layers):
-        hidden = graph.encoder_layer(hidden, f"l{layer}")
+    hidden = graph.encoder()
     graph.mean_pool(hidden)
     graph.give(hidden, TOKENS)
-    return graph.serialize()
+    return graph.serialize({VECTORS: ["batch"], TOKENS: ["batch", "tokens"]}, weights.shape.hidden)
+
+
+def serialize_reader(weights: EncoderWeights) -> bytes:
+    """Return the graph with SCORES as the bytes of an ONNX file, about 85 MB."""
+    graph = _Graph(weights)
+    graph.give(graph.linear(graph.encoder(), HEAD, weights.shape.hidden), SCORES)
+    return graph.serialize({SCORES: ["batch", "tokens"]}, 2)
 
 
 class _Graph:
     """Collects nodes and their constants. Methods that add nodes return the name of the output."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: EncoderWeights) -> None:
         self._weights = weights
         self._shape = weights.shape
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, onnx.TensorProto] = {}
+
+    def encoder(self) -> str:
+        hidden = self.layer_norm(EMBEDDINGS, "emb.ln")
+        for layer in range(self._shape.layers):
+            hidden = self.encoder_layer(hidden, f"l{layer}")
+        return hidden
 
     def layer_norm(self, x: str, name: str) -> str:
         scale, bias = self._vector(f"{name}.w"), self._vector(f"{name}.b")
@@ -54,11 +85,11 @@ class _Graph:
 
     def encoder_layer(self, x: str, at: str) -> str:
         hidden, wide = self._shape.hidden, self._shape.feed_forward
-        attended = self._linear(self._attention(x, at), f"{at}.ao", hidden)
+        attended = self.linear(self._attention(x, at), f"{at}.ao", hidden)
         x = self._add_and_norm(x, attended, f"{at}.aln")
         inner = self._matmul(x, f"{at}.fi", hidden)
         inner = self._fused("BiasGelu", [inner, self._vector(f"{at}.fi.b")], f"{at}.gelu")
-        return self._add_and_norm(x, self._linear(inner, f"{at}.fo", wide), f"{at}.oln")
+        return self._add_and_norm(x, self.linear(inner, f"{at}.fo", wide), f"{at}.oln")
 
     def mean_pool(self, x: str) -> None:
         tokens, width = (
@@ -77,20 +108,17 @@ class _Graph:
     def give(self, x: str, output: str) -> None:
         self._node("Identity", [x], output)
 
-    def serialize(self) -> bytes:
-        hidden = self._shape.hidden
+    def serialize(self, outputs: Mapping[str, Sequence[str]], width: int) -> bytes:
+        """Return the file; `outputs` has the names of all dimensions but the last, `width`."""
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
             self._nodes,
             "multilingual-e5-small",
             [
-                value(EMBEDDINGS, TensorProto.FLOAT, ["batch", "tokens", hidden]),
+                value(EMBEDDINGS, TensorProto.FLOAT, ["batch", "tokens", self._shape.hidden]),
                 value(MASK, TensorProto.INT32, ["batch", "tokens"]),
             ],
-            [
-                value(VECTORS, TensorProto.FLOAT, ["batch", hidden]),
-                value(TOKENS, TensorProto.FLOAT, ["batch", "tokens", hidden]),
-            ],
+            [value(name, TensorProto.FLOAT, [*of, width]) for name, of in outputs.items()],
             list(self._constants.values()),
         )
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_FUSED, 1)]
@@ -112,7 +140,7 @@ class _Graph:
         epsilon = self._shape.epsilon
         return self._fused("SkipLayerNormalization", [x, y, scale, bias], name, epsilon=epsilon)
 
-    def _linear(self, x: str, name: str, width: int) -> str:
+    def linear(self, x: str, name: str, width: int) -> str:
         product = self._matmul(x, name, width)
         return self._node("Add", [product, self._vector(f"{name}.b")], name)
 

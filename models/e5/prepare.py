@@ -1,6 +1,7 @@
 """Builds, once, the files that the local model needs in addition to its weights."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,20 @@ class PreparedModel:
 
     graph: Path
     pieces: Path
+
+
+def build_once(file: Path, build: Callable[[], bytes]) -> Path:
+    """Write what `build` returns to a file that is missing, and return its path.
+
+    Several processes may call this function at once: one builds, the others wait. The file is
+    complete or absent.
+    """
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(file.with_suffix(".lock")):
+            if not file.exists():
+                _write(file, build())
+    return file
 
 
 def prepare(models_dir: Path) -> PreparedModel:

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-import onnxruntime
 
 from callslip.errors import InvalidRequest
 from callslip.models.batches import by_length
 from callslip.models.e5 import onnx_graph
+from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import prepare
 from callslip.models.e5.tokens import Tokenizer, is_blank
-from callslip.models.e5.weights import SHA256, Weights, unpack
+from callslip.models.e5.weights import SHA256
 from callslip.models.embedders.contract import Vectors
 from callslip.per_process import PerProcess
 
@@ -43,7 +42,7 @@ class E5Embedder:
     def __init__(self, models_dir: Path, tokenizer: Tokenizer, *, threads: int = 1) -> None:
         """`threads` is the number of threads of one inference."""
         self._tokenizer = tokenizer
-        self._network = PerProcess(lambda: _Network(models_dir, threads))
+        self._network = PerProcess(lambda: Network(prepare(models_dir).graph, threads))
 
     @property
     def max_tokens(self) -> int:
@@ -76,49 +75,12 @@ class E5Embedder:
         rows = [self._tokenizer.ids(prefix + text)[:WINDOW] for text in texts]
         vectors = np.empty((len(rows), self.dimension), np.float32)
         for batch in by_length([len(row) + 2 for row in rows], BATCH_TOKENS):
-            vectors[batch] = self._network.get().run([rows[i] for i in batch])
+            vectors[batch] = self._network.get().run(onnx_graph.VECTORS, [rows[i] for i in batch])
         return vectors
 
     def _tokens(self, prefix: str, text: str) -> Vectors:
         before = self._tokenizer.count(prefix.rstrip())
-        return self._network.get().tokens(self._tokenizer.ids(prefix + text)[:WINDOW])[before:]
-
-
-class _Network:
-    def __init__(self, models_dir: Path, threads: int) -> None:
-        weights = Weights.of_wheel()
-        hidden = weights.shape.hidden
-        self._special = weights.special
-        self._words = weights.blocks("emb.word", hidden)
-        positions = weights.vector("emb.pos").reshape(-1, hidden)
-        self._positions = positions + weights.vector("emb.type")[:hidden]
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Threads that spin while they wait would take the cores from other processes.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(
-            str(prepare(models_dir).graph), options, providers=["CPUExecutionProvider"]
-        )
-
-    def run(self, rows: Sequence[Sequence[int]]) -> Vectors:
-        """Return the vectors of one batch of token ids: shape (len(rows), 384), unit rows."""
-        return self._answer(onnx_graph.VECTORS, rows)
-
-    def tokens(self, row: Sequence[int]) -> Vectors:
-        """Return the vector of each token: shape (len(row), 384), unit rows."""
-        vectors: Vectors = self._answer(onnx_graph.TOKENS, [row])[0, 1:-1]
+        row = self._tokenizer.ids(prefix + text)[:WINDOW]
+        vectors = self._network.get().run(onnx_graph.TOKENS, [row])[0, 1:-1]
         unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return unit
-
-    def _answer(self, output: str, rows: Sequence[Sequence[int]]) -> Vectors:
-        longest = max(map(len, rows)) + 2
-        ids = np.full((len(rows), longest), self._special.pad, np.int64)
-        mask = np.zeros((len(rows), longest), np.int32)
-        for i, row in enumerate(rows):
-            ids[i, : len(row) + 2] = [self._special.bos, *row, self._special.eos]
-            mask[i, : len(row) + 2] = 1
-        embeddings: npt.NDArray[np.float32] = unpack(self._words[ids]) + self._positions[:longest]
-        inputs = {onnx_graph.EMBEDDINGS: embeddings, onnx_graph.MASK: mask}
-        (vectors,) = self._session.run([output], inputs)
-        return np.asarray(vectors, np.float32)
+        return unit[before:]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from callslip.models.embedders.contract import Embedder
 from callslip.models.entities import Recognizer
+from callslip.models.reader.contract import Reads
 from callslip.models.rerankers.contract import Reranker
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.caches import Cache, Counted
@@ -31,6 +32,7 @@ class Resources(OnBackend):
     analyzer: Analyzer
     recognizer: Recognizer
     reranker: Reranker | None = None
+    reader: Reads | None = None
     calibrations: ScoreCalibrations = field(init=False)
     facet_tables: FacetTables = field(init=False)
     questions: Cache[Vector] = field(init=False)

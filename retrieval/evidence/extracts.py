@@ -16,21 +16,27 @@ from dataclasses import dataclass, replace
 
 from callslip.errors import EmbedderDown
 from callslip.models.embedders.contract import Embedder
+from callslip.models.reader.contract import LogOdds
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.context import leads_in, leans, list_after
 from callslip.retrieval.evidence.numbers import asks_number, has_number
 from callslip.retrieval.evidence.overlap import covered, jaccard
+from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
 from callslip.retrieval.evidence.sentences import Span as SentenceSpan
 from callslip.retrieval.evidence.sentences import sentences
 from callslip.retrieval.evidence.table_rows import headers, paired
 from callslip.retrieval.messages import Hit, Span
-from callslip.stores.records import TABLE_HEADER, Vector
+from callslip.stores.records import Vector
 
 MEANING = 2.0
 """The score of a cosine of 1, in the unit of the covered share of the question's words."""
 
 BEFORE = 0.7
 """The factor of a question's word that only the previous sentence contains."""
+
+READER, DECADES = 1.0, 5.0
+"""The score of the sentence that the reader chooses, and the distance in log odds of a sentence to
+the best one at which nothing is added."""
 
 NUMBER = 0.2
 """The bonus of a sentence with a number, if the question asks for a number."""
@@ -83,14 +89,29 @@ class Target:
 
 
 def extracts(
-    hits: Sequence[Hit], target: Target, analyzer: Analyzer, embedder: Embedder, most: int
+    hits: Sequence[Hit],
+    target: Target,
+    analyzer: Analyzer,
+    embedder: Embedder,
+    most: int,
+    read: Readings = NO_READINGS,
 ) -> list[Extract]:
     """Return the best sentences of these hits, at most `most`, best first.
+
+    `read` has what a reader says of the hits that it read.
 
     The rows of one table count as one sentence. Questions, headings and table headers are not
     answers; if the hits contain nothing else, the list is empty.
     """
-    candidates = [extract for hit in hits for extract in _of(hit, target, analyzer)]
+    best = max(
+        (float(read[h.chunk_id].max(initial=LEAST)) for h in hits if h.chunk_id in read),
+        default=0.0,
+    )
+    candidates = [
+        extract
+        for hit in hits
+        for extract in _of(hit, target, analyzer, read.get(hit.chunk_id), best)
+    ]
     candidates.sort(key=lambda e: -e.worth)
     if target.vector is not None and len(candidates) > 1:
         candidates = _by_meaning(candidates[:EMBEDDED], target.vector, embedder)
@@ -138,13 +159,15 @@ def _by_meaning(candidates: list[Extract], vector: Vector, embedder: Embedder) -
     return sorted(with_meaning, key=lambda e: -e.worth)
 
 
-def _of(hit: Hit, target: Target, analyzer: Analyzer) -> list[Extract]:
-    """Return the sentences and table rows of a hit with their scores."""
-    header_rows = hit.properties.get(TABLE_HEADER)
-    above = f"{header_rows}\n" if isinstance(header_rows, str) else ""
-    text = above + hit.text
-    spans = sentences(text)
-    texts = [text[start:end] for start, end in spans]
+def _of(
+    hit: Hit, target: Target, analyzer: Analyzer, odds: LogOdds | None, best: float
+) -> list[Extract]:
+    """Return the sentences and table rows of a hit with their scores.
+
+    `odds` are the log odds of its sentences, `best` those of the best sentence of all hits.
+    """
+    passage = Text.of(hit)
+    text, above, spans, texts = passage.text, passage.above, passage.spans, passage.sentences
     terms = [_terms(sentence, analyzer) for sentence in texts]
     about = (hit.title, hit.heading, *hit.section.split("/"))
     titles, title = {_letters(part) for part in about}, _terms(hit.title, analyzer)
@@ -161,7 +184,7 @@ def _of(hit: Hit, target: Target, analyzer: Analyzer) -> list[Extract]:
             under, stands = terms[at], False  # of the section that begins here
         elif _QUESTION.search(sentence):
             led, stands = led | terms[at], False
-        elif start >= len(above) and at not in header_of.values():
+        elif start >= above and at not in header_of.values():
             header = header_of.get(at)
             covering_terms = (
                 title | under | led | terms[at] | (terms[header] if header is not None else set())
@@ -173,7 +196,9 @@ def _of(hit: Hit, target: Target, analyzer: Analyzer) -> list[Extract]:
             else:
                 led = frozenset()
             worth += NUMBER * (wants_number and numbered)
-            begin = hit.span.start - len(above)
+            if odds is not None:
+                worth += READER * max(0.0, 1 - (best - float(odds[at])) / DECADES)
+            begin = hit.span.start - above
             if header is None:
                 if (whole := _with_context(text, spans, at, before_stands)) is not None:
                     first, last = spans[whole[0]].start, spans[whole[1]].end
@@ -182,7 +207,7 @@ def _of(hit: Hit, target: Target, analyzer: Analyzer) -> list[Extract]:
             else:
                 span = Span(start=begin + start, end=begin + end)
                 top, bottom = spans[header]
-                named = Span(start=begin + top, end=begin + bottom) if top >= len(above) else None
+                named = Span(start=begin + top, end=begin + bottom) if top >= above else None
                 read = paired(texts[header], sentence)
                 made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
         else:

@@ -1,4 +1,4 @@
-"""Evidence: the probability that the best passages answer the question, from three features.
+"""Evidence: the probability that the best passages answer the question, from up to four features.
 
     confidence = σ(w · (content, coverage, margin) + b)
 
@@ -6,9 +6,14 @@
 the collection (`retrieval.candidates.calibration`). `coverage` is the share of the question's words
 in the cited passages, weighted by inverse document frequency. `margin` is `content` less the
 content of the best passage of any other document with other terms: a passage that answers the
-question stands out. The weights are a logistic regression on judged sets from which half of the
-answers were removed; docs/quality.md has the curve. Half of the questions had an answer in these
-sets; b is shifted to a share of three quarters, the odds of a threshold of .75, and was then
+question stands out. If a reader has read the passage, the confidence also needs the reader:
+
+    p = σ(.773 · logit − .316) · σ(1.041 · read + 1.555),   confidence = σ(logit(p) + SHIFT)
+
+`logit` is the argument of σ above, and `read` the log odds that a sentence of the passage has the
+answer (`models.reader`). The weights are a logistic regression on judged sets from which half of
+the answers were removed; docs/quality.md has the curve. Half of the questions had an answer in
+these sets; b is shifted to a share of three quarters, the odds of a threshold of .75, and was then
 lowered until a tenth of the questions without an answer passed.
 """
 
@@ -23,6 +28,7 @@ from callslip.languages import function_words
 from callslip.retrieval.candidates.calibration import LEAST, ScoreCalibration
 from callslip.retrieval.candidates.retrieved import Retrieved
 from callslip.retrieval.evidence.overlap import covered, jaccard
+from callslip.retrieval.evidence.reading import NO_READINGS, Readings, answers
 from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.query.question import Query
 from callslip.retrieval.ranking.scored import Scored
@@ -67,21 +73,46 @@ SMALL = Weights(0.0, 10.0, 0.0, -6.5 + ODDS)
 two thirds of the words of the question's topic. Chosen, not fitted."""
 
 
+SEARCH_WEIGHT, SEARCH_BIAS, READ_WEIGHT, READ_BIAS = 0.773, -0.316, 1.041, 1.555
+"""The weights of the two factors if there is a reader: a maximum-likelihood fit on six sets, each
+with the same weight (docs/quality.md)."""
+
+LIMIT = 8.0
+"""The maximum of the reader's log odds, and minus their minimum."""
+
+LEAST_SHARE = 1e-9
+
+SHIFT = ODDS - math.log(0.55 / 0.45)
+"""Added to the log odds, so that the threshold of .75 is at p = .55: there an eighth of the
+questions without an answer passes, on average of the six sets."""
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence for the best passages: three features, each from 0 to about 1."""
+    """The evidence for the best passages: three features, each from 0 to about 1.
+
+    `read` has the reader's log odds of the best read passage; None if none was read.
+    """
 
     content: float
     coverage: float
     margin: float
     by: Weights = BOTH
+    read: float | None = None
 
     @property
     def logit(self) -> float:
         """The log odds that the passages answer the question."""
         w = self.by
         weighted = w.content * self.content + w.coverage * self.coverage + w.margin * self.margin
-        return weighted + w.bias
+        by_search = weighted + w.bias
+        if self.read is None:
+            return by_search
+        read = max(-LIMIT, min(LIMIT, self.read))
+        p = sigmoid(SEARCH_WEIGHT * by_search + SEARCH_BIAS) * sigmoid(
+            READ_WEIGHT * read + READ_BIAS
+        )
+        return math.log(p) - math.log(max(1 - p, LEAST_SHARE)) + SHIFT
 
     @property
     def confidence(self) -> float:
@@ -118,9 +149,10 @@ class Searched:
         return self.query.vector is not None and self.query.alpha != 0
 
 
-def evidence(search: Searched, cited: Sequence[str]) -> Evidence:
+def evidence(search: Searched, cited: Sequence[str], readings: Readings = NO_READINGS) -> Evidence:
     """Return the evidence of the passages with these chunk ids; the best passage counts.
 
+    `readings` has the sentences' log odds of the passages that a reader has read.
     The margin does not compare with other passages of the same document, unless there is no other
     document.
     """
@@ -145,11 +177,13 @@ def evidence(search: Searched, cited: Sequence[str]) -> Evidence:
     ]
     covering: frozenset[str] = frozenset().union(*(terms.get(s.chunk_id, ()) for s in own))
     content = worth.of(best)
+    answering = [answers(readings[each]) for each in cited if each in readings]
     return Evidence(
         round(content, 4),
         round(covered(weighed(search.calibration, query.terms), covering), 4),
         round(content - max(rivals, default=0.0), 4),
         _weights(search),
+        round(max(answering), 4) if answering else None,
     )
 
 

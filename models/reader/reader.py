@@ -1,0 +1,103 @@
+"""Reads passages for the answer to a question: the log odds of each sentence to have the answer.
+
+The reader is the encoder of multilingual-e5-small with upper layers of its own. Question and
+passage are one input, `query: … </s> passage: heading sentence sentence …`. The network scores each
+token as a part of the answer, and the start token as `not in this text`; a softmax over these
+scores was trained (docs/reader.md). The score of a sentence is the log of the sum of its tokens'
+exponentials, less the score of the start token.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from callslip.models.batches import by_length
+from callslip.models.e5 import onnx_graph
+from callslip.models.e5.network import Network
+from callslip.models.e5.prepare import build_once
+from callslip.models.e5.tokens import Tokenizer
+from callslip.models.e5.weights import Weights
+from callslip.models.reader.contract import LogOdds, Passage
+from callslip.models.reader.weights import ReaderWeights, digest
+from callslip.per_process import PerProcess
+
+WINDOW = 318
+"""The maximum number of tokens of an input without the start and the end token."""
+
+QUESTION, HEADING = 56, 24
+"""The maximum numbers of tokens of the question and of the heading, with their prefixes."""
+
+BATCH_TOKENS = 1024
+"""The maximum number of tokens of a padded batch."""
+
+BUILD = 1
+"""Incremented when `onnx_graph` changes its output for the same weights."""
+
+
+class Reader:
+    """Loads when first used, once per process. Threads may share an instance."""
+
+    def __init__(self, models_dir: Path, tokenizer: Tokenizer, *, threads: int = 1) -> None:
+        """`models_dir` is the folder of built files; `threads` are those of one inference."""
+        self._tokenizer = tokenizer
+        self._network = PerProcess(lambda: Network(_prepare(models_dir), threads))
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[LogOdds]:
+        """Return the log odds of each sentence of each passage, in the order of the input.
+
+        A sentence without a token has -inf. Long passages are read in windows of whole sentences;
+        of a sentence that is longer than a window only the beginning is read.
+        """
+        windows = [
+            (number, window)
+            for number, passage in enumerate(passages)
+            for window in self._windows(question, passage)
+        ]
+        results = [np.full(len(p.sentences), -np.inf, np.float32) for p in passages]
+        for batch in by_length([len(w.row) + 2 for _, w in windows], BATCH_TOKENS):
+            rows = [windows[i][1].row for i in batch]
+            for scores, i in zip(
+                self._network.get().run(onnx_graph.SCORES, rows), batch, strict=True
+            ):
+                number, window = windows[i]
+                for sentence, start, end in window.sentences:
+                    tokens = scores[start:end, 1]
+                    results[number][sentence] = np.logaddexp.reduce(tokens) - scores[0, 0]
+        return results
+
+    def _windows(self, question: str, passage: Passage) -> list["_Window"]:
+        prefix = [
+            *self._tokenizer.ids(f"query: {question}")[:QUESTION],
+            self._network.get().separator,
+            *self._tokenizer.ids(f"passage: {passage.heading}".rstrip())[:HEADING],
+        ]
+        windows: list[_Window] = []
+        for number, sentence in enumerate(passage.sentences):
+            ids = self._tokenizer.ids(sentence)[: WINDOW - len(prefix)]
+            if not ids:
+                continue
+            if not windows or len(windows[-1].row) + len(ids) > WINDOW:
+                windows.append(_Window([*prefix], []))
+            windows[-1].add(number, ids)
+        return windows
+
+
+@dataclass(frozen=True)
+class _Window:
+    """An input without the start token, and for each sentence the first and last token + 1."""
+
+    row: list[int]
+    sentences: list[tuple[int, int, int]]
+
+    def add(self, number: int, ids: Sequence[int]) -> None:
+        start = len(self.row) + 1  # behind the start token
+        self.row.extend(ids)
+        self.sentences.append((number, start, start + len(ids)))
+
+
+def _prepare(models_dir: Path) -> Path:
+    weights = ReaderWeights(Weights.of_wheel())
+    file = models_dir / f"reader-{digest()[:8]}-{BUILD}.onnx"
+    return build_once(file, lambda: onnx_graph.serialize_reader(weights))

@@ -1,0 +1,1 @@
+"""Training of the reader (docs/reader.md). Needs PyTorch, which nothing else of Callslip needs."""
