@@ -57,8 +57,15 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 
 
 def _spine(package: etree._Element, folder: str) -> list[str]:
-    """Return the paths of the chapters in the archive, each once even if the spine repeats it."""
-    items = {item.get("id"): item.get("href", "") for item in package.iter(f"{_OPF}item")}
+    """Return the paths of the chapters in the archive, each once even if the spine repeats it.
+
+    The book's navigation is no chapter.
+    """
+    items = {
+        item.get("id"): item.get("href", "")
+        for item in package.iter(f"{_OPF}item")
+        if "nav" not in item.get("properties", "").split()
+    }
     elements = (items.get(item.get("idref")) for item in package.iter(f"{_OPF}itemref"))
     paths = (posixpath.normpath(posixpath.join(folder, unquote(href))) for href in elements if href)
     return list(dict.fromkeys(paths))

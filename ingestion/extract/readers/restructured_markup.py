@@ -1,15 +1,16 @@
 """The markup of reStructuredText that is no text: what is cut, and the links.
 
-Code in blocks and lines, lists, tables and emphasis stay as written. The directives and roles are
-those of docutils and Sphinx.
+Code in blocks and lines, lists, tables and emphasis stay as written. Where a substitution of text
+is used, its text stands. The directives and roles are those of docutils and Sphinx.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 
-from callslip.ingestion.extract.cuts import Cut, Spans
+from callslip.ingestion.extract.cuts import Cut, Spans, cut
 from callslip.ingestion.extract.lines import Lines
-from callslip.ingestion.values import Block, Heading, Link
+from callslip.ingestion.extract.sniff import RST
+from callslip.ingestion.values import Block, ExtractedText, Heading, Link
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
 """A line of equal signs below or above a title."""
@@ -27,7 +28,9 @@ _VERSIONS = {
     "deprecated": "Deprecated since version ",
 }
 
-_DIRECTIVE = re.compile(r"[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?(?P<name>[\w:+.-]*\w)::[ \t]*")
+_DIRECTIVE = re.compile(
+    r"[ \t]*\.\.[ \t]+(?:\|(?P<substitution>[^|\n]+)\|[ \t]+)?(?P<name>[\w:+.-]*\w)::[ \t]*"
+)
 _TARGET = re.compile(r"[ \t]*(?:\.\.[ \t]+_|__[ \t])")
 _FOOTNOTE = re.compile(r"[ \t]*\.\.[ \t]+(?=\[)")
 _COMMENT = re.compile(r"[ \t]*\.\.(?:[ \t]|$)")
@@ -46,33 +49,82 @@ _VERBATIM = frozenset(("math", "file", "regexp", "code", "kbd", "samp", "command
 """Roles whose words have no escapes."""
 
 _LITERAL = re.compile(r"``.{1,300}?``")
+_SUBSTITUTION = re.compile(r"(?<![\w\\])\|(?P<name>[^\s|](?:[^|\n]{0,98}[^\s|])?)\|_{0,2}(?!\w)")
 
 
 def cuts_and_links(
     lines: Lines, headings: Iterable[Heading], blocks: Iterable[Block]
 ) -> tuple[list[Cut], list[Link]]:
     """Return what to cut, and the links with their words; nothing of a code block is cut."""
-    inside = {at for block in blocks for at in lines.between(block.start, block.end)}
-    cuts = [*_adornments(lines, headings), *_directives(lines, inside)]
+    blocks = list(blocks)
+    code = {
+        at
+        for block in blocks
+        if block.kind == "code"
+        for at in lines.between(block.start, block.end)
+    }
+    inside = code.union(*(lines.between(b.start, b.end) for b in blocks if b.kind == "table"))
     text, links = lines.text, list[Link]()
+    cuts = [*_adornments(lines, headings), *_directives(lines, inside)]
     literal = Spans(m.span() for m in _LITERAL.finditer(text))
     roles = list(_ROLE.finditer(text))
     verbatim = Spans(m.span() for m in roles if m["name"] in _VERBATIM)
     for match in (*roles, *_LINK.finditer(text)):
         start, end = match.span("words")
-        if lines.at(start) in inside or literal.has(start):
+        if lines.at(start) in code or literal.has(start):
             continue
         target = match.groupdict().get("target") or ""
         if match.re is _ROLE:
             start, end, target = _of_role(match)
+        if lines.at(start) in inside and "\n" in match[0]:  # in a cell: its lines stay lines
+            end, target = end + text[end : match.end()].rfind("\n") + 1, ""
         cuts += (Cut(match.start(), start), Cut(end, match.end()))
         if target:
             links.append(Link(start, end, target))
+
+    def stays(at: int) -> bool:
+        return lines.at(at) in code or literal.has(at) or verbatim.has(at)
+
     for escape in _ESCAPE.finditer(text):
         at = escape.start()
-        if lines.at(at) not in inside and not literal.has(at) and not verbatim.has(at):
+        if not stays(at) and not (escape[0] == "\\\n" and lines.at(at) in inside):
             cuts.append(Cut(*escape.span(), escape["sign"] or ""))
+    substitutions = dict(_substitutions(lines, inside))
+    used = (s for s in _SUBSTITUTION.finditer(text) if not stays(s.start()))
+    cuts += _substituted(used, substitutions, len(text))
     return cuts, links
+
+
+def _substitutions(lines: Lines, inside: set[int]) -> Iterator[tuple[str, str]]:
+    """Yield each substitution of text, without its markup: `.. |name| replace:: text`."""
+    after = 0
+    for at, line in enumerate(lines.all):
+        directive = None if at < after or at in inside else _DIRECTIVE.match(line)
+        if directive and directive["substitution"] and directive["name"] == "replace":
+            after = lines.after_indented(at)
+            source = " ".join((line[directive.end() :], *lines.all[at + 1 : after]))
+            text = ExtractedText(" ".join(source.split()), RST)
+            cuts, _ = cuts_and_links(Lines(text.text), (), ())
+            yield _name(directive["substitution"]), cut(text, cuts).text
+
+
+def _substituted(
+    used: Iterable[re.Match[str]], substitutions: dict[str, str], most: int
+) -> Iterator[Cut]:
+    """Yield the text of each substitution where it is used, at most `most` characters of text.
+
+    Within a substitution's text the names of others stay.
+    """
+    for match in used:
+        text = substitutions.get(_name(match["name"]))
+        if text is not None and len(text) <= most:
+            most -= len(text)
+            yield Cut(*match.span(), text)
+
+
+def _name(written: str) -> str:
+    """The name of a substitution; docutils compares names without case where none is equal."""
+    return " ".join(written.casefold().split())
 
 
 def _of_role(role: re.Match[str]) -> tuple[int, int, str]:

@@ -1,4 +1,4 @@
-"""HTML: the text as a browser shows it, and the headings h1 to h6."""
+"""HTML: the text as a browser shows it, without navigation, and the headings h1 to h6."""
 
 import re
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from lxml import etree, html
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import CELL_GAP
 from callslip.ingestion.extract.decode import Decoded, decode
+from callslip.ingestion.extract.readers.web_navigation import remove_navigation
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
@@ -71,6 +72,7 @@ def render(source: str) -> ExtractedText:
     try:
         if parser.error_log.filter_types(etree.ErrorTypes.ERR_RESOURCE_LIMIT):
             raise RecursionError  # lxml still drops nodes deeper than 2,048
+        remove_navigation(tree)
         _mark_tables(tree)
         engine = Inscriptis(tree, _LAYOUT)
         text = engine.get_text()

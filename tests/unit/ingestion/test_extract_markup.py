@@ -125,6 +125,23 @@ def test_links_keep_their_words_and_targets() -> None:
         ("..\n\n   a quotation\n", "\n   a quotation\n"),
         ("IO\n==\ntext", "IO\n\ntext"),
         (".. [1] A footnote\n.. |x| image:: y.png\n", "[1] A footnote\n"),
+        (
+            "Use |The name|, |the  name|_ and ``|the name|``, |other| or a|the name|.\n\n"
+            ".. |the name| replace:: *Call* :ref:`slip <x>`\n   and `more <https://x.org>`_\n",
+            "Use *Call* slip and more, *Call* slip and more and ``|the name|``, |other|"
+            " or a|the name|.\n\n",
+        ),
+        ("|T|\n===\n\n:math:`|T|`\n\n.. |T| replace:: Title\n", "Title\n\n\n|T|\n\n"),
+        ("- |a|\n- |b|\n\n.. |a| replace:: |b|\n.. |b| replace:: |a|\n", "- |b|\n- |a|\n\n"),
+        (
+            "====  ====\nName  Text\n====  ====\n|x|   :ref:`a <b>` and :class:`~m.C`\\s\n"
+            "====  ====\n\n.. |x| replace:: y\n",
+            "====  ====\nName  Text\n====  ====\ny   a and Cs\n====  ====\n\n",
+        ),
+        (
+            "+------------+---+\n| :ref:`long | b |\n| words <l>` | c |\n+------------+---+\n",
+            "+------------+---+\n| long | b |\n| words | c |\n+------------+---+\n",
+        ),
     ],
 )
 def test_markup_of_rst_does_not_reach_the_text(source: str, text: str) -> None:
@@ -141,6 +158,20 @@ def test_links_of_rst_keep_their_words_and_targets() -> None:
     assert text.title == "Title"
 
 
+def test_a_table_of_rst_is_whole_without_its_roles() -> None:
+    text = rst("+---+---+\n| A | B |\n+===+===+\n| :doc:`C <c>` | |x| |\n+---+---+\n\n.. |x| replace:: D\n")
+    (block,) = text.blocks
+    assert text.text[block.start : block.end] == "+---+---+\n| A | B |\n+===+===+\n| C | D |\n+---+---+"
+    assert text.text[block.start : block.header] == "+---+---+\n| A | B |\n+===+===+\n"
+    assert links(text) == [("C", "c")]
+
+
+def test_substitutions_at_most_double_a_text() -> None:
+    size = 20_000
+    text = rst(f".. |x| replace:: {'y' * size}\n\n" + "|x| " * size)
+    assert len(text.text) < 10 * size
+
+
 PIECES = st.lists(
     st.sampled_from(
         [
@@ -154,6 +185,9 @@ PIECES = st.lists(
                 "- [a](#b)\n",
                 "%41",
                 "http://x/%EA%B0%80",
+                "|x|",
+                "\n.. |x| replace:: y\n",
+                "\n+---+\n| :ref:`",
             ),
         ]
     ),

@@ -1,0 +1,100 @@
+"""The navigation of a web page does not reach its text; lists of links that are content do."""
+
+import io
+import time
+import zipfile
+
+import pytest
+
+from callslip.config.settings import ExtractSettings
+from callslip.ingestion.extract import extract
+from callslip.ingestion.extract.readers.web import render
+
+PROSE = "<p>Leave lasts fourteen months.</p>"
+LINKS = "<li><a href='/a'>Alpha</a></li><li><a href='/b'>Beta</a></li><li><a href='/c'>Gamma</a></li>"
+
+
+def words(body: str) -> list[str]:
+    return render(f"<html><head><title>T</title></head><body>{body}</body></html>").text.split()
+
+
+@pytest.mark.parametrize(
+    "navigation",
+    [
+        f"<nav><h2>Menu</h2><ul>{LINKS}</ul>and words</nav>",
+        f"<div role='navigation'><ul>{LINKS}</ul></div>",
+        f"<header><ul>{LINKS}</ul></header>",
+        "<header><a href='/'>Home</a> | <a href='/a'>Alpha</a> | <a href='/b'>Beta</a></header>",
+        f"<footer><div><h4>Product</h4><ul>{LINKS}</ul></div></footer>",
+        f"<div role='contentinfo'><ul>{LINKS}</ul></div>",
+        "<ol class='breadcrumb'><li><a href='/'>Home</a> » <li aria-current='page'>Leave</ol>",
+        "<ol itemtype='https://schema.org/BreadcrumbList'><li><a href='/'>Home</a></ol>",
+        f"<div id='toc' class='toc'><p class='toctitle'>Contents</p><ul>{LINKS}</ul></div>",
+        f"<ul class='mainMenu'>{LINKS}</ul>",
+        "<ul><li><a href='#a'>1. One</a><li><a href='#b'>2. Two</a>"
+        "<ol><li><a href='#c'>2.1 Deep</a></ol></ul>",
+    ],
+)
+def test_navigation_does_not_reach_the_text(navigation: str) -> None:
+    assert words(f"before {navigation} after {PROSE}") == [
+        *("before", "after"),
+        *"Leave lasts fourteen months.".split(),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"<article>{PROSE}<ul>{LINKS}</ul></article>",
+        f"<article>{PROSE}<footer><ul>{LINKS}</ul></footer></article>",
+        f"<div id='content'><ul>{LINKS}</ul></div>",
+        "<ul class='menu'><li>Kimchi, <a href='/a'>more</a></ul>",
+        "<header><h1><a href='/'>The title</a></h1></header>",
+        "<header><h1>The title</h1> by <a href='/j'>J. Kim</a></header>",
+        "<footer><p>Written in 2024 by the <a href='/board'>board</a>.</p></footer>",
+        "<ul><li><a href='#a'>One</a><li><a href='#b'>Two</a></ul>",
+        f"<div class='breadcrumb'><a href='/'>Home</a>{PROSE * 8}</div>",
+    ],
+)
+def test_content_with_links_stays(content: str) -> None:
+    plain = words(content.replace("<ul", "<ol").replace("</ul", "</ol"))
+    assert plain
+    assert len(words(f"<p>x</p>{content}")) == len(plain) + 1
+    for word in ("Alpha", "Kimchi,", "title", "Kim", "board", "One", "Leave"):
+        assert (word in content) == (word in words(content))
+
+
+def test_a_page_of_navigation_alone_keeps_its_text() -> None:
+    assert words("<nav><a href='/a'>Alpha</a> <a href='/b'>Beta</a></nav>") == ["Alpha", "Beta"]
+
+
+def test_the_navigation_of_a_book_is_no_chapter() -> None:
+    container = (
+        "<container xmlns='urn:oasis:names:tc:opendocument:xmlns:container'><rootfiles>"
+        "<rootfile full-path='b.opf'/></rootfiles></container>"
+    )
+    package = (
+        "<package xmlns='http://www.idpf.org/2007/opf'><manifest>"
+        "<item id='n' href='n.xhtml' properties='nav'/><item id='c' href='c.xhtml'/></manifest>"
+        "<spine><itemref idref='n'/><itemref idref='c'/></spine></package>"
+    )
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("mimetype", "application/epub+zip")
+        archive.writestr("META-INF/container.xml", container)
+        archive.writestr("b.opf", package)
+        archive.writestr("n.xhtml", f"<html><body><nav><ol>{LINKS}</ol></nav></body></html>")
+        archive.writestr("c.xhtml", f"<html><body><h1>Leave</h1>{PROSE}</body></html>")
+    text = extract(file.getvalue(), "book.epub", ExtractSettings()).text
+    assert text.split() == ["Leave", *"Leave lasts fourteen months.".split()]
+
+
+@pytest.mark.parametrize("unit", ["<ul class=toc><li>", "<li><a href='#a'>x</a>", "<nav>x</nav>y"])
+def test_navigation_is_removed_in_linear_time(unit: str) -> None:
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        render(f"<p>text</p><ul class='toc'>{unit * times}</ul>")
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(16_000) < 40 * max(seconds(1_000), 0.005)
