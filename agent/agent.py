@@ -116,7 +116,7 @@ def composed(state: State, context: RunContext) -> Answer:
 def _nearest(state: State, context: RunContext) -> list[Citation]:
     """Return citations of the first passages of the last attempt, with their whole text."""
     hits = state.response.hits[:NEAREST] if state.response else []
-    citations = Citations.of(hits, context.resources.ledger)
+    citations = Citations.of(hits, context.resources.backend)
     for hit in hits:
         citations.cite(hit, hit.span)
     return list(citations.all())

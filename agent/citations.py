@@ -1,15 +1,20 @@
 """Citations: passages with the cited sentence, numbered in the order of their first use."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from urllib.parse import urlencode
 
 from callslip.agent.messages import Citation
+from callslip.errors import StoreDown
+from callslip.ingestion.artifacts import SECTIONS
+from callslip.ingestion.values import Section
 from callslip.retrieval.messages import Hit, Span
 from callslip.retrieval.query.as_of import FROM, TO
-from callslip.stores.ledger import Ledger
+from callslip.stores.backend import Backend
 from callslip.stores.properties.filters import instant
 
 
@@ -17,18 +22,26 @@ from callslip.stores.properties.filters import instant
 class Citations:
     """Creates citations; the same sentence of the same passage is cited once.
 
-    `versions` maps a document id to its version; `readable` has the documents with a readable text.
+    `versions` maps a document id to its version; `readable` has the documents with a readable text;
+    `outline` returns the sections of a version, in order, or none.
     """
 
     versions: Mapping[str, int]
     readable: AbstractSet[str]
+    outline: Callable[[str, int], Sequence[Section]] = lambda document_id, version: ()
     made: dict[tuple[str, int, int], Citation] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, hits: Sequence[Hit], ledger: Ledger) -> "Citations":
+    def of(cls, hits: Sequence[Hit], backend: Backend) -> "Citations":
         """Create the citations of these hits."""
         documents = list(dict.fromkeys(hit.document_id for hit in hits))
-        return cls(ledger.versions.live(documents), ledger.versions.readable(documents))
+        versions = backend.ledger.versions
+
+        @cache
+        def outline(document_id: str, version: int) -> Sequence[Section]:
+            return _outline(backend, document_id, version)
+
+        return cls(versions.live(documents), versions.readable(documents), outline)
 
     def cite(self, hit: Hit, span: Span) -> int:
         """Return the citation number of a sentence of a hit; create the citation if needed."""
@@ -36,8 +49,18 @@ class Citations:
         if key not in self.made:
             version = self.versions.get(hit.document_id, 0)
             url = _url(hit, span, version) if hit.document_id in self.readable else None
-            self.made[key] = _citation(len(self.made) + 1, hit, span, version, url)
+            heading = self._heading(hit, span, version) if url else hit.heading
+            self.made[key] = _citation(len(self.made) + 1, hit, span, version, heading, url)
         return self.made[key].number
+
+    def _heading(self, hit: Hit, span: Span, version: int) -> str:
+        """Return the nearest heading above a sentence; the passage's if none is in between."""
+        if span.start > hit.span.start:
+            sections = self.outline(hit.document_id, version)
+            above = bisect_right(sections, span.start, key=lambda section: section.start) - 1
+            if above >= 0 and sections[above].start > hit.span.start:
+                return sections[above].heading
+        return hit.heading
 
     def all(self) -> tuple[Citation, ...]:
         """Return all citations in the order of their numbers."""
@@ -65,7 +88,20 @@ def _url(hit: Hit, span: Span, version: int) -> str:
     return f"/page/passage?{urlencode(query)}#cited"
 
 
-def _citation(number: int, hit: Hit, span: Span, version: int, url: str | None) -> Citation:
+def _outline(backend: Backend, document_id: str, version: int) -> Sequence[Section]:
+    """Return the sections of a version; none if they are not stored."""
+    artifact = backend.ledger.documents.artifact(document_id, version, "sectionize")
+    if artifact is None:
+        return ()
+    try:
+        return SECTIONS.load(backend.blobs.read(document_id, artifact))
+    except (FileNotFoundError, StoreDown, ValueError):
+        return ()  # an answer does not depend on its headings
+
+
+def _citation(
+    number: int, hit: Hit, span: Span, version: int, heading: str, url: str | None
+) -> Citation:
     start = span.start - hit.span.start
     return Citation(
         number=number,
@@ -75,7 +111,7 @@ def _citation(number: int, hit: Hit, span: Span, version: int, url: str | None) 
         title=hit.title,
         filename=hit.filename,
         section=hit.section,
-        heading=hit.heading,
+        heading=heading,
         quote=hit.text[start : start + span.end - span.start],
         span=span,
         passage=hit.span,

@@ -118,7 +118,7 @@ def _written(
 
 
 def _citations(context: RunContext, hits: Sequence[Hit]) -> Citations:
-    return Citations.of(hits, context.resources.ledger)
+    return Citations.of(hits, context.resources.backend)
 
 
 def _line(text: str) -> str:

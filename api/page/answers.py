@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
+from markupsafe import Markup
+
 from callslip.agent.answer_text import in_words, language_of, times
 from callslip.agent.messages import Answer, AnswerRequest, Citation, TurnMessage
 from callslip.api.http.context import current
-from callslip.api.page.marking import EXCERPT, Passage, body, excerpt, whole
+from callslip.api.page.markdown import passage_of
+from callslip.api.page.marking import EXCERPT, Passage, whole
 from callslip.errors import ThreadNotFound
 from callslip.tasks import answer as agent
 from callslip.vocabulary import Certainty, certainty_of, share_right
@@ -42,7 +45,7 @@ class ShownCitation:
 
     citation: Citation
     heading: Passage
-    quote: Passage
+    quote: Passage | Markup
     in_force: str
     url: str | None
 
@@ -139,7 +142,7 @@ def _citation(citation: Citation, query: str, language: str, longest: int) -> Sh
     return ShownCitation(
         citation=citation,
         heading=whole(citation.heading or citation.title, query),
-        quote=excerpt(body(citation.quote, citation.heading), query, longest),
+        quote=passage_of(citation.quote, citation.heading, citation.filename, query, longest),
         in_force=in_words(citation, language),
         url=f"{page}&{urlencode({'q': query})}#{anchor}" if page else None,
     )

@@ -18,6 +18,7 @@ from flask import (
     request,
     stream_with_context,
 )
+from markupsafe import Markup
 from werkzeug.datastructures import MultiDict
 
 from callslip.agent.messages import Answer
@@ -25,7 +26,8 @@ from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
-from callslip.api.page.marking import Passage, body, excerpt, whole
+from callslip.api.page.markdown import is_markdown, passage_of
+from callslip.api.page.marking import Passage, whole
 from callslip.api.page.passages import PassageLocation, read
 from callslip.api.page.search_form import SearchForm
 from callslip.api.v1 import answering
@@ -33,7 +35,7 @@ from callslip.errors import CallslipError, CollectionNotFound
 from callslip.retrieval.messages import Hit, SearchResponse
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import OPERATORS
-from callslip.stores.records import FILTERABLE
+from callslip.stores.records import FILTERABLE, TABLE_HEADER
 from callslip.stores.schemas import DEFAULT_COLLECTION
 from callslip.tasks.search import ask
 from callslip.vocabulary import STAGES
@@ -62,7 +64,7 @@ class ShownHit:
 
     hit: Hit
     heading: Passage
-    passage: Passage
+    passage: Passage | Markup
     readable: bool
     """Whether the ledger has a text of the document, which the page of the passage can show."""
 
@@ -334,8 +336,14 @@ def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
         ShownHit(
             hit,
             heading=whole(hit.heading or hit.title, query),
-            passage=excerpt(body(hit.text, hit.heading), query),
+            passage=passage_of(_text(hit), hit.heading, hit.filename, query),
             readable=hit.document_id in readable,
         )
         for hit in response.hits
     )
+
+
+def _text(hit: Hit) -> str:
+    """The text of a hit; of Markdown below the header of the table that it continues."""
+    header = hit.properties.get(TABLE_HEADER) if is_markdown(hit.filename) else None
+    return f"{header}\n{hit.text}" if isinstance(header, str) else hit.text

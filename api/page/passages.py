@@ -3,12 +3,16 @@
 import re
 from dataclasses import dataclass
 
+from markupsafe import Markup
 from werkzeug.datastructures import MultiDict
 
 from callslip.api.http.context import current
+from callslip.api.page.markdown import markup
 from callslip.api.page.marking import Passage, tighten, whole
-from callslip.api.v1.documents import text_of
+from callslip.api.v1.documents import extracted_of
 from callslip.errors import DocumentNotFound, InvalidRequest
+from callslip.ingestion.extract.sniff import MARKDOWN
+from callslip.ingestion.values import ExtractedText
 from callslip.models.text.language import lang
 from callslip.retrieval.evidence.sentences import reflow
 from callslip.retrieval.messages import Span
@@ -55,6 +59,7 @@ class Reading:
 
     `version` is the shown version if its text differs from the live version's. `gone` is the
     requested version if its text is no longer stored: then the live text is shown, without marks.
+    `markup` is the whole as Markdown, where the document is that.
     """
 
     window: Span
@@ -67,6 +72,7 @@ class Reading:
     after: str
     version: int | None = None
     gone: int | None = None
+    markup: Markup | None = None
 
 
 def read(record: DocumentRecord, location: PassageLocation, query: str) -> Reading:
@@ -78,11 +84,12 @@ def read(record: DocumentRecord, location: PassageLocation, query: str) -> Readi
     version = _other_than_live(record, location.version)
     if version is not None:
         try:
-            text = text_of(record, version)
+            extracted = extracted_of(record, version)
         except DocumentNotFound:
-            return _near(text_of(record), location.passage, gone=version)
+            return _near(extracted_of(record).text, location.passage, gone=version)
     else:
-        text = text_of(record)
+        extracted = extracted_of(record)
+    text = extracted.text
     start, end = location.passage.start, min(location.passage.end, location.passage.start + LONGEST)
     if start >= len(text) or (location.sentence and location.sentence.end > len(text)):
         raise InvalidRequest(f"the place lies beyond the end of the text, at {len(text):,}")
@@ -101,7 +108,34 @@ def read(record: DocumentRecord, location: PassageLocation, query: str) -> Readi
         rest=rest,
         after=_after(flowing[end - at :], window, len(text)),
         version=version,
+        markup=_markup(extracted, window, Span(start=start, end=end), location.sentence, query),
     )
+
+
+def _markup(
+    extracted: ExtractedText, window: Span, passage: Span, sentence: Span | None, query: str
+) -> Markup | None:
+    """The passage and the text around it, of Markdown; None if it can only be shown as text."""
+    if extracted.media_type != MARKDOWN:
+        return None
+    text, start, end = extracted.text, passage.start, passage.end
+    tables = (b for b in extracted.blocks if b.kind == "table" and b.header <= start < b.end)
+    header = next((text[table.start : table.header] for table in tables), "")
+    at = start - len(header)
+    cited = (sentence.start - at, sentence.end - at) if sentence else None
+    rendered = markup(header + text[start:end], query, sentence=cited)
+    if rendered is None:
+        return None
+    before, after = (_around(text[s:e]) for s, e in ((window.start, start), (end, window.end)))
+    template = Markup(
+        '<div class="around">{}</div><div class="passage-text">{}</div><div class="around">{}</div>'
+    )
+    return template.format(before, rendered, after)
+
+
+def _around(text: str) -> Markup:
+    plain = Markup('<p class="running">{}</p>').format(tighten(text))
+    return markup(text, "") or plain
 
 
 def _near(text: str, passage: Span, *, gone: int) -> Reading:

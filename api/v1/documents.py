@@ -16,6 +16,7 @@ from callslip.api.v1.tasks import deletion_id, ingestion_id
 from callslip.errors import DocumentNotFound
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.intake import take_in
+from callslip.ingestion.values import ExtractedText
 from callslip.stores import naming
 from callslip.stores.ledger import Accepted, DocumentRecord, Submission
 from callslip.stores.schemas import check_tenant
@@ -150,7 +151,7 @@ def get_text(path: DocumentPath, query: TextQuery) -> Response:
     By default the text of the live version, or of the newest version if none is live.
     """
     record = current().ledger.documents.get(path.document_id)
-    text = text_of(record, query.version)
+    text = extracted_of(record, query.version).text
     start = min(query.start, len(text))
     end = min(len(text), start + 100_000, len(text) if query.end is None else query.end)
     return answer(
@@ -164,8 +165,8 @@ def get_text(path: DocumentPath, query: TextQuery) -> Response:
     )
 
 
-def text_of(record: DocumentRecord, version: int | None = None) -> str:
-    """The extracted text of a version, by default of the live version, or else of the newest.
+def extracted_of(record: DocumentRecord, version: int | None = None) -> ExtractedText:
+    """The extract of a version, by default of the live version, or else of the newest.
 
     Raises DocumentNotFound if the version does not exist or its text is not stored.
     """
@@ -176,7 +177,7 @@ def text_of(record: DocumentRecord, version: int | None = None) -> str:
     if record.deleted_at is not None or artifact is None:
         raise DocumentNotFound(f"document {record.document_id!r} has no extracted text")
     try:
-        return EXTRACTED.load(current().blobs.read(record.document_id, artifact)).text
+        return EXTRACTED.load(current().blobs.read(record.document_id, artifact))
     except (FileNotFoundError, ValueError):
         raise DocumentNotFound(
             f"the extracted text of document {record.document_id!r} is gone",

@@ -43,8 +43,8 @@ class Citation(Message):
     version: int = Field(description="the document's live version when the answer was made")
     title: str
     filename: str
-    section: str
-    heading: str
+    section: str = Field(description="path of the passage's section")
+    heading: str = Field(description="the nearest heading above the sentence")
     quote: str = Field(description="the sentence, verbatim")
     span: Span = Field(description="span of the quote in the extracted text")
     passage: Span = Field(description="span of the whole passage")

@@ -159,9 +159,14 @@ def test_links_of_rst_keep_their_words_and_targets() -> None:
 
 
 def test_a_table_of_rst_is_whole_without_its_roles() -> None:
-    text = rst("+---+---+\n| A | B |\n+===+===+\n| :doc:`C <c>` | |x| |\n+---+---+\n\n.. |x| replace:: D\n")
+    text = rst(
+        "+---+---+\n| A | B |\n+===+===+\n| :doc:`C <c>` | |x| |\n+---+---+\n\n.. |x| replace:: D\n"
+    )
     (block,) = text.blocks
-    assert text.text[block.start : block.end] == "+---+---+\n| A | B |\n+===+===+\n| C | D |\n+---+---+"
+    assert (
+        text.text[block.start : block.end]
+        == "+---+---+\n| A | B |\n+===+===+\n| C | D |\n+---+---+"
+    )
     assert text.text[block.start : block.header] == "+---+---+\n| A | B |\n+===+===+\n"
     assert links(text) == [("C", "c")]
 

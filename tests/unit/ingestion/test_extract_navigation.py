@@ -1,6 +1,7 @@
 """The navigation of a web page does not reach its text; lists of links that are content do."""
 
 import io
+import re
 import time
 import zipfile
 
@@ -11,7 +12,10 @@ from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.readers.web import render
 
 PROSE = "<p>Leave lasts fourteen months.</p>"
-LINKS = "<li><a href='/a'>Alpha</a></li><li><a href='/b'>Beta</a></li><li><a href='/c'>Gamma</a></li>"
+WORDS = ("Leave", "lasts", "fourteen", "months.")
+LINKS = (
+    "<li><a href='/a'>Alpha</a></li><li><a href='/b'>Beta</a></li><li><a href='/c'>Gamma</a></li>"
+)
 
 
 def words(body: str) -> list[str]:
@@ -38,7 +42,7 @@ def words(body: str) -> list[str]:
 def test_navigation_does_not_reach_the_text(navigation: str) -> None:
     assert words(f"before {navigation} after {PROSE}") == [
         *("before", "after"),
-        *"Leave lasts fourteen months.".split(),
+        *WORDS,
     ]
 
 
@@ -57,11 +61,10 @@ def test_navigation_does_not_reach_the_text(navigation: str) -> None:
     ],
 )
 def test_content_with_links_stays(content: str) -> None:
-    plain = words(content.replace("<ul", "<ol").replace("</ul", "</ol"))
-    assert plain
-    assert len(words(f"<p>x</p>{content}")) == len(plain) + 1
-    for word in ("Alpha", "Kimchi,", "title", "Kim", "board", "One", "Leave"):
-        assert (word in content) == (word in words(content))
+    def letters(text: str) -> str:
+        return "".join(filter(str.isalpha, text))
+
+    assert letters("".join(words(content))) == letters(re.sub("<[^>]*>", "", content))
 
 
 def test_a_page_of_navigation_alone_keeps_its_text() -> None:
@@ -86,7 +89,7 @@ def test_the_navigation_of_a_book_is_no_chapter() -> None:
         archive.writestr("n.xhtml", f"<html><body><nav><ol>{LINKS}</ol></nav></body></html>")
         archive.writestr("c.xhtml", f"<html><body><h1>Leave</h1>{PROSE}</body></html>")
     text = extract(file.getvalue(), "book.epub", ExtractSettings()).text
-    assert text.split() == ["Leave", *"Leave lasts fourteen months.".split()]
+    assert text.split() == ["Leave", *WORDS]
 
 
 @pytest.mark.parametrize("unit", ["<ul class=toc><li>", "<li><a href='#a'>x</a>", "<nav>x</nav>y"])
@@ -97,4 +100,4 @@ def test_navigation_is_removed_in_linear_time(unit: str) -> None:
         return time.process_time() - started
 
     seconds(100)
-    assert seconds(16_000) < 40 * max(seconds(1_000), 0.005)
+    assert seconds(16_000) < 80 * max(seconds(1_000), 0.01)
