@@ -217,7 +217,7 @@ def _letters(text: str) -> str:
 
 
 def _occurrences(letters: str, text: str) -> list[int]:
-    return [found.start() for found in re.finditer(re.escape(letters), text)] if letters else []
+    return [match.start() for match in re.finditer(re.escape(letters), text)] if letters else []
 
 
 def _below(blocks: Sequence[_Block], heading: str, shown: str) -> Sequence[_Block]:
