@@ -28,8 +28,14 @@ RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 ADDED = ("matched",)
 """Fields that answers did not have."""
 
-CHANGED = ("GET /v1/collections/handbook/memory \n    /changes: 10 became 11",)
-"""Revision 2 weighs approvals anew, which is one more change of the memory."""
+CHANGED = (
+    "GET /v1/collections/handbook/memory \n    /changes: 10 became 11",
+    "POST /v1/answer {'collection': 'handbook', 'question': '신청은 언제까지 하나요?',"
+    " 'thread_id': 'grant'}"
+    "\n    /citations/0/heading: '출산장려금 지급 조례' became '제3조(신청)'",
+)
+"""Revision 2 weighs approvals anew, which is one more change of the memory; a citation is headed by
+the nearest heading above its sentence."""
 
 
 def comparable(value: Any) -> Any:
