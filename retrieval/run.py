@@ -4,7 +4,7 @@ plan → query → candidates → facet weights → retrieved → ranked → res
 that takes and returns frozen values, so that the agent can run the stages as nodes of its graph.
 """
 
-from callslip.retrieval.candidates.lookup import find_candidates, narrow, weigh_facets
+from callslip.retrieval.candidates.lookup import find_candidates, narrow, respell, weigh_facets
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.query import plan as planning
@@ -65,4 +65,5 @@ def make_plan(resources: Resources, request: SearchRequest, timings: Timings) ->
 def make_query(resources: Resources, plan: Plan, timings: Timings) -> Query:
     """Analyze and embed the question of a plan, with the models and caches of the process."""
     its = resources
-    return question.make_query(plan, its.analyzer, its.embedder, its.questions, timings)
+    query = question.make_query(plan, its.analyzer, its.embedder, its.questions, timings)
+    return respell(resources, plan, query, timings)

@@ -1,5 +1,6 @@
 """Candidate lookup: search with both retrievers, search the facet branch, keep live chunks."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from callslip.retrieval.candidates.chunk_reader import ChunkReader
 from callslip.retrieval.candidates.fusion_weight import UNKNOWN, FusionWeight, choose
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.candidates.retrieved import Candidates, Retrieved, is_full
+from callslip.retrieval.candidates.spelling import Spelling
 from callslip.retrieval.facets.weights import Weights, weights
 from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.query.question import Query
@@ -21,6 +23,30 @@ from callslip.stores.properties.filters import Where
 
 ROUNDS = 3
 """The maximum number of searches for one question while new versions go live."""
+
+
+def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Query:
+    """Return the query with its words in the spelling of the collection's passages.
+
+    A sample of only a part of the collection does not show every spelling, so there the keyword
+    retriever searches for the question's own spelling too.
+    """
+    if plan.nothing or plan.record.attached or plan.parameters.fusion != "calibrated":
+        return query
+    with timings.stage("background"):
+        version = _corpus_version(resources, plan)
+        store = resources.store_of(plan.record.store)
+        calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
+    with timings.stage("analyze"):
+        analyze = resources.analyzer.analyze
+        topic = Spelling(calibration, analyze).of(plan.topic)
+        if topic == plan.topic:
+            return query
+        terms = analyze(topic)
+        own = Counter(query.terms.split()) - Counter(terms.split())
+        part = calibration.sample < calibration.passages
+        keywords = " ".join((terms, *own.elements())) if part else terms
+    return replace(query, terms=terms, keywords=keywords)
 
 
 def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
@@ -157,7 +183,8 @@ def _calibrated(
     calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
     metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
     bm25 = store.keyword_score == "bm25"
-    scale = calibration.scale(query.vector, plan.vector_name, metric, query.keywords, bm25)
+    terms = query.keywords if plan.record.attached else query.terms
+    scale = calibration.scale(query.vector, plan.vector_name, metric, terms, bm25)
     return calibration, scale
 
 
@@ -258,7 +285,8 @@ def _key(
         return None
     store = resources.store_of(record.store)
     scope = store.kind, record.name, record.created_at, plan.tenant, first.corpus_version
-    question = request.query.strip(), query.alpha, query.vector is None, plan.pool, first.scale
+    texts = request.query.strip(), query.keywords
+    question = texts, query.alpha, query.vector is None, plan.pool, first.scale
     # The filter is compared as text, because 1 and True are equal dictionary keys.
     how = repr(plan.where), plan.parameters, plan.vector_name, plan.method, plan.horizon
     return scope, question, how, repr(facets)

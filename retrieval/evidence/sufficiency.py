@@ -20,6 +20,7 @@ lowered until a tenth of the questions without an answer passed.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple
 
 import Stemmer
@@ -196,12 +197,20 @@ def _weights(search: Searched) -> Weights:
 def weighed(calibration: ScoreCalibration, terms: str) -> dict[str, float]:
     """The question's terms without function words, each with its inverse document frequency.
 
-    The weight is 1 if the collection is too small to estimate that frequency.
+    A term that the sample lacks weighs at most as much as the median of the other terms: a rare
+    word of the question need not be rare in its meaning. The weight is 1 if the collection is too
+    small to estimate that frequency.
     """
     topic = " ".join(term for term in terms.split() if term not in FUNCTION_TERMS) or terms
     if calibration.sample < LEAST:
         return dict.fromkeys(topic.split(), 1.0)
-    return calibration.idf(topic)
+    weights = calibration.idf(topic)
+    known = [weight for term, weight in weights.items() if term in calibration.frequencies]
+    most = median(known) if known else math.inf
+    return {
+        term: weight if term in calibration.frequencies else min(weight, most)
+        for term, weight in weights.items()
+    }
 
 
 class _Worth:

@@ -21,7 +21,8 @@ class Query:
     """The input of both retrievers for one question.
 
     `terms` are the analyzed terms, separated by spaces. `keywords` is the input of the keyword
-    retriever: the terms, or the topic for an attached table, whose store analyzes words itself.
+    retriever: the terms, perhaps with those of another spelling (`candidates.lookup.respell`), or
+    the topic for an attached table, whose store analyzes words itself.
     `vector` has the shape (dimension,). `alpha` is the weight of the vector retriever, or None if
     it is chosen for the question (`candidates.fusion_weight`). It is 0 if that retriever is left
     out; `left_out` then has the reason, unless the request or the settings turned it off.

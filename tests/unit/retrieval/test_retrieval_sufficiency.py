@@ -83,6 +83,13 @@ def test_function_words_weigh_nothing_unless_there_are_no_others() -> None:
         assert weighed(background, "") == {}
 
 
+def test_a_word_that_no_passage_has_weighs_as_the_question_s_other_words() -> None:
+    known = ScoreCalibration({}, {"leav": 3, "card": 9, "lunch": 30}, LEAST, LEAST)
+    weights = weighed(known, "leav card lunch email")
+    assert weights["email"] == weights["card"] < weights["leav"]
+    assert weighed(known, "email")["email"] > weights["leav"]
+
+
 def memory(_: Path) -> Store | None:
     return None
 
