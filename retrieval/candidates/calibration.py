@@ -53,15 +53,15 @@ class ScoreCalibration:
 
     `vectors` maps a vector name to an array of shape (sample, dimension). `frequencies` maps a term
     to the number of sample passages that contain the term. `sample` is the number of passages in
-    the sample, `passages` the number of passages in the collection. `terms` are the terms of the
-    sample's passages in order, each between spaces, a passage in a line.
+    the sample, `passages` the number of passages in the collection. `terms` has the terms of
+    each passage of the sample in order, each between spaces.
     """
 
     vectors: Mapping[str, Vector]
     frequencies: Mapping[str, int]
     sample: int
     passages: int
-    terms: str = ""
+    terms: Sequence[str] = ()
 
     def scale(
         self, vector: Vector | None, vector_name: str, metric: Metric, terms: str, bm25: bool
@@ -132,7 +132,7 @@ def sample(store: Store, ledger: Ledger, collection: str, tenant: str) -> ScoreC
         frequencies,
         len(passages),
         max(len(passages), store.count(collection, ALL_PASSAGES, tenant=tenant)),
-        "\n".join(f" {chunk.terms or ''} " for chunk in passages),
+        [f" {chunk.terms or ''} " for chunk in passages],
     )
 
 

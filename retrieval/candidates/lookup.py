@@ -33,11 +33,10 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
     """
     if plan.nothing or plan.record.attached or plan.parameters.fusion != "calibrated":
         return query
-    with timings.stage("background"):
+    with timings.stage("spelling"):
         version = _corpus_version(resources, plan)
         store = resources.store_of(plan.record.store)
         calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
-    with timings.stage("analyze"):
         analyze = resources.analyzer.analyze
         topic = Spelling(calibration, analyze).of(plan.topic)
         if topic == plan.topic:

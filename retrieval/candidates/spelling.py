@@ -1,9 +1,9 @@
 """The spelling of a question's words: the one that more of the collection's passages have.
 
 `email` and `e-mail`, `corona virus` and `coronavirus`, `3months` and `3 months` are the same words,
-but the analyzer gives them different terms. If the sample has the other spelling more often than
-the question's own, the question gets it: two words become one, or one becomes two. Stored terms
-stay as they are. docs/quality.md has the measured effect.
+but the analyzer gives them different terms. If more passages of the sample have the other spelling
+than the question's own, the question gets it: two words become one, or one becomes two. Stored
+terms stay as they are. docs/quality.md has the measured effect.
 """
 
 import re
@@ -54,14 +54,14 @@ class Spelling:
 
     def _divided(self, word: str) -> str:
         """Return a word as the two words that the sample rather has in a row, or as it is."""
-        if len(word) < SHORTEST:
+        if len(word) < SHORTEST or _is_function(word):
             return word
         known = self._passages(word)
         if not known and (amount := _AMOUNT.fullmatch(word)) and self._passages(amount[2]):
             return f"{amount[1]} {amount[2]}"
         cuts = ((word[:at], word[at:]) for at in range(1, len(word) - 1))
         counts = {cut: self._in_a_row(*cut) for cut in cuts if not _is_function(cut[0])}
-        best = max(counts, key=counts.__getitem__, default=(word,))
+        best = max(counts, key=counts.__getitem__, default=("", ""))
         return " ".join(best) if counts.get(best, 0) > known else word
 
     def _passages(self, word: str) -> int:
@@ -69,11 +69,12 @@ class Spelling:
         return self.sample.frequencies.get(self.analyze(word), 0)
 
     def _in_a_row(self, first: str, second: str) -> int:
-        """Return how often the sample has the two words in a row."""
-        terms = self.analyze(first), self.analyze(second)
-        if _is_letter(terms[1]) or not all(term in self.sample.frequencies for term in terms):
+        """Return how many passages of the sample have the two words in a row."""
+        end = self.analyze(second)
+        if _is_letter(end) or end not in self.sample.frequencies or not self._passages(first):
             return 0
-        return self.sample.terms.count(f" {terms[0]} {terms[1]} ")
+        pair = f" {self.analyze(first)} {end} "
+        return sum(pair in terms for terms in self.sample.terms)
 
 
 def _is_bound(word: str) -> bool:

@@ -26,8 +26,7 @@ analyze = Analyzer().analyze
 def sample(*passages: str) -> ScoreCalibration:
     terms = [analyze(passage) for passage in passages]
     frequencies = Counter(term for one in terms for term in set(one.split()))
-    lines = "\n".join(f" {one} " for one in terms)
-    return ScoreCalibration({}, frequencies, len(terms), len(terms), lines)
+    return ScoreCalibration({}, frequencies, len(terms), len(terms), [f" {one} " for one in terms])
 
 
 def spelled(question: str, *passages: str) -> str:
@@ -97,8 +96,8 @@ def engine(tmp_path: Path) -> Iterator[Resources]:
 def test_a_search_is_for_the_spelling_of_the_passages(
     engine: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = SearchRequest(collection="papers", query="northeast", ranking={"alpha": 0})
-    plan = make_plan(engine, request, Timings())
+    request = {"collection": "papers", "query": "northeast", "ranking": {"alpha": 0}}
+    plan = make_plan(engine, SearchRequest.model_validate(request), Timings())
     assert make_query(engine, plan, Timings()).keywords == "north east"
     assert found(ask(engine, "northeast", ranking={"alpha": 0})) == ["a1"]
     part = replace(sample("north east"), passages=9)
