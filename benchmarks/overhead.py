@@ -2,8 +2,8 @@
 
 The agent answers the questions through LangGraph, and the benchmark answers the same questions with
 calls of the ten nodes one after the other. Both use the same store, ledger and embedder, without a
-language model, and they take turns to be the first. Each row of the table has the questions that
-took the same number of attempts.
+language model, and they take turns to be the first. The rows of the table are the approved and the
+refused questions.
 """
 
 import argparse
@@ -80,58 +80,62 @@ def run(settings: Settings, questions: int) -> None:
         )
         learning = Learning(ledger, settings.memory, settings.traces)
         threads = Threads(make_saver("", Path(folder)), ledger.conversations)
-        took: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        took: dict[bool, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
         requests = [
             AnswerRequest.model_validate({"collection": COLLECTION, "question": question.terms})
             for question in rows.questions(questions + WARM_UP)
         ]
-        for threshold in (0.0, 1.0):  # the first attempt is approved, or none is
+        for threshold in (0.0, 1.0):  # each question is approved, or refused
             how = settings.agent.model_copy(update={"confidence_threshold": threshold})
             set_so = settings.model_copy(update={"agent": how})
             agent = Agent(set_so, engine, learning, threads, lambda _collection, _tenant: None)
             for number, request in enumerate(requests):
-                variants: list[tuple[str, Callable[[], int]]] = [
+                variants: list[tuple[str, Callable[[], bool]]] = [
                     ("graph", partial(graphed, agent, request)),
                     ("calls", partial(called, request, engine, learning, set_so)),
                 ]
-                attempts = variants[1][1]()  # caches the question's vector and candidates
+                approved = variants[1][1]()  # caches the question's vector and candidates
                 for name, variant in variants if number % 2 else reversed(variants):
                     spent = _spent(variant)
                     if number >= WARM_UP:
-                        took[attempts][name].append(spent)
+                        took[approved][name].append(spent)
     lines = []
-    for attempts, times in sorted(took.items()):
+    for approved, times in sorted(took.items(), reverse=True):
         graph, calls = (np.array(times[name]) for name in ("graph", "calls"))
         lines.append(
             (
-                *(str(attempts), str(len(graph)), f"{np.median(calls[:, 0]):.1f}"),
+                *(
+                    "approved" if approved else "refused",
+                    str(len(graph)),
+                    f"{np.median(calls[:, 0]):.1f}",
+                ),
                 f"{np.median(graph[:, 0]):.1f}",
                 *(f"{median:.2f}" for median in np.median(graph - calls, axis=0)),
             )
         )
     head = (
-        *("attempts", "questions", "calls, ms", "graph, ms"),
+        *("verdict", "questions", "calls, ms", "graph, ms"),
         *("median of the difference, ms", "… of processor time, ms"),
     )
     print(table(head, lines))
 
 
-def _spent(variant: Callable[[], int]) -> Any:
+def _spent(variant: Callable[[], bool]) -> Any:
     """Return the milliseconds of wall time and of processor time."""
     started = np.array([time.perf_counter(), time.process_time()])
     variant()
     return (np.array([time.perf_counter(), time.process_time()]) - started) * 1000
 
 
-def graphed(agent: Agent, request: AnswerRequest) -> int:
-    """Answer with the graph; return the number of attempts."""
-    return len(agent.answer(request).attempts)
+def graphed(agent: Agent, request: AnswerRequest) -> bool:
+    """Answer with the graph; return whether the answer is approved."""
+    return agent.answer(request).answered
 
 
 def called(
     request: AnswerRequest, engine: Resources, learning: Learning, settings: Settings
-) -> int:
-    """Answer with calls of the nodes; return the number of attempts."""
+) -> bool:
+    """Answer with calls of the nodes; return whether the answer is approved."""
     context = RunContext(engine, learning, settings)
     state, runtime = State(request=request), Runtime(context=context)
 
@@ -144,7 +148,7 @@ def called(
     while state.verdict is None or state.verdict.action:
         call(*ATTEMPT, "answerer", "validator")
     call("observer", "memory_updater")
-    return len(composed(state, context).attempts)
+    return composed(state, context).answered
 
 
 if __name__ == "__main__":

@@ -31,11 +31,12 @@ class AgentSettings(Section):
         default=2,
         ge=0,
         le=2,
-        description="further attempts if the validator does not approve an answer",
+        description="further attempts if the validator does not approve an answer and a"
+        " language model is used",
     )
     reader: bool = Field(
         default=True,
-        description="whether the reader, a network of 15 MB, reads the best passages for the"
+        description="whether the reader, a small network, reads the best passages for the"
         " answer (docs/reader.md); false, or without an embedder: words and vectors alone decide",
     )
     confidence_threshold: float = Field(

@@ -82,8 +82,6 @@ def _variant(state: State, context: RunContext) -> tuple[Variant, str | None]:
         if reply is not None and any(map(str.isalnum, reply.query)):
             longest = context.settings.search.max_query_chars
             return Variant(action, query=" ".join(reply.query.split())[:longest]), left_out
-        if question.text != question.original:  # the original may have been complete
-            return Variant(action, query=question.original), left_out
     return Variant(action), left_out
 
 

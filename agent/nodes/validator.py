@@ -10,7 +10,7 @@ from callslip.agent.context import RunContext
 from callslip.agent.drafts import Draft, DraftSentence
 from callslip.agent.messages import Action, Attempt, Reason, Verdict
 from callslip.agent.nodes.answerer import READER
-from callslip.agent.prompting import Judged, ask_model, shown
+from callslip.agent.prompting import Judged, ask_model, has_model, shown
 from callslip.agent.reports import Step
 from callslip.agent.state import State, required
 from callslip.retrieval.evidence.grounding import grounded
@@ -29,6 +29,12 @@ TRIES: dict[Reason, tuple[Action, ...]] = {
 }
 """The actions to try for each reason, in order. Each action is tried once per question."""
 
+WITHOUT_MODEL: frozenset[Reason] = frozenset(("not-in-force",))
+"""The reasons for which an action is tried without a language model, too (specification 003, §7).
+
+Only a model has other words for a search, and reads what a wider or narrower one brings: without
+a model the other reasons led to no right answer (docs/quality.md)."""
+
 COVERED = 0.5
 """The minimum coverage at which weak evidence means `not-apart` (other passages are as good)
 rather than `not-covered` (the passage is about something else)."""
@@ -37,19 +43,21 @@ rather than `not-covered` (the passage is about something else)."""
 def validator(state: State, runtime: Runtime[RunContext]) -> Step:
     """Check grounding, validity time and coverage; drop unsupported sentences.
 
-    The verdict has no action after `agent.max_iters` repeated attempts or if no action is left.
+    The verdict on the first attempt stands unless a later attempt is surer. The verdict has no
+    action after `agent.max_iters` repeated attempts or if no action is left.
     """
     context, response = runtime.context, required(state.response)
     draft, left_out, model_judged = _supported(state, context)
     reason, confidence = _judge(state, draft, context)
-    tried = [attempt.action for attempt in state.attempts] + [state.variant.action]
-    left = [action for action in TRIES[reason] if action not in tried]
-    again = bool(left) and len(state.attempts) < context.settings.agent.max_iters
+    confidence = round(confidence, 4)
+    first = state.attempts[0].verdict if state.attempts else None
+    if first is not None and reason == "supported" and confidence <= first.confidence:
+        reason = first.reason
     verdict = Verdict(
         approved=reason == "supported",
         reason=reason,
-        action=left[0] if again else None,
-        confidence=round(confidence, 4),
+        action=_action(reason, state, context, left_out),
+        confidence=confidence,
     )
     attempt = Attempt(
         trace_id=response.trace_id,
@@ -67,6 +75,18 @@ def validator(state: State, runtime: Runtime[RunContext]) -> Step:
     }
     dropped = len(state.draft.sentences) - len(draft.sentences)
     return Step(update, {**verdict.model_dump(), "sentences_dropped": dropped})
+
+
+def _action(
+    reason: Reason, state: State, context: RunContext, left_out: str | None
+) -> Action | None:
+    """Return the action of the next attempt; None if there is none."""
+    if len(state.attempts) >= context.settings.agent.max_iters:
+        return None
+    if reason not in WITHOUT_MODEL and not has_model(context, left_out):
+        return None
+    tried = [attempt.action for attempt in state.attempts] + [state.variant.action]
+    return next((action for action in TRIES[reason] if action not in tried), None)
 
 
 def _judge(state: State, draft: Draft, context: RunContext) -> tuple[Reason, float]:

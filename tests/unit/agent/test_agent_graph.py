@@ -21,7 +21,7 @@ from callslip.agent.reports import NodeReport, Step
 from callslip.agent.state import State
 from callslip.config.agent import AgentSettings
 from callslip.models.embedders.none import LexicalEmbedder
-from callslip.retrieval.evidence.sufficiency import BOTH, SMALL, WORDS_ALONE, Evidence
+from callslip.retrieval.evidence.sufficiency import BOTH, NONE, SMALL, WORDS_ALONE, Evidence
 from tools.agent_graph import DOCUMENT, drawn, redrawn
 
 pytest_plugins = ["openai_fixtures"]
@@ -71,8 +71,9 @@ def test_a_supported_answer_goes_through_once(setup: Setup) -> None:
     assert setup.nodes == ["listener", *ROUND, *END]
 
 
-def test_what_is_not_there_is_looked_for_three_times(setup: Setup) -> None:
-    setup.model = None
+def test_what_is_not_there_is_searched_three_times_with_a_model(setup: Setup) -> None:
+    assert setup.server
+    setup.server.always = reply({"query": "winner of the world cup"})
     answer = setup.ask("Who won the world cup?")
     assert not answer.answered
     assert setup.nodes == ["listener", *ROUND, *ROUND, *ROUND, *END]
@@ -80,6 +81,44 @@ def test_what_is_not_there_is_looked_for_three_times(setup: Setup) -> None:
         attempt.action for attempt in answer.attempts
     ] == [None, "PIVOT", "RELAX"]
     assert [report.attempt for report in setup.reports if report.node == "planner"] == [0, 1, 2]
+
+
+def test_what_is_not_there_is_searched_once_without_a_model(setup: Setup) -> None:
+    answer = setup.ask("Who won the world cup?", model=False)
+    assert not answer.answered
+    assert setup.nodes == ["listener", *ROUND, *END]
+    assert answer.verdict.action is None
+
+
+def test_a_model_that_fails_while_it_rewords_is_the_last_attempt(setup: Setup) -> None:
+    assert setup.server
+    setup.server.always = fails(500)
+    answer = setup.ask("Who won the world cup?")
+    assert answer.model_left_out
+    actions = [attempt.action for attempt in answer.attempts]
+    assert actions[-1] == "PIVOT", "the attempt that called it"
+
+
+@pytest.mark.parametrize("surer", [0.0, 0.05])
+def test_a_later_attempt_is_approved_only_if_it_is_surer_than_the_first(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, surer: float
+) -> None:
+    assert setup.server
+    sentences = ("Lunch costs 60 euros.", "Lunch costs 6 euros.")
+    written = [
+        {"answerable": True, "sentences": [{"text": s, "citations": [1]}]} for s in sentences
+    ]
+    setup.server.script[:] = [reply(written[0]), reply(written[1]), fails(500)]
+    measured = iter([Evidence(0.9, 1.0, 0.3), Evidence(0.9 + surer, 1.0, 0.3), NONE])
+    monkeypatch.setattr(
+        callslip.agent.nodes.rerank_diversify, "evidence", lambda *_: next(measured)
+    )
+    answer = setup.ask("lunch costs?")
+    first, second = answer.attempts[:2]
+    assert (first.verdict.reason, second.action) == ("not-grounded", "DRILLDOWN")
+    assert answer.answered == (second.verdict.confidence > first.verdict.confidence) == bool(surer)
+    if not surer:
+        assert second.verdict.reason == first.verdict.reason, "the first verdict stands"
 
 
 NUMBER = st.floats(-2, 2, allow_nan=False)
