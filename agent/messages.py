@@ -44,7 +44,7 @@ class AnswerRequest(BaseModel):
     thread_id: ThreadId | None = Field(
         None,
         description="names a conversation: a question that leans on earlier ones, as `and for"
-        " twins?`, is understood by them",
+        " twins?`, is understood by those that were answered",
     )
     user: str = Field(
         "",

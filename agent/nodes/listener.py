@@ -14,18 +14,20 @@ SHOWN = 5
 
 
 def listener(state: State, runtime: Runtime[RunContext]) -> Step:
-    """Resolve a follow-up question with the earlier turns; use the model if there is one.
+    """Resolve a follow-up question with the answered turns; use the model if there is one.
 
+    The documents did not have the topic of a refused turn, so no later question inherits it.
     Raises EmptyQuery if the question has no letter or digit, QueryTooLong if it is too long.
     """
     context = runtime.context
     longest = context.settings.search.max_query_chars
     original = check_query(required(state.request).question, longest)
-    before = [Standing(turn["base"], tuple(turn["tails"])) for turn in state.turns]
+    answered = [turn for turn in state.turns if turn["answered"]]
+    before = [Standing(turn["base"], tuple(turn["tails"])) for turn in answered]
     standing = stand(original, before, context.settings.language_codes)
     by_model, left_out = False, state.model_left_out
     if before:
-        earlier = [f"- {turn['question']}" for turn in state.turns[-SHOWN:]]
+        earlier = [f"- {turn['question']}" for turn in answered[-SHOWN:]]
         content = lines("Earlier:", *earlier, "Now:", original)
         reply, left_out = ask_model(context, state.model_left_out, "resolve", content, Resolved)
         if reply is not None and any(map(str.isalnum, reply.question)):

@@ -1,7 +1,8 @@
 """Rules that rewrite a follow-up question so that it is complete without the earlier questions.
 
 `And for twins?` after `How long is leave?` becomes `How long is leave for twins?`.
-`Who approves it?` gets the topic of the earlier question. A complete question is not changed.
+`Who approves it?` gets the topic of the earlier question. A complete question is not changed, and
+neither is a long one, because its `it` refers to its own words.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from callslip.languages import DEFAULT, Codes, languages
+from callslip.languages import DEFAULT, Codes, function_words, languages
 from callslip.languages.contract import FollowUps
 
 MOST_WORDS = 5
@@ -21,6 +22,10 @@ MOST_TAILS = 3
 MOST_TOPIC = 12
 """The maximum number of words (the last ones) of an earlier question's topic, when a later question
 refers to it."""
+
+LONG = 6
+"""The minimum number of content words of a question that is complete although it refers to
+something. Follow-ups had at most four; docs/quality.md has the complete questions."""
 
 
 class _Words:
@@ -80,7 +85,7 @@ def stand(question: str, before: Sequence[Standing], codes: Codes = DEFAULT) -> 
         kind = _kind(stripped, words)
         tails = tuple(tail for tail in last.tails if kind is None or _kind(tail, words) != kind)
         return Standing(last.base, (*tails, stripped)[-MOST_TAILS:])
-    if words.points(text):
+    if words.points(text) and not _is_long(text, words, codes):
         topic = " ".join(_topic(last.text, words).split()[-MOST_TOPIC:])
         if topic:
             return Standing(f"{text.rstrip(' ?.!')} {topic}?")
@@ -93,6 +98,10 @@ def _is_fragment(rest: str, words: _Words, *, led: bool) -> bool:
     if words.fragment(rest) or not _topic(rest, words):
         return True
     return led and not words.complete(rest)
+
+
+def _is_long(text: str, words: _Words, codes: Codes) -> bool:
+    return len({*_topic(text.casefold(), words).split()} - function_words(codes)) >= LONG
 
 
 def _kind(tail: str, words: _Words) -> str | None:

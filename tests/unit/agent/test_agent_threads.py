@@ -274,6 +274,19 @@ def test_a_run_that_breaks_off_leaves_the_turns_before_it(
     assert b"PASSWORD" not in written
 
 
+def test_a_follow_up_leans_on_what_was_answered(setup: Setup) -> None:
+    refused = "Who won the world cup in 1990?"
+    for thread in ("t", "u"):
+        setup.ask(refused, thread_id=thread)
+        assert setup.ask("And for guests?", thread_id=thread).understood == "And for guests?"
+    assert setup.ask(QUERIES, thread_id="u").answered
+    assert not setup.ask(refused, thread_id="u").answered
+    answer = setup.ask("And for guests?", thread_id="u")
+    assert answer.understood == "What does lunch in the canteen cost for guests?"
+    stored = setup.threads.turns("papers", "", "u")[1][-1]
+    assert (stored["base"], stored["tails"]) == (QUERIES, ["for guests"])
+
+
 def test_a_database_that_somebody_holds_is_said_to_be_down_and_nothing_is_lost(
     setup: Setup, tmp_path: Path
 ) -> None:

@@ -35,6 +35,10 @@ LEAVE = Standing("How long is parental leave?")
         ("How does an intern apply for it?", "How does an intern apply for it parental leave?"),
         ("Who pays their rent?", "Who pays their rent parental leave?"),
         ("Do they have to return?", "Do they have to return parental leave?"),
+        (
+            "Can I take it in two parts if my child is adopted?",
+            "Can I take it in two parts if my child is adopted parental leave?",
+        ),
     ],
 )
 def test_an_english_question_leans_on_the_one_before(question: str, understood: str) -> None:
@@ -81,6 +85,9 @@ def test_a_korean_question_leans_on_the_one_before(question: str, understood: st
         "Must visitors show their card?",
         "Does a lease end when it is sold?",
         "Is there a form?",
+        "I'd like to put numbers in a column in ascending order, how do I do this?",
+        "Which city did the company leave when it closed its last plant in Europe?",
+        "환수금을 기한까지 내지 않을 경우 연체이자는 어떻게 산정되며, 그 계산기간은 며칠인가요?",
         "Can I bring a dog into the reading room?",
         "parental leave twins",
         "연차는 며칠인가요?",
