@@ -135,6 +135,8 @@ def conversation_command(
         return
     for turn in conversation["turns"]:
         click.secho(turn["question"], bold=True)
+        if turn["understood"] != turn["question"]:
+            click.secho(f"  Understood as: {turn['understood']}", dim=True)
         click.echo(f"  {turn['text']}\n")
     if delete:
         click.secho("Forgotten.", err=True)

@@ -121,13 +121,15 @@ class FeedbackResult(Result):
     counted: list[str] = Field(description="those whose memory it changed")
 
 
-def as_text(answer: AnswerResult) -> str:
-    """Format the answer for clients that read no structured content."""
+def as_text(answer: AnswerResult, question: str) -> str:
+    """Format the answer to a question for clients that read no structured content."""
     lines = [answer.text]
     for heading, sources in (("Sources", answer.citations), ("Nearest", answer.nearest)):
         if sources:
             lines.append(f"\n{heading}:")
             lines += map(_as_line, sources)
+    if answer.understood != question:
+        lines.append(f"\nUnderstood as: {answer.understood}")
     lines.append(f"\nanswered: {str(answer.answered).lower()}, trace_id: {answer.trace_id}")
     return "\n".join(lines)
 

@@ -153,7 +153,7 @@ class Tools:
             shown = {"reason": verdict["reason"], "certainty": certainty}
             answer = AnswerResult.model_validate(message | shown)
         return CallToolResult(
-            content=[TextContent(type="text", text=as_text(answer))],
+            content=[TextContent(type="text", text=as_text(answer, question))],
             structured_content=answer.model_dump(mode="json"),
         )
 

@@ -144,7 +144,9 @@ def test_the_command_asks_in_a_conversation_and_shows_what_it_rests_on(filled: A
     assert "Understood as: how long is parental leave for twins?" in found
     assert "[1] Parental leave" in found
     assert json.loads(run("ask", QUESTION, "--json"))["answered"]
-    assert "and for twins?" in run("conversation", "typed", "--delete")
+    found = run("conversation", "typed", "--delete")
+    assert "and for twins?\n  Understood as: how long is parental leave for twins?\n" in found
+    assert found.count("Understood as") == 1
 
 
 @pytest.mark.parametrize(

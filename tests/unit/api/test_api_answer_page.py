@@ -296,8 +296,10 @@ def test_a_conversation_opened_again_does_not_grow(
     assert "An answer to how long is leave?" in text
     assert "An answer to for twins?" not in text, "it is answered below"
     assert "Ask further" in text
-    client.get("/?q=and+for+me%3F&ask=1&thread=talk")
+    assert "Understood as: how long is leave?" not in text, "those were its words"
+    page = client.get("/?q=and+for+me%3F&ask=1&thread=talk")
     assert agent.requests[1].thread_id == "talk"
+    assert "for twins? Understood as: how long is leave for twins? An answer" in text_of(page.text)
 
 
 def live(filled: Ledger, text: str, tmp_path: Path) -> Accepted:

@@ -156,8 +156,11 @@ def test_an_answer_is_text_with_citations_and_structure(backend: McpBackend) -> 
     text = result.content[0].text  # type: ignore[union-attr]
     assert text.startswith("Leave lasts 90 days. [1]")
     assert "[1] Leave › Parents (document_id d1, 3–23): Leave lasts 90 days." in text
+    assert "\nUnderstood as: how long is leave?\n" in text
     request = {"collection": "papers", "question": "how long?", "thread_id": "t"}
     assert backend.bodies("/v1/answer") == [request]
+    same = one(backend, "answer", collection="papers", question="how long is leave?")
+    assert "Understood as" not in same.content[0].text  # type: ignore[union-attr]
 
 
 def test_a_document_is_read_in_parts_that_make_its_text(backend: McpBackend) -> None:
