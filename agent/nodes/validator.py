@@ -32,8 +32,8 @@ TRIES: dict[Reason, tuple[Action, ...]] = {
 WITHOUT_MODEL: frozenset[Reason] = frozenset(("not-in-force",))
 """The reasons for which an action is tried without a language model, too (specification 003, §7).
 
-Only a model has other words for a search, and reads what a wider or narrower one brings: without
-a model the other reasons led to no right answer (docs/quality.md)."""
+Only a model has other words for a search, and reads what a wider or narrower one brings. Of the
+answers that further attempts brought without a model, most were wrong (docs/quality.md)."""
 
 COVERED = 0.5
 """The minimum coverage at which weak evidence means `not-apart` (other passages are as good)

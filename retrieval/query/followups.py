@@ -25,7 +25,7 @@ refers to it."""
 
 LONG = 6
 """The minimum number of content words of a question that is complete although it refers to
-something. Follow-ups had at most four; docs/quality.md has the complete questions."""
+something. Follow-ups had at most five; docs/quality.md has the complete questions."""
 
 
 class _Words:

@@ -321,10 +321,14 @@ def test_a_resolution_that_cannot_be_used_leaves_the_rules(setup: Setup, bad: Se
 
 def test_it_resolves_what_the_rules_cannot(setup: Setup) -> None:
     served(setup).always = plays(answer=GOOD, resolve=reply({"question": f"  {QUERIES}\n"}))
-    setup.ask("What does lunch in the canteen cost?", thread_id="t")
-    assert "resolve" not in map(by_name, served(setup).requests)
+    assert not setup.ask("What does lunch in the canteen cost?", thread_id="t").answered
+    assert setup.ask(QUERIES, thread_id="t").answered
+    assert "resolve" not in map(by_name, served(setup).requests), "nothing was answered before"
     answer = setup.ask("The first thing I asked, once more, please", thread_id="t")
     assert (answer.understood, answer.answered) == (QUERIES, True)
+    (resolved,) = (r for r in served(setup).requests if by_name(r) == "resolve")
+    assert QUERIES in resolved.content
+    assert "canteen" not in resolved.content
     assert answer.question == "The first thing I asked, once more, please"
 
 
