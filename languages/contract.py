@@ -9,7 +9,7 @@ used together, their rules are tried in the order of the languages, unless a fie
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Unit = Literal["year", "quarter", "month", "week", "day"]
 Intent = Literal["definition", "how-to", "legal", "lookup", "entity", "general"]
@@ -204,6 +204,57 @@ class Terms:
     numbers: Callable[[str], Iterator[str]] | None = None
 
 
+class Amount(NamedTuple):
+    """A number, with its unit, in `text[start:end]`.
+
+    `dimension` is what it counts, empty if only a noun says so. `value` is in the smallest unit of
+    the dimension: minutes for `time` up to weeks, months for `months` and years, hours modulo 12
+    for `clock`.
+    """
+
+    number: float
+    dimension: str
+    value: float
+    start: int
+    end: int
+
+
+def clock(hour: str, minute: str, start: int, end: int) -> Amount:
+    """Return the amount of a time of day."""
+    value = int(hour) % 12 + int(minute) / 60
+    return Amount(int(hour), "clock", value, start, end)
+
+
+def digits(text: str) -> Iterator[Amount]:
+    """Iterate over the numbers in digits of a text, without what they count."""
+    for match in re.finditer(r"\d+(?:[.,]\d+)*", text):
+        number = float(re.sub(r"\D", "", match[0]))
+        yield Amount(number, "", number, *match.span())
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The rules for comparing a sentence of an answer with a passage.
+
+    A match of `clause` ends where a clause begins. `negation` matches words that deny, after the
+    matches of `bounds` were removed (`no more than`). Of each pair of `opposites` a true sentence
+    has the one that its passage has. `synonyms` are groups of nouns that name the same. `general`
+    are words that name nothing in particular, so that a paraphrase may add them. `specific` returns
+    the words of a text that may be nouns; None if the language has no rule for them. `command`
+    matches a text that tells whoever answers what to say.
+    """
+
+    amounts: Callable[[str], Iterator[Amount]] = digits
+    clause: re.Pattern[str] = NEVER
+    negation: re.Pattern[str] = NEVER
+    bounds: re.Pattern[str] = NEVER
+    opposites: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = ()
+    synonyms: tuple[frozenset[str], ...] = ()
+    general: frozenset[str] = frozenset()
+    specific: Callable[[str], Iterator[str]] | None = None
+    command: re.Pattern[str] = NEVER
+
+
 def words(text: str) -> frozenset[str]:
     """The words of a text with white space between them."""
     return frozenset(text.split())
@@ -232,3 +283,4 @@ class Language:
     sentences: Sentences = Sentences()
     headings: Headings = Headings()
     validity: ValidityCues = ValidityCues()
+    claims: Claims = Claims()

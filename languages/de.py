@@ -9,6 +9,7 @@ import Stemmer
 from callslip.languages.calendar import BEGIN, END, YEAR, month_pattern
 from callslip.languages.contract import (
     Calendar,
+    Claims,
     FollowUps,
     Headings,
     Language,
@@ -284,4 +285,9 @@ LANGUAGE = Language(
     sentences=_SENTENCES,
     headings=_HEADINGS,
     validity=_VALIDITY,
+    claims=Claims(
+        negation=re.compile(
+            r"\b(?:nicht|kein\w*|nie|niemals|niemand|nichts|ohne|weder)\b", re.IGNORECASE
+        )
+    ),
 )

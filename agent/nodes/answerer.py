@@ -13,6 +13,7 @@ from callslip.agent.reports import Step
 from callslip.agent.state import State, required
 from callslip.errors import BadReply
 from callslip.models.language_models.completion import estimated
+from callslip.models.text.language import differ
 from callslip.retrieval.evidence.extracts import Target, extracts, nearest
 from callslip.retrieval.evidence.numbers import (
     asks_count,
@@ -107,6 +108,9 @@ def _written(
         return Draft(by_model=True, declined=True), left_out
     if not reply.sentences:
         return None, f"{BadReply.slug}: it answers without a sentence"
+    original, codes = required(state.question).original, context.resources.analyzer.codes
+    if all(differ(original, s.text, codes) for s in reply.sentences):
+        return None, f"{BadReply.slug}: it answers in another language"
     if any(n > len(hits) for s in reply.sentences for n in s.citations):
         return None, f"{BadReply.slug}: it cites what it was not given"
     citations, analyzer, sentences = _citations(context, hits), context.resources.analyzer, []

@@ -1,7 +1,7 @@
 """validator: decides whether the draft is an answer, and which action to try if it is not."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from langgraph.runtime import Runtime
 
@@ -13,6 +13,10 @@ from callslip.agent.nodes.answerer import READER
 from callslip.agent.prompting import Judged, ask_model, has_model, shown
 from callslip.agent.reports import Step
 from callslip.agent.state import State, required
+from callslip.models.embedders.contract import Embedder
+from callslip.models.entities import Recognizer
+from callslip.models.text.analyzer import Analyzer
+from callslip.models.text.language import differ
 from callslip.retrieval.evidence.grounding import grounded
 from callslip.retrieval.evidence.overlap import covered
 from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
@@ -128,10 +132,18 @@ def _supported(state: State, context: RunContext) -> tuple[Draft, str | None, bo
         return draft, left_out, judged
     hits = {hit.chunk_id: hit for hit in state.response.hits}
     cited = {c.number: hits[c.chunk_id] for c in draft.citations}
+    question, its = required(state.question).original, context.resources
     supported = [
         s
         for s in draft.sentences
-        if _supports([cited[n].text for n in s.citations], s.text, context)
+        if supports(
+            Passages.of([cited[n] for n in s.citations]),
+            s.text,
+            question,
+            its.analyzer,
+            its.embedder,
+            its.recognizer,
+        )
     ]
     if supported and context.settings.agent.judge == "model":
         supported, left_out, judged = _judged(supported, cited, context, left_out)
@@ -140,10 +152,34 @@ def _supported(state: State, context: RunContext) -> tuple[Draft, str | None, bo
     return replace(draft, sentences=tuple(supported), citations=citations), left_out, judged
 
 
-def _supports(passages: Sequence[str], text: str, context: RunContext) -> bool:
-    its = context.resources
-    names = [e.name for e in its.recognizer.find_by_form(text) if e.kind != "date"]
-    return grounded(text, passages, its.analyzer, its.embedder, names)
+@dataclass(frozen=True)
+class Passages:
+    """The texts of the passages that a sentence cites, with their titles and headings."""
+
+    texts: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit]) -> "Passages":
+        """Return the passages of these hits."""
+        titles = (each for h in hits for each in (h.title, h.section, h.heading) if each)
+        return cls(tuple(h.text for h in hits), tuple(titles))
+
+
+def supports(
+    passages: Passages,
+    sentence: str,
+    question: str,
+    analyzer: Analyzer,
+    embedder: Embedder,
+    recognizer: Recognizer,
+) -> bool:
+    """Whether a sentence of the model is in the question's language and supported by passages."""
+    if differ(question, sentence, analyzer.codes):
+        return False
+    entities = recognizer.find_by_form(sentence)
+    names = [e.name for e in entities if e.kind not in ("date", "programme")]
+    return grounded(sentence, passages.texts, analyzer, embedder, names, passages.titles)
 
 
 def _judged(

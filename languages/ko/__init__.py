@@ -19,6 +19,7 @@ from callslip.languages.contract import (
     ValidityCues,
     words,
 )
+from callslip.languages.ko.claims import CLAIMS
 from callslip.languages.scripts import HANGUL
 
 
@@ -209,4 +210,5 @@ LANGUAGE = Language(
     sentences=_SENTENCES,
     headings=_HEADINGS,
     validity=_VALIDITY,
+    claims=CLAIMS,
 )

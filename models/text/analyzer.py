@@ -46,10 +46,10 @@ class Analyzer:
 
     def __init__(self, codes: Codes = DEFAULT) -> None:
         """`codes` are languages in addition to the default ones."""
-        self._codes = (*DEFAULT, *(code for code in codes if code not in DEFAULT))
+        self.codes = (*DEFAULT, *(code for code in codes if code not in DEFAULT))
         self._base = _stemming(languages(DEFAULT))
-        self._more = len(self._codes) > len(DEFAULT)
-        self.version = version_of(self._codes)
+        self._more = len(self.codes) > len(DEFAULT)
+        self.version = version_of(self.codes)
         ignored = (form for one in languages(DEFAULT) for form in one.terms.ignored)
         # The comma between thousands, and forms that a language ignores: the English possessive.
         self._ignored = re.compile("|".join((r"(?<=\d),(?=\d{3}(?!\d))", *ignored)))
@@ -70,14 +70,14 @@ class Analyzer:
         """
         stemming = self._base
         if self._more:
-            evident = stems_of(lower, self._codes)
+            evident = stems_of(lower, self.codes)
             stemming = (*stemming, *(one for one in evident if one not in stemming))
         for run in _RUN.finditer(text):
             if run.lastgroup == "word":
                 yield from _stems(run[0][:MAX_TERM], stemming)
             else:
                 yield from pairs(run[0]) if len(run[0]) > 1 else run[0]
-        for one in languages(self._codes):
+        for one in languages(self.codes):
             if one.terms.of_text is not None:
                 yield from one.terms.of_text(text)
         for one in stemming:

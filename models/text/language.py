@@ -36,6 +36,17 @@ def lang(text: str, codes: Codes = DEFAULT) -> str:
     return first.code if len(shared) == 1 else _most_words(text, shared) or first.code
 
 
+def differ(one: str, other: str, codes: Codes = DEFAULT) -> bool:
+    """Whether two texts are evidently in different languages."""
+    first, second = lang(one, codes), lang(other, codes)
+    if first == second or not first or not second:
+        return False
+    shared = [each for each in languages(codes) if each.script.shared]
+    if not {first, second} <= {each.code for each in shared}:
+        return True
+    return bool(_most_words(one, shared) and _most_words(other, shared))
+
+
 def stems_of(text: str, codes: Codes) -> tuple[Language, ...]:
     """Return the languages whose stems apply to a text; all with stems if none is evident."""
     stemming = [one for one in languages(codes) if one.terms.stem]

@@ -21,6 +21,7 @@ from callslip.languages.contract import (
     ValidityCues,
     words,
 )
+from callslip.languages.en.claims import CLAIMS
 from callslip.languages.scripts import LATIN
 
 
@@ -284,4 +285,5 @@ LANGUAGE = Language(
     sentences=_SENTENCES,
     headings=_HEADINGS,
     validity=_VALIDITY,
+    claims=CLAIMS,
 )
