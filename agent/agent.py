@@ -12,7 +12,7 @@ from callslip.agent.citations import Citations
 from callslip.agent.context import RunContext
 from callslip.agent.conversations import Threads, reaching
 from callslip.agent.graph import MOST_STEPS, make_graph
-from callslip.agent.messages import Answer, AnswerRequest, Citation, Usage
+from callslip.agent.messages import Answer, AnswerRequest, Citation, SentenceMessage, Usage
 from callslip.agent.reports import NodeReport
 from callslip.agent.spans import answering
 from callslip.agent.state import State, required
@@ -51,9 +51,12 @@ class Agent:
         self._talking = make_graph(threads.saver)
 
     def answer(
-        self, request: AnswerRequest, on_node: Callable[[NodeReport], None] = lambda report: None
+        self,
+        request: AnswerRequest,
+        on_node: Callable[[NodeReport], None] = lambda report: None,
+        on_sentence: Callable[[SentenceMessage], None] = lambda sentence: None,
     ) -> Answer:
-        """Answer a question; `on_node` is called after each node.
+        """Answer a question; report each node, and each sentence once it is certain.
 
         Raises the errors of `retrieval.run.search`. If the language model fails, the rest of the
         run does without it, and the answer states the reason.
@@ -62,7 +65,13 @@ class Agent:
         if request.model:
             model = self._make_model(request.collection, request.tenant or "")
         context = RunContext(
-            self._resources, self._learning, self._settings, model, self._spans, on_node
+            self._resources,
+            self._learning,
+            self._settings,
+            model,
+            self._spans,
+            on_node,
+            on_sentence,
         )
         start: Any = {"request": request}
         config: Any = {"recursion_limit": MOST_STEPS}

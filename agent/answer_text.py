@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callslip.agent.drafts import Draft
-from callslip.agent.messages import AnswerSentence, Citation, Verdict
+from callslip.agent.messages import AnswerSentence, Citation, SentenceMessage, Verdict
 from callslip.models.text.language import lang
 
 NOT_HERE = {
@@ -28,6 +28,15 @@ def answer_text(question: str, verdict: Verdict | None, draft: Draft) -> AnswerT
     if verdict is None or not verdict.approved:
         return AnswerText(NOT_HERE[language])
     return _of(draft, language)
+
+
+def sentence_messages(draft: Draft) -> list[SentenceMessage]:
+    """Return the sentences of a draft with their citations, numbered as in the answer."""
+    words = _of(draft, "en")
+    return [
+        SentenceMessage(text=each.text, citations=[words.citations[n - 1] for n in each.citations])
+        for each in words.sentences
+    ]
 
 
 def _of(draft: Draft, language: str) -> AnswerText:

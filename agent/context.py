@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from callslip.agent.budget import Budgeted
+from callslip.agent.messages import SentenceMessage
 from callslip.agent.reports import NodeReport
 from callslip.config.settings import Settings
 from callslip.retrieval.candidates.resources import Resources
@@ -23,7 +24,8 @@ class RunContext:
     """The resources and callbacks of a run.
 
     `model` is None if no language model is used. `spans` is set if a telemetry collector is
-    configured. `on_node` is called after each node. `started` is in seconds since 1970.
+    configured. `on_node` is called after each node, `on_sentence` with each sentence that is
+    certain to be in the answer. `started` is in seconds since 1970.
     """
 
     resources: Resources
@@ -32,6 +34,7 @@ class RunContext:
     model: Budgeted | None = None
     spans: "Spans | None" = None
     on_node: Callable[[NodeReport], None] = lambda report: None
+    on_sentence: Callable[[SentenceMessage], None] = lambda sentence: None
     started: float = field(default_factory=time.time)
 
     def seconds_for_model(self) -> float:

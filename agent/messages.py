@@ -12,6 +12,7 @@ from callslip.messages.answers import Citation as Citation
 from callslip.messages.answers import Conversation as Conversation
 from callslip.messages.answers import NodeMessage as NodeMessage
 from callslip.messages.answers import Reason as Reason
+from callslip.messages.answers import SentenceMessage as SentenceMessage
 from callslip.messages.answers import TurnMessage as TurnMessage
 from callslip.messages.answers import Usage as Usage
 from callslip.messages.answers import Verdict as Verdict

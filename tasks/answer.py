@@ -13,7 +13,13 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 from redis.exceptions import LockError
 
-from callslip.agent.messages import Answer, AnswerRequest, Conversation, NodeMessage
+from callslip.agent.messages import (
+    Answer,
+    AnswerRequest,
+    Conversation,
+    NodeMessage,
+    SentenceMessage,
+)
 from callslip.agent.reports import NodeReport
 from callslip.errors import AnswerTimeout, BrokerDown, Conflict, Overloaded, PermanentError
 from callslip.retrieval.query.followups import Standing
@@ -28,18 +34,29 @@ from callslip.tasks.queues import ANSWER
 if TYPE_CHECKING:
     from callslip.agent.state import Turn
 
+Followed = NodeMessage | SentenceMessage | Answer
+"""What a stream has: nodes that have run, sentences that are certain, at last the answer."""
+
 TRIM_EVERY_SECONDS = 3600.0
 
 NODE = "node"
 """The key of a reply that reports a node of the graph that has run."""
 
 
+SENTENCE = "sentence"
+"""The key of a reply with a sentence that is certain to be in the answer."""
+
+
+class _CallerGone(Exception):
+    """The caller of a stream has left."""
+
+
 @shared_task(name="answer.ask")
 def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: bool) -> None:
     """Answer a question, and push the answer to the list `reply_to`.
 
-    With `stream`, also push a report of each node that has run. Does nothing after the `deadline`
-    (UTC seconds since 1970).
+    With `stream`, also push a report of each node that has run and each sentence that is certain,
+    and end early if the caller is gone. Does nothing after the `deadline` (UTC seconds since 1970).
     """
     context = current()
     if time.time() > deadline:
@@ -48,14 +65,23 @@ def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: b
     started = time.perf_counter()
 
     def tell(report: NodeReport) -> None:
+        if replies.is_abandoned(context.broker, reply_to):
+            raise _CallerGone
         replies.send(context.broker, reply_to, {NODE: report.__dict__})
+
+    def send(sentence: SentenceMessage) -> None:
+        replies.send(context.broker, reply_to, {SENTENCE: sentence.model_dump(mode="json")})
 
     try:
         question = AnswerRequest(**request)
         with _turn(context, question, deadline):
-            result = context.agent.answer(question, tell if stream else _silent)
+            its_reports = (tell, send) if stream else ()
+            result = context.agent.answer(question, *its_reports)
         reply: replies.Reply = {"ok": result.model_dump(mode="json")}
         outcome = "answered" if result.answered else "not-here"
+    except _CallerGone:
+        context.meter.add(named(ANSWERS, "abandoned"))
+        return
     except Exception as error:
         reply = replies.failed(error, "answer")
         outcome = "refused" if isinstance(error, PermanentError) else "failed"
@@ -105,8 +131,10 @@ def ask(context: Context, request: AnswerRequest) -> Answer:
     raise _late(context.settings.agent.timeout_seconds)
 
 
-def follow(context: Context, request: AnswerRequest) -> Iterator[NodeMessage | Answer]:
-    """Queue a question at once; iterate over a report of each node that has run, then the answer.
+def follow(context: Context, request: AnswerRequest) -> Iterator[Followed]:
+    """Queue a question at once; iterate over reports of nodes, sentences, and the answer.
+
+    Close the iterator if its reader is gone: then the worker ends early.
 
     Raises the errors of `ask`.
     """
@@ -130,9 +158,7 @@ def look(
     raise _late(wait)
 
 
-def _queued(
-    context: Context, request: AnswerRequest, *, stream: bool
-) -> Iterator[NodeMessage | Answer]:
+def _queued(context: Context, request: AnswerRequest, *, stream: bool) -> Iterator[Followed]:
     settings = context.settings.agent
     if (waiting := backlog(context.broker, ANSWER)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} questions are waiting")
@@ -142,13 +168,19 @@ def _queued(
     return _replies(context, reply_to, until)
 
 
-def _replies(context: Context, reply_to: str, until: float) -> Iterator[NodeMessage | Answer]:
-    for reply in replies.receive(context.broker, reply_to, until):
-        if NODE in reply:
-            yield NodeMessage(**reply[NODE])
-        else:
-            yield Answer(**reply["ok"])
-            return
+def _replies(context: Context, reply_to: str, until: float) -> Iterator[Followed]:
+    try:
+        for reply in replies.receive(context.broker, reply_to, until):
+            if NODE in reply:
+                yield NodeMessage(**reply[NODE])
+            elif SENTENCE in reply:
+                yield SentenceMessage(**reply[SENTENCE])
+            else:
+                yield Answer(**reply["ok"])
+                return
+    except GeneratorExit:
+        replies.abandon(context.broker, reply_to, until - time.time())
+        raise
     raise _late(context.settings.agent.timeout_seconds)
 
 
@@ -188,7 +220,3 @@ def _turn(context: Context, request: AnswerRequest, deadline: float) -> Iterator
             f"conversation {request.thread_id!r} is busy with another question",
             hint="Wait for that answer, then ask again.",
         ) from error
-
-
-def _silent(report: NodeReport) -> None:
-    pass

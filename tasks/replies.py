@@ -10,6 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -23,6 +24,9 @@ REPLY_TTL_SECONDS = 30
 
 LONGEST_POP = 20.0
 """Seconds of one blocking pop: shorter than the timeout of the broker's client."""
+
+GONE = ":gone"
+"""The end of the key that says that nobody waits for the replies any more."""
 
 Reply = dict[str, Any]
 """A reply as JSON.
@@ -42,6 +46,17 @@ def send(broker: redis.Redis, address: str, reply: Reply) -> None:
     pipeline.lpush(address, json.dumps(reply))
     pipeline.expire(address, REPLY_TTL_SECONDS)
     pipeline.execute()
+
+
+def abandon(broker: redis.Redis, address: str, seconds: float) -> None:
+    """Tell the task that nobody waits for its replies; the task must end within `seconds`."""
+    with suppress(redis.RedisError):  # the task ends by its deadline at the latest
+        broker.set(f"{address}{GONE}", 1, ex=max(1, int(seconds)))
+
+
+def is_abandoned(broker: redis.Redis, address: str) -> bool:
+    """Whether nobody waits for the replies."""
+    return bool(broker.exists(f"{address}{GONE}"))
 
 
 def failed(error: Exception, what: str) -> Reply:

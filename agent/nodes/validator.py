@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from langgraph.runtime import Runtime
 
+from callslip.agent.answer_text import sentence_messages
 from callslip.agent.citations import in_force
 from callslip.agent.context import RunContext
 from callslip.agent.drafts import Draft, DraftSentence
@@ -51,7 +52,8 @@ def validator(state: State, runtime: Runtime[RunContext]) -> Step:
     action after `agent.max_iters` repeated attempts or if no action is left.
     """
     context, response = runtime.context, required(state.response)
-    draft, left_out, model_judged = _supported(state, context)
+    certain = _Certain(state, context)
+    draft, left_out, model_judged = _supported(state, context, certain)
     reason, confidence = _judge(state, draft, context)
     confidence = round(confidence, 4)
     first = state.attempts[0].verdict if state.attempts else None
@@ -63,6 +65,8 @@ def validator(state: State, runtime: Runtime[RunContext]) -> Step:
         action=_action(reason, state, context, left_out),
         confidence=confidence,
     )
+    if verdict.approved:
+        certain.send(draft)
     attempt = Attempt(
         trace_id=response.trace_id,
         action=state.variant.action,
@@ -121,7 +125,40 @@ def _about(state: State, draft: Draft) -> bool:
     return covered(weighed(searched.calibration, searched.query.terms), cited_terms) > 0
 
 
-def _supported(state: State, context: RunContext) -> tuple[Draft, str | None, bool]:
+class _Certain:
+    """Sends sentences of a draft as soon as no later check can refuse them."""
+
+    def __init__(self, state: State, context: RunContext) -> None:
+        self._state, self._context, self._sent = state, context, 0
+
+    def add(self, supported: Sequence[DraftSentence]) -> None:
+        """Send the sentences that were not sent, unless the verdict could still be another.
+
+        Further sentences only add citations: of those in the draft, which are all checked here.
+        """
+        whole = self._state.draft
+        if self._context.settings.agent.judge == "model":
+            return
+        used = {n for sentence in supported for n in sentence.citations}
+        so_far = replace(
+            whole,
+            sentences=tuple(supported),
+            citations=tuple(c for c in whole.citations if c.number in used),
+        )
+        reasons = {_judge(self._state, each, self._context)[0] for each in (so_far, whole)}
+        if reasons == {"supported"}:
+            self.send(so_far)
+
+    def send(self, draft: Draft) -> None:
+        """Send the sentences of the draft that were not sent."""
+        for message in sentence_messages(draft)[self._sent :]:
+            self._context.on_sentence(message)
+        self._sent = max(self._sent, len(draft.sentences))
+
+
+def _supported(
+    state: State, context: RunContext, certain: _Certain
+) -> tuple[Draft, str | None, bool]:
     """Return the draft with supported sentences only, and whether the language model judged them.
 
     The second value is the reason if the model is left out. Extracts are not checked, because an
@@ -133,18 +170,12 @@ def _supported(state: State, context: RunContext) -> tuple[Draft, str | None, bo
     hits = {hit.chunk_id: hit for hit in state.response.hits}
     cited = {c.number: hits[c.chunk_id] for c in draft.citations}
     question, its = required(state.question).original, context.resources
-    supported = [
-        s
-        for s in draft.sentences
-        if supports(
-            Passages.of([cited[n] for n in s.citations]),
-            s.text,
-            question,
-            its.analyzer,
-            its.embedder,
-            its.recognizer,
-        )
-    ]
+    supported: list[DraftSentence] = []
+    for s in draft.sentences:
+        its_passages = Passages.of([cited[n] for n in s.citations])
+        if supports(its_passages, s.text, question, its.analyzer, its.embedder, its.recognizer):
+            supported.append(s)
+            certain.add(supported)
     if supported and context.settings.agent.judge == "model":
         supported, left_out, judged = _judged(supported, cited, context, left_out)
     used = {n for sentence in supported for n in sentence.citations}

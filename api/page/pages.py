@@ -21,7 +21,7 @@ from flask import (
 from markupsafe import Markup
 from werkzeug.datastructures import MultiDict
 
-from callslip.agent.messages import Answer
+from callslip.agent.messages import Answer, NodeMessage
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.messages import documents as messages
@@ -254,7 +254,7 @@ def _events(
             if isinstance(message, Answer):
                 shown = question.shown(message)
                 query = message.understood
-            elif stage := STAGES.get(message.node):
+            elif isinstance(message, NodeMessage) and (stage := STAGES.get(message.node)):
                 yield _event("stage", stage)
     except CallslipError as problem:
         error = problem

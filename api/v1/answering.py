@@ -7,7 +7,14 @@ from flask_openapi3 import APIBlueprint, Tag
 from flask_openapi3.models import MediaType, Schema
 from pydantic import ConfigDict
 
-from callslip.agent.messages import Answer, AnswerRequest, Conversation, NodeMessage, ThreadId
+from callslip.agent.messages import (
+    Answer,
+    AnswerRequest,
+    Conversation,
+    NodeMessage,
+    SentenceMessage,
+    ThreadId,
+)
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.http.problems import described
@@ -23,8 +30,11 @@ from callslip.tasks import answer as agent
 
 EVENTS = "text/event-stream"
 
-Followed = Iterator[NodeMessage | Answer]
-"""A message for each node of the graph that has run, then the answer."""
+KIND: dict[type, str] = {NodeMessage: "node", SentenceMessage: "sentence", Answer: "answer"}
+"""The kind of each event of a stream."""
+
+Followed = Iterator[agent.Followed]
+"""A message for each node of the graph that has run and each sentence, then the answer."""
 
 
 class _Answered(Answer):
@@ -34,7 +44,8 @@ class _Answered(Answer):
         title=Answer.__name__,
         openapi_extra={  # type: ignore[typeddict-unknown-key]  # flask-openapi3's
             "description": "with `Accept: text/event-stream`: `event: node` for each node that has"
-            " run, then `event: answer`, or `event: error` with a problem",
+            " run, `event: sentence` for each sentence as soon as it is approved, then `event:"
+            " answer`, or `event: error` with a problem",
             "content": {EVENTS: MediaType(schema=Schema(**NodeMessage.model_json_schema()))},
         },
     )
@@ -56,7 +67,7 @@ def answer_question(body: AnswerRequest) -> Response:
     """Answer a question from the documents with citations, or report that they have no answer.
 
     With `Accept: text/event-stream` the response is a stream: an event for each node of the graph
-    that has run, then the answer.
+    that has run and each sentence that is approved, then the answer.
     """
     if EVENTS not in request.accept_mimetypes.values():
         return answer(ask(body))
@@ -121,7 +132,6 @@ def _take_slot(body: AnswerRequest) -> None:
 def _events(followed: Followed) -> Iterator[str]:
     try:
         for message in followed:
-            kind = "answer" if isinstance(message, Answer) else "node"
-            yield f"event: {kind}\ndata: {message.model_dump_json()}\n\n"
+            yield f"event: {KIND[type(message)]}\ndata: {message.model_dump_json()}\n\n"
     except CallslipError as error:
         yield f"event: error\ndata: {Problem(**described(error)).model_dump_json()}\n\n"

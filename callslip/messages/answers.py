@@ -133,6 +133,13 @@ class NodeMessage(Message):
     facts: dict[str, Any] = Field(description="choices and counts of the node; never text")
 
 
+class SentenceMessage(Message):
+    """An event of a stream: a sentence of the answer, which the validator has approved."""
+
+    text: str
+    citations: list[Citation] = Field(description="numbered as in the answer")
+
+
 class TurnMessage(Message):
     """A question of a conversation and its answer."""
 

@@ -11,7 +11,7 @@ from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
-from callslip.client.models import Answer
+from callslip.client.models import Answer, NodeMessage
 from callslip.client.requests import plain
 from callslip.vocabulary import STAGES, certainty_of, share_right
 
@@ -77,7 +77,7 @@ def _followed(client: Client, request: dict[str, Any], silent: bool) -> dict[str
                 click.echo("\r\033[K", nl=False, err=True)
             answer: dict[str, Any] = plain(message)
             return answer
-        if shown and (stage := STAGES.get(message.node)):
+        if shown and isinstance(message, NodeMessage) and (stage := STAGES.get(message.node)):
             again = f", try {message.attempt + 1}" if message.attempt else ""
             click.echo(f"\r\033[K{stage}{again} …", nl=False, err=True)
     raise click.ClickException("the server ended the answer early; ask again")

@@ -264,7 +264,6 @@ CLAIMS = Claims(
             school schools
             pupil pupils schoolchildren
             university universities college
-            shop shops store stores
             seat seats
             town towns city cities municipality
             council government administration authority authorities

@@ -54,7 +54,7 @@ def test_what_is_sent_is_found_answered_followed_and_deleted(
         *nodes, answer = client.answer_stream(collection, "출산 장려금은 얼마인가요?")
         assert isinstance(answer, models.Answer)
         assert "200만" in answer.text
-        assert {type(node) for node in nodes} == {models.NodeMessage}
+        assert {type(node) for node in nodes} == {models.NodeMessage, models.SentenceMessage}
         reply = client.give_feedback(found.trace_id, "helpful", chunk_ids=[found.hits[0].chunk_id])
         again = client.give_feedback(found.trace_id, "helpful", chunk_ids=[found.hits[0].chunk_id])
         assert reply.feedback_id == again.feedback_id

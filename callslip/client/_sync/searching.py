@@ -108,8 +108,10 @@ class Searching(Transport):
         having_any: Mapping[str, Any] | None = None,
         model: bool | None = None,
         timeout: float | None = None,
-    ) -> Generator[models.NodeMessage | models.Answer, None]:
-        """Yield a message for each node of the graph after its run, then the answer.
+    ) -> Generator[models.NodeMessage | models.SentenceMessage | models.Answer, None]:
+        """Yield a message for each node of the graph after its run, sentences, and the answer.
+
+        A sentence comes as soon as the validator has approved it.
 
         Raises ServerDown if the client waits longer than `timeout` seconds in all; the default
         is the timeout of the client.
@@ -129,6 +131,8 @@ class Searching(Transport):
         for event in self.request_events("POST", "/v1/answer", json=body, timeout=seconds):
             if event.kind == "node":
                 yield parse_answer(models.NodeMessage, event.json(), "POST /v1/answer")
+            elif event.kind == "sentence":
+                yield parse_answer(models.SentenceMessage, event.json(), "POST /v1/answer")
             elif event.kind == "answer":
                 yield parse_answer(models.Answer, event.json(), "POST /v1/answer")
                 return

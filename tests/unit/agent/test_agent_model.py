@@ -22,7 +22,8 @@ from openai_server import (
     trickle,
 )
 
-from callslip.agent.messages import Answer
+from callslip.agent.messages import Answer, AnswerRequest
+from callslip.agent.nodes import validator
 from callslip.config.agent import AgentSettings
 from callslip.config.settings import LlmSettings
 
@@ -338,6 +339,47 @@ def test_a_server_that_is_down_while_resolving_is_not_asked_again(setup: Setup) 
     before = len(served(setup).requests)
     left_to_extracts(setup.ask(f"{QUERIES} please", thread_id="t"), "language-model-down")
     assert len(served(setup).requests) == before + 1
+
+
+def test_a_reply_in_another_language_is_left_to_the_extracts(setup: Setup) -> None:
+    served(setup).always = written(("육아휴직 기간은 20주입니다.", [1]))
+    left_to_extracts(setup.ask(QUERIES), "bad-reply")
+
+
+def test_a_sentence_in_another_language_is_dropped(setup: Setup) -> None:
+    served(setup).always = written(
+        ("Parental leave lasts 20 weeks.", [1]), ("육아휴직 기간은 20주입니다.", [1])
+    )
+    answer = setup.ask(QUERIES)
+    assert [each.text for each in answer.sentences] == ["Parental leave lasts 20 weeks."]
+
+
+def test_sentences_come_one_by_one_as_they_are_validated(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served(setup).always = written(
+        ("Parental leave lasts 20 weeks.", [1]),
+        ("Parental leave lasts 30 weeks.", [1]),
+        ("It can be taken in two parts.", [1]),
+    )
+    order: list[str] = []
+    real = validator.supports
+
+    def watched(passages: Any, sentence: str, *others: Any) -> bool:
+        order.append(f"checks {sentence}")
+        return real(passages, sentence, *others)
+
+    monkeypatch.setattr(validator, "supports", watched)
+    request = AnswerRequest(collection="papers", question=QUERIES)
+    answer = setup.agent.answer(request, on_sentence=lambda each: order.append(each.text))
+    assert order == [
+        "checks Parental leave lasts 20 weeks.",
+        "Parental leave lasts 20 weeks.",
+        "checks Parental leave lasts 30 weeks.",
+        "checks It can be taken in two parts.",
+        "It can be taken in two parts.",
+    ]
+    assert [each.text for each in answer.sentences] == [order[1], order[4]]
 
 
 TWO = written(("Parental leave lasts 20 weeks.", [1]), ("It can be taken in two parts.", [1]))

