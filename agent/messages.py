@@ -12,7 +12,11 @@ from callslip.messages.answers import Citation as Citation
 from callslip.messages.answers import Conversation as Conversation
 from callslip.messages.answers import NodeMessage as NodeMessage
 from callslip.messages.answers import Reason as Reason
+from callslip.messages.answers import RecordedAnswer as RecordedAnswer
+from callslip.messages.answers import RecordedCitation as RecordedCitation
+from callslip.messages.answers import RecordedSentence as RecordedSentence
 from callslip.messages.answers import SentenceMessage as SentenceMessage
+from callslip.messages.answers import Source as Source
 from callslip.messages.answers import TurnMessage as TurnMessage
 from callslip.messages.answers import Usage as Usage
 from callslip.messages.answers import Verdict as Verdict

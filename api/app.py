@@ -18,6 +18,7 @@ from callslip.api.v1 import (
     memory,
     metrics,
     ranking,
+    recorded_answers,
     searches,
     tasks,
     usage,
@@ -33,7 +34,7 @@ def create_app(context: Context) -> OpenAPI:
     app = base_app("callslip.api", context)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering),
+        *(searches, answering, recorded_answers),
     ):
         app.register_api(module.blueprint)
     for blueprint in blueprints():

@@ -5,12 +5,17 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from callslip.agent.answer_text import answer_text
+from callslip.agent.answer_text import AnswerText, answer_text
 from callslip.agent.context import RunContext
 from callslip.agent.prompting import has_model, prompt
 from callslip.agent.reports import Step
 from callslip.agent.state import State, required
 from callslip.retrieval.tracing.build import trace_of
+
+RECORDED = {"number", "chunk_id", "document_id", "version", "span", "passage"} | {
+    *("valid_from", "valid_to", "url")
+}
+"""The fields of a citation without text."""
 
 PROMPTS = ("resolve", "rephrase", "answer", "judge")
 
@@ -38,8 +43,9 @@ def observer(state: State, runtime: Runtime[RunContext]) -> Step:
         answer["prompts"] = {name: prompt(name).version for name in PROMPTS}
     if context.spans is not None:
         answer["w3c_trace_id"] = context.spans.trace_id()
-    citations = answer_text(question.original, verdict, state.draft).citations
-    cited = tuple(citation.chunk_id for citation in citations)
+    words = answer_text(question.original, verdict, state.draft)
+    answer["record"] = _record(words, by_model=state.draft.by_model)
+    cited = tuple(citation.chunk_id for citation in words.citations)
     trace = trace_of(
         searched.plan,
         searched.query,
@@ -49,3 +55,20 @@ def observer(state: State, runtime: Runtime[RunContext]) -> Step:
     )
     trace = replace(trace, cited=cited, answer=answer)
     return Step({"trace": trace}, {"cited": len(cited)})
+
+
+def _record(words: AnswerText, *, by_model: bool) -> dict[str, Any]:
+    """Return what is needed to show the answer again: no text of a document.
+
+    Only sentences of the language model have their text; that of others is in the documents.
+    """
+    return {
+        "sentences": [
+            {"text": s.text if by_model else None, "citations": s.citations}
+            for s in words.sentences
+        ],
+        "citations": [
+            citation.model_dump(mode="json", include=RECORDED) for citation in words.citations
+        ],
+        "by_model": by_model,
+    }

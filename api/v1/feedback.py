@@ -58,8 +58,11 @@ def get_trace(path: TracePath) -> Response:
     """The trace of a search: times, weights, branches, every part of every score."""
     keep_seconds = current().settings.traces.keep_hours * 3600.0
     trace = current().ledger.searches.trace(path.trace_id, keep_seconds=keep_seconds)
+    body = dict(trace.body)
+    if body.get("answer"):  # its sentences are shown by /v1/answers
+        body["answer"] = {k: v for k, v in body["answer"].items() if k != "record"}
     outcomes = [_message(outcome) for outcome in current().ledger.outcomes.of_trace(path.trace_id)]
-    return answer(TraceMessage(trace=dict(trace.body), outcomes=outcomes))
+    return answer(TraceMessage(trace=body, outcomes=outcomes))
 
 
 def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:

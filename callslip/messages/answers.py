@@ -124,6 +124,56 @@ class Answer(Message):
     timings: dict[str, float] = Field(description="milliseconds by node, summed over all attempts")
 
 
+class RecordedSentence(Message):
+    """A sentence of a recorded answer with the numbers of its citations."""
+
+    text: str | None = Field(description="null if the cited text is no longer stored")
+    citations: list[int]
+
+
+class RecordedCitation(Message):
+    """A citation of a recorded answer."""
+
+    number: int
+    chunk_id: str
+    document_id: str
+    version: int = Field(description="the document's live version when the answer was made")
+    quote: str | None = Field(description="null if the version's text is no longer stored")
+    span: Span = Field(description="span of the quote in the extracted text")
+    passage: Span = Field(description="span of the whole passage")
+    valid_from: datetime | None
+    valid_to: datetime | None
+    url: str | None
+
+
+class Source(Message):
+    """A document that a recorded answer cites."""
+
+    document_id: str
+    filename: str
+    live_version: int | None = Field(description="differs from a citation's after a new upload")
+    citations: list[int] = Field(description="the numbers of its citations")
+
+
+class RecordedAnswer(Message):
+    """An answer as it was made, with its citations and sources.
+
+    Citations of deleted documents are left out, with the sentences that have no other citation.
+    """
+
+    trace_id: str
+    collection: str
+    at: float = Field(description="seconds since 1970")
+    question: str | None = Field(description="null unless the collection has `keep_queries`")
+    as_of: str | None
+    answered: bool
+    written_by: Word[Literal["extracts", "model"]]
+    verdict: Verdict
+    sentences: list[RecordedSentence]
+    citations: list[RecordedCitation]
+    sources: list[Source]
+
+
 class NodeMessage(Message):
     """An event of a stream: a node of the graph has run."""
 

@@ -198,3 +198,11 @@ class Searching(AsyncTransport):
         """Get the trace of a search: how the server ranked its hits."""
         path = path_of("/debug/trace/{trace_id}", trace_id=trace_id)
         return await self._request_model(models.TraceMessage, "GET", path)
+
+    async def get_answer(
+        self, trace_id: str, *, tenant: str | None = None
+    ) -> models.RecordedAnswer:
+        """Get an answer as it was made, with its citations and the documents that it cites."""
+        path = path_of("/v1/answers/{trace_id}", trace_id=trace_id)
+        params = without_none(tenant=tenant)
+        return await self._request_model(models.RecordedAnswer, "GET", path, params=params)

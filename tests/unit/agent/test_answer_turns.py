@@ -1,5 +1,6 @@
 """Questions to the agent as queued work: one of a conversation at a time."""
 
+import json
 import subprocess
 import threading
 import time
@@ -124,6 +125,19 @@ def test_a_stream_tells_of_nodes_without_text_and_then_answers(setup: Setup) -> 
     assert answer.answered
     assert [each.text for each in sentences] == [each.text for each in answer.sentences]
     assert [c for each in sentences for c in each.citations] == answer.citations
+
+
+def test_the_trace_of_an_answer_has_its_citations_without_text(setup: Setup) -> None:
+    answer = Answer(**ask(QUERIES, None))
+    body = setup.engine.ledger.searches.trace(answer.trace_id, keep_seconds=60).body
+    record = body["answer"]["record"]
+    assert [each["citations"] for each in record["sentences"]] == [
+        each.citations for each in answer.sentences
+    ]
+    assert [each["span"] for each in record["citations"]] == [
+        each.span.model_dump() for each in answer.citations
+    ]
+    assert "canteen" not in json.dumps(record)
 
 
 def test_a_worker_stops_when_the_caller_of_a_stream_has_left(setup: Setup) -> None:

@@ -1,0 +1,116 @@
+"""Answers afterwards: GET /v1/answers/{trace_id}."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from context_parts import app_over
+from flask.testing import FlaskClient
+from learned import trace
+from ledger_moves import publish, submit
+
+from callslip.api.v1 import recorded_answers
+from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.errors import DocumentNotFound
+from callslip.retrieval.tracing.recording import Learning
+from callslip.stores.ledger import DocumentRecord, Ledger
+from callslip.stores.records import CollectionSchema, VectorSpec
+
+TEXT = "Parental leave lasts 20 weeks. It is paid."
+VERDICT = {"approved": True, "reason": "supported", "action": None, "confidence": 0.9}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    made = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    made.create()
+    for name, tenants in (("papers", False), ("flats", True)):
+        schema = CollectionSchema(name, VectorSpec(4), tenants=tenants)
+        made.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
+    monkeypatch.setattr(recorded_answers, "text_of", text_of)
+    learning = Learning(ledger, MemorySettings(), TracesSettings())
+    return app_over(ledger=ledger, learning=learning).test_client()
+
+
+def text_of(record: DocumentRecord, version: int | None) -> str:
+    if version == 9:
+        raise DocumentNotFound("the text is gone")
+    return TEXT
+
+
+def citation(number: int, document_id: str, version: int = 1) -> dict[str, Any]:
+    return {
+        **{"number": number, "chunk_id": "a", "document_id": document_id, "version": version},
+        **{"span": {"start": 0, "end": 30}, "passage": {"start": 0, "end": 42}},
+        **{"valid_from": None, "valid_to": None, "url": "/page/passage"},
+    }
+
+
+def answered(ledger: Ledger, *citations: dict[str, Any], text: str | None, **more: Any) -> str:
+    sentences = [{"text": text, "citations": [each["number"]]} for each in citations]
+    record = {"sentences": sentences, "citations": citations, "by_model": text is not None}
+    made = trace("how long?", "abc", answer={"verdict": VERDICT, "record": record}, **more)
+    Learning(ledger, MemorySettings(), TracesSettings()).record([made])
+    return made.trace_id
+
+
+def test_an_answer_is_shown_with_its_citations_and_sources(
+    client: FlaskClient, ledger: Ledger
+) -> None:
+    document_id = publish(ledger, "one", "abc").document_id
+    trace_id = answered(ledger, citation(1, document_id), text=None)
+    shown = client.get(f"/v1/answers/{trace_id}").json
+    assert shown["answered"]
+    assert (shown["written_by"], shown["question"]) == ("extracts", None)
+    assert shown["sentences"] == [{"text": TEXT[:30], "citations": [1]}]
+    assert shown["citations"][0]["quote"] == TEXT[:30]
+    (source,) = shown["sources"]
+    assert (source["document_id"], source["citations"]) == (document_id, [1])
+    by_model = answered(ledger, citation(1, document_id, version=9), text="It lasts 20 weeks.")
+    shown = client.get(f"/v1/answers/{by_model}").json
+    assert shown["sentences"][0]["text"] == "It lasts 20 weeks."
+    assert shown["citations"][0]["quote"] is None
+    assert "record" not in client.get(f"/debug/trace/{trace_id}").json["trace"]["answer"]
+
+
+def test_what_cites_a_deleted_document_is_left_out(client: FlaskClient, ledger: Ledger) -> None:
+    document_id = publish(ledger, "one", "abc").document_id
+    other = submit(ledger, "two", "b.txt").document_id
+    trace_id = answered(
+        ledger, citation(1, document_id), citation(2, other), text="It lasts 20 weeks."
+    )
+    ledger.documents.delete(document_id)
+    shown = client.get(f"/v1/answers/{trace_id}").json
+    assert [each["number"] for each in shown["citations"]] == [2]
+    assert [each["citations"] for each in shown["sentences"]] == [[2]]
+    assert [each["document_id"] for each in shown["sources"]] == [other]
+
+
+def test_an_answer_of_another_tenant_or_an_unknown_one_is_404(
+    client: FlaskClient, ledger: Ledger
+) -> None:
+    trace_id = answered(ledger, text=None, collection="flats", tenant="ann")
+    assert client.get(f"/v1/answers/{trace_id}?tenant=ann").status_code == 200
+    search = trace("a search", "abc")
+    Learning(ledger, MemorySettings(), TracesSettings()).record([search])
+    for path in (
+        trace_id,
+        f"{trace_id}?tenant=bob",
+        f"{trace_id}?tenant=a%00b",
+        search.trace_id,
+        "0" * 32,
+        "a%00",
+        "%ED%A0%80",
+        "..",
+        "x" * 5000,
+    ):
+        assert client.get(f"/v1/answers/{path}").status_code == 404, path
+    ledger.collections.delete("flats")
+    assert client.get(f"/v1/answers/{trace_id}?tenant=ann").status_code == 404
