@@ -175,7 +175,7 @@ CLAIMS = Claims(
         r"\b(?:no|not)\s(?:more|less|later|earlier|older|younger|longer|fewer|higher|lower)\sthan\b"
         r"|\b(?:that|which|who)\s(?:\w+\s){0,3}?(?:(?:does|do|did|is|are|has|have|was|were)\s?n[o'’]t\s)\w+"
         r"(?=\s(?:is|are|was|were|can|may|must|will|has|have)\b)"
-        r"|\bno\.\s*(?=\d)|\bfree\sof\sfever|\bwithout\sfever|\bscratch\w*\sfree",
+        r"|\bno\.\s*(?=\d)",
         re.I,
     ),
     opposites=tuple(
@@ -221,7 +221,6 @@ CLAIMS = Claims(
             month monthly
             year yearly annual annually
             permitted allowed permit allow permits allows
-            suspended blocked
             decision decisions ruling
             application applications request requests
             certificate certificates document documents
@@ -231,8 +230,6 @@ CLAIMS = Claims(
             error mistake
             letter letters
             family families household households
-            shredded chipped
-            undecorated decoration
             branch branches
             location locations site sites
             flat flats apartment apartments
