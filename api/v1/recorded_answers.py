@@ -15,7 +15,7 @@ from callslip.agent.messages import RecordedAnswer, RecordedCitation, RecordedSe
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.messages.memory import OfTenant
-from callslip.api.v1.documents import text_of
+from callslip.api.v1.documents import extracted_of
 from callslip.errors import DocumentNotFound, TraceNotFound
 from callslip.stores.ledger import DocumentRecord
 
@@ -89,7 +89,7 @@ def _citation(
     quote = None
     if cited["url"] is not None:
         try:
-            text = text_of(documents[cited["document_id"]], cited["version"] or None)
+            text = extracted_of(documents[cited["document_id"]], cited["version"] or None).text
             quote = text[cited["span"]["start"] : cited["span"]["end"]]
         except DocumentNotFound:
             pass

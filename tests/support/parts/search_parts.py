@@ -9,6 +9,7 @@ from ledger_moves import store_chunks
 
 from callslip.config.ranking import MemorySettings, SearchSettings
 from callslip.config.settings import Settings
+from callslip.languages import DEFAULT
 from callslip.models.entities import Recognizer
 from callslip.retrieval.candidates.hotset import Hotset
 from callslip.retrieval.candidates.resources import Resources
@@ -41,6 +42,8 @@ class Embedder:
 
 
 class Lower:
+    codes = DEFAULT
+
     def analyze(self, text: str) -> str:
         return text.lower()
 

@@ -13,6 +13,7 @@ from ledger_moves import publish, submit
 from callslip.api.v1 import recorded_answers
 from callslip.config.ranking import MemorySettings, TracesSettings
 from callslip.errors import DocumentNotFound
+from callslip.ingestion.values import ExtractedText
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import DocumentRecord, Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
@@ -34,15 +35,15 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def client(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
-    monkeypatch.setattr(recorded_answers, "text_of", text_of)
+    monkeypatch.setattr(recorded_answers, "extracted_of", extracted_of)
     learning = Learning(ledger, MemorySettings(), TracesSettings())
     return app_over(ledger=ledger, learning=learning).test_client()
 
 
-def text_of(record: DocumentRecord, version: int | None) -> str:
+def extracted_of(record: DocumentRecord, version: int | None) -> ExtractedText:
     if version == 9:
         raise DocumentNotFound("the text is gone")
-    return TEXT
+    return ExtractedText(text=TEXT, media_type="text/plain")
 
 
 def citation(number: int, document_id: str, version: int = 1) -> dict[str, Any]:
