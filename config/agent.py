@@ -31,8 +31,8 @@ class AgentSettings(Section):
         default=2,
         ge=0,
         le=2,
-        description="further attempts if the validator does not approve an answer and a"
-        " language model is used",
+        description="further attempts if the validator does not approve an answer; without a"
+        " language model only if a passage was not in force",
     )
     reader: bool = Field(
         default=True,

@@ -176,12 +176,13 @@ def _replies(context: Context, reply_to: str, until: float) -> Iterator[Followed
             elif SENTENCE in reply:
                 yield SentenceMessage(**reply[SENTENCE])
             else:
-                yield Answer(**reply["ok"])
-                return
+                break
+        else:
+            raise _late(context.settings.agent.timeout_seconds)
     except GeneratorExit:
         replies.abandon(context.broker, reply_to, until - time.time())
         raise
-    raise _late(context.settings.agent.timeout_seconds)
+    yield Answer(**reply["ok"])
 
 
 def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: bool) -> None:

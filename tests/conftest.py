@@ -98,7 +98,8 @@ def models_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     """One running Callslip for all tests that leave it running; use collections of your own."""
-    stack = Stack(new_home(tmp_path_factory, models_dir), {"CALLSLIP_API__PROCESSES": "2"}).start()
+    by_default = {"CALLSLIP_API__PROCESSES": "2", "CALLSLIP_AGENT__READER": "true"}
+    stack = Stack(new_home(tmp_path_factory, models_dir), by_default).start()
     yield stack
     stack.stop()
 

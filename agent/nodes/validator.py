@@ -55,10 +55,6 @@ def validator(state: State, runtime: Runtime[RunContext]) -> Step:
     certain = _Certain(state, context)
     draft, left_out, model_judged = _supported(state, context, certain)
     reason, confidence = _judge(state, draft, context)
-    confidence = round(confidence, 4)
-    first = state.attempts[0].verdict if state.attempts else None
-    if first is not None and reason == "supported" and confidence <= first.confidence:
-        reason = first.reason
     verdict = Verdict(
         approved=reason == "supported",
         reason=reason,
@@ -98,6 +94,19 @@ def _action(
 
 
 def _judge(state: State, draft: Draft, context: RunContext) -> tuple[Reason, float]:
+    """Return the reason of the verdict and the confidence.
+
+    A later attempt must be surer than the first one, unless the first one was refused for its
+    validity time alone.
+    """
+    reason, confidence = _judge_alone(state, draft, context)
+    first = state.attempts[0].verdict if state.attempts else None
+    confidence = round(confidence, 4)
+    surer = first is None or first.reason == "not-in-force" or confidence > first.confidence
+    return (reason if surer or reason != "supported" else required(first).reason), confidence
+
+
+def _judge_alone(state: State, draft: Draft, context: RunContext) -> tuple[Reason, float]:
     logit = state.evidence.logit + (READER if draft.by_model else 0.0)
     confidence = sigmoid(logit)
     if draft.declined:

@@ -60,7 +60,7 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
             sentences=[
                 _sentence(sentence, quotes)
                 for sentence in record["sentences"]
-                if not quotes.keys().isdisjoint(sentence["citations"])
+                if quotes.keys() >= set(sentence["citations"])
             ],
             citations=citations,
             sources=[_source(record, citations) for record in documents.values()],
@@ -87,9 +87,9 @@ def _citation(
     cited: Mapping[str, Any], documents: Mapping[str, DocumentRecord]
 ) -> RecordedCitation:
     quote = None
-    if cited["url"] is not None:
+    if cited["url"] is not None and cited["version"]:
         try:
-            text = extracted_of(documents[cited["document_id"]], cited["version"] or None).text
+            text = extracted_of(documents[cited["document_id"]], cited["version"]).text
             quote = text[cited["span"]["start"] : cited["span"]["end"]]
         except DocumentNotFound:
             pass
@@ -98,7 +98,7 @@ def _citation(
 
 def _sentence(sentence: Mapping[str, Any], quotes: Mapping[int, str | None]) -> RecordedSentence:
     """The sentence; one of the documents is made of what it quotes."""
-    numbers = [n for n in sentence["citations"] if n in quotes]
+    numbers = sentence["citations"]
     quoted = " ".join(" ".join(quotes[n] or "" for n in numbers).split())
     return RecordedSentence(text=sentence["text"] or quoted or None, citations=numbers)
 

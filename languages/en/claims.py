@@ -74,12 +74,16 @@ _NUMBER = re.compile(
     r"(?=\s(?:working\s)?(?:day|week|month|year|hour|minute)\b)",
     re.I,
 )
+_LIKE_ASCII = str.maketrans("ſİıK", "sIik")
+"""Letters that match `s`, `i` and `k` without regard to case; each becomes one letter."""
+
 _SCALE = re.compile(rf"\s(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
 _OF_ONE = re.compile(r"\s(?:an?|of\san?)(?=\s)")
 
 
 def amounts(text: str) -> Iterator[Amount]:
     """Iterate over the numbers of a text, in digits and in words, with what they count."""
+    text = text.translate(_LIKE_ASCII)
     for match in _NUMBER.finditer(text):
         if match["hour"]:
             yield clock(match["hour"], match["minute"], *match.span())
@@ -376,12 +380,12 @@ CLAIMS = Claims(
         r"\b(?:ignore|disregard|forget|override)\b.{0,40}"
         r"\b(?:instructions?|rules?|question|prompts?|above)\b"
         r"|\b(?:system\sprompt|(?:system|hidden)\sinstructions?|developer\smode)\b"
-        rf"|(?:\A|[.:]\s)\W*{_READER}\s?[,:]"
+        rf"|(?:\A|[.:]\s)\W{{0,9}}{_READER}\s?[,:]"
         rf"|\b{_READER}\s(?:must|should)\b.{{0,60}}\b{_SAYS}\b"
         rf"|\b(?:note|message|instructions?|important|notice)\s(?:to|for)\s(?:\w+\s)?{_READER}"
         rf"|\bif\syou\sare\san?\s(?:\w+\s)?{_READER}|\bhey\s{_READER}"
-        r"|\A\W*(?:system|override)\s?:"
-        rf"|(?:\A\W*|[.!?,:;>]\W*|\bplease\s|\band\s|\bto\s|\bmust\s|\bnot\s){_SAYS}\s(?:.{{0,50}}"
+        r"|\A\W{0,9}(?:system|override)\s?:"
+        rf"|(?:\A\W{{0,9}}|[.!?,:;>]\W{{0,9}}|\bplease\s|\band\s|\bto\s|\bmust\s|\bnot\s){_SAYS}\s(?:.{{0,50}}"
         r"(?:\bonly\swith\b|\bafter\sme\b|\bthe\s(?:user|reader)\b|\bin\scapitals\b)"
         r"|.{0,30}(?:[\"“‘]|\bthat\b))"
         r"|\byou\sare\snow\sin\b|\bnew\s(?:task|instructions?)\s(?:is|for)\b"

@@ -37,14 +37,18 @@ def lang(text: str, codes: Codes = DEFAULT) -> str:
 
 
 def differ(one: str, other: str, codes: Codes = DEFAULT) -> bool:
-    """Whether two texts are evidently in different languages."""
+    """Whether two texts are evidently in different languages.
+
+    A text in a shared script needs a function word: a command or a name is of no language.
+    """
     first, second = lang(one, codes), lang(other, codes)
+    pairs = ((first, one), (second, other))
     if first == second or not first or not second:
         return False
     shared = [each for each in languages(codes) if each.script.shared]
-    if not {first, second} <= {each.code for each in shared}:
-        return True
-    return bool(_most_words(one, shared) and _most_words(other, shared))
+    latin = {each.code for each in shared}
+    evident = (code not in latin or _most_words(text, shared) for code, text in pairs)
+    return all(evident)
 
 
 def stems_of(text: str, codes: Codes) -> tuple[Language, ...]:

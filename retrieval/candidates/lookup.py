@@ -182,8 +182,7 @@ def _calibrated(
     calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
     metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
     bm25 = store.keyword_score == "bm25"
-    terms = query.keywords if plan.record.attached else query.terms
-    scale = calibration.scale(query.vector, plan.vector_name, metric, terms, bm25)
+    scale = calibration.scale(query.vector, plan.vector_name, metric, query.keywords, bm25)
     return calibration, scale
 
 

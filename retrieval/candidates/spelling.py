@@ -17,6 +17,9 @@ from callslip.retrieval.candidates.calibration import ScoreCalibration
 SHORTEST = 4
 """The minimum number of characters of a word that is divided or made of two."""
 
+LONGEST = 40
+"""The maximum number of characters of a word that is divided."""
+
 _WORD = re.compile(r"(?<!\w)[A-Za-z0-9]+(?!\w)")
 _GAPS = (" ", "-", "\u2010", "\u2011")
 _AMOUNT = re.compile(r"(\d+)([A-Za-z]+)")
@@ -54,7 +57,7 @@ class Spelling:
 
     def _divided(self, word: str) -> str:
         """Return a word as the two words that the sample rather has in a row, or as it is."""
-        if len(word) < SHORTEST or _is_function(word):
+        if not SHORTEST <= len(word) <= LONGEST or _is_function(word):
             return word
         known = self._passages(word)
         if not known and (amount := _AMOUNT.fullmatch(word)) and self._passages(amount[2]):

@@ -8,7 +8,9 @@ from callslip.languages import Codes
 from callslip.retrieval.evidence.amounts import equal
 from callslip.retrieval.evidence.clauses import Clause, claims_of, terms
 
-_STATES = re.compile(r"[.!?。;,:)]\W*\Z|[다요]\W*\Z|\A\W*(?:and|but)\b|[고며나만]\s*\Z")
+_STATES = re.compile(
+    r"[.!?。;,:)]\W{0,9}\Z|[다요]\W{0,9}\Z|\A\W{0,9}(?:and|but)\b|[고며나만]\s{0,9}\Z"
+)
 """Matches clauses that are no headings."""
 
 

@@ -14,7 +14,7 @@ question stands out. If a reader has read the passage, the confidence also needs
 answer (`models.reader`). The weights are a logistic regression on judged sets from which half of
 the answers were removed; docs/quality.md has the curve. Half of the questions had an answer in
 these sets; b is shifted to a share of three quarters, the odds of a threshold of .75, and was then
-lowered until a tenth of the questions without an answer passed.
+lowered until a tenth of the questions without an answer passed, without a reader.
 """
 
 import math
@@ -45,7 +45,7 @@ LEAST_DEVIATION = 0.012
 """The minimum standard deviation of cosines, which is the least one for questions to four judged
 sets. With a smaller deviation the passages are copies."""
 
-READ = 20
+COMPARED = 20
 """The number of candidates that are compared with the best one."""
 
 SAME = 0.9
@@ -160,7 +160,7 @@ def evidence(search: Searched, cited: Sequence[str], readings: Readings = NO_REA
     order, reader, query = search.ranked.order, search.retrieved.reader, search.query
     if not cited or not order:
         return NONE
-    read = order[:READ]
+    read = order[:COMPARED]
     own = [s for s in order if s.chunk_id in set(cited)]
     ids = dict.fromkeys(s.chunk_id for s in (*read, *own))
     terms = {i: frozenset(text.split()) for i, text in reader.terms(list(ids)).items()}
@@ -219,7 +219,8 @@ class _Worth:
     def __init__(self, search: Searched) -> None:
         calibration, query = search.calibration, search.query
         bm25 = search.store.keyword_score == "bm25"
-        self._most = calibration.most(query.terms) if bm25 else 1.0
+        searched = query.terms if search.plan.record.attached else query.keywords
+        self._most = calibration.most(searched) if bm25 else 1.0
         vector_scores = [
             c.vector.score for c in search.retrieved.candidates if c.vector is not None
         ]

@@ -88,7 +88,7 @@ def _rough(metric: Metric, query: Vector, vectors: Vectors, picks: Slots) -> Flo
         candidates = -np.concatenate(apart).astype(np.float64)
         return candidates if few else candidates[picks]
     query_long = _length(query)
-    unit = (query / (query_long or 1.0)).astype(np.float32)
+    unit = (query.astype(np.float64) / (query_long or 1.0)).astype(np.float32)
     products: Floats = np.vecdot(rows, unit).astype(np.float64)  # a third of the time of `@`
     products = products if few else products[picks]
     long = vectors.lengths[picks]

@@ -30,7 +30,8 @@ SHORT = 30
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     home = new_home(tmp_path_factory, models_dir)
-    stack = Stack(home, {"CALLSLIP_FACETS__NAMES": FACETS}).start()
+    settings = {"CALLSLIP_FACETS__NAMES": FACETS, "CALLSLIP_AGENT__READER": "true"}
+    stack = Stack(home, settings).start()
     yield stack
     stack.stop()
 

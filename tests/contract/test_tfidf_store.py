@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from long_forms import sample
 from processes import waits_until
 from sklearn.feature_extraction.text import TfidfVectorizer
 from store_cases import EAST, chunk, ids, unit
@@ -395,7 +396,7 @@ def test_a_process_killed_at_any_moment_leaves_a_store_that_answers(
         with closing(sqlite3.connect(folder_of(tmp_path) / "chunks.db")) as connection:
             return int(connection.execute("SELECT changes FROM state").fetchone()[0])
 
-    for pause in (0.0, 0.003, 0.007, 0.02, 0.05):
+    for pause in sample((0.0, 0.003, 0.007, 0.02, 0.05), 3):
         before = changes()
         process = start(target, tmp_path)
         assert waits_until(lambda least=before + 5: changes() > least)
@@ -575,6 +576,7 @@ FLOATS = st.one_of(
 )
 
 
+@example([[0.0] * 3] * 19 + [[0.0, 0.0, 3e38]], [0.0, 3e38, 3e38], 1, "l2-squared")
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.lists(st.lists(FLOATS, min_size=3, max_size=3), min_size=1, max_size=40),

@@ -53,9 +53,12 @@ _SUBSTITUTION = re.compile(r"(?<![\w\\])\|(?P<name>[^\s|](?:[^|\n]{0,98}[^\s|])?
 
 
 def cuts_and_links(
-    lines: Lines, headings: Iterable[Heading], blocks: Iterable[Block]
+    lines: Lines, headings: Iterable[Heading], blocks: Iterable[Block], *, substitute: bool = True
 ) -> tuple[list[Cut], list[Link]]:
-    """Return what to cut, and the links with their words; nothing of a code block is cut."""
+    """Return what to cut, and the links with their words; nothing of a code block is cut.
+
+    With `substitute`, the text of a substitution stands where its name is used.
+    """
     blocks = list(blocks)
     code = {
         at
@@ -89,7 +92,7 @@ def cuts_and_links(
         at = escape.start()
         if not stays(at) and not (escape[0] == "\\\n" and lines.at(at) in inside):
             cuts.append(Cut(*escape.span(), escape["sign"] or ""))
-    substitutions = dict(_substitutions(lines, inside))
+    substitutions = dict(_substitutions(lines, inside)) if substitute else {}
     used = (s for s in _SUBSTITUTION.finditer(text) if not stays(s.start()))
     cuts += _substituted(used, substitutions, len(text))
     return cuts, links
@@ -104,7 +107,7 @@ def _substitutions(lines: Lines, inside: set[int]) -> Iterator[tuple[str, str]]:
             after = lines.after_indented(at)
             source = " ".join((line[directive.end() :], *lines.all[at + 1 : after]))
             text = ExtractedText(" ".join(source.split()), RST)
-            cuts, _ = cuts_and_links(Lines(text.text), (), ())
+            cuts, _ = cuts_and_links(Lines(text.text), (), (), substitute=False)
             yield _name(directive["substitution"]), cut(text, cuts).text
 
 

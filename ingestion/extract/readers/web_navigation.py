@@ -78,20 +78,22 @@ class _Inside:
 
 
 def remove_navigation(tree: etree._Element) -> None:
-    """Remove the navigation of a page; nothing if the page has no other text.
+    """Empty the navigation of a page; nothing if the page has no other text.
 
     Navigation is `<nav>` and its roles; breadcrumbs; and what has only links as words: blocks with
     the name of navigation, lists in the page's header or footer, lists of parts of the page. Other
     lists of links are text. The time is linear in the page.
     """
     for element in _navigation(tree):
-        _remove(element)
+        after = element.tail
+        element.clear()
+        element.tail = after
 
 
 def _navigation(tree: etree._Element) -> list[etree._Element]:
     """Return the elements that are navigation.
 
-    They are removed outside of this function: lxml walks through a removed element once for each
+    They are emptied outside of this function: lxml walks through a removed element once for each
     element within that Python still has.
     """
     elements = [element for element in tree.iter() if isinstance(element.tag, str)]
@@ -165,17 +167,3 @@ def _has(element: etree._Element, names: set[str]) -> bool:
     """Whether a class, id, label or type of an element has one of these words."""
     values = (element.get(name, "") for name in ("class", "id", "aria-label", "itemtype"))
     return any(name.lower() in names for name in _NAME.findall(" ".join(values)))
-
-
-def _remove(element: etree._Element) -> None:
-    """Remove an element, but not the text after it."""
-    parent = element.getparent()
-    if parent is None:
-        return
-    if element.tail:
-        before = element.getprevious()
-        if before is None:
-            parent.text = f"{parent.text or ''}{element.tail}"
-        else:
-            before.tail = f"{before.tail or ''}{element.tail}"
-    parent.remove(element)

@@ -61,7 +61,8 @@ class Stack:
         self.cwd = cwd or data_dir  # where no callslip.yaml is
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith("CALLSLIP_")}
         self.environ |= {"CALLSLIP_DATA_DIR": str(data_dir), "CALLSLIP_API__PORT": "0"}
-        self.environ |= {"CALLSLIP_API__PROCESSES": "1"}  # the shared stack has two, as by default
+        # The shared stack has two processes and the reader, as by default.
+        self.environ |= {"CALLSLIP_API__PROCESSES": "1", "CALLSLIP_AGENT__READER": "false"}
         self.environ |= overrides or {}
         self.output = data_dir / "up.out"
         self._process: subprocess.Popen[bytes] | None = None
