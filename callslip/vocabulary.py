@@ -45,7 +45,7 @@ def share_right(confidence: float, *, approved: bool, by_model: bool) -> str:
     """Say which share of such answers was right; empty if that was not measured."""
     if not approved or by_model or confidence < MEASURED:
         return ""
-    share = "19 of 20" if confidence >= SURE else "7 of 10"
+    share = "9 of 10" if confidence >= SURE else "6 of 10"
     return f"about {share} such answers were right"
 
 

@@ -68,8 +68,8 @@ class AnswerResult(Result):
     nearest: list[Source] = Field(description="passages that came near, where nothing answered")
     reason: Reason = Field(description="why it counts as answered, or does not")
     certainty: Certainty = Field(
-        description="of answers made of extracts, about 19 of 20 that are sure were right, and"
-        " about 7 of 10 that are probably right"
+        description="of answers made of extracts, about 9 of 10 that are sure were right, and"
+        " about 6 of 10 that are probably right"
     )
     understood: str = Field(description="the question as it was searched")
     thread_id: str | None = Field(description="send it again with a question that follows")

@@ -34,7 +34,7 @@ MEANING = 2.0
 BEFORE = 0.7
 """The factor of a question's word that only the previous sentence contains."""
 
-READER, DECADES = 1.0, 5.0
+READER, DECADES = 0.2, 5.0
 """The score of the sentence that the reader chooses, and the distance in log odds of a sentence to
 the best one at which nothing is added."""
 

@@ -8,9 +8,9 @@ from callslip.vocabulary import MEASURED, SURE, certainty_of, share_right
 @pytest.mark.parametrize(
     ("confidence", "approved", "word", "share"),
     [
-        (1.0, True, "sure", "19 of 20"),
-        (SURE, True, "sure", "19 of 20"),
-        (MEASURED, True, "probably", "7 of 10"),
+        (1.0, True, "sure", "9 of 10"),
+        (SURE, True, "sure", "9 of 10"),
+        (MEASURED, True, "probably", "6 of 10"),
         (0.1, True, "probably", ""),
         (1.0, False, "not sure", ""),
         (0.0, False, "not sure", ""),
