@@ -106,6 +106,7 @@ def make_app(role: Role, context: Context) -> Celery:
         },
     }
     app.set_default()
+    _pool = app.producer_pool  # made before the threads: two that make it at once resize it in use
     for chatty in ("httpx", "celery.app.trace", "celery.worker.strategy", "celery.beat"):
         logging.getLogger(chatty).setLevel(logging.WARNING)  # the ledger has this information
     return app
