@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,9 @@ from callslip.errors import StartError
 from callslip.workers import runfile
 from callslip.workers.runfile import RunFile
 
-TUNED = tuple(f"{PREFIX}{section}__" for section in ("CHUNKING", "EMBEDDER", "INGEST", "SEARCH"))
+TUNED = tuple(
+    f"{PREFIX}{section}__" for section in ("AGENT", "CHUNKING", "EMBEDDER", "INGEST", "SEARCH")
+)
 """Prefixes of the variables that a benchmark uses; others could lead it to servers in use."""
 
 START_SECONDS = 300.0
@@ -42,26 +44,29 @@ class PrivateStack:
 
 
 @contextmanager
-def private_stack(lasting: Path | None = None) -> Iterator[PrivateStack]:
+def private_stack(
+    lasting: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Iterator[PrivateStack]:
     """Start a stack in the folder `lasting`, or in a temporary one; stop it at the end.
 
-    A temporary folder is removed at the end. The stack's settings are the defaults and the
-    environment variables with a prefix in TUNED. Raises StartError, with the stack's output, if the
-    stack does not become ready.
+    A temporary folder is removed at the end. The stack's settings are the defaults, the
+    environment variables with a prefix in TUNED, and the variables `environ`. Raises StartError,
+    with the stack's output, if the stack does not become ready.
     """
     with _folder(lasting) as folder:
         data_dir = Path(folder).resolve()
-        environ = {
+        variables = {
             name: text
             for name, text in os.environ.items()
             if not name.startswith(PREFIX) or name.startswith(TUNED)
         }
-        environ |= {f"{PREFIX}DATA_DIR": str(data_dir), f"{PREFIX}API__PORT": "0"}
+        variables |= {f"{PREFIX}DATA_DIR": str(data_dir), f"{PREFIX}API__PORT": "0"}
+        variables |= environ or {}
         output = data_dir / "up.out"
         with output.open("wb") as file:
             process = subprocess.Popen(
                 (sys.executable, "-c", _PROGRAM),
-                env=environ,
+                env=variables,
                 cwd=data_dir,  # this folder has no callslip.yaml
                 stdin=subprocess.DEVNULL,
                 stdout=file,

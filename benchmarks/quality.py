@@ -9,26 +9,22 @@ set.
 """
 
 import argparse
-import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.private_stack import private_stack
+from benchmarks.judged_collections import add_arguments, judged_set, named, parse, server
 from callslip import __version__
-from callslip.config import load
 from callslip.errors import CallslipError, EvaluationError, PermanentError
 from callslip.evals import beir, judge
 from callslip.evals.client import JsonClient
 from callslip.evals.measures import Estimate, compare_with_half, estimate, measure_each
 from callslip.evals.report import DEPTH, MARGIN, Comparison
 from callslip.evals.run import show, show_end
-from callslip.evals.tables import table, tell
-from callslip.evals.variants import ANY_TIME, HYBRID, KEYWORD, VARIANTS, VECTOR, Variant, forget
-from callslip.workers.up import running_url
+from callslip.evals.tables import figure, table, tell
+from callslip.evals.variants import ANY_TIME, HYBRID, KEYWORD, VARIANTS, VECTOR, Variant
 
 PUBLISHED = {
     ("en_scifact", "keyword"): "BM25 .679",
@@ -137,7 +133,7 @@ def lines(quality: Quality) -> list[tuple[str, ...]]:
             row.variant,
             f"{row.queries:,}",
             _interval(row.ndcg),
-            *(_figure(row.means[name]) for name in ("recall@100", "mrr@10", "success@1")),
+            *(figure(row.means[name]) for name in ("recall@100", "mrr@10", "success@1")),
             "" if row.gain is None else _interval(row.gain, sign="+"),
             PUBLISHED.get((quality.name, row.variant), ""),
         )
@@ -146,14 +142,8 @@ def lines(quality: Quality) -> list[tuple[str, ...]]:
 
 
 def _interval(estimated: Estimate, sign: str = "-") -> str:
-    ends = f"{_figure(estimated.low, sign)}, {_figure(estimated.high, sign)}"
-    return f"{_figure(estimated.mean, sign)} [{ends}]"
-
-
-def _figure(value: float, sign: str = "-") -> str:
-    """Return three decimals without a leading zero: .679, 1.000; with a sign +.012, −.003."""
-    value = round(value, 3) or 0.0  # no −.000
-    return f"{value:{sign}.3f}".replace("0.", ".", 1).replace("-", "−")
+    ends = f"{figure(estimated.low, sign)}, {figure(estimated.high, sign)}"
+    return f"{figure(estimated.mean, sign)} [{ends}]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -164,12 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(HEAD, []), flush=True)
     notes: list[str] = []
     failed = False
-    with _server(options) as client:
+    with server(options) as client:
         for number, folder in enumerate(options.sets):
-            at = options.collection[number] if options.collection else None
             remarks: list[str] = []
             try:
-                quality = _measure(client, folder, at, options, remarks)
+                quality = _measure(client, folder, named(options, number), options, remarks)
             except CallslipError as error:
                 failed = True
                 remarks.append(f"not measured: {error.detail}")
@@ -186,36 +175,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(failed)
 
 
-@contextmanager
-def _server(options: argparse.Namespace) -> Iterator[JsonClient]:
-    """A client of the server of the options, or of one that is started over the folder `--data`."""
-    if options.data is not None:
-        tell(f"starting a server over {options.data}")
-        with private_stack(options.data) as stack, JsonClient(stack.run.api_url) as client:
-            yield client
-        return
-    settings = load().settings
-    url = options.url or settings.api.url or running_url(settings) or settings.api_url
-    with JsonClient(url, key=settings.api.key) as client:
-        yield client
-
-
-def _lasting_name(judged: beir.JudgedSet, store: str | None) -> str:
-    """The collection of a set in `--data`: another one if the corpus or the store changes."""
-    with (judged.folder / beir.CORPUS).open("rb") as file:
-        digest = hashlib.file_digest(file, "blake2b")
-    digest.update(f"{store}".encode())
-    return f"{judge.plain_name(judged.name)}-{digest.hexdigest()[:8]}"
-
-
 def _measure(
     client: JsonClient,
     folder: Path,
-    collection: str | None,
+    existing: str | None,
     options: argparse.Namespace,
     notes: list[str],
 ) -> Quality:
-    """Measure one set, in an existing collection or in a scratch collection."""
+    """Measure one set, in the existing collection if there is one."""
     judged = beir.read(folder)
     notes += judged.warnings
     if options.half is not None:
@@ -225,32 +192,8 @@ def _measure(
     if not judged.queries:
         raise EvaluationError("this half has no query")
     variants = (*VARIANTS, ANY_TIME) if judged.as_of else VARIANTS
-    if options.data is not None:
-        name = _lasting_name(judged, options.store)
-    else:
-        name = collection or judge.scratch_name(judged.name)
-    with _ids(client, name, judged, options, notes) as ids:
+    with judged_set(client, judged, options, existing, notes) as (name, ids):
         return compare(client, name, judged, ids, variants, show)
-
-
-def _ids(
-    client: JsonClient,
-    name: str,
-    judged: beir.JudgedSet,
-    options: argparse.Namespace,
-    notes: list[str],
-) -> AbstractContextManager[dict[str, str]]:
-    if options.collection:
-        return nullcontext(judge.already_there(client, name, judged))
-    if options.data is not None:
-        tell(f"{judged.name}: {judged.documents:,} documents, in {name}")
-        ids = judge.completed(client, name, judged, options.store, show)
-        forget(client, name)  # what a run that was interrupted taught
-        return nullcontext(ids)
-    tell(f"{judged.name}: {judged.documents:,} documents go into {name}")
-    if options.keep:
-        notes.append(f"kept as collection {name}")
-    return judge.ingested(client, name, judged, notes, options.store, show, keep=options.keep)
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -260,29 +203,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         " the reranker and memory, on judged sets in BEIR form: Markdown on standard output.",
         epilog="Example:  python -m benchmarks.quality sets/en_scifact sets/ko_autorag --half 1",
     )
-    parser.add_argument("sets", nargs="+", type=Path, metavar="SET", help="folder in BEIR form")
-    parser.add_argument("--url", help="where the server runs; default: the one of the settings")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="FOLDER",
-        help="start a server over this folder, which keeps collections and vectors, so that a run"
-        " that was interrupted continues and the next one ingests nothing again",
-    )
-    parser.add_argument(
-        *("--collection", "-c"),
-        action="append",
-        metavar="NAME",
-        help="where the set was ingested before, once for each set in their order; default: it is"
-        " ingested into a scratch collection",
-    )
-    parser.add_argument("--store", help="of the scratch collection; default: as the server does")
+    add_arguments(parser, "folder in BEIR form")
     parser.add_argument(
         "--gate",
         action="store_true",
         help=f"fail where hybrid is more than {MARGIN} nDCG@10 below its better half",
     )
-    parser.add_argument("--keep", action="store_true", help="keep the scratch collection")
     parser.add_argument(
         "--half",
         type=int,
@@ -290,21 +216,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="ask every second query, from the first or the second: choose settings on one half,"
         " report the other",
     )
-    parser.add_argument(
-        "--queries", type=_count, metavar="N", help="at most so many, spread over the set"
-    )
-    options = parser.parse_args(arguments)
-    if options.data is not None and (options.url or options.collection):
-        parser.error("--data starts a server of its own: neither --url nor --collection fits")
-    if options.collection and len(options.collection) != len(options.sets):
-        parser.error(f"{len(options.collection)} times --collection for {len(options.sets)} sets")
-    return options
-
-
-def _count(text: str) -> int:
-    if (count := int(text)) < 1:
-        raise argparse.ArgumentTypeError("at least 1 is needed")
-    return count
+    return parse(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,11 @@ class JsonClient:
         """The server's URL."""
         return self._client.url
 
+    @property
+    def client(self) -> Client:
+        """The typed client that sends the requests."""
+        return self._client
+
     def __enter__(self) -> Self:
         return self
 

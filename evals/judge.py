@@ -129,10 +129,24 @@ def ingested(
     Drops the collection at the end, unless `keep`; if that fails, adds the collection to
     `warnings`. Raises the same errors as `evaluate`.
     """
-    client.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
-    try:
+    with scratch(client, collection, warnings, store, keep=keep):
         clock = Clock("ingest", judged.documents, on_progress)
         yield _ingest(client, collection, judged.corpus(), judged.documents, clock)
+
+
+@contextmanager
+def scratch(
+    client: JsonClient,
+    collection: str,
+    warnings: list[str],
+    store: str | None = None,
+    *,
+    keep: bool = False,
+) -> Iterator[None]:
+    """Create a collection, and drop it at the end as `ingested` does."""
+    client.post("/v1/collections", {"name": collection} | ({"store": store} if store else {}))
+    try:
+        yield
     finally:
         if not keep and (left := _drop(client, collection)):
             warnings.append(left)
@@ -154,7 +168,7 @@ def completed(
         client.post("/v1/collections", body)
     live = _live(client, collection)
     clock = Clock("ingest", judged.documents, on_progress)
-    missing = (document for document in judged.corpus() if _name(document) not in live)
+    missing = (document for document in judged.corpus() if _name(document.document_id) not in live)
     _ingest(client, collection, missing, judged.documents, clock)
     return already_there(client, collection, judged)
 
@@ -162,10 +176,16 @@ def completed(
 def already_there(client: JsonClient, collection: str, judged: beir.JudgedSet) -> dict[str, str]:
     """Map the server's document ids to the set's, for a set that was ingested earlier.
 
-    Raises EvaluationError if a document of the set is not live in the collection.
+    Raises EvaluationError if a document of the set is not live in the collection, or one that was
+    removed from the set is.
     """
     live = _live(client, collection)
-    names = {document.document_id: _name(document) for document in judged.corpus()}
+    if extra := [name for name in map(_name, judged.taken_out) if name in live]:
+        raise EvaluationError(
+            f"{len(extra)} documents that are removed from the set are live in {collection!r}, such"
+            f" as {extra[0]!r}"
+        )
+    names = {document.document_id: _name(document.document_id) for document in judged.corpus()}
     if missing := [name for name in names.values() if name not in live]:
         raise EvaluationError(
             f"{len(missing)} of {len(names)} documents are not live in {collection!r}, such as"
@@ -246,15 +266,15 @@ def _failures(client: JsonClient, path: str, count: int) -> str:
     return f"{count} documents failed: " + "; ".join(named[:NAMED_FAILURES])
 
 
-def _name(document: beir.Document) -> str:
+def _name(document_id: str) -> str:
     """The name in the server; it ends in `.txt`, as an id may end like another file format."""
-    return clean_name(f"{document.document_id}.txt")
+    return clean_name(f"{document_id}.txt")
 
 
 def _submission(document: beir.Document) -> dict[str, Any]:
     """The document as the body of a submission."""
     return {
-        "name": _name(document),
+        "name": _name(document.document_id),
         "title": document.title[:LONGEST_TITLE],
         "text": document.content,
         "properties": _properties(document.metadata),

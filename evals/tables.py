@@ -28,6 +28,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def figure(value: float, sign: str = "-") -> str:
+    """Return three decimals without a leading zero: .679, 1.000; with a sign +.012, −.003."""
+    value = round(value, 3) or 0.0  # no −.000
+    return f"{value:{sign}.3f}".replace("0.", ".", 1).replace("-", "−")
+
+
 def tell(text: str) -> None:
     """Print a progress message."""
     print(f"{text} …", file=sys.stderr, flush=True)

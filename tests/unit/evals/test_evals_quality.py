@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fake_server import FakeServer
 
-from benchmarks import quality
+from benchmarks import judged_collections
 from benchmarks.quality import Quality, Row, compare, lines, main
 from callslip.errors import ServerDown
 from callslip.evals import beir, judge, variants
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     made = FakeServer()
-    monkeypatch.setattr(quality, "JsonClient", lambda url, key: made)
+    monkeypatch.setattr(judged_collections, "JsonClient", lambda url, key: made)
     return made
 
 
