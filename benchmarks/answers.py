@@ -1,57 +1,127 @@
-"""How well the agent refuses questions without an answer.
+"""Answers without a language model: right, wrong and refused, and how good the confidence is.
 
 `python -m benchmarks.answers SET… > table.md`
 
-From each judged set, half of the documents that answer a question are removed, so that about half
-of the questions have no answer. The other documents go into a scratch collection of the server,
-every question goes to `/v1/answer`, and the table counts the answers and the correct answers.
+A set is a folder in BEIR form, or a folder with `questions.jsonl` (`benchmarks.questions`) and
+documents. From a set in BEIR form half of the documents that answer a question are removed, so that
+about half of the questions have no answer. Every question goes to `/v1/answer`. The tables count
+the outcomes and measure the confidence (`benchmarks.selective`).
+
+A refused question counts in the curve with the answer that it would have had. The server of
+`--data` has the threshold 0 and so answers every question, as any threshold would; the command
+applies the threshold of the settings. With another server, the nearest passage stands for the
+answer that was refused.
 """
 
 import argparse
+import csv
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import questions
+from benchmarks.judged_collections import add_arguments, files, judged_set, named, parse, server
+from benchmarks.selective import (
+    area,
+    calibration_error,
+    coverage_at,
+    curve,
+    excess_area,
+    risk_at,
+)
 from callslip import __version__
 from callslip.config import load
-from callslip.errors import CallslipError
-from callslip.evals import beir, judge
+from callslip.config.keys import variable
+from callslip.errors import CallslipError, JudgedSetError
+from callslip.evals import beir
 from callslip.evals.client import JsonClient
-from callslip.evals.run import show, show_end
-from callslip.evals.tables import table, tell
-from callslip.workers.up import running_url
+from callslip.evals.run import show_end
+from callslip.evals.tables import figure, table, tell
+from callslip.vocabulary import MEASURED, SURE
 
 SEED = 7
 
-THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+THREADS = 2
+"""Questions at the same time: as many as one worker answers (`agent.threads`)."""
 
-HEAD = (
-    *("set", "questions", "answerable", "answered rightly", "… in the quoted sentence"),
-    *("answered with another passage", "unanswerable, answered", "other ways tried"),
+BY_CONFIDENCE = ("not-covered", "not-apart")
+"""The reasons of a refusal that a lower threshold lifts."""
+
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+RISKS = (0.05, 0.1, 0.2)
+COVERAGES = (0.25, 0.5, 0.75, 1.0)
+
+COUNTS = (
+    *("set", "questions", "answerable", "right", "quoted sentence right", "wrong", "refused"),
+    *("unanswerable", "unanswerable, answered"),
 )
-CURVE = ("set", "threshold", "answered rightly", "unanswerable, answered")
+CURVE = (
+    *("set", "AURC", "E-AURC", *(f"coverage at risk {risk:g}" for risk in RISKS)),
+    *(f"risk at coverage {coverage:g}" for coverage in COVERAGES),
+)
+BY_THRESHOLD = ("set", "threshold", "coverage", "risk", "right", "unanswerable, answered")
+CALIBRATION = ("set", "expected calibration error", "sure: right", "probably: right")
+POINTS = ("set", "threshold", "coverage", "risk")
+
+Answer = Mapping[str, Any]
+"""The response of `/v1/answer`."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of any set.
+
+    `judge` returns whether an answer's cited passages, and its quoted sentences, have the right
+    answer; the second value is None if the set cannot tell. In a refusal the nearest passage stands
+    for the cited ones.
+    """
+
+    text: str
+    as_of: str | None
+    answerable: bool
+    judge: Callable[[Answer], tuple[bool, bool | None]]
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One question and its answer.
 
-    `right` and `quoted` say whether a cited passage and a quoted sentence contain the answer.
-    `first` is the confidence of the first attempt.
+    `right` and `quoted` are as `Question.judge` returns them, whether the question is answered or
+    refused; they are False if it is not answerable. `at_no_threshold` says whether it is refused
+    for another reason than its confidence.
     """
 
+    question: str
     answerable: bool
     answered: bool
+    confidence: float
+    at_no_threshold: bool
     right: bool
-    quoted: bool
-    first: float
-    first_right: bool
-    attempts: int
+    quoted: bool | None
+
+    @property
+    def score(self) -> float:
+        """The greatest threshold at which the question is answered; 0 if there is none."""
+        return 0.0 if self.at_no_threshold else self.confidence
+
+    @property
+    def name(self) -> str:
+        """The outcome in words."""
+        if not self.answerable:
+            return "wrongly answered" if self.answered else "rightly refused"
+        if not self.answered:
+            return "refused"
+        return "right" if self.right else "wrong"
+
+
+Measured = tuple[str, Sequence[Outcome]]
+"""The name of a set, and its outcomes."""
 
 
 def halved(judged: beir.JudgedSet) -> tuple[beir.JudgedSet, set[str]]:
@@ -71,54 +141,58 @@ def halved(judged: beir.JudgedSet) -> tuple[beir.JudgedSet, set[str]]:
     return judged.without(gone).only(clear), {q for q in clear if not answers[q] & gone}
 
 
-def ask_all(
-    client: JsonClient,
-    collection: str,
-    judged: beir.JudgedSet,
-    answerable: set[str],
-    ids: Mapping[str, str],
-    spans: Mapping[str, list[str]],
-) -> list[Outcome]:
-    """Ask every question. An answer is right if a cited passage contains the answer's words.
+def of_judged_set(
+    client: JsonClient, judged: beir.JudgedSet, answerable: set[str], ids: Mapping[str, str]
+) -> list[Question]:
+    """Return the questions of a set in BEIR form; `ids` maps the server's ids to the set's.
 
-    In a set without the answer's words, an answer is right if it cites a relevant document.
+    An answer is right if a cited passage contains the words of the expected answer, or, in a set
+    without these words, if it belongs to a relevant document.
     """
+    spans = beir.read_spans(judged.folder)
 
-    def ask(query: str) -> Outcome:
-        body = {"collection": collection, "question": judged.queries[query], "model": False}
-        if query in judged.as_of:
-            body["as_of"] = judged.as_of[query]
-        answer = client.post("/v1/answer", body)
-        grades, words = judged.qrels[query], spans.get(query)
-        right = quoted = first_right = False
-        for citation in answer["citations"] or answer["nearest"][:1]:
-            document = ids[citation["document_id"]]
-            if words:
-                whole = passage(client, citation)
-                in_passage = any(word in whole for word in words)
-                in_quote = any(word in citation["quote"] for word in words)
-            else:
-                in_passage = in_quote = grades.get(document, 0) > 0
-            right, quoted = right or in_passage, quoted or in_quote
-        first_right = right
-        possible = query in answerable
-        return Outcome(
-            answerable=possible,
-            answered=answer["answered"],
-            right=possible and answer["answered"] and right,
-            quoted=possible and answer["answered"] and quoted,
-            first=answer["attempts"][0]["verdict"]["confidence"],
-            first_right=possible and first_right,
-            attempts=len(answer["attempts"]),
-        )
+    def judge_of(query: str) -> Callable[[Answer], tuple[bool, bool | None]]:
+        def by_words(answer: Answer) -> tuple[bool, bool | None]:
+            cited, words = _cited(answer), spans[query]
+            passages = (passage(client, citation) for citation in cited)
+            return (
+                any(word in text for text in passages for word in words),
+                any(word in citation["quote"] for citation in cited for word in words),
+            )
 
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = []
-        for number, outcome in enumerate(pool.map(ask, judged.queries), 1):
-            outcomes.append(outcome)
-            if number % 50 == 0:
-                tell(f"{judged.name}: {number:,} of {len(judged.queries):,} questions")
-    return outcomes
+        def by_document(answer: Answer) -> tuple[bool, bool | None]:
+            documents = (ids.get(citation["document_id"], "") for citation in _cited(answer))
+            return any(judged.qrels[query].get(each, 0) > 0 for each in documents), None
+
+        return by_words if spans.get(query) else by_document
+
+    return [
+        Question(text, judged.as_of.get(query), query in answerable, judge_of(query))
+        for query, text in judged.queries.items()
+    ]
+
+
+def of_file(read: Sequence[questions.Question]) -> list[Question]:
+    """Return the questions of a file. The text of an answer is judged: its quoted sentences."""
+
+    def judge_of(question: questions.Question) -> Callable[[Answer], tuple[bool, bool | None]]:
+        def judge(answer: Answer) -> tuple[bool, bool | None]:
+            texts = [answer["text"]] if answer["answered"] else map(_quote, _cited(answer))
+            right = any(map(question.accepts, texts))
+            return right, right
+
+        return judge
+
+    return [Question(q.question, q.as_of, q.answerable, judge_of(q)) for q in read]
+
+
+def _cited(answer: Answer) -> list[dict[str, Any]]:
+    cited: list[dict[str, Any]] = answer["citations"] or answer["nearest"][:1]
+    return cited
+
+
+def _quote(citation: Mapping[str, Any]) -> str:
+    return str(citation["quote"])
 
 
 def passage(client: JsonClient, citation: Mapping[str, Any]) -> str:
@@ -128,81 +202,219 @@ def passage(client: JsonClient, citation: Mapping[str, Any]) -> str:
     return str(client.get(path, start=span["start"], end=span["end"])["text"])
 
 
-def row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return a row of the table."""
-    yes, no = [a for a in outcomes if a.answerable], [a for a in outcomes if not a.answerable]
-    other = [a for a in yes if a.answered and not a.right]
-    return (
-        *(name, f"{len(outcomes):,}", f"{len(yes):,}"),
-        *(_share(a.right for a in yes), _share(a.quoted for a in yes)),
-        *(f"{len(other) / len(yes):.3f}", _share(a.answered for a in no)),
-        f"{sum(a.attempts - 1 for a in outcomes) / len(outcomes):.2f}",
-    )
+def ask_all(
+    client: JsonClient, collection: str, asking: Sequence[Question], threshold: float = 0.0
+) -> list[Outcome]:
+    """Ask every question; an answer with a confidence below `threshold` counts as refused.
 
-
-def curve(name: str, outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
-    """Return the shares of both kinds of questions for each threshold.
-
-    The threshold applies to the confidence of the first attempt.
+    Raises the server's errors.
     """
-    yes, no = [a for a in outcomes if a.answerable], [a for a in outcomes if not a.answerable]
-    return [
-        (
-            *(name, f"{threshold:g}"),
-            _share(a.first >= threshold and a.first_right for a in yes),
-            _share(a.first >= threshold for a in no),
+
+    def ask(question: Question) -> Outcome:
+        body = {"collection": collection, "question": question.text, "model": False}
+        body |= {"as_of": question.as_of} if question.as_of else {}
+        answer = client.post("/v1/answer", body)
+        right, quoted = question.judge(answer)
+        verdict = answer["verdict"]
+        return Outcome(
+            question=question.text,
+            answerable=question.answerable,
+            answered=answer["answered"] and verdict["confidence"] >= threshold,
+            confidence=verdict["confidence"],
+            at_no_threshold=not answer["answered"] and verdict["reason"] not in BY_CONFIDENCE,
+            right=question.answerable and right,
+            quoted=quoted and question.answerable,
         )
-        for threshold in THRESHOLDS
+
+    outcomes = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for number, outcome in enumerate(pool.map(ask, asking), 1):
+                outcomes.append(outcome)
+                if number % 50 == 0:
+                    tell(f"{collection}: {number:,} of {len(asking):,} questions")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return outcomes
+
+
+def counts(name: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a row of the table of outcomes."""
+    names = [outcome.name for outcome in outcomes]
+    yes = sum(outcome.answerable for outcome in outcomes)
+    no = len(outcomes) - yes
+    quoted = [outcome.quoted for outcome in outcomes if outcome.answered]
+    return [
+        *(name, f"{len(outcomes):,}", f"{yes:,}", _share(names.count("right"), yes)),
+        "–" if None in quoted else _share(sum(map(bool, quoted)), yes),
+        *(_share(names.count("wrong"), yes), _share(names.count("refused"), yes)),
+        *(f"{no:,}", _share(names.count("wrongly answered"), no)),
     ]
 
 
-def _share(flags: Iterable[bool]) -> str:
-    values = list(flags)
-    return f"{sum(values) / len(values):.3f}" if values else "–"
+def curve_row(name: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a row of the table of the risk–coverage curve."""
+    scores, right = _scored(outcomes)
+    points = curve(scores, right)
+    return [
+        *(name, figure(area(points)), figure(excess_area(scores, right))),
+        *(figure(coverage_at(points, risk)) for risk in RISKS),
+        *(figure(risk_at(points, coverage)) for coverage in COVERAGES),
+    ]
+
+
+def threshold_rows(name: str, outcomes: Sequence[Outcome]) -> list[list[str]]:
+    """Return coverage and risk, and the shares of both kinds of questions, by threshold."""
+    yes = [outcome for outcome in outcomes if outcome.answerable]
+    no = [outcome for outcome in outcomes if not outcome.answerable]
+    rows = []
+    for threshold in THRESHOLDS:
+        answered = [outcome for outcome in outcomes if outcome.score >= threshold]
+        right = sum(outcome.right for outcome in answered)
+        wrong = sum(not outcome.answerable for outcome in answered)
+        rows.append(
+            [
+                *(name, f"{threshold:g}", _figure(len(answered), len(outcomes))),
+                _figure(len(answered) - right, len(answered)),
+                *(_figure(right, len(yes)), _figure(wrong, len(no))),
+            ]
+        )
+    return rows
+
+
+def calibration_row(name: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a row of the table of calibration."""
+    sure = [o.right for o in outcomes if o.answered and o.confidence >= SURE]
+    probably = [o.right for o in outcomes if o.answered and MEASURED <= o.confidence < SURE]
+    confidences, right = [o.confidence for o in outcomes], [o.right for o in outcomes]
+    return [
+        *(name, figure(calibration_error(confidences, right))),
+        *(_share_of(flags) for flags in (sure, probably)),
+    ]
+
+
+def _scored(outcomes: Sequence[Outcome]) -> tuple[list[float], list[bool]]:
+    return [outcome.score for outcome in outcomes], [outcome.right for outcome in outcomes]
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count:,} ({_figure(count, total)})" if total else "–"
+
+
+def _share_of(flags: Sequence[bool]) -> str:
+    count = f"{sum(flags):,} of {len(flags):,}"
+    return f"{count} ({_figure(sum(flags), len(flags))})" if flags else count
+
+
+def _figure(count: int, total: int) -> str:
+    return figure(count / total) if total else "–"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return 1 if a set cannot be measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.answers",
-        description="Ask the agent questions of which half cannot be answered: Markdown on"
-        " standard output.",
-        epilog="Example:  python -m benchmarks.answers sets/en_xquad",
-    )
-    parser.add_argument("sets", nargs="+", type=Path, metavar="SET", help="folder in BEIR form")
-    parser.add_argument("--url", help="where the server runs; default: the one of the settings")
-    parser.add_argument("--queries", type=int, metavar="N", help="at most so many of each set")
-    options = parser.parse_args(arguments)
-    settings = load().settings
-    url = options.url or settings.api.url or running_url(settings) or settings.api_url
+    options = _arguments(arguments)
     print(f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}.\n")
-    rows, curves, failed = [], [], False
-    with JsonClient(url, key=settings.api.key) as client:
-        for folder in options.sets:
+    measured: list[Measured] = []
+    notes: list[str] = []
+    failed = False
+    threshold = load().settings.agent.confidence_threshold if options.data else 0.0
+    with server(options, {variable("agent.confidence_threshold"): "0"}) as client:
+        for number, folder in enumerate(options.sets):
+            name, remarks = folder.resolve().name, list[str]()
             try:
-                outcomes = _measure(client, folder, options.queries)
+                existing = named(options, number)
+                with _questions(client, folder, existing, options, remarks) as (collection, asking):
+                    measured.append((name, ask_all(client, collection, asking, threshold)))
             except CallslipError as error:
                 failed = True
-                tell(f"{folder.name} is not measured: {error.detail}")
-                continue
-            name = folder.resolve().name
-            rows.append(row(name, outcomes))
-            curves += curve(name, outcomes)
-    print(table(HEAD, rows) + "\n\n" + table(CURVE, curves))
+                remarks.append(f"not measured: {error.detail}")
+            show_end()
+            notes += (f"- {name}: {remark.removesuffix('.')}." for remark in remarks)
+    print("\n\n".join(_tables(measured)))
+    if notes:
+        print("\n" + "\n".join(notes))
+    if options.curves:
+        _write_curves(options.curves, measured)
+    if options.misses:
+        for name, outcomes in measured:
+            for outcome in outcomes:
+                if outcome.name not in ("right", "rightly refused"):
+                    print(f"{name}: {outcome.name}: {outcome.question}", file=sys.stderr)
     return int(failed)
 
 
-def _measure(client: JsonClient, folder: Path, most: int | None) -> list[Outcome]:
+def _tables(measured: Sequence[Measured]) -> Iterator[str]:
+    yield table(COUNTS, [counts(*each) for each in measured])
+    yield table(CURVE, [curve_row(*each) for each in measured])
+    yield table(BY_THRESHOLD, [row for each in measured for row in threshold_rows(*each)])
+    rows = [calibration_row(*each) for each in measured]
+    if len(measured) > 1:
+        rows.append(calibration_row("all", [o for _, outcomes in measured for o in outcomes]))
+    yield table(CALIBRATION, rows)
+
+
+def _write_curves(file: Path, measured: Sequence[Measured]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(POINTS)
+        for name, outcomes in measured:
+            writer.writerows((name, *point) for point in curve(*_scored(outcomes)))
+
+
+@contextmanager
+def _questions(
+    client: JsonClient,
+    folder: Path,
+    existing: str | None,
+    options: argparse.Namespace,
+    notes: list[str],
+) -> Iterator[tuple[str, list[Question]]]:
+    """Yield the collection of a set and its questions, at most `--queries` of them."""
+    if (folder / questions.FILE).is_file():
+        asking = of_file(_at_most(questions.read(folder / questions.FILE), options.queries))
+        with files(client, questions.folders(folder), options, existing, notes) as name:
+            _without_memory(client, name, existing)
+            yield name, asking
+        return
     judged, answerable = halved(beir.read(folder))
-    if most is not None:
-        judged = judged.at_most(most)
-    name, warnings = judge.scratch_name(judged.name), list[str]()
-    tell(f"{judged.name}: {judged.documents:,} documents go into {name}")
-    with judge.ingested(client, name, judged, warnings, None, show) as ids:
-        show_end()
-        # The memory of one question must not help the next.
+    if not judged.queries:
+        raise JudgedSetError(f"{folder} has no question left without half of its documents")
+    notes += judged.warnings
+    if options.queries is not None:
+        judged = judged.at_most(options.queries)
+    with judged_set(client, judged, options, existing, notes) as (name, ids):
+        _without_memory(client, name, existing)
+        yield name, of_judged_set(client, judged, answerable, ids)
+
+
+def _without_memory(client: JsonClient, name: str, existing: str | None) -> None:
+    """The memory of one question must not help the next; an existing collection stays as it is."""
+    if existing is None:
         client.put(f"/v1/collections/{name}/options", {"ranking": {"memory_weight": 0}})
-        return ask_all(client, name, judged, answerable, ids, beir.read_spans(folder))
+
+
+def _at_most(read: Sequence[questions.Question], count: int | None) -> Sequence[questions.Question]:
+    if count is None or count >= len(read):
+        return read
+    return [read[n * len(read) // count] for n in range(count)]
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.answers",
+        description="Ask questions of which some cannot be answered, without a language model:"
+        " Markdown on standard output.",
+        epilog="Example:  python -m benchmarks.answers sets/en_xquad sets/handbooks --data work",
+    )
+    add_arguments(parser, "folder in BEIR form, or with questions.jsonl and folders of documents")
+    parser.add_argument(
+        "--curves", type=Path, metavar="FILE", help="write all points of the curves, as CSV"
+    )
+    parser.add_argument(
+        "--misses", action="store_true", help="name what is not right, on standard error"
+    )
+    return parse(parser, arguments)
 
 
 if __name__ == "__main__":
