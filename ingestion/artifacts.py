@@ -15,7 +15,7 @@ from callslip.stores.records import Vector
 
 T = TypeVar("T")
 
-FORMAT = "4"
+FORMAT = "5"
 """Part of every artifact's name. Raise it if a code change alters the output of a step."""
 
 

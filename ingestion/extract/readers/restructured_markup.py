@@ -1,11 +1,13 @@
 """The markup of reStructuredText that is no text: what is cut, and the links.
 
-Code in blocks and lines, lists, tables and emphasis stay as written. Where a substitution of text
-is used, its text stands. The directives and roles are those of docutils and Sphinx.
+Code in blocks and lines, lists, tables and emphasis stay as written. Where a substitution is used,
+its text stands: of an image the words that stand for it, of a date nothing. The directives and
+roles are those of docutils and Sphinx.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from callslip.ingestion.extract.cuts import Cut, Spans, cut
 from callslip.ingestion.extract.lines import Lines
@@ -47,6 +49,14 @@ _TITLED = re.compile(r"(?P<words>[^<]+?)\s*<(?P<target>[^<>]+)>\Z")
 _ESCAPE = re.compile(r"\\(?:[ \n]|(?P<sign>\S))")
 _VERBATIM = frozenset(("math", "file", "regexp", "code", "kbd", "samp", "command"))
 """Roles whose words have no escapes."""
+
+_CODE_POINT = re.compile(
+    r"(?:(?:0x|\\?x|\\?u|U\+|&\#x)(?P<hex>[0-9a-f]{1,8});?)|[0-9]{1,8}", re.I | re.A
+)
+_NOT_CODES = re.compile(r"(?:^| )(?:\.\. |:[lr]?trim:)")
+"""Begins what is no code of `unicode::`: a comment or an option."""
+
+_ALT = re.compile(r":alt: (.*?)(?= :[\w-]+:|$)")
 
 _LITERAL = re.compile(r"``.{1,300}?``")
 _SUBSTITUTION = re.compile(r"(?<![\w\\])\|(?P<name>[^\s|](?:[^|\n]{0,98}[^\s|])?)\|_{0,2}(?!\w)")
@@ -99,16 +109,50 @@ def cuts_and_links(
 
 
 def _substitutions(lines: Lines, inside: set[int]) -> Iterator[tuple[str, str]]:
-    """Yield each substitution of text, without its markup: `.. |name| replace:: text`."""
+    """Yield each substitution, and the text that stands for it: `.. |name| replace:: text`."""
     after = 0
     for at, line in enumerate(lines.all):
         directive = None if at < after or at in inside else _DIRECTIVE.match(line)
-        if directive and directive["substitution"] and directive["name"] == "replace":
+        if directive and directive["substitution"] and directive["name"] in _TEXTS:
             after = lines.after_indented(at)
             source = " ".join((line[directive.end() :], *lines.all[at + 1 : after]))
-            text = ExtractedText(" ".join(source.split()), RST)
-            cuts, _ = cuts_and_links(Lines(text.text), (), (), substitute=False)
-            yield _name(directive["substitution"]), cut(text, cuts).text
+            text = _TEXTS[directive["name"]](" ".join(source.split()))
+            yield _name(directive["substitution"]), text
+
+
+def _replaced(source: str) -> str:
+    """Return the text of `replace::` without its markup."""
+    cuts, _ = cuts_and_links(Lines(source), (), (), substitute=False)
+    return cut(ExtractedText(source, RST), cuts).text
+
+
+def _characters(source: str) -> str:
+    """Return the characters of `unicode::`: codes and text, whose blanks do not count."""
+    codes = _NOT_CODES.split(source, maxsplit=1)[0].split()
+    return "".join(map(_character, codes))
+
+
+def _character(code: str) -> str:
+    number = _CODE_POINT.fullmatch(code)
+    if number is None:
+        return code
+    at = int(number["hex"], 16) if number["hex"] else int(code)
+    return chr(at) if at <= sys.maxunicode and not 0xD800 <= at <= 0xDFFF else ""
+
+
+def _alternative(source: str) -> str:
+    """Return the words that stand for an image."""
+    words = _ALT.search(source)
+    return words[1] if words else ""
+
+
+_TEXTS: Mapping[str, Callable[[str], str]] = {
+    "replace": _replaced,
+    "unicode": _characters,
+    "image": _alternative,
+    "date": lambda _: "",  # the text does not depend on the day
+}
+"""The text of each kind of substitution, by its lines on one line."""
 
 
 def _substituted(

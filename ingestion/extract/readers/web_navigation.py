@@ -1,7 +1,7 @@
 """The navigation of a web page: menus, breadcrumbs and tables of contents, which are no text."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
@@ -16,11 +16,21 @@ _TITLES = {"h2", "h3", "h4", "h5", "h6", "summary", "caption", "legend", "button
 
 _TITLE_NAMES = {"title", "toctitle", "heading"}
 _BREADCRUMB_NAMES = {"breadcrumb", "breadcrumbs"}
+_SKIP_NAMES = {"skip", "skipnav", "skipnavi", "skipnavigation", "skiplink", "skiplinks"}
+"""Words of classes and ids that name a link to a part of the same page, and a block of them."""
+
 _NAMES = {
     *_BREADCRUMB_NAMES,
     *("toc", "toctree", "contents", "nav", "navbar", "navigation", "menu", "pagination", "pager"),
+    *_SKIP_NAMES,
 }
 """Words of classes, ids and labels that name navigation; `title` names the heading of a list."""
+
+_PARTS = {
+    *("main", "maincontent", "content", "contents", "container", "body", "bodycontent"),
+    *("gnb", "lnb", "menu", "nav", "navigation", "search", "footer"),
+}
+"""Words of anchors to which the first links of a page lead."""
 
 _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _UNSEEN = {"title", "script", "style", "template", "noscript"}
@@ -81,8 +91,9 @@ def remove_navigation(tree: etree._Element) -> None:
     """Empty the navigation of a page; nothing if the page has no other text.
 
     Navigation is `<nav>` and its roles; breadcrumbs; and what has only links as words: blocks with
-    the name of navigation, lists in the page's header or footer, lists of parts of the page. Other
-    lists of links are text. The time is linear in the page.
+    the name of navigation, lists in the page's header or footer, lists of parts of the page. So are
+    links that skip to a part of the page, by their name or as its first words. Other lists of links
+    are text. The time is linear in the page.
     """
     for element in _navigation(tree):
         after = element.tail
@@ -108,8 +119,38 @@ def _navigation(tree: etree._Element) -> list[etree._Element]:
         removed[element] = parent or _navigates(element, contents[element], inside[element].zone)
         if removed[element] and not parent:
             outermost.append(element)
+    outermost += _first_links(elements[0], contents, removed)
     signs = sum(contents[element].signs for element in outermost)
     return outermost if contents[elements[0]].signs > signs else []
+
+
+def _first_links(
+    tree: etree._Element,
+    contents: Mapping[etree._Element | None, _Content],
+    removed: Mapping[etree._Element | None, bool],
+) -> Iterator[etree._Element]:
+    """Yield the links to main parts of the page that stand before all other words."""
+    walk = etree.iterwalk(tree, events=("start", "end"))
+    for event, element in walk:
+        text = element.text if event == "start" else element.tail
+        if event == "start" and (removed[element] or element.tag in _UNSEEN):
+            walk.skip_subtree()
+        elif event == "start" and _leads_to_part(element, contents[element]):
+            yield element
+            walk.skip_subtree()
+        elif element.tag == "h1" or _has_words(text):
+            return
+
+
+def _leads_to_part(element: etree._Element, content: _Content) -> bool:
+    """Whether an element is a link to a main part of the page, and no sentence goes on after it."""
+    if element.tag != "a" or not content.parts or _has_words(element.tail):
+        return False
+    return not _PARTS.isdisjoint(map(str.lower, _NAME.findall(element.get("href", ""))))
+
+
+def _has_words(text: str | None) -> bool:
+    return any(map(str.isalnum, text or ""))
 
 
 def _inside(element: etree._Element, around: _Inside) -> _Inside:
@@ -149,6 +190,8 @@ def _navigates(element: etree._Element, content: _Content, zone: str) -> bool:
     """Whether an element is navigation."""
     if element.tag == "nav" or element.get("role") in _ROLES:
         return True
+    if element.tag == "a" and content.parts:
+        return _has(element, _SKIP_NAMES)
     if element.tag in ("a", *_TITLES) or not content.links:
         return False
     if content.words <= MOST_BESIDE and _has(element, _BREADCRUMB_NAMES):

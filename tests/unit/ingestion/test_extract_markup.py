@@ -131,6 +131,17 @@ def test_links_keep_their_words_and_targets() -> None:
             "Use *Call* slip and more, *Call* slip and more and ``|the name|``, |other|"
             " or a|the name|.\n\n",
         ),
+        (
+            "3\\ |nbsp|\\ km, a|--|b, |Call TM|, |bad|\n\n.. |nbsp| unicode:: 0xA0 .. no break\n"
+            ".. |Call TM| unicode:: Call U+2122\n   .. trademark\n   :ltrim:\n"
+            ".. |bad| unicode:: U+D800 x110000 &#x2014; 65\n",
+            "3\u00a0km, a|--|b, Call™, —A\n\n",
+        ),
+        (
+            "|Y| or |N|, |now|.\n\n.. |Y| image:: y.png\n   :width: 3\n   :alt: Yes,\n      all\n"
+            "   :target: x\n.. |N| image:: n.png\n.. |now| date:: %Y\n",
+            "Yes, all or , .\n\n",
+        ),
         ("|T|\n===\n\n:math:`|T|`\n\n.. |T| replace:: Title\n", "Title\n\n\n|T|\n\n"),
         ("- |a|\n- |b|\n\n.. |a| replace:: |b|\n.. |b| replace:: |a|\n", "- |b|\n- |a|\n\n"),
         (

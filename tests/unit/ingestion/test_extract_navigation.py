@@ -67,6 +67,35 @@ def test_content_with_links_stays(content: str) -> None:
     assert letters("".join(words(content))) == letters(re.sub("<[^>]*>", "", content))
 
 
+@pytest.mark.parametrize(
+    "links",
+    [
+        "<a href='#main-content'>Skip to main content</a>",
+        "<!-- top --><div><a href='#contents'>본문 바로가기</a> <a href='#gnb'>주메뉴</a></div>",
+        f"<nav><ul>{LINKS}</ul></nav><a class='mw-jump-link' href='#bodyContent'>Jump</a>",
+        "<p>We use cookies.</p><a class='md-skip' href='#leave'>Skip to content</a>",
+        "<p>We use cookies.</p><div id='skipNavigation'><a href='#a'>본문으로</a></div>",
+    ],
+)
+def test_links_that_skip_to_the_content_do_not_reach_the_text(links: str) -> None:
+    before = ["We", "use", "cookies."] if "cookies" in links else []
+    assert words(f"{links}<main>{PROSE}</main>") == [*before, *WORDS]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<p><a href='#contents'>Contents</a> of the box:</p>",
+        "<h1><a href='#content'>Leave</a></h1>",
+        "<p><a href='#leave'>Parental leave</a></p>",
+        "<p>The box.</p><p><a href='#content'>Its contents</a></p>",
+    ],
+)
+def test_links_to_the_same_page_that_are_content_stay(start: str) -> None:
+    shown = re.sub("<[^>]*>", " ", start).split()
+    assert words(f"{start}<main>{PROSE}</main>") == [*shown, *WORDS]
+
+
 def test_a_page_of_navigation_alone_keeps_its_text() -> None:
     assert words("<nav><a href='/a'>Alpha</a> <a href='/b'>Beta</a></nav>") == ["Alpha", "Beta"]
 
