@@ -12,11 +12,12 @@ from context_parts import app_over
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_moves import publish
-from page_parts import answer, blobs_in, hit, make_collection, shelved
+from page_parts import answer, blobs_in, extracted, hit, make_collection, shelved
 
 from callslip.api.page import pages
-from callslip.api.page.markdown import LONGEST, is_markdown, markup, passage_of
+from callslip.api.page.markdown import LONGEST, markup, passage_of
 from callslip.api.page.marking import Passage
+from callslip.api.page.media_types import media_types
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import Block, ExtractedText
 
@@ -131,7 +132,7 @@ def test_lists_code_tables_and_emphasis_are_rendered_with_the_words_marked() -> 
         "# Leave\n\nIt is **paid**:\n\n1. for `14` months\n\n"
         "| A | B |\n|---|--:|\n| leave | 2 |\n\n```sh\nls <leave>\n```\n![the plan](plan.png)",
         "Leave",
-        "a.MD",
+        "text/markdown",
         "leave",
     )
     assert made == (
@@ -142,10 +143,23 @@ def test_lists_code_tables_and_emphasis_are_rendered_with_the_words_marked() -> 
     )
 
 
-@pytest.mark.parametrize("filename", ["a.txt", "a.rst", "a.md.html", "", "md"])
-def test_other_text_stays_plain(filename: str) -> None:
-    assert not is_markdown(filename)
-    assert isinstance(passage_of("- **a**", "", filename, "a"), Passage)
+def test_the_type_of_a_document_is_that_of_its_extract_or_else_of_its_name(tmp_path: Path) -> None:
+    with shelved(tmp_path) as ledger:
+        make_collection(ledger)
+        app = app_over(ledger=ledger, blobs=blobs_in(tmp_path))
+        page = extracted(ledger, "A page.", tmp_path).document_id
+        named = {name: name for name in ("a.MD", "a.txt", "a.md.html", "md", "")}
+        with app.app_context():
+            types = media_types({page: "page.md"} | named)
+    assert types.pop(page) == "text/plain"
+    assert types == {
+        "a.MD": "text/markdown",
+        "a.txt": "",
+        "a.md.html": "text/html",
+        "md": "",
+        "": "",
+    }
+    assert isinstance(passage_of("- **a**", "", "text/plain", "a"), Passage)
 
 
 TEXT = (
@@ -190,13 +204,13 @@ def test_where_a_sentence_cannot_be_marked_exactly_the_text_is_plain() -> None:
 
 def test_a_long_passage_is_shown_by_the_blocks_with_the_marks() -> None:
     text = "# H\n\n" + "Nothing of it.\n\n" * 60 + "- Leave lasts.\n- Long.\n\n" + "More.\n\n" * 60
-    made = passage_of(text, "H", "a.md", "leave", 200)
+    made = passage_of(text, "H", "text/markdown", "leave", 200)
     assert not isinstance(made, Passage)
     assert "<li><mark>Leave</mark> lasts.</li>" in made
     assert made.startswith('<p class="around">…</p>')
     assert made.endswith('<p class="around">…</p>\n')
     assert len(made) < 700
-    assert isinstance(passage_of("a word " * 200, "", "a.md", "leave", 200), Passage)
+    assert isinstance(passage_of("a word " * 200, "", "text/markdown", "leave", 200), Passage)
 
 
 @pytest.mark.parametrize("unit", ["[", "*a ", "![", "> ", "1. a\n", "*_", "a\n", "|", "    - a\n"])
@@ -216,11 +230,11 @@ def test_hits_and_passages_of_markdown_are_rendered_on_the_page(
         client = app_over(ledger=ledger, blobs=blobs_in(tmp_path)).test_client()
         item = publish(ledger, text, ["c1"])
         table = Block(text.index("|"), text.index("\n\n-"), "table", text.index("| 1"))
-        extracted = ExtractedText(text, "text/markdown", blocks=(table,))
-        blobs_in(tmp_path).write(item.document_id, "extract-artifact", EXTRACTED.dump(extracted))
+        parts = ExtractedText(text, "text/markdown", blocks=(table,))
+        blobs_in(tmp_path).write(item.document_id, "extract-artifact", EXTRACTED.dump(parts))
         header = text[table.start : table.header].strip()
         shown = hit("| 2 | 25 |\n\n- **Fourteen** months.").model_copy(
-            update={"filename": "a.md", "properties": {"table_header": header}}
+            update={"document_id": item.document_id, "properties": {"table_header": header}}
         )
         monkeypatch.setattr(pages, "ask", lambda _, request: answer(request.query, shown))
         page = client.get("/?q=months").text
