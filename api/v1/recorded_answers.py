@@ -1,10 +1,12 @@
 """/v1/answers/{id}: an answer afterwards, with its citations and sources.
 
 It is in the trace of the answer and has its retention. The trace has spans of documents; their text
-is read again, so that nothing of a deleted document is shown.
+is read again, so that nothing of a deleted document or row is shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -17,7 +19,11 @@ from callslip.api.http.json_response import answer
 from callslip.api.messages.memory import OfTenant
 from callslip.api.v1.documents import extracted_of
 from callslip.errors import DocumentNotFound, TraceNotFound
+from callslip.ingestion.extract.sniff import PLAIN
+from callslip.ingestion.values import ExtractedText
+from callslip.retrieval.evidence.table_rows import with_columns
 from callslip.stores.ledger import DocumentRecord
+from callslip.stores.records import StoredChunk
 
 blueprint = APIBlueprint("recorded_answers", __name__, abp_tags=[Tag(name="answer")])
 
@@ -43,10 +49,10 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
     if record is None or trace.tenant != query.tenant:
         raise unknown
     documents = _documents(record, trace.collection, trace.tenant)
-    citations = [
-        _citation(c, documents) for c in record["citations"] if c["document_id"] in documents
-    ]
-    quotes = {citation.number: citation.quote for citation in citations}
+    cited = [c for c in record["citations"] if c["document_id"] in documents]
+    texts = {c["number"]: documents[c["document_id"]].text(c) for c in cited}
+    citations = [RecordedCitation(**c, quote=_quote(c, texts[c["number"]])) for c in cited]
+    quoted = {c["number"]: _row(c, texts[c["number"]]) for c in cited}
     return answer(
         RecordedAnswer(
             trace_id=trace.trace_id,
@@ -58,55 +64,86 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
             written_by="model" if record["by_model"] else "extracts",
             verdict=trace.body["answer"]["verdict"],
             sentences=[
-                _sentence(sentence, quotes)
+                _sentence(sentence, quoted)
                 for sentence in record["sentences"]
-                if quotes.keys() >= set(sentence["citations"])
+                if quoted.keys() >= set(sentence["citations"])
             ],
             citations=citations,
-            sources=[_source(record, citations) for record in documents.values()],
+            sources=[
+                Source(
+                    document_id=document_id,
+                    filename=document.filename,
+                    live_version=document.live_version,
+                    citations=[c.number for c in citations if c.document_id == document_id],
+                )
+                for document_id, document in documents.items()
+            ],
         )
     )
 
 
-def _documents(
-    record: Mapping[str, Any], collection: str, tenant: str
-) -> dict[str, DocumentRecord]:
+@dataclass(frozen=True)
+class _Document:
+    """A cited document that exists; `text` reads what a citation is of, None if it is gone."""
+
+    filename: str
+    live_version: int | None
+    text: Callable[[Mapping[str, Any]], ExtractedText | None]
+
+
+def _documents(record: Mapping[str, Any], collection: str, tenant: str) -> dict[str, _Document]:
     """The cited documents that exist, in the order of the citations."""
+    ids = list(dict.fromkeys(c["document_id"] for c in record["citations"]))
+    stored_in = current().ledger.collections.get(collection)
+    if stored_in.attached:
+        rows = current().store_of(stored_in.store).get_chunks(collection, ids, tenant=tenant)
+        return {row.chunk_id: _attached(row) for row in rows}
     there = {}
-    for document_id in dict.fromkeys(c["document_id"] for c in record["citations"]):
+    for document_id in ids:
         try:
             document = current().ledger.documents.get(document_id)
         except DocumentNotFound:
             continue
         if document.deleted_at is None and document.collection == collection:
-            there[document_id] = document
+            there[document_id] = _Document(
+                document.name, document.live_version, partial(_extract, document)
+            )
     return there
 
 
-def _citation(
-    cited: Mapping[str, Any], documents: Mapping[str, DocumentRecord]
-) -> RecordedCitation:
-    quote = None
-    if cited["url"] is not None and cited["version"]:
-        try:
-            text = extracted_of(documents[cited["document_id"]], cited["version"]).text
-            quote = text[cited["span"]["start"] : cited["span"]["end"]]
-        except DocumentNotFound:
-            pass
-    return RecordedCitation(**cited, quote=quote)
+def _attached(row: StoredChunk) -> _Document:
+    """A row of an attached table, which is a document of its own; it may have changed since."""
+    return _Document(row.filename or row.title, None, lambda _: ExtractedText(row.body, PLAIN))
 
 
-def _sentence(sentence: Mapping[str, Any], quotes: Mapping[int, str | None]) -> RecordedSentence:
-    """The sentence; one of the documents is made of what it quotes."""
+def _extract(document: DocumentRecord, cited: Mapping[str, Any]) -> ExtractedText | None:
+    if cited["url"] is None or not cited["version"]:
+        return None
+    try:
+        return extracted_of(document, cited["version"])
+    except DocumentNotFound:
+        return None
+
+
+def _quote(cited: Mapping[str, Any], extracted: ExtractedText | None) -> str | None:
+    start, end = cited["span"]["start"], cited["span"]["end"]
+    return None if extracted is None else extracted.text[start:end]
+
+
+def _row(cited: Mapping[str, Any], extracted: ExtractedText | None) -> str:
+    """The quote; of a table row with the names of its columns."""
+    if extracted is None:
+        return ""
+    text, start = extracted.text, cited["passage"]["start"]
+    tables = (b for b in extracted.blocks if b.kind == "table" and b.header <= start < b.end)
+    above = next((f"{text[table.start : table.header].strip()}\n" for table in tables), "")
+    begin = start - len(above)
+    passage = above + text[start : cited["passage"]["end"]]
+    return with_columns(passage, cited["span"]["start"] - begin, cited["span"]["end"] - begin)
+
+
+def _sentence(sentence: Mapping[str, Any], quoted: Mapping[int, str]) -> RecordedSentence:
+    """The sentence; one of the documents is its last quote, before which its table's header is."""
     numbers = sentence["citations"]
-    quoted = " ".join(" ".join(quotes[n] or "" for n in numbers).split())
-    return RecordedSentence(text=sentence["text"] or quoted or None, citations=numbers)
-
-
-def _source(document: DocumentRecord, citations: list[RecordedCitation]) -> Source:
-    return Source(
-        document_id=document.document_id,
-        filename=document.name,
-        live_version=document.live_version,
-        citations=[c.number for c in citations if c.document_id == document.document_id],
-    )
+    text = sentence["text"] or " ".join(quoted[numbers[-1]].split()) or None
+    return RecordedSentence(text=text, citations=numbers)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from callslip.retrieval.evidence.sentences import Span
+from callslip.retrieval.evidence.sentences import Span, sentences
 
 LONGEST = 400
 """The maximum number of characters of a row."""
@@ -53,6 +53,16 @@ def paired(header: str, row: str) -> str:
         return f"{header}: {row}"
     both = zip(names, values, strict=True)
     return " · ".join(f"{name}: {value}" if name else value for name, value in both if value)
+
+
+def with_columns(text: str, start: int, end: int) -> str:
+    """Return `text[start:end]`, with its column names if that is a row of a table in the text."""
+    spans = sentences(text)
+    header_of = headers(text, spans)
+    for at, header in header_of.items():
+        if spans[at] == (start, end):
+            return paired(text[slice(*spans[header])], text[start:end])
+    return text[start:end]
 
 
 def _is_plain(line: str) -> bool:

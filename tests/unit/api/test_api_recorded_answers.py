@@ -9,13 +9,15 @@ from context_parts import app_over
 from flask.testing import FlaskClient
 from learned import trace
 from ledger_moves import publish, submit
+from memory_store import MemoryStore
+from store_cases import EAST, chunk
 
 from callslip.api.v1 import recorded_answers
 from callslip.config.ranking import MemorySettings, TracesSettings
 from callslip.errors import DocumentNotFound
-from callslip.ingestion.values import ExtractedText
+from callslip.ingestion.values import Block, ExtractedText
 from callslip.retrieval.tracing.recording import Learning
-from callslip.stores.ledger import DocumentRecord, Ledger
+from callslip.stores.ledger import ATTACHED, Attachment, DocumentRecord, Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 TEXT = "Parental leave lasts 20 weeks. It is paid."
@@ -54,8 +56,15 @@ def citation(number: int, document_id: str, version: int = 1) -> dict[str, Any]:
     }
 
 
-def answered(ledger: Ledger, *citations: dict[str, Any], text: str | None, **more: Any) -> str:
-    sentences = [{"text": text, "citations": [each["number"]]} for each in citations]
+def answered(
+    ledger: Ledger,
+    *citations: dict[str, Any],
+    text: str | None = None,
+    sentences: list[dict[str, Any]] | None = None,
+    **more: Any,
+) -> str:
+    if sentences is None:
+        sentences = [{"text": text, "citations": [each["number"]]} for each in citations]
     record = {"sentences": sentences, "citations": citations, "by_model": text is not None}
     made = trace("how long?", "abc", answer={"verdict": VERDICT, "record": record}, **more)
     Learning(ledger, MemorySettings(), TracesSettings()).record([made])
@@ -79,6 +88,53 @@ def test_an_answer_is_shown_with_its_citations_and_sources(
     assert shown["sentences"][0]["text"] == "It lasts 20 weeks."
     assert shown["citations"][0]["quote"] is None
     assert "record" not in client.get(f"/debug/trace/{trace_id}").json["trace"]["answer"]
+
+
+@pytest.mark.parametrize("start", [5, 19])
+def test_a_row_of_a_table_is_shown_with_its_columns(
+    client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, start: int
+) -> None:
+    text = "Days\nYears | Leave\n1 | 20\n2 | 25\n"
+    header, row = ({"start": 5, "end": 18}, {"start": 26, "end": 32})
+    table = Block(5, 33, "table", 19)
+    extracted = ExtractedText(text, "text/plain", blocks=(table,))
+    monkeypatch.setattr(recorded_answers, "extracted_of", lambda *_: extracted)
+    document_id = publish(ledger, "one", "abc").document_id
+    passage = {"start": start, "end": 33}
+    cited = [
+        citation(number, document_id) | {"span": span, "passage": passage}
+        for number, span in enumerate((header, row) if start < 19 else (row,), 1)
+    ]
+    numbers = [c["number"] for c in cited]
+    trace_id = answered(ledger, *cited, sentences=[{"text": None, "citations": numbers}])
+    shown = client.get(f"/v1/answers/{trace_id}").json
+    assert shown["sentences"] == [{"text": "Years: 2 · Leave: 25", "citations": numbers}]
+    assert shown["citations"][-1]["quote"] == "2 | 25"
+
+
+def test_rows_of_an_attached_table_are_cited_as_long_as_they_exist(ledger: Ledger) -> None:
+    schema, store = CollectionSchema("films", VectorSpec(len(EAST))), MemoryStore()
+    ledger.collections.create(
+        schema,
+        store=ATTACHED,
+        embedder="unknown",
+        analyzer="unknown",
+        attachment=Attachment("doc", "films", "none"),
+    )
+    store.ensure_schema(schema)
+    store.batch_upsert_chunks("films", [chunk("r1", document_id="r1", title="Leave", body=TEXT)])
+    client = app_over(store=store, ledger=ledger).test_client()
+    citations = [
+        citation(number, row, version=0) | {"chunk_id": row, "url": None}
+        for number, row in enumerate(("r1", "gone"), 1)
+    ]
+    trace_id = answered(ledger, *citations, text=None, collection="films")
+    shown = client.get(f"/v1/answers/{trace_id}").json
+    assert [(c["number"], c["quote"]) for c in shown["citations"]] == [(1, TEXT[:30])]
+    assert shown["sentences"] == [{"text": TEXT[:30], "citations": [1]}]
+    assert shown["sources"] == [
+        {"document_id": "r1", "filename": "Leave", "live_version": None, "citations": [1]}
+    ]
 
 
 def test_what_cites_a_deleted_document_is_left_out(client: FlaskClient, ledger: Ledger) -> None:
