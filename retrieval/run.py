@@ -4,7 +4,13 @@ plan → query → candidates → facet weights → retrieved → ranked → res
 that takes and returns frozen values, so that the agent can run the stages as nodes of its graph.
 """
 
-from callslip.retrieval.candidates.lookup import find_candidates, narrow, respell, weigh_facets
+from callslip.retrieval.candidates.lookup import (
+    find_candidates,
+    narrow,
+    of_hotset,
+    respell,
+    weigh_facets,
+)
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.query import plan as planning
@@ -45,8 +51,11 @@ def traced(resources: Resources, request: SearchRequest) -> tuple[SearchResponse
     """Search as `search` does; also return the trace of the search."""
     timings = Timings()
     plan = make_plan(resources, request, timings)
-    query = make_query(resources, plan, timings)
-    candidates = find_candidates(resources, plan, query, timings)
+    query = _as_written(resources, plan, timings)
+    candidates = of_hotset(resources, plan, query, timings)
+    if candidates is None:
+        query = respell(resources, plan, query, timings)
+        candidates = find_candidates(resources, plan, query, timings)
     weights = weigh_facets(resources, plan, query, timings)
     retrieved = narrow(resources, plan, query, candidates, weights, timings)
     ranked = rank(resources, plan, query, retrieved, timings)
@@ -63,7 +72,10 @@ def make_plan(resources: Resources, request: SearchRequest, timings: Timings) ->
 
 
 def make_query(resources: Resources, plan: Plan, timings: Timings) -> Query:
-    """Analyze and embed the question of a plan, with the models and caches of the process."""
+    """Analyze and embed the question of a plan, in the spelling of the collection's passages."""
+    return respell(resources, plan, _as_written(resources, plan, timings), timings)
+
+
+def _as_written(resources: Resources, plan: Plan, timings: Timings) -> Query:
     its = resources
-    query = question.make_query(plan, its.analyzer, its.embedder, its.questions, timings)
-    return respell(resources, plan, query, timings)
+    return question.make_query(plan, its.analyzer, its.embedder, its.questions, timings)

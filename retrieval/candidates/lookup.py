@@ -25,6 +25,23 @@ ROUNDS = 3
 """The maximum number of searches for one question while new versions go live."""
 
 
+def of_hotset(
+    resources: Resources, plan: Plan, query: Query, timings: Timings
+) -> Candidates | None:
+    """Return the hotset's chunks for this question; None if it does not answer the search."""
+    hotset = resources.hotset
+    if query.vector is None or not hotset.may_answer(plan):
+        return None
+    with timings.stage("hotset"):
+        store = resources.store_of(plan.record.store)
+        hot = hotset.answer(store, plan, query.vector, query.terms, resources.analyzer)
+    if hot is None:
+        return None
+    candidates, reader = hot
+    weight = FusionWeight(_alpha(query))
+    return Candidates(candidates, weight, _corpus_version(resources, plan), hotset=reader)
+
+
 def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Query:
     """Return the query with its words in the spelling of the collection's passages.
 
@@ -49,12 +66,10 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
 
 
 def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
-    """Return the hotset's chunks for this question, else the candidates of both retrievers.
+    """Return the candidates of both retrievers.
 
-    The retrievers' candidates may come from the result cache if the collection has not changed.
+    They may come from the result cache if the collection has not changed.
     """
-    if (hot := _of_hotset(resources, plan, query, timings)) is not None:
-        return hot
     version = _corpus_version(resources, plan)
     if plan.nothing:
         return Candidates((), FusionWeight(_alpha(query)), version)
@@ -140,22 +155,6 @@ def calibration_of(resources: Resources, plan: Plan, retrieved: Retrieved) -> Sc
         plan.tenant,
         retrieved.corpus_version,
     )
-
-
-def _of_hotset(
-    resources: Resources, plan: Plan, query: Query, timings: Timings
-) -> Candidates | None:
-    hotset = resources.hotset
-    if query.vector is None or not hotset.may_answer(plan):
-        return None
-    with timings.stage("hotset"):
-        store = resources.store_of(plan.record.store)
-        hot = hotset.answer(store, plan, query.vector, query.terms, resources.analyzer)
-    if hot is None:
-        return None
-    candidates, reader = hot
-    weight = FusionWeight(_alpha(query))
-    return Candidates(candidates, weight, _corpus_version(resources, plan), hotset=reader)
 
 
 def _corpus_version(resources: Resources, plan: Plan) -> int:

@@ -24,6 +24,7 @@ from search_parts import (
 from callslip.config.ranking import MemorySettings, SearchSettings
 from callslip.errors import CollectionNotFound
 from callslip.messages.options import Ranking
+from callslip.retrieval.candidates.calibration import ScoreCalibrations
 from callslip.retrieval.candidates.hotset import Hot, Hotset
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest
@@ -69,7 +70,7 @@ def test_what_helped_with_nearly_the_question_is_all_that_is_found(engine: Resou
     assert (engine.hotset.hits, engine.hotset.misses) == (2, 2)
 
 
-def test_no_retriever_of_the_store_is_run(
+def test_no_retriever_of_the_store_is_run_and_no_sample_is_read(
     engine: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest(engine, "a", ["a1", "a2"])
@@ -80,6 +81,7 @@ def test_no_retriever_of_the_store_is_run(
 
     for name in ("hybrid_query", "count", "find_ids"):
         monkeypatch.setattr(MemoryStore, name, never)
+    monkeypatch.setattr(ScoreCalibrations, "of", never)
     assert found(ask(engine)) == ["a2"]
 
 
