@@ -51,6 +51,32 @@ class _CallerGone(Exception):
     """The caller of a stream has left."""
 
 
+class Replies(Iterator[Followed]):
+    """The replies to a question, up to the answer."""
+
+    def __init__(self, context: Context, reply_to: str, until: float) -> None:
+        self._context, self._reply_to, self._until = context, reply_to, until
+        self._replies = replies.receive(context.broker, reply_to, until)
+        self._answered = False
+
+    def __next__(self) -> Followed:
+        if self._answered:
+            raise StopIteration
+        for reply in self._replies:
+            if NODE in reply:
+                return NodeMessage(**reply[NODE])
+            if SENTENCE in reply:
+                return SentenceMessage(**reply[SENTENCE])
+            self._answered = True
+            return Answer(**reply["ok"])
+        raise _late(self._context.settings.agent.timeout_seconds)
+
+    def close(self) -> None:
+        """Tell the worker that the reader has left, unless the reader has the answer."""
+        if not self._answered:
+            replies.abandon(self._context.broker, self._reply_to, self._until - time.time())
+
+
 @shared_task(name="answer.ask")
 def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: bool) -> None:
     """Answer a question, and push the answer to the list `reply_to`.
@@ -131,10 +157,11 @@ def ask(context: Context, request: AnswerRequest) -> Answer:
     raise _late(context.settings.agent.timeout_seconds)
 
 
-def follow(context: Context, request: AnswerRequest) -> Iterator[Followed]:
+def follow(context: Context, request: AnswerRequest) -> Replies:
     """Queue a question at once; iterate over reports of nodes, sentences, and the answer.
 
-    Close the iterator if its reader is gone: then the worker ends early.
+    Close the iterator if its reader is gone, even before its first message: then the worker ends
+    early.
 
     Raises the errors of `ask`.
     """
@@ -158,31 +185,14 @@ def look(
     raise _late(wait)
 
 
-def _queued(context: Context, request: AnswerRequest, *, stream: bool) -> Iterator[Followed]:
+def _queued(context: Context, request: AnswerRequest, *, stream: bool) -> Replies:
     settings = context.settings.agent
     if (waiting := backlog(context.broker, ANSWER)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} questions are waiting")
     wait = settings.timeout_seconds
     reply_to, until = replies.new_address(), time.time() + wait
     _queue(answer, (request.model_dump(mode="json"), reply_to, until), wait, stream=stream)
-    return _replies(context, reply_to, until)
-
-
-def _replies(context: Context, reply_to: str, until: float) -> Iterator[Followed]:
-    try:
-        for reply in replies.receive(context.broker, reply_to, until):
-            if NODE in reply:
-                yield NodeMessage(**reply[NODE])
-            elif SENTENCE in reply:
-                yield SentenceMessage(**reply[SENTENCE])
-            else:
-                break
-        else:
-            raise _late(context.settings.agent.timeout_seconds)
-    except GeneratorExit:
-        replies.abandon(context.broker, reply_to, until - time.time())
-        raise
-    yield Answer(**reply["ok"])
+    return Replies(context, reply_to, until)
 
 
 def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: bool) -> None:

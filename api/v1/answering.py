@@ -87,12 +87,14 @@ def stream(body: AnswerRequest, render: Callable[[Followed], Iterator[str]]) -> 
     """Answer with server-sent events: `render` converts the node messages and the answer."""
     _take_slot(body)
     try:
-        events = render(agent.follow(current(), body))
+        followed = agent.follow(current(), body)
+        events = render(followed)
     except BaseException:
         _slots.give_back()
         raise
     response = Response(events, content_type=EVENTS, headers=HEADERS)
     response.call_on_close(_slots.give_back)
+    response.call_on_close(followed.close)
     return response
 
 
