@@ -315,6 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return 1 if a set cannot be measured."""
     options = _arguments(arguments)
     print(f"Callslip {__version__}, {datetime.now(UTC):%Y-%m-%d}.\n")
+    print(table(COUNTS, []), flush=True)
     measured: list[Measured] = []
     notes: list[str] = []
     failed = False
@@ -325,13 +326,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 existing = named(options, number)
                 with _questions(client, folder, existing, options, remarks) as (collection, asking):
-                    measured.append((name, ask_all(client, collection, asking, threshold)))
+                    outcomes = ask_all(client, collection, asking, threshold)
             except CallslipError as error:
                 failed = True
                 remarks.append(f"not measured: {error.detail}")
+            else:
+                measured.append((name, outcomes))
+                print(f"| {' | '.join(counts(name, outcomes))} |", flush=True)
             show_end()
             notes += (f"- {name}: {remark.removesuffix('.')}." for remark in remarks)
-    print("\n\n".join(_tables(measured)))
+    print("\n" + "\n\n".join(_tables(measured)))
     if notes:
         print("\n" + "\n".join(notes))
     if options.curves:
@@ -345,7 +349,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tables(measured: Sequence[Measured]) -> Iterator[str]:
-    yield table(COUNTS, [counts(*each) for each in measured])
     yield table(CURVE, [curve_row(*each) for each in measured])
     yield table(BY_THRESHOLD, [row for each in measured for row in threshold_rows(*each)])
     rows = [calibration_row(*each) for each in measured]
