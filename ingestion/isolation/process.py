@@ -46,6 +46,7 @@ class Extractor:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._files = 0
+        self._seconds = limits.timeout_seconds  # of the present stage: OCR has a limit of its own
 
     def extract(
         self, data: bytes, filename: str, json_fields: Mapping[str, str] = USUAL_FIELDS
@@ -115,15 +116,19 @@ class Extractor:
         assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018
         for piece in frame(head, data):
             _write(child.stdin, piece)
-        deadline = time.monotonic() + self._limits.timeout_seconds + GRACE_SECONDS
+        deadline = self._deadline(self._limits.timeout_seconds)
         frame_head, body = self._frame(child.stdout, deadline)
         if "ocr" in frame_head:  # the child reads the file by OCR, which is slow
-            deadline = time.monotonic() + self._limits.ocr_timeout_seconds + GRACE_SECONDS
+            deadline = self._deadline(self._limits.ocr_timeout_seconds)
             frame_head, body = self._frame(child.stdout, deadline)
         files = sizes(frame_head)
         if sum(files) > self._limits.max_members_mb * MEGABYTE or min(files, default=0) < 0:
             raise ValueError("larger than files within a file may be")
         return frame_head, body, [_read(child.stdout, size, deadline) for size in files]
+
+    def _deadline(self, seconds: float) -> float:
+        self._seconds = seconds
+        return time.monotonic() + seconds + GRACE_SECONDS
 
     def _frame(self, pipe: IO[bytes], deadline: float) -> tuple[dict[str, Any], bytes]:
         head, body = LENGTHS.unpack(_read(pipe, LENGTHS.size, deadline))
@@ -151,9 +156,7 @@ class Extractor:
         return BrokenFile(f"{filename} crashed its reader (exit code {exit_code})")
 
     def _too_slow(self, filename: str) -> ExtractionLimit:
-        return ExtractionLimit(
-            f"{filename} took longer than {self._limits.timeout_seconds:g} s to read"
-        )
+        return ExtractionLimit(f"{filename} took longer than {self._seconds:g} s to read")
 
 
 def _write(pipe: IO[bytes], data: bytes) -> None:
