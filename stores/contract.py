@@ -215,17 +215,18 @@ class Store(StoreOperations):
     ) -> list[Candidate]:
         """Both retrievers, fused by the store itself.
 
-        Raises StoreCannot if the store has no fusion.
+        Raises StoreCannot if the store has no fusion, or not by this metric.
         """
         raise StoreCannot(f"The store {self.kind} has no fusion of its own.")
 
     def _indexed(
         self, collection: str, vector: Vector, vector_name: str, method: Metric | None
-    ) -> None:
-        """Raise StoreCannot if native fusion would need a metric that is not indexed."""
+    ) -> Metric:
+        """Return the metric of native fusion; raise StoreCannot if it is not indexed."""
         spec, metric = self._fitting(collection, vector, vector_name, method)
         if metric != spec.metric or metric not in self.indexed:
             raise StoreCannot(f"{self.kind} fuses by the indexed metric alone, not by {metric}.")
+        return metric
 
     def properties(
         self, collection: str, chunk_ids: Sequence[str], props: Iterable[str], *, tenant: str = ""

@@ -70,11 +70,11 @@ def documents_of(collection: str, tenant: str = "") -> str:
 
 def tenant_of(collection: str, name: str) -> str | None:
     """Decode a tenant's name from a name by `chunks_of`; None if it names no tenant's chunks."""
-    start = f"{_PREFIX}.{slug(collection)}."
+    start = f"{_PREFIX}.{slug(collection)}.tenant-"
     parts = name.removeprefix(start).split(".")
     if not name.startswith(start) or len(parts) != 2 or parts[1] != "chunks":
         return None
-    return unslug(parts[0].removeprefix("tenant-"))
+    return unslug(parts[0])
 
 
 def folder_of(collection: str, tenant: str = "") -> str:

@@ -10,7 +10,7 @@ from weaviate.classes.query import Filter
 from weaviate.classes.tenants import Tenant
 from weaviate.collections.classes.filters import FilterReturn
 
-from callslip.errors import CollectionNotFound, MetricNotIndexed
+from callslip.errors import CollectionNotFound
 from callslip.stores.batching import write
 from callslip.stores.contract import Store
 from callslip.stores.fusion import Candidate
@@ -234,14 +234,10 @@ class WeaviateStore(Store):
     ) -> list[Candidate]:
         """Run both retrievers with Weaviate's relative score fusion.
 
-        Each retriever's ranks count only the chunks in Weaviate's response. Raises MetricNotIndexed
-        if `method` is not the metric of the index.
+        Each retriever's ranks count only the chunks in Weaviate's response. Raises StoreCannot if
+        `method` is not the metric of the index.
         """
-        spec, metric = self._fitting(collection, vector, vector_name, method)
-        if metric != spec.metric:
-            raise MetricNotIndexed(
-                f"Collection {collection} is indexed by {spec.metric}, not by {metric}."
-            )
+        metric = self._indexed(collection, vector, vector_name, method)
 
         def act(at: Scope) -> list[Candidate]:
             clause = self._catalog.clause(at, where)

@@ -483,6 +483,12 @@ def test_a_user_who_may_only_read_holds_nothing_up(
             store.ensure_schema(CollectionSchema("films", VectorSpec(2)))
 
 
+@pytest.mark.parametrize("method", ["terms", "get_documents", "get_chunks"])
+def test_a_collection_that_is_not_there_is_named(store: AttachedStore, method: str) -> None:
+    with pytest.raises(CollectionNotFound, match="nowhere"):
+        getattr(store, method)("nowhere", ["a"])
+
+
 def test_every_statement_is_sql_that_crate_parses(
     raw: Connection,
     table: str,

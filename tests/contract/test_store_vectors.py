@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_cases import EAST, chunk, ids, unit
 
-from callslip.errors import Conflict, InvalidRequest, MetricNotIndexed, VectorNotFound
+from callslip.errors import Conflict, InvalidRequest, MetricNotIndexed, StoreCannot, VectorNotFound
 from callslip.stores import contract
 from callslip.stores.contract import Store
 from callslip.stores.metrics import METRICS, Metric, distance
@@ -146,6 +146,11 @@ def test_vectors_of_length_1_are_compared_exactly_by_other_metrics(
         for h in store.vector_query(name, query, 9, method=method)
     }
     assert found == pytest.approx({i: oracle(method, query, v) for i, v in vectors.items()})
+
+
+def test_no_store_fuses_by_a_metric_that_is_not_its_own(store: Store, collection_name: str) -> None:
+    with pytest.raises(StoreCannot):
+        store.hybrid_query(collection_name, EAST, "x", 9, fusion="native", method="manhattan")
 
 
 def test_a_metric_without_an_index_is_refused_over_too_many_chunks(

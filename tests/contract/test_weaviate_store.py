@@ -28,7 +28,6 @@ from callslip.errors import (
     Conflict,
     InvalidFilter,
     InvalidRequest,
-    MetricNotIndexed,
     SettingsError,
     StoreDown,
     StoreReadOnly,
@@ -304,7 +303,7 @@ def test_native_fusion_is_weaviates_relative_scores(store: Store, collection_nam
     assert [c.chunk_id for c in first] == [c.chunk_id for c in found][:5]
 
 
-def test_native_fusion_keeps_to_the_filter_the_horizon_and_the_metric(
+def test_native_fusion_keeps_to_the_filter_and_the_horizon(
     store: Store, collection_name: str
 ) -> None:
     turns = {"near": 0.1, "middle": 0.8, "far": 2.5}
@@ -319,8 +318,6 @@ def test_native_fusion_keeps_to_the_filter_the_horizon_and_the_metric(
             store.hybrid_query(collection_name, EAST, "x", 9, parse(filter_, None), fusion="native")
             == []
         )
-    with pytest.raises(MetricNotIndexed, match="indexed by cosine"):
-        store.hybrid_query(collection_name, EAST, "x", 9, fusion="native", method="manhattan")
 
 
 def write_types(settings: Settings, collection: str, writer: int) -> None:

@@ -217,12 +217,12 @@ class AttachedStore(Store):
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
     ) -> dict[str, str]:
         """No terms: CrateDB does not return the terms of the table's analyzers."""
-        return {}
+        return self._on(collection, tenant, lambda _: {})
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:
-        return []
+        return self._on(collection, tenant, lambda _: [])
 
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""

@@ -9,7 +9,7 @@ import pytest
 from callslip.config.settings import ChromaSettings, Settings
 from callslip.errors import InvalidRequest, SettingsError, StoreDown
 from callslip.stores.chroma.connection import Connection
-from callslip.stores.chroma.names import chunks_of, slug
+from callslip.stores.chroma.names import chunks_of, slug, tenant_of
 from callslip.stores.properties.checks import MAX_TEXT_BYTES, chunk_fault, document_fault
 from callslip.stores.properties.terms import property_terms
 from callslip.stores.records import (
@@ -83,6 +83,12 @@ def test_names_of_collections_stay_apart_and_inside_their_folder() -> None:
     for name in ("", "x" * 201, "법" * 100):
         with pytest.raises(InvalidRequest):
             slug(name)
+
+
+def test_only_the_chunks_of_a_tenant_name_it_whatever_a_vector_is_called() -> None:
+    assert tenant_of("faq", chunks_of("faq", "Ann.b")) == "Ann.b"
+    others = [("",), ("", "chunks"), ("", "tenant-a"), ("ann", "chunks")]
+    assert {tenant_of("faq", chunks_of("faq", *names)) for names in others} == {None}
 
 
 def test_a_tie_at_the_limit_is_asked_for_as_a_whole() -> None:
