@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import httpx
 
 from callslip.errors import AddressNotAllowed, SourceDown
+from callslip.http.transport import direct
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -67,7 +68,7 @@ class CheckedTransport(httpx.BaseTransport):
 
     def __init__(self, allowed: Sequence[Network], resolver: Resolve = resolve) -> None:
         self._allowed, self._resolve = allowed, resolver
-        self._inner = httpx.HTTPTransport(trust_env=False)
+        self._inner = direct()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; raise AddressNotAllowed before any data is sent."""

@@ -1,5 +1,6 @@
 """HTTP with a deadline for the whole request, a size limit and a number of requests at a time."""
 
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
+from callslip.http.addresses import CheckedTransport
 from callslip.http.transport import UNTIL, BoundedTransport, DeadlinePassed, TooLarge, direct
 
 
@@ -103,3 +105,13 @@ def test_requests_beyond_the_number_at_a_time_wait_until_their_deadline(server: 
         with pytest.raises(DeadlinePassed):
             http.get("/10", extensions=soon())
         assert len(server.ports) == 1, "it was not sent"
+
+
+def test_checked_connections_share_the_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    CheckedTransport(()).close()
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the certificates were read again")
+
+    monkeypatch.setattr(ssl, "create_default_context", never)
+    CheckedTransport(()).close()
