@@ -17,7 +17,7 @@ from typing import IO
 from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import CallslipError, ExtractionLimit, NoTextLayer
 from callslip.ingestion.extract import extract, recognize
-from callslip.ingestion.extract.readers import ocr
+from callslip.ingestion.extract.readers.pdf import ocr
 from callslip.ingestion.isolation.frames import LENGTHS, error_frame, more_time_frame, text_frame
 from callslip.ingestion.values import ExtractedText
 

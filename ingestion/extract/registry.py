@@ -31,27 +31,27 @@ DocumentError, or any exception of its library."""
 GROUP = "callslip.readers"
 
 BUILT_IN: Mapping[str, str] = {
-    sniff.PDF: "pdf.read",
-    sniff.DOCX: "word.read",
-    sniff.DOC: "word97.read",
-    sniff.PPTX: "slides.read",
-    sniff.XLSX: "workbook.read",
-    sniff.CSV: "delimited.read",
-    sniff.ODT: "opendocument.read",
-    sniff.ODS: "opendocument.read",
-    sniff.ODP: "opendocument.read",
-    sniff.EPUB: "book.read",
-    sniff.RTF: "rich.read",
-    sniff.HWP: "hangul.read",
-    sniff.HWPX: "hangul.read_x",
-    sniff.HTML: "web.read",
-    sniff.MARKDOWN: "markdown.read",
-    sniff.RST: "restructured.read",
-    sniff.JSON: "structured.read",
-    sniff.EMAIL: "mail.read",
-    sniff.MSG: "outlook.read",
+    sniff.PDF: "pdf.reader.read",
+    sniff.DOCX: "office.word.read",
+    sniff.DOC: "office.word97.read",
+    sniff.PPTX: "office.slides.read",
+    sniff.XLSX: "office.workbook.read",
+    sniff.CSV: "text.delimited.read",
+    sniff.ODT: "office.opendocument.read",
+    sniff.ODS: "office.opendocument.read",
+    sniff.ODP: "office.opendocument.read",
+    sniff.EPUB: "web.book.read",
+    sniff.RTF: "office.rich.read",
+    sniff.HWP: "office.hangul.read",
+    sniff.HWPX: "office.hangul.read_x",
+    sniff.HTML: "web.page.read",
+    sniff.MARKDOWN: "text.markdown.read",
+    sniff.RST: "text.restructured.read",
+    sniff.JSON: "text.structured.read",
+    sniff.EMAIL: "mail.message.read",
+    sniff.MSG: "mail.outlook.read",
     sniff.ZIP: "archive.read",
-    sniff.PLAIN: "plain.read",
+    sniff.PLAIN: "text.plain.read",
 }
 """Module and function in `ingestion/extract/readers`, by media type."""
 
@@ -63,7 +63,7 @@ def reader(media_type: str) -> Reader:
 
 def ocr_reader(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Read a scanned PDF by OCR."""
-    return _read("ocr.read", data, limits)
+    return _read("pdf.ocr.read", data, limits)
 
 
 def outside_reader(filename: str) -> Reader | None:
@@ -91,7 +91,7 @@ def outside_reader(filename: str) -> Reader | None:
 
 
 def _read(name: str, data: bytes, limits: ExtractSettings) -> ExtractedText:
-    module, _, function = name.partition(".")
+    module, _, function = name.rpartition(".")
     read: Reader = getattr(import_module(f"callslip.ingestion.extract.readers.{module}"), function)
     return read(data, limits)
 

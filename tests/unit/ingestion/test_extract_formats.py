@@ -23,7 +23,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, DocumentError, ExtractionLimit, NeedsPassword
 from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.readers import hangul
+from callslip.ingestion.extract.readers.office import hangul
 from callslip.ingestion.values import ExtractedText
 
 LIMITS = ExtractSettings()

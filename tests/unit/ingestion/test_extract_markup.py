@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.cuts import Cut, cut
-from callslip.ingestion.extract.readers import markdown, restructured
+from callslip.ingestion.extract.readers.text import markdown, restructured
 from callslip.ingestion.values import Block, ExtractedText, Heading, Link
 
 

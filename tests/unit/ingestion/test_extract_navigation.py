@@ -9,7 +9,7 @@ import pytest
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract import extract
-from callslip.ingestion.extract.readers.web import render
+from callslip.ingestion.extract.readers.web.page import render
 
 PROSE = "<p>Leave lasts fourteen months.</p>"
 WORDS = ("Leave", "lasts", "fourteen", "months.")

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from callslip.ingestion.extract.readers.pdf_layout import assemble
-from callslip.ingestion.extract.readers.pdf_outline import Bookmark, Line
+from callslip.ingestion.extract.readers.pdf.layout import assemble
+from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line
 
 
 def line(text: str, down: float, size: float = 10, *, turn: int = 0) -> Line:

@@ -23,7 +23,7 @@ from callslip.errors import (
 )
 from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.decode import decode
-from callslip.ingestion.extract.readers.pdf_layout import Line, assemble
+from callslip.ingestion.extract.readers.pdf.layout import Line, assemble
 from callslip.ingestion.values import ExtractedText
 
 LIMITS = ExtractSettings()

@@ -47,7 +47,7 @@ def test_every_media_type_has_a_built_in_reader_that_exists() -> None:
     named = {kind for kind in (*sniff.TEXT_NAMES.values(), *sniff.BINARY_NAMES.values()) if kind}
     assert named | {sniff.PLAIN} == set(registry.BUILT_IN)
     for name in registry.BUILT_IN.values():
-        module, _, function = name.partition(".")
+        module, _, function = name.rpartition(".")
         assert callable(
             getattr(import_module(f"callslip.ingestion.extract.readers.{module}"), function)
         )

@@ -9,7 +9,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.readers.web import decode_page, render
+from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.extract.sniff import EPUB
 from callslip.ingestion.values import ExtractedText
 

@@ -13,7 +13,7 @@ from callslip.ingestion.extract.clean import clean
 from callslip.ingestion.extract.cuts import cut
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.lines import Lines
-from callslip.ingestion.extract.readers.restructured_markup import ADORNMENT, cuts_and_links
+from callslip.ingestion.extract.readers.text.restructured_markup import ADORNMENT, cuts_and_links
 from callslip.ingestion.extract.sniff import RST
 from callslip.ingestion.values import Block, ExtractedText, Heading
 

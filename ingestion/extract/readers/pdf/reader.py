@@ -12,8 +12,8 @@ import pypdfium2.raw as raw
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
-from callslip.ingestion.extract.readers.pdf_layout import assemble
-from callslip.ingestion.extract.readers.pdf_outline import Bookmark, Line
+from callslip.ingestion.extract.readers.pdf.layout import assemble
+from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line
 from callslip.ingestion.extract.sniff import PDF
 from callslip.ingestion.values import ExtractedText
 

@@ -9,7 +9,7 @@ import olefile
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.container import Members
 from callslip.ingestion.extract.decode import decode
-from callslip.ingestion.extract.readers.web import decode_page, render
+from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.extract.sniff import MSG
 from callslip.ingestion.values import ExtractedText
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from callslip.ingestion.extract.readers.pdf_outline import Bookmark, Line, marked
+from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line, marked
 from callslip.ingestion.values import Block, Heading, Page
 
 PARAGRAPH_GAP = 1.35

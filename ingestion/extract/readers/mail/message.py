@@ -10,7 +10,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import NeedsPassword
 from callslip.ingestion.extract.container import Members
 from callslip.ingestion.extract.decode import decode
-from callslip.ingestion.extract.readers.web import render
+from callslip.ingestion.extract.readers.web.page import render
 from callslip.ingestion.values import ExtractedText
 
 _SIGNATURES = (

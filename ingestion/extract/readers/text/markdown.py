@@ -11,7 +11,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.clean import clean
 from callslip.ingestion.extract.cuts import Cut, cut
 from callslip.ingestion.extract.decode import decode
-from callslip.ingestion.extract.readers.markdown_markup import cuts_and_links
+from callslip.ingestion.extract.readers.text.markdown_markup import cuts_and_links
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 MAX_FRONT_MATTER = 8_192

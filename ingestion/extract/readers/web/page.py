@@ -15,7 +15,7 @@ from lxml import etree, html
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import CELL_GAP
 from callslip.ingestion.extract.decode import Decoded, decode
-from callslip.ingestion.extract.readers.web_navigation import remove_navigation
+from callslip.ingestion.extract.readers.web.navigation import remove_navigation
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 _LEVELS = {f"h{level}": level for level in range(1, 7)}

@@ -1,0 +1,1 @@
+"""Messages: internet mail and those of Outlook."""

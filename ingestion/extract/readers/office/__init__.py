@@ -1,0 +1,1 @@
+"""Documents, slides and sheets of office programs."""

@@ -1,0 +1,1 @@
+"""Formats that are text: markup, tables of values, JSON and plain text."""

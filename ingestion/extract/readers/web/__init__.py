@@ -1,0 +1,1 @@
+"""Web pages, without their navigation, and books made of them."""
