@@ -25,7 +25,7 @@ from callslip.models.e5.weights import Weights
 from callslip.models.embedders.local import E5Embedder
 from callslip.models.reader.reader import HEADING, QUESTION
 from callslip.retrieval.evidence.sentences import sentences
-from training.questions import Part, Passage, Question, Span, selqa, tydi, without_judged
+from training.questions import Paragraph, Part, Question, Span, selqa, tydi, without_judged
 
 SEED = 11
 LONGEST = 248

@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Passage:
+class Paragraph:
     """A passage of an article. `source` is the name of the data set and the language."""
 
     title: str
@@ -41,7 +41,7 @@ class Question:
     """A question, its passage, and the spans of the passage that answer it, in characters."""
 
     text: str
-    passage: Passage
+    passage: Paragraph
     spans: tuple[Span, ...]
     lang: str
     part: Part
@@ -55,7 +55,7 @@ def tydi(folder: Path) -> Iterator[Question]:
             file = folder / language / f"{language}_tydiqa_{part}.json"
             for article in json.loads(file.read_text("utf-8"))["data"]:
                 for paragraph in article["paragraphs"]:
-                    passage = Passage(article["title"], paragraph["context"], f"tydi-{lang}")
+                    passage = Paragraph(article["title"], paragraph["context"], f"tydi-{lang}")
                     for qa in paragraph["qas"]:
                         spans = tuple(_spans(passage.text, qa["answers"]))
                         if spans:
@@ -84,7 +84,7 @@ def selqa(folder: Path) -> Iterator[Question]:
                 if number in item["answers"]:
                     spans.append((start, len(text)))
             if spans and len(text) <= LONGEST:
-                passage = Passage(item["article"], text, "selqa-en")
+                passage = Paragraph(item["article"], text, "selqa-en")
                 yield Question(item["question"], passage, tuple(spans), "en", "train")
 
 
