@@ -341,8 +341,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.curves:
         _write_curves(options.curves, measured)
     if options.misses:
-        for name, outcomes in measured:
-            for outcome in outcomes:
+        for name, each in measured:
+            for outcome in each:
                 if outcome.name not in ("right", "rightly refused"):
                     print(f"{name}: {outcome.name}: {outcome.question}", file=sys.stderr)
     return int(failed)
