@@ -71,7 +71,9 @@ def _extracted(state: State, context: RunContext) -> Draft:
     best_extracts = extracts(
         hits, target, resources.analyzer, resources.embedder, most, state.readings
     )
-    if asks_count(target.text) and not any(has_count(e.text) for e in best_extracts):
+    codes = resources.analyzer.codes
+    counts = [has_count(e.text, codes) for e in best_extracts]
+    if asks_count(target.text, codes) and not any(counts):
         return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None
     if best_hit and not has_numbers(named_numbers(searched.plan.topic), _around(best_hit)):

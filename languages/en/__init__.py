@@ -22,6 +22,7 @@ from callslip.languages.contract import (
     words,
 )
 from callslip.languages.en.claims import CLAIMS
+from callslip.languages.en.kinds import KINDS
 from callslip.languages.scripts import LATIN
 
 
@@ -286,4 +287,5 @@ LANGUAGE = Language(
     headings=_HEADINGS,
     validity=_VALIDITY,
     claims=CLAIMS,
+    kinds=KINDS,
 )

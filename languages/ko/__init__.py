@@ -20,6 +20,7 @@ from callslip.languages.contract import (
     words,
 )
 from callslip.languages.ko.claims import CLAIMS
+from callslip.languages.ko.kinds import KINDS
 from callslip.languages.scripts import HANGUL
 
 
@@ -68,7 +69,7 @@ _RELATIVE = RelativeTimes(
     named=(
         ("재작년", "year", -2),
         ("(?:작년|지난해|전년도?|지난 연도)", "year", -1),
-        ("(?:올해|금년도?|이번 연도)", "year", 0),
+        ("(?:올해(?!의)|금년도?|이번 연도)", "year", 0),
         ("(?:내년|다음 해)", "year", 1),
         ("(?:지난 ?분기|직전 ?분기)", "quarter", -1),
         ("이번 ?분기", "quarter", 0),
@@ -211,4 +212,5 @@ LANGUAGE = Language(
     headings=_HEADINGS,
     validity=_VALIDITY,
     claims=CLAIMS,
+    kinds=KINDS,
 )

@@ -5,7 +5,8 @@ frequency, plus twice its cosine to the question. The terms of the section headi
 and of a question or heading directly before the sentence count as terms of the sentence. The terms
 of the previous sentence count in part: `It is not taxed` is about the grant. What a sentence
 depends on is quoted with it (`evidence.context`). A table row also has
-the terms of its header. If the question asks for a number, a sentence with a number scores higher.
+the terms of its header. A sentence with the kind of answer that the question asks for scores higher
+(`evidence.kinds`).
 docs/quality.md states the measured effect of each rule.
 """
 
@@ -19,7 +20,7 @@ from callslip.models.embedders.contract import Embedder
 from callslip.models.reader.contract import LogOdds
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.context import leads_in, leans, list_after
-from callslip.retrieval.evidence.numbers import asks_number, has_number
+from callslip.retrieval.evidence.kinds import asked_kinds, fit, has_number
 from callslip.retrieval.evidence.overlap import covered, jaccard
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
 from callslip.retrieval.evidence.sentences import Span as SentenceSpan
@@ -37,9 +38,6 @@ BEFORE = 0.7
 READER, DECADES = 0.2, 5.0
 """The score of the sentence that the reader chooses, and the distance in log odds of a sentence to
 the best one at which nothing is added."""
-
-NUMBER = 0.2
-"""The bonus of a sentence with a number, if the question asks for a number."""
 
 EMBEDDED = 8
 """The number of embedded sentences, those with most of the question's words; 5 to 10 ms each."""
@@ -173,7 +171,7 @@ def _of(
     titles, title = {_letters(part) for part in about}, _terms(hit.title, analyzer)
     under = _terms(" ".join(about[1:]), analyzer)
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
-    wants_number = asks_number(target.text)
+    kinds = asked_kinds(target.text, analyzer.codes)
     made: list[Extract] = []
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
@@ -190,12 +188,12 @@ def _of(
                 title | under | led | terms[at] | (terms[header] if header is not None else set())
             )
             worth = target.worth(covering_terms, before)
-            numbered = has_number(sentence)
+            numbered = has_number(sentence, analyzer.codes)
             if len(sentence) < SHORTEST and header is None and not numbered:
                 worth = 0.0  # `Yes.`, followed by the reason
             else:
                 led = frozenset()
-            worth += NUMBER * (wants_number and numbered)
+            worth += fit(sentence, kinds, analyzer.codes)
             if odds is not None:
                 worth += READER * max(0.0, 1 - (best - float(odds[at])) / DECADES)
             begin = hit.span.start - above

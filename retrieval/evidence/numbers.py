@@ -1,24 +1,10 @@
-"""Numbers of questions and statements: what is asked for, and what a passage must contain."""
+"""Numbers of questions and statements: counts, and what a passage must contain."""
 
 import re
 
-_ASKS_NUMBER = re.compile(
-    r"\bhow\s+(?:many|much|long|old|often|far|fast|soon|large|big|tall|high|deep|wide|late|early)\b"
-    r"|\bwhen\b|\b(?:what|which)\s+(?:year|date|day|time|percentage|percent|number|age|amount|price"
-    r"|cost|hours?|fee)\b"
-    r"|얼마|몇|며칠|언제|기한|요금|수수료|금액|상한|하한|기간|비율",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six"
-    r"|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million"
-    r"|once|twice|half)\b"
-    r"|(?:하루|이틀|사흘|나흘|닷새|무료)|(?:한|두|세|네|다섯|여섯)\s?(?:시간|번|달|해|명|점|주)"
-    r"|[일이삼사오육칠팔구십백천만]{2,}\s?(?:일|개월|년|원|명|시간|분|주|퍼센트|세|회)",
-    re.IGNORECASE,
-)
+from callslip.languages import DEFAULT, Codes, languages
+from callslip.retrieval.evidence.kinds import has_number
 
-_COUNTS = re.compile(r"\bhow\s+(?:many|much)\b|얼마(?!나)|(?<![가-힣])몇(?!\s?가지)", re.IGNORECASE)
 _NUMERAL = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)*(?![\d])")
 _DESIGNATED = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+ \d{1,2}(?![\d%]|[.,]\d|\s(?:[a-z]|%))")
 """A number that is part of a name, within a sentence: `Region 5`, not `Leave 20 days`."""
@@ -32,24 +18,14 @@ _NAMED = re.compile(
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-def asks_number(question: str) -> bool:
-    """Whether a question probably asks for a number, a date or a duration."""
-    return _ASKS_NUMBER.search(question) is not None
-
-
-def asks_count(question: str) -> bool:
+def asks_count(question: str, codes: Codes = DEFAULT) -> bool:
     """Whether only a number answers a question: `how many`, `얼마`."""
-    return _COUNTS.search(question) is not None
+    return any(one.kinds.counted.search(question) for one in languages(codes))
 
 
-def has_number(statement: str) -> bool:
-    """Whether a statement has a number, in digits or in words."""
-    return _NUMBER.search(statement) is not None
-
-
-def has_count(statement: str) -> bool:
+def has_count(statement: str, codes: Codes = DEFAULT) -> bool:
     """Whether a statement has a number that counts, not one that is part of a name: `Region 5`."""
-    return has_number(_DESIGNATED.sub(" ", statement))
+    return has_number(_DESIGNATED.sub(" ", statement), codes)
 
 
 def named_numbers(question: str) -> frozenset[str]:

@@ -1,0 +1,57 @@
+"""The kinds of answers that English questions ask for."""
+
+import re
+
+from callslip.languages.contract import Kinds, words
+
+_MEASURES = (
+    r"years?|months?|days?|weekdays?|dates?|time|hours?|deadlines?|percentages?|percent|rates?"
+    r"|numbers?|ages?|amounts?|prices?|costs?|fees?|fines?|limits?|ceilings?|heights?|lengths?"
+    r"|sizes?|distance|temperatures?|speed"
+)
+
+
+def _asks(text: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{text})\b", re.I)
+
+
+KINDS = Kinds(
+    asked=(
+        (
+            _asks(
+                r"how\s+(?:many|much|long|old|young|often|far|fast|soon|large|big|tall|high|deep"
+                r"|wide|thick|heavy|late|early|hot|cold|warm)|when"
+                rf"|(?:what|which)\s+(?:\w+\s+){{0,2}}?(?:{_MEASURES})"
+            ),
+            words("number"),
+        ),
+        (_asks(r"when|(?:what|which)\s+(?:\w+\s)?(?:year|date|day|month|century)"), words("date")),
+        (_asks(r"how\s+long"), words("time months seconds")),
+        (
+            _asks(
+                r"how\s+much(?!\s+(?:time|longer))"
+                r"|(?:what|which)\b.{0,80}?\b(?:cost|price|fee|fine)s?"
+            ),
+            words("money percent"),
+        ),
+        (_asks(r"how\s+old|(?:what|which)\s+age"), words("age months")),
+        (_asks(r"what\s+(?:percent|percentage|rate|share)"), words("percent")),
+        (_asks(r"what\s+time|opening\s+hours"), words("clock")),
+        (
+            _asks(r"(?:tele)?phone\s+number|e-?mail|contact|call|address|website|URL"),
+            words("address"),
+        ),
+    ),
+    counted=_asks(r"how\s+(?:many|much)"),
+    number=re.compile(
+        r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif"
+        r"|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand"
+        r"|million|once|twice|half)\b",
+        re.I,
+    ),
+    date=_asks(
+        r"January|February|March|April|May|June|July|August|September|October|November|December"
+        r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|centur(?:y|ies)"
+        r"|daily|weekly|monthly|yearly|annually"
+    ),
+)

@@ -1,0 +1,62 @@
+"""The kinds of answers that questions ask for, in two languages."""
+
+import pytest
+
+from callslip.retrieval.evidence.kinds import EXACT, NUMBER, asked_kinds, fit, has_number
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("How many days of leave do I get?", {"number", "time"}),
+        ("How long is parental leave?", {"number", "time", "months", "seconds"}),
+        ("How much is a permit?", {"number", "money", "percent"}),
+        ("What is the fee for a card?", {"number", "money", "percent"}),
+        ("When was the office built?", {"number", "date"}),
+        ("What time does it open?", {"number", "clock"}),
+        ("What is the phone number of the office?", {"address"}),
+        ("Who pays for lunch?", set()),
+        ("휴가는 며칠인가요?", {"number", "time"}),
+        ("몇 시간 걸리나요?", {"number", "time"}),
+        ("어느 년도에 지었나요?", {"number", "date"}),
+        ("시행 날짜를 알려 주세요", {"number", "date"}),
+        ("법이 시행된 해는 언제인가요?", {"number", "date"}),
+        ("가입 나이는 어떻게 되나요?", {"number", "age"}),
+        ("건물의 높이는?", {"number"}),
+        ("수수료는 얼마인가요?", {"number", "money", "percent"}),
+        ("취약점은 어디로 신고하나요?", {"address"}),
+        ("올해의 게임은 무엇인가요?", set()),
+    ],
+)
+def test_a_question_asks_for_kinds(question: str, kinds: set[str]) -> None:
+    assert asked_kinds(question) == kinds
+
+
+@pytest.mark.parametrize(
+    ("question", "statement", "other"),
+    [
+        ("How many days may I be away?", "You may be away for 20 days.", "It costs 20 euros."),
+        ("When is paper collected?", "Every fourth Tuesday.", "It must stand there by six."),
+        ("How do I contact the team?", "Write to team@example.org.", "The team likes mail."),
+        ("며칠 안에 내야 하나요?", "30일 이내에 냅니다.", "요금은 3만 원입니다."),
+        ("어느 연도에 지었나요?", "1998년에 지었다.", "방이 12개 있다."),
+        ("어디로 문의하나요?", "02-123-4567로 전화하세요.", "문의는 언제나 환영합니다."),
+    ],
+)
+def test_a_statement_of_the_asked_kind_fits_better(
+    question: str, statement: str, other: str
+) -> None:
+    kinds = asked_kinds(question)
+    number = NUMBER * ("number" in kinds)
+    assert fit(statement, kinds) == pytest.approx(number + EXACT)
+    assert fit(other, kinds) == number
+    assert fit(statement, frozenset()) == 0
+
+
+def test_each_language_has_its_numbers() -> None:
+    assert has_number("twelve books")
+    assert has_number("이틀 뒤")
+    assert not has_number("many books")
+    assert not has_number("twelve books", ("ko",))
+    assert has_number("nach 12 Tagen", ("de",))
+    assert asked_kinds("Wie viele Tage?", ("de",)) == frozenset()
