@@ -21,6 +21,7 @@ from callslip.retrieval.evidence.numbers import (
     has_numbers,
     named_numbers,
 )
+from callslip.retrieval.evidence.rivals import contradicting
 from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
 from callslip.retrieval.messages import Hit
 
@@ -78,6 +79,18 @@ def _extracted(state: State, context: RunContext) -> Draft:
     best_hit = best_extracts[0].hit if best_extracts else None
     if best_hit and not has_numbers(named_numbers(searched.plan.topic), _around(best_hit)):
         return Draft()
+    if best_extracts and (
+        other := contradicting(
+            best_extracts[0],
+            response.hits,
+            target,
+            resources.analyzer,
+            resources.embedder,
+            state.readings,
+        )
+    ):
+        best_extracts = [e for e in best_extracts if e.hit is not other.hit] + [other]
+        hits = list({h.chunk_id: h for h in (*hits, other.hit)}.values())
     best_extracts.sort(key=lambda e: (e.hit is not best_hit, e.hit.rank, e.span.start))
     citations = _citations(context, hits)
     sentences = tuple(

@@ -6,8 +6,10 @@ from callslip.agent.context import RunContext
 from callslip.agent.reports import Step
 from callslip.agent.state import State, required
 from callslip.retrieval.candidates.lookup import calibration_of
+from callslip.retrieval.evidence.extracts import Target
 from callslip.retrieval.evidence.reading import readings
-from callslip.retrieval.evidence.sufficiency import Searched, evidence
+from callslip.retrieval.evidence.rivals import agreeing
+from callslip.retrieval.evidence.sufficiency import Searched, evidence, weighed
 from callslip.retrieval.run import rank, respond
 from callslip.retrieval.timings import Timings
 
@@ -29,7 +31,12 @@ def rerank_diversify(state: State, runtime: Runtime[RunContext]) -> Step:
     cited = of_nearest[: POOLED if state.variant.action == "DRILLDOWN" else 1]
     reader, text = resources.reader, required(state.question).text
     read = readings(reader, text, hits) if reader is not None else {}
-    measured = evidence(searched, [hit.chunk_id for hit in cited], read)
+    ids = [hit.chunk_id for hit in cited]
+    measured = evidence(searched, ids, read)
+    if measured.confidence < runtime.context.settings.agent.confidence_threshold:
+        target = Target(text, weighed(calibration, query.terms), None)
+        same = agreeing(hits, target, resources.analyzer, resources.embedder, read)
+        measured = evidence(searched, ids, read, same)
     facts = {
         "hits": len(hits),
         "scores": [hit.score for hit in hits[:5]],

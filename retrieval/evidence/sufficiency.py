@@ -18,7 +18,7 @@ lowered until a tenth of the questions without an answer passed, without a reade
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -150,10 +150,16 @@ class Searched:
         return self.query.vector is not None and self.query.alpha != 0
 
 
-def evidence(search: Searched, cited: Sequence[str], readings: Readings = NO_READINGS) -> Evidence:
+def evidence(
+    search: Searched,
+    cited: Sequence[str],
+    readings: Readings = NO_READINGS,
+    agreeing: Set[str] = frozenset(),
+) -> Evidence:
     """Return the evidence of the passages with these chunk ids; the best passage counts.
 
-    `readings` has the sentences' log odds of the passages that a reader has read.
+    `readings` has the sentences' log odds of the passages that a reader has read. `agreeing` are
+    the chunk ids of passages with the same answer, which are no rivals.
     The margin does not compare with other passages of the same document, unless there is no other
     document.
     """
@@ -174,7 +180,8 @@ def evidence(search: Searched, cited: Sequence[str], readings: Readings = NO_REA
     rivals = [
         worth.of(s)
         for s in others or [s for s in read if s not in own]
-        if jaccard(terms.get(s.chunk_id, frozenset()), own_terms) < SAME
+        if s.chunk_id not in agreeing
+        and jaccard(terms.get(s.chunk_id, frozenset()), own_terms) < SAME
     ]
     covering: frozenset[str] = frozenset().union(*(terms.get(s.chunk_id, ()) for s in own))
     content = worth.of(best)

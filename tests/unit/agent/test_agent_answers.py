@@ -1,5 +1,6 @@
 """Answers of the agent without a language model: support, time, tenants, what is learned."""
 
+import re
 import threading
 from datetime import UTC, datetime
 from typing import Any
@@ -118,6 +119,39 @@ def test_a_question_names_the_time_that_it_asks_about(setup: Setup) -> None:
         assert answer.as_of.at == datetime(2019, 5, 1, tzinfo=UTC)
         assert answer.as_of.source == ("given" if more else "understood")
     assert len(setup.ask("What is the parking fee?", as_of="any").attempts) >= 1
+
+
+@pytest.mark.parametrize(
+    ("question", "old", "new", "text"),
+    [
+        (
+            "What is the parking fee?",
+            "The parking fee is 3 euros.",
+            "The parking fee is 5 euros.",
+            {
+                "The parking fee is 3 euros. (in force until 2020-01-01)",
+                "The parking fee is 5 euros. (in force since 2020-01-01)",
+            },
+        ),
+        (
+            "주차 요금은 얼마인가요?",
+            "주차 요금은 3천 원이다.",
+            "주차 요금은 5천 원이다.",
+            {
+                "주차 요금은 3천 원이다. (2020-01-01 전까지 시행)",
+                "주차 요금은 5천 원이다. (2020-01-01부터 시행)",
+            },
+        ),
+    ],
+)
+def test_two_documents_that_contradict_are_both_shown_with_their_dates(
+    setup: Setup, question: str, old: str, new: str, text: set[str]
+) -> None:
+    setup.put("old.txt", old, valid_to="2020-01-01")
+    setup.put("new.txt", new, valid_from="2020-01-01")
+    answer = setup.ask(question, as_of="any")
+    assert {part.strip() for part in re.split(r"\[\d\]", answer.text)} == {*text, ""}
+    assert {citation.quote for citation in answer.citations} == {old, new}
 
 
 def test_what_is_no_longer_in_force_is_no_answer(setup: Setup) -> None:
