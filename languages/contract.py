@@ -236,13 +236,13 @@ def digits(text: str) -> Iterator[Amount]:
 class Kinds:
     """The kinds of answers: what a question asks for, and which statements have it.
 
-    `asked` has patterns of questions, each with the kinds that such a question asks for: `number`,
+    `questions` has patterns of questions, each with the kinds that they ask for: `number`,
     `date`, `address`, or the dimension of an `Amount`. A match of `counted` is a question for a
     number; its unit follows the match: `how many`. A match of `number` or `date` is one; years in
     digits and addresses are the same in all languages.
     """
 
-    asked: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = ()
+    questions: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = ()
     counted: re.Pattern[str] = NEVER
     number: re.Pattern[str] = re.compile(r"\d")
     date: re.Pattern[str] = NEVER

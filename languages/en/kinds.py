@@ -16,7 +16,7 @@ def _asks(text: str) -> re.Pattern[str]:
 
 
 KINDS = Kinds(
-    asked=(
+    questions=(
         (
             _asks(
                 r"how\s+(?:many|much|long|old|young|often|far|fast|soon|large|big|tall|high|deep"

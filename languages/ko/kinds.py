@@ -5,7 +5,7 @@ import re
 from callslip.languages.contract import Kinds, words
 
 KINDS = Kinds(
-    asked=(
+    questions=(
         (
             re.compile(
                 r"얼마|몇|며칠|언제|기한|기간|요금|수수료|금액|비용|가격|액수|상한|하한|비율|요율|세율|년도|연도"

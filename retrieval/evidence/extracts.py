@@ -20,7 +20,7 @@ from callslip.models.embedders.contract import Embedder
 from callslip.models.reader.contract import LogOdds
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.context import leads_in, leans, list_after
-from callslip.retrieval.evidence.kinds import asked_kinds, fit, has_number
+from callslip.retrieval.evidence.kinds import fit, has_number, kinds_of
 from callslip.retrieval.evidence.overlap import covered, jaccard
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
 from callslip.retrieval.evidence.sentences import Span as SentenceSpan
@@ -171,7 +171,7 @@ def _of(
     titles, title = {_letters(part) for part in about}, _terms(hit.title, analyzer)
     under = _terms(" ".join(about[1:]), analyzer)
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
-    kinds = asked_kinds(target.text, analyzer.codes)
+    kinds = kinds_of(target.text, analyzer.codes)
     made: list[Extract] = []
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()

@@ -23,12 +23,12 @@ _ADDRESS = re.compile(
 
 
 @lru_cache(maxsize=256)
-def asked_kinds(question: str, codes: Codes = DEFAULT) -> frozenset[str]:
+def kinds_of(question: str, codes: Codes = DEFAULT) -> frozenset[str]:
     """Return what a question asks for: `number`, `date`, `address`, dimensions of amounts."""
     kinds: set[str] = set()
     for one in languages(codes):
-        for pattern, asked in one.kinds.asked:
-            kinds |= asked if pattern.search(question) else set()
+        for pattern, names in one.kinds.questions:
+            kinds |= names if pattern.search(question) else set()
         for match in one.kinds.counted.finditer(question):
             # `how many days` asks for what `2 days` is.
             units = one.claims.amounts(f"2 {question[match.end() :].lstrip()}")

@@ -12,7 +12,7 @@ from callslip.models.entities.dates import days
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.clauses import claims_of
 from callslip.retrieval.evidence.extracts import Extract, Target, extracts
-from callslip.retrieval.evidence.kinds import asked_kinds
+from callslip.retrieval.evidence.kinds import kinds_of
 from callslip.retrieval.evidence.overlap import covered
 from callslip.retrieval.evidence.reading import NO_READINGS, Readings
 from callslip.retrieval.messages import Hit
@@ -38,7 +38,7 @@ def agreeing(
 
     Their best sentence has a value of the best sentence of the first hit, or contradicts it.
     """
-    kinds = asked_kinds(target.text, analyzer.codes)
+    kinds = kinds_of(target.text, analyzer.codes)
     if not kinds or not hits:
         return frozenset()
     first = _best(hits[0], target, analyzer, embedder, read)
@@ -81,7 +81,7 @@ def _best(
 
 
 def _contradict(one: Extract, other: Extract, target: Target, analyzer: Analyzer) -> bool:
-    kinds = asked_kinds(target.text, analyzer.codes)
+    kinds = kinds_of(target.text, analyzer.codes)
     terms = (frozenset(analyzer.analyze(e.text).split()) for e in (one, other))
     if min(covered(target.idf, each) for each in terms) < SHARED:
         return False

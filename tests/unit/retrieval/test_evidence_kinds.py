@@ -2,7 +2,7 @@
 
 import pytest
 
-from callslip.retrieval.evidence.kinds import EXACT, NUMBER, asked_kinds, fit, has_number
+from callslip.retrieval.evidence.kinds import EXACT, NUMBER, fit, has_number, kinds_of
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from callslip.retrieval.evidence.kinds import EXACT, NUMBER, asked_kinds, fit, h
     ],
 )
 def test_a_question_asks_for_kinds(question: str, kinds: set[str]) -> None:
-    assert asked_kinds(question) == kinds
+    assert kinds_of(question) == kinds
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_question_asks_for_kinds(question: str, kinds: set[str]) -> None:
 def test_a_statement_of_the_asked_kind_fits_better(
     question: str, statement: str, other: str
 ) -> None:
-    kinds = asked_kinds(question)
+    kinds = kinds_of(question)
     number = NUMBER * ("number" in kinds)
     assert fit(statement, kinds) == pytest.approx(number + EXACT)
     assert fit(other, kinds) == number
@@ -59,4 +59,4 @@ def test_each_language_has_its_numbers() -> None:
     assert not has_number("many books")
     assert not has_number("twelve books", ("ko",))
     assert has_number("nach 12 Tagen", ("de",))
-    assert asked_kinds("Wie viele Tage?", ("de",)) == frozenset()
+    assert kinds_of("Wie viele Tage?", ("de",)) == frozenset()
