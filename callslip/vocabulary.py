@@ -34,10 +34,10 @@ Vectors = Literal["ours", "none"]
 
 Certainty = Literal["sure", "probably", "not sure"]
 
-SURE = 0.9
+SURE = 0.8
 """The confidence from which an approved answer is called sure."""
 
-MEASURED = 0.75
+MEASURED = 0.55
 """The confidence from which the share of right answers was measured (docs/quality.md, Answers)."""
 
 

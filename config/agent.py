@@ -40,7 +40,7 @@ class AgentSettings(Section):
         " answer (docs/reader.md); false, or without an embedder: words and vectors alone decide",
     )
     confidence_threshold: float = Field(
-        default=0.75,
+        default=0.55,
         ge=0,
         le=1,
         description="the least confidence of an approved answer; docs/quality.md has the curve",

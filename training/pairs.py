@@ -93,7 +93,7 @@ class Pairs:
             other = self._random.choice(others)
             yield from self._pair(question, other.title, other.text, [], "other")
 
-    def _without_answer(self, question: Question) -> list[Passage]:
+    def _without_answer(self, question: Question) -> list[Paragraph]:
         scores = self._vectors @ self._embedder.query(question.text)
         scores[self._langs != question.lang] = -1
         found = [self._passages[i] for i in np.argsort(-scores)[:NEAREST]]

@@ -36,7 +36,8 @@ def rerank_diversify(state: State, runtime: Runtime[RunContext]) -> Step:
     if measured.confidence < runtime.context.settings.agent.confidence_threshold:
         target = Target(text, weighed(calibration, query.terms), None)
         same = agreeing(hits, target, resources.analyzer, resources.embedder, read)
-        measured = evidence(searched, ids, read, same)
+        if same:
+            measured = evidence(searched, ids, read, same)
     facts = {
         "hits": len(hits),
         "scores": [hit.score for hit in hits[:5]],

@@ -8,13 +8,12 @@ in the cited passages, weighted by inverse document frequency. `margin` is `cont
 content of the best passage of any other document with other terms: a passage that answers the
 question stands out. If a reader has read the passage, the confidence also needs the reader:
 
-    p = σ(.832 · logit − .307) · σ(1.05 · read + 2.14),   confidence = σ(logit(p) + SHIFT)
+    confidence = σ(SEARCH_WEIGHT · logit + SEARCH_BIAS) · σ(READ_WEIGHT · read + READ_BIAS)
 
 `logit` is the argument of σ above, and `read` the log odds that a sentence of the passage has the
 answer (`models.reader`). The weights are a logistic regression on judged sets from which half of
-the answers were removed; docs/quality.md has the curve. Half of the questions had an answer in
-these sets; b is shifted to a share of three quarters, the odds of a threshold of .75, and was then
-lowered until a tenth of the questions without an answer passed, without a reader.
+the answers were removed, so the confidence is a probability where half of the questions have an
+answer; docs/quality.md has the curve and the calibration.
 """
 
 import math
@@ -51,8 +50,6 @@ COMPARED = 20
 SAME = 0.9
 """The minimum Jaccard index of the terms of two passages that say the same and are no rivals."""
 
-ODDS = math.log(3.0)
-
 FUNCTION_TERMS = frozenset(Stemmer.Stemmer("porter").stemWords(sorted(function_words())))
 
 
@@ -65,16 +62,16 @@ class Weights(NamedTuple):
     bias: float
 
 
-BOTH = Weights(3.95, 2.6, 8.5, -4.6 + ODDS)
-WORDS_ALONE = Weights(3.3, 3.0, 15.7, -3.5 + ODDS)
+BOTH = Weights(3.95, 2.6, 8.5, -4.4)
+WORDS_ALONE = Weights(3.3, 3.0, 15.7, -3.3)
 """Weights of a search without vectors: `content` and `margin` are of the keyword retriever."""
 
-SMALL = Weights(0.0, 10.0, 0.0, -6.5 + ODDS)
+SMALL = Weights(0.0, 10.0, 0.0, -6.3)
 """Weights for fewer than LEAST passages, which do not calibrate a score: the passages must contain
 two thirds of the words of the question's topic. Chosen, not fitted."""
 
 
-SEARCH_WEIGHT, SEARCH_BIAS, READ_WEIGHT, READ_BIAS = 0.832, -0.307, 1.05, 2.14
+SEARCH_WEIGHT, SEARCH_BIAS, READ_WEIGHT, READ_BIAS = 0.832, 0.441, 1.05, 2.14
 """The weights of the two factors if there is a reader: a maximum-likelihood fit on seven sets, each
 with the same weight (docs/quality.md)."""
 
@@ -82,10 +79,6 @@ LIMIT = 8.0
 """The maximum of the reader's log odds, and minus their minimum."""
 
 LEAST_SHARE = 1e-9
-
-SHIFT = ODDS - math.log(0.57 / 0.43)
-"""Added to the log odds, so that the threshold of .75 is at p = .57: there a ninth of the
-questions without an answer passes, on average of the seven sets."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ class Evidence:
         p = sigmoid(SEARCH_WEIGHT * by_search + SEARCH_BIAS) * sigmoid(
             READ_WEIGHT * read + READ_BIAS
         )
-        return math.log(p) - math.log(max(1 - p, LEAST_SHARE)) + SHIFT
+        return math.log(p) - math.log(max(1 - p, LEAST_SHARE))
 
     @property
     def confidence(self) -> float:

@@ -142,7 +142,7 @@ def test_the_trace_of_an_answer_has_its_citations_without_text(setup: Setup) -> 
 
 def test_a_worker_stops_when_the_caller_of_a_stream_has_left(setup: Setup) -> None:
     address, context = replies.new_address(), current()
-    stream = answer_task._replies(context, address, time.time() + 10)
+    stream = answer_task.Replies(context, address, time.time() + 10)
     replies.send(
         context.broker,
         address,

@@ -142,7 +142,7 @@ def test_a_threshold_has_coverage_risk_and_both_shares() -> None:
 
 
 def test_the_words_of_certainty_count_answers_alone() -> None:
-    assert calibration_row("s", OUTCOMES)[2:] == ["1 of 2 (.500)", "1 of 2 (.500)"]
+    assert calibration_row("s", OUTCOMES)[2:] == ["2 of 3 (.667)", "0 of 1 (.000)"]
     assert calibration_row("s", [outcome(0.5)])[1:] == [".500", "0 of 0", "0 of 0"]
 
 

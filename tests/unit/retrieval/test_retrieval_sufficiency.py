@@ -146,7 +146,7 @@ def test_documents_that_say_the_same_are_no_rivals(
             home.put(f"copy{n}.txt", f"{LEAVE}" if n % 2 else f"{LEAVE.upper()}")
         answer = home.ask(QUERIES)
         assert answer.answered
-        assert answer.verdict.confidence == pytest.approx(before, abs=0.1)
+        assert answer.verdict.confidence == pytest.approx(before, abs=0.25)
 
 
 def test_a_document_that_says_otherwise_is_a_rival(tmp_path: Path, meaning: Remembering) -> None:
