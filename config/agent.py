@@ -52,7 +52,8 @@ class AgentSettings(Section):
         default=2,
         ge=1,
         le=8,
-        description="the most sentences of an answer without a language model",
+        description="the most sentences of an answer without a language model; a sentence of"
+        " another document that contradicts the first one is added",
     )
     passages: int = Field(
         default=6, ge=1, le=20, description="the most passages in a prompt of the language model"

@@ -16,21 +16,19 @@ from callslip.models.language_models.completion import estimated
 from callslip.models.text.language import differ
 from callslip.retrieval.evidence.extracts import Target, extracts, nearest
 from callslip.retrieval.evidence.numbers import (
+    around,
     asks_count,
     has_count,
     has_numbers,
     named_numbers,
 )
-from callslip.retrieval.evidence.rivals import contradicting
+from callslip.retrieval.evidence.rivals import NEAR, contradicting
 from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
 from callslip.retrieval.messages import Hit
 
 READER = log(7.0)
 """Added to the log odds if the model says that the passages answer the question. The factor is
 assumed, not measured: a model says so seven times as often if the passages do answer it."""
-
-NEAR = 0.05
-"""The maximum distance to the best score of a passage that extracts are taken from."""
 
 MOST_READ = 3
 
@@ -77,7 +75,7 @@ def _extracted(state: State, context: RunContext) -> Draft:
     if asks_count(target.text, codes) and not any(counts):
         return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None
-    if best_hit and not has_numbers(named_numbers(searched.plan.topic), _around(best_hit)):
+    if best_hit and not has_numbers(named_numbers(searched.plan.topic), around(best_hit)):
         return Draft()
     if best_extracts and (
         other := contradicting(
@@ -100,11 +98,6 @@ def _extracted(state: State, context: RunContext) -> Draft:
         for e in best_extracts
     )
     return Draft(sentences, citations.all())
-
-
-def _around(hit: Hit) -> str:
-    """The text of a passage, with its title and its headings."""
-    return "\n".join((hit.title, hit.section, hit.heading, hit.text))
 
 
 def _written(

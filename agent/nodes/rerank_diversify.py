@@ -12,6 +12,7 @@ from callslip.retrieval.evidence.rivals import agreeing
 from callslip.retrieval.evidence.sufficiency import Searched, evidence, weighed
 from callslip.retrieval.run import rank, respond
 from callslip.retrieval.timings import Timings
+from callslip.vocabulary import SURE
 
 POOLED = 3
 """The number of passages of the best document that count as evidence after a DRILLDOWN."""
@@ -33,7 +34,7 @@ def rerank_diversify(state: State, runtime: Runtime[RunContext]) -> Step:
     read = readings(reader, text, hits) if reader is not None else {}
     ids = [hit.chunk_id for hit in cited]
     measured = evidence(searched, ids, read)
-    if measured.confidence < runtime.context.settings.agent.confidence_threshold:
+    if measured.confidence < SURE:
         target = Target(text, weighed(calibration, query.terms), None)
         same = agreeing(hits, target, resources.analyzer, resources.embedder, read)
         if same:

@@ -15,9 +15,13 @@ EXACT = 0.1
 """The score of a statement that has a date, an address or an amount of the dimension, if the
 question asks for it."""
 
+UNIT = 40
+"""The maximum number of characters of a unit of measure behind `how many`."""
+
 _YEAR = re.compile(r"(?<!\d)(?:1\d|20)\d\d(?!\d)")
 _ADDRESS = re.compile(
-    r"\w@[\w-]+\.\w|https?://|\bwww\.|(?<![\w-])\+?\d{2,4}-\d{3,4}(?:-\d{4})?(?![\d-])"
+    r"\w@[\w-]+\.\w|https?://|\bwww\."
+    r"|(?<![\w-])\+?(?:\d{1,4}(?:-\d{1,4}){1,2}-\d{4}|\d{3}-\d{4}|1[568]\d\d-\d{4})(?![\d-])"
 )
 """An e-mail address, a URL or a telephone number."""
 
@@ -31,13 +35,15 @@ def kinds_of(question: str, codes: Codes = DEFAULT) -> frozenset[str]:
             kinds |= names if pattern.search(question) else set()
         for match in one.kinds.counted.finditer(question):
             # `how many days` asks for what `2 days` is.
-            units = one.claims.amounts(f"2 {question[match.end() :].lstrip()}")
+            units = one.claims.amounts(f"2 {question[match.end() : match.end() + UNIT].lstrip()}")
             kinds |= {amount.dimension for amount in units if amount.start == 0}
     return frozenset(filter(None, kinds))
 
 
 def fit(statement: str, kinds: Set[str], codes: Codes = DEFAULT) -> float:
     """Return the score of a statement for these kinds; a day in words counts as a number."""
+    if not kinds:
+        return 0.0
     exact = (
         _has_address(statement, kinds)
         or _has_date(statement, kinds, codes)
@@ -59,8 +65,11 @@ def _has_address(statement: str, kinds: Set[str]) -> bool:
 def _has_date(statement: str, kinds: Set[str], codes: Codes) -> bool:
     if "date" not in kinds:
         return False
-    dates = (one.kinds.date.search(statement) for one in languages(codes))
-    return _YEAR.search(statement) is not None or any(dates)
+    if any(one.kinds.date.search(statement) for one in languages(codes)):
+        return True
+    years = {match.start() for match in _YEAR.finditer(statement)}
+    amounts = claims_of(statement, codes).amounts(statement) if years else ()
+    return bool(years - {a.start for a in amounts if a.dimension in ("money", "percent")})
 
 
 def _amounts(statement: str, kinds: Set[str], codes: Codes) -> Iterator[Amount]:

@@ -4,6 +4,7 @@ import re
 
 from callslip.languages import DEFAULT, Codes, languages
 from callslip.retrieval.evidence.kinds import has_number
+from callslip.retrieval.messages import Hit
 
 _NUMERAL = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)*(?![\d])")
 _DESIGNATED = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+ \d{1,2}(?![\d%]|[.,]\d|\s(?:[a-z]|%))")
@@ -41,6 +42,11 @@ def has_numbers(numbers: frozenset[str], text: str) -> bool:
     """Whether a text has all these numbers: `4` is in `4` and `4.0`, not in `3.4`."""
     there = _numerals(text)
     return all(any(each == n or each.startswith(f"{n}.") for each in there) for n in numbers)
+
+
+def around(hit: Hit) -> str:
+    """Return the text of a passage, with its title and its headings."""
+    return "\n".join((hit.title, hit.section, hit.heading, hit.text))
 
 
 def _numerals(text: str) -> list[str]:

@@ -4,7 +4,7 @@ Two sentences are compared by their values of the asked kind (`evidence.kinds`):
 of the asked dimensions, of any dimension if the question only asks for a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from callslip.models.embedders.contract import Embedder
@@ -13,15 +13,21 @@ from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.clauses import claims_of
 from callslip.retrieval.evidence.extracts import Extract, Target, extracts
 from callslip.retrieval.evidence.kinds import kinds_of
+from callslip.retrieval.evidence.numbers import around, has_numbers, named_numbers
 from callslip.retrieval.evidence.overlap import covered
 from callslip.retrieval.evidence.reading import NO_READINGS, Readings
 from callslip.retrieval.messages import Hit
 
 COMPARED = 5
-"""The number of hits that are compared."""
+"""The maximum number of hits that are compared; the analysis of one takes milliseconds."""
 
-SHARED = 0.6
-"""The minimum share of the question's words in each of two sentences that contradict each other."""
+NEAR = 0.05
+"""The maximum distance to the best score of a hit that is compared."""
+
+AGREE, CONTRADICT = 0.4, 0.6
+"""The minimum shares of the question's words in each of two sentences, with the title and heading,
+that agree, and in each of two sentences that contradict each other. Chosen, not fitted: an equal
+number alone is no agreement, and another number of another thing no contradiction."""
 
 Value = tuple[str, float]
 """A dimension and an amount in its smallest unit; `date` and the ordinal of a day."""
@@ -34,7 +40,7 @@ def agreeing(
     embedder: Embedder,
     read: Readings = NO_READINGS,
 ) -> frozenset[str]:
-    """Return the chunk ids of the hits that answer as the first hit does: no rivals of it.
+    """Return the chunk ids of the hits that are no rivals of the first hit.
 
     Their best sentence has a value of the best sentence of the first hit, or contradicts it.
     """
@@ -42,13 +48,12 @@ def agreeing(
     if not kinds or not hits:
         return frozenset()
     first = _best(hits[0], target, analyzer, embedder, read)
-    others = (_best(h, target, analyzer, embedder, read) for h in _others(hits, hits[0]))
+    others = (_best(h, target, analyzer, embedder, read) for h in _others(hits, hits[0], target))
     return frozenset(
         other.hit.chunk_id
         for other in others
         if first is not None and other is not None
-        if _values(first.text, kinds, analyzer) & _values(other.text, kinds, analyzer)
-        or _contradict(first, other, target, analyzer)
+        if _agree(first, other, target, analyzer) or _contradict(first, other, target, analyzer)
     )
 
 
@@ -64,12 +69,21 @@ def contradicting(
 
     Both sentences have most of the question's words, and different values of the asked kind.
     """
-    others = (_best(h, target, analyzer, embedder, read) for h in _others(hits, best.hit))
+    if not _comparable(kinds_of(target.text, analyzer.codes)):
+        return None
+    others = (_best(h, target, analyzer, embedder, read) for h in _others(hits, best.hit, target))
     return next((o for o in others if o and _contradict(best, o, target, analyzer)), None)
 
 
-def _others(hits: Sequence[Hit], first: Hit) -> Sequence[Hit]:
-    return [h for h in hits[:COMPARED] if h.document_id != first.document_id]
+def _others(hits: Sequence[Hit], first: Hit, target: Target) -> Sequence[Hit]:
+    """Return the near hits of other documents that have the named numbers of the question."""
+    numbers, least = named_numbers(target.text), hits[0].score - NEAR
+    return [
+        h
+        for h in hits[:COMPARED]
+        if h.document_id != first.document_id and h.score >= least
+        if has_numbers(numbers, around(h))
+    ]
 
 
 def _best(
@@ -80,14 +94,32 @@ def _best(
     return best[0] if best else None
 
 
+def _agree(one: Extract, other: Extract, target: Target, analyzer: Analyzer) -> bool:
+    kinds = kinds_of(target.text, analyzer.codes)
+    if not _values(one.text, kinds, analyzer) & _values(other.text, kinds, analyzer):
+        return False
+    texts = (f"{e.hit.title}\n{e.hit.heading}\n{e.text}" for e in (one, other))
+    return min(_share(text, target, analyzer) for text in texts) >= AGREE
+
+
 def _contradict(one: Extract, other: Extract, target: Target, analyzer: Analyzer) -> bool:
     kinds = kinds_of(target.text, analyzer.codes)
-    terms = (frozenset(analyzer.analyze(e.text).split()) for e in (one, other))
-    if min(covered(target.idf, each) for each in terms) < SHARED:
+    if not _comparable(kinds):
+        return False
+    if min(_share(e.text, target, analyzer) for e in (one, other)) < CONTRADICT:
         return False
     ours, theirs = (_values(e.text, kinds, analyzer) for e in (one, other))
     dimensions = {dimension for dimension, _ in ours} & {dimension for dimension, _ in theirs}
     return bool(dimensions) and not ours & theirs
+
+
+def _comparable(kinds: Set[str]) -> bool:
+    """Whether the question says of which dimension a value is: not `number` alone."""
+    return bool(kinds - {"number", "address"})
+
+
+def _share(text: str, target: Target, analyzer: Analyzer) -> float:
+    return covered(target.idf, frozenset(analyzer.analyze(text).split()))
 
 
 def _values(text: str, kinds: frozenset[str], analyzer: Analyzer) -> frozenset[Value]:

@@ -26,6 +26,8 @@ from callslip.retrieval.evidence.kinds import EXACT, NUMBER, fit, has_number, ki
         ("수수료는 얼마인가요?", {"number", "money", "percent"}),
         ("취약점은 어디로 신고하나요?", {"address"}),
         ("올해의 게임은 무엇인가요?", set()),
+        ("What do they call a pharmacist?", set()),
+        (f"{'몇 ' * 2000}일?", {"number", "time"}),
     ],
 )
 def test_a_question_asks_for_kinds(question: str, kinds: set[str]) -> None:
@@ -37,6 +39,8 @@ def test_a_question_asks_for_kinds(question: str, kinds: set[str]) -> None:
     [
         ("How many days may I be away?", "You may be away for 20 days.", "It costs 20 euros."),
         ("When is paper collected?", "Every fourth Tuesday.", "It must stand there by six."),
+        ("When may I apply?", "You may apply on 3 May.", "You may apply for 3 shares."),
+        ("When was the fee set?", "The fee was set in 1998.", "The fee is 1500 euros."),
         ("How do I contact the team?", "Write to team@example.org.", "The team likes mail."),
         ("며칠 안에 내야 하나요?", "30일 이내에 냅니다.", "요금은 3만 원입니다."),
         ("어느 연도에 지었나요?", "1998년에 지었다.", "방이 12개 있다."),

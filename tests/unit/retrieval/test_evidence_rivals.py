@@ -41,11 +41,23 @@ KOREAN, KOREAN_ANSWER = "육아휴직은 며칠인가요?", "육아휴직은 30�
         (QUESTION, ANSWER, "The library lends books for 25 days.", False, False),
         (QUESTION, ANSWER, "What do parents get?", False, False),
         ("Who gets leave?", "Parents get 20 days.", "Parents get 20 days of leave.", False, False),
-        ("When does the law apply?", "The law applies from 1 May 2024.", "2024-05-01", True, False),
-        (KOREAN, KOREAN_ANSWER, "휴직 기간은 30일까지다.", True, False),
+        (
+            *("When does the law apply?", "The law applies from 1 May 2024."),
+            *("The law: 2024-05-01", True, False),
+        ),
+        (QUESTION, ANSWER, "Bins are emptied every 20 days.", False, False),
+        (
+            *("What is the parking fee in Region 5?", "The parking fee in Region 5 is 3 euros."),
+            *("The parking fee in Region 6 is 9 euros.", False, False),
+        ),
+        (
+            *("What is the speed limit?", "The speed limit is 30, fines are due in 14 days."),
+            *("The speed limit is 50, fines are due in 30 days.", False, False),
+        ),
+        (KOREAN, KOREAN_ANSWER, "육아휴직 기간은 30일까지다.", True, False),
         (KOREAN, KOREAN_ANSWER, "육아휴직은 40일이다.", True, True),
         (KOREAN, KOREAN_ANSWER, "책은 40일 동안 빌린다.", False, False),
-        ("얼마를 더 받나요?", "50만 원을 더 받는다.", "500,000원을 더 준다.", True, False),
+        ("얼마를 더 받나요?", "50만 원을 더 받는다.", "500,000원을 더 받게 된다.", True, False),
     ],
 )
 def test_a_passage_agrees_contradicts_or_is_a_rival(
