@@ -53,7 +53,7 @@ THREADS = 2
 BY_CONFIDENCE = ("not-covered", "not-apart")
 """The reasons of a refusal that a lower threshold lifts."""
 
-THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+THRESHOLDS = (0.3, 0.4, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9)
 RISKS = (0.05, 0.1, 0.2)
 COVERAGES = (0.25, 0.5, 0.75, 1.0)
 

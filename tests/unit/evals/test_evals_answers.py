@@ -23,6 +23,7 @@ from benchmarks.answers import (
 )
 from benchmarks.questions import Question
 from callslip.cli.shared.upload import Report
+from callslip.config.agent import AgentSettings
 from callslip.evals import beir, judge
 
 CORPUS = {"a": "ten days of leave", "b": "two cats", "c": "one fish"}
@@ -139,6 +140,7 @@ def test_a_threshold_has_coverage_risk_and_both_shares() -> None:
     rows = {row[1]: row[2:] for row in threshold_rows("s", OUTCOMES)}
     assert rows["0.9"] == [".286", ".500", ".200", ".000"]
     assert rows["0.5"] == [".714", ".400", ".600", ".500"]
+    assert f"{AgentSettings().confidence_threshold:g}" in rows
 
 
 def test_the_words_of_certainty_count_answers_alone() -> None:
