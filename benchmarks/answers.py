@@ -173,11 +173,12 @@ def of_judged_set(
 
 
 def of_file(read: Sequence[questions.Question]) -> list[Question]:
-    """Return the questions of a file. The text of an answer is judged: its quoted sentences."""
+    """Return the questions of a file; an answer's sentences are judged, without marks and dates."""
 
     def judge_of(question: questions.Question) -> Callable[[Answer], tuple[bool, bool | None]]:
         def judge(answer: Answer) -> tuple[bool, bool | None]:
-            texts = [answer["text"]] if answer["answered"] else map(_quote, _cited(answer))
+            sentences = " ".join(sentence["text"] for sentence in answer["sentences"])
+            texts = [sentences] if answer["answered"] else map(_quote, _cited(answer))
             right = any(map(question.accepts, texts))
             return right, right
 

@@ -52,7 +52,8 @@ class Answering(FakeServer):
         reason = "no-passages" if not cited else "supported" if answered else self.reason
         return {
             "answered": answered,
-            "text": f"{cited[0]['quote']}. [1]" if answered else "No sure answer.",
+            "text": f"{cited[0]['quote']} (in force since 2021). [1]" if answered else "None.",
+            "sentences": [{"text": f"{cited[0]['quote']}."}] if answered else [],
             "citations": cited if answered else [],
             "nearest": [] if answered else cited,
             "verdict": {"confidence": confidence if cited else 0.0, "reason": reason},
@@ -157,6 +158,14 @@ def test_a_refusal_is_judged_by_the_nearest_passage(client: Answering) -> None:
     client.confidence = {"days": 0.8}
     (answered,) = ask_all(client, "c", of_file([Question(question="days", pattern="^ten days")]))
     assert (answered.answered, answered.right, answered.quoted) == (True, True, True)
+
+
+def test_the_date_and_the_mark_that_an_answer_adds_to_a_sentence_are_no_answer(
+    client: Answering,
+) -> None:
+    client.documents = {"d": {"text": "ten days of leave"}}
+    asking = of_file([Question(question="days", pattern=each) for each in ("2021", "1", "days.$")])
+    assert [each.right for each in ask_all(client, "c", asking)] == [False, False, True]
 
 
 def test_a_threshold_above_that_of_the_server_refuses(client: Answering) -> None:
