@@ -11,7 +11,7 @@ from callslip.agent.messages import Answer, AnswerRequest, Citation, TurnMessage
 from callslip.api.http.context import current
 from callslip.api.page.markdown import passage_of
 from callslip.api.page.marking import EXCERPT, Passage, whole
-from callslip.api.page.media_types import media_types
+from callslip.api.page.media_types import media_type_of
 from callslip.errors import ThreadNotFound
 from callslip.tasks import answer as agent
 from callslip.vocabulary import Certainty, certainty_of, share_right
@@ -85,18 +85,14 @@ class PageQuestion:
         sentences, cited = answer.sentences, answer.citations
         qualified = zip(sentences, times(sentences, cited, language), strict=True)
         query, verdict = answer.understood, answer.verdict
-        types = media_types({c.document_id: c.filename for c in (*cited, *answer.nearest)})
         certainty = certainty_of(verdict.confidence, approved=verdict.approved)
         return ShownAnswer(
             answer=answer.model_copy(update={"question": question}),
             lang=language,
             sentences=tuple(ShownSentence(s.text, when, s.citations) for s, when in qualified),
             citations=(
-                *(_citation(c, types[c.document_id], query, language, EXCERPT) for c in cited),
-                *(
-                    _citation(c, types[c.document_id], query, language, NEAREST)
-                    for c in answer.nearest
-                ),
+                *(_citation(c, query, language, EXCERPT) for c in cited),
+                *(_citation(c, query, language, NEAREST) for c in answer.nearest),
             ),
             reason=REASONS[verdict.reason],
             certainty=certainty,
@@ -142,9 +138,8 @@ def _turns(request: AnswerRequest) -> Sequence[TurnMessage]:
     return conversation.turns
 
 
-def _citation(
-    citation: Citation, media_type: str, query: str, language: str, longest: int
-) -> ShownCitation:
+def _citation(citation: Citation, query: str, language: str, longest: int) -> ShownCitation:
+    media_type = media_type_of(citation.filename)
     page, _, anchor = (citation.url or "").partition("#")
     return ShownCitation(
         citation=citation,

@@ -28,7 +28,7 @@ from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
 from callslip.api.page.markdown import passage_of
 from callslip.api.page.marking import Passage, whole
-from callslip.api.page.media_types import media_types
+from callslip.api.page.media_types import media_type_of
 from callslip.api.page.passages import PassageLocation, read
 from callslip.api.page.search_form import SearchForm
 from callslip.api.v1 import answering
@@ -334,12 +334,11 @@ def _ended_at(batch: messages.Batch) -> float:
 def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
     query = response.query
     readable = current().ledger.versions.readable([hit.document_id for hit in response.hits])
-    types = media_types({hit.document_id: hit.filename for hit in response.hits})
     return tuple(
         ShownHit(
             hit,
             heading=whole(hit.heading or hit.title, query),
-            passage=_passage(hit, types[hit.document_id], query),
+            passage=_passage(hit, media_type_of(hit.filename), query),
             readable=hit.document_id in readable,
         )
         for hit in response.hits

@@ -83,25 +83,6 @@ class Versions:
         with self._database.reading() as connection:
             return set(connection.scalars(query))
 
-    def extracts(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """The artifact names of the extracted texts of those documents whose live version has one.
-
-        Deleted documents are left out.
-        """
-        made = (
-            (_S.document_id == _D.document_id)
-            & (_S.version == _D.live_version)
-            & (_S.step == "extract")
-        )
-        query = (
-            select(_D.document_id, _S.artifact)
-            .join(schema.steps, made)
-            .where(_D.document_id.in_(document_ids), _D.deleted_at.is_(None))
-            .where(_S.artifact.is_not(None))
-        )
-        with self._database.reading() as connection:
-            return {row.document_id: row.artifact for row in connection.execute(query)}
-
     def restore(self, document_id: str, version: int) -> Accepted:
         """Queue a new version with the content, title and properties of an older one.
 

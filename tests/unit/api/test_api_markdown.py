@@ -12,12 +12,12 @@ from context_parts import app_over
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_moves import publish
-from page_parts import answer, blobs_in, extracted, hit, make_collection, shelved
+from page_parts import answer, blobs_in, hit, make_collection, shelved
 
 from callslip.api.page import pages
 from callslip.api.page.markdown import LONGEST, markup, passage_of
 from callslip.api.page.marking import Passage
-from callslip.api.page.media_types import media_types
+from callslip.api.page.media_types import media_type_of
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import Block, ExtractedText
 
@@ -143,22 +143,9 @@ def test_lists_code_tables_and_emphasis_are_rendered_with_the_words_marked() -> 
     )
 
 
-def test_the_type_of_a_document_is_that_of_its_extract_or_else_of_its_name(tmp_path: Path) -> None:
-    with shelved(tmp_path) as ledger:
-        make_collection(ledger)
-        app = app_over(ledger=ledger, blobs=blobs_in(tmp_path))
-        page = extracted(ledger, "A page.", tmp_path).document_id
-        named = {name: name for name in ("a.MD", "a.txt", "a.md.html", "md", "")}
-        with app.app_context():
-            types = media_types({page: "page.md"} | named)
-    assert types.pop(page) == "text/plain"
-    assert types == {
-        "a.MD": "text/markdown",
-        "a.txt": "",
-        "a.md.html": "text/html",
-        "md": "",
-        "": "",
-    }
+def test_the_type_of_a_document_is_that_of_its_name() -> None:
+    names = ("a.MD", "a.txt", "a.md.html", "md", "")
+    assert [*map(media_type_of, names)] == ["text/markdown", "", "text/html", "", ""]
     assert isinstance(passage_of("- **a**", "", "text/plain", "a"), Passage)
 
 
@@ -220,24 +207,30 @@ def test_hostile_markdown_is_rendered_in_bounded_time(unit: str) -> None:
     assert time.process_time() - started < 5
 
 
-def test_hits_and_passages_of_markdown_are_rendered_on_the_page(
+def test_hits_of_markdown_are_rendered_without_their_extract_and_passages_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = "| Years | Days |\n|---|---|\n| 1 | 20 |\n| 2 | 25 |\n"
     text = f"# Leave\n\n{rows}\n- **Fourteen** months.\n\nAfter."
     with shelved(tmp_path) as ledger:
         make_collection(ledger)
-        client = app_over(ledger=ledger, blobs=blobs_in(tmp_path)).test_client()
+        blobs = blobs_in(tmp_path)
+        client = app_over(ledger=ledger, blobs=blobs).test_client()
         item = publish(ledger, text, ["c1"])
         table = Block(text.index("|"), text.index("\n\n-"), "table", text.index("| 1"))
         parts = ExtractedText(text, "text/markdown", blocks=(table,))
-        blobs_in(tmp_path).write(item.document_id, "extract-artifact", EXTRACTED.dump(parts))
+        blobs.write(item.document_id, "extract-artifact", EXTRACTED.dump(parts))
         header = text[table.start : table.header].strip()
         shown = hit("| 2 | 25 |\n\n- **Fourteen** months.").model_copy(
-            update={"document_id": item.document_id, "properties": {"table_header": header}}
+            update={
+                **{"document_id": item.document_id, "filename": "leave.md"},
+                "properties": {"table_header": header},
+            }
         )
         monkeypatch.setattr(pages, "ask", lambda _, request: answer(request.query, shown))
-        page = client.get("/?q=months").text
+        with monkeypatch.context() as unread:
+            unread.delattr(type(blobs), "read")
+            page = client.get("/?q=months").text
         assert '<div class="markdown excerpt" lang="en"><table>' in page
         assert "<li><strong>Fourteen</strong> <mark>months</mark>.</li>" in page
         start, cited = text.index("| 2"), text.index("**Fourteen")
