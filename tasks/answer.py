@@ -57,23 +57,25 @@ class Replies(Iterator[Followed]):
     def __init__(self, context: Context, reply_to: str, until: float) -> None:
         self._context, self._reply_to, self._until = context, reply_to, until
         self._replies = replies.receive(context.broker, reply_to, until)
-        self._answered = False
+        self._ended = False
 
     def __next__(self) -> Followed:
-        if self._answered:
+        if self._ended:
             raise StopIteration
-        for reply in self._replies:
-            if NODE in reply:
-                return NodeMessage(**reply[NODE])
-            if SENTENCE in reply:
-                return SentenceMessage(**reply[SENTENCE])
-            self._answered = True
-            return Answer(**reply["ok"])
-        raise _late(self._context.settings.agent.timeout_seconds)
+        try:
+            reply = next(self._replies, None)
+            if reply is None:
+                raise _late(self._context.settings.agent.timeout_seconds)
+            message = _message(reply)
+        except Exception:
+            self._ended = True
+            raise
+        self._ended = isinstance(message, Answer)
+        return message
 
     def close(self) -> None:
-        """Tell the worker that the reader has left, unless the reader has the answer."""
-        if not self._answered:
+        """Tell the worker that the reader has left, unless the replies ended, even in an error."""
+        if not self._ended:
             replies.abandon(self._context.broker, self._reply_to, self._until - time.time())
 
 
@@ -208,6 +210,14 @@ def _turn_fields(turn: "Turn") -> dict[str, Any]:
 
 def _late(seconds: float) -> AnswerTimeout:
     return AnswerTimeout(f"no answer within {seconds:g} s")
+
+
+def _message(reply: replies.Reply) -> Followed:
+    if NODE in reply:
+        return NodeMessage(**reply[NODE])
+    if SENTENCE in reply:
+        return SentenceMessage(**reply[SENTENCE])
+    return Answer(**reply["ok"])
 
 
 @contextmanager

@@ -1,14 +1,19 @@
 """The streams of answers: a worker is told when the reader of a stream has left."""
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from context_parts import LoneBroker, app_over
+import redis
+from context_parts import LoneBroker, app_over, context_of
 from page_parts import make_collection, shelved
 
 from callslip.agent.messages import AnswerRequest
 from callslip.api.v1 import answering
+from callslip.errors import AnswerTimeout, BrokerDown, CallslipError, Overloaded
 from callslip.tasks import answer, replies
 
 NODE = {"node": {"node": "planner", "attempt": 0, "milliseconds": 1.0, "facts": {}}}
@@ -20,7 +25,7 @@ class Broker(LoneBroker):
     """A broker with one reply, and the keys that were set."""
 
     def __init__(self) -> None:
-        self.replies = [NODE]
+        self.replies: list[dict[str, Any]] = [NODE]
         self.keys: list[str] = []
 
     def brpop(self, names: list[str], **_: object) -> tuple[str, str] | None:
@@ -49,3 +54,29 @@ def test_a_reader_that_leaves_is_told_to_the_worker_before_and_after_the_first_e
         streamed.close()
     assert len(set(broker.keys)) == 2
     assert answering._slots._taken == 0
+
+
+def _down(*_: object, **__: object) -> None:
+    raise redis.ConnectionError
+
+
+@pytest.mark.parametrize(
+    ("error", "left", "pop"),
+    [(Overloaded, 10.0, None), (AnswerTimeout, 0.0, None), (BrokerDown, 10.0, _down)],
+)
+def test_after_an_error_nothing_follows_and_the_worker_is_told_nothing(
+    error: type[CallslipError],
+    left: float,
+    pop: Callable[..., None] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = Broker()
+    broker.replies = [replies.failed(Overloaded("too many"), "answer")]
+    if pop:
+        monkeypatch.setattr(broker, "brpop", pop)
+    followed = answer.Replies(context_of(broker=broker), "reply:1", time.time() + left)
+    with pytest.raises(error):
+        next(followed)
+    assert list(followed) == []
+    followed.close()
+    assert broker.keys == []
