@@ -71,6 +71,7 @@ def test_content_with_links_stays(content: str) -> None:
     "links",
     [
         "<a href='#main-content'>Skip to main content</a>",
+        "<a href='#start-of-content'>Skip to content</a>",
         "<!-- top --><div><a href='#contents'>본문 바로가기</a> <a href='#gnb'>주메뉴</a></div>",
         f"<nav><ul>{LINKS}</ul></nav><a class='mw-jump-link' href='#bodyContent'>Jump</a>",
         "<p>We use cookies.</p><a class='md-skip' href='#leave'>Skip to content</a>",
@@ -88,6 +89,8 @@ def test_links_that_skip_to_the_content_do_not_reach_the_text(links: str) -> Non
         "<p><a href='#contents'>Contents</a> of the box:</p>",
         "<h1><a href='#content'>Leave</a></h1>",
         "<p><a href='#leave'>Parental leave</a></p>",
+        "<p><a href='#main-dishes'>Main dishes</a></p>",
+        "<p><a href='#bodyParts'>Body parts</a></p>",
         "<p>The box.</p><p><a href='#content'>Its contents</a></p>",
     ],
 )

@@ -28,9 +28,10 @@ _NAMES = {
 
 _PARTS = {
     *("main", "maincontent", "content", "contents", "container", "body", "bodycontent"),
-    *("gnb", "lnb", "menu", "nav", "navigation", "search", "footer"),
+    *("maincontents", "pagecontent", "sitecontent", "startofcontent", "contentarea", "contentwrap"),
+    *("mainmenu", "mainnavigation", "gnb", "lnb", "menu", "nav", "navigation", "search", "footer"),
 }
-"""Words of anchors to which the first links of a page lead."""
+"""Anchors, without separators, to which the first links of a page lead."""
 
 _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _UNSEEN = {"title", "script", "style", "template", "noscript"}
@@ -146,7 +147,7 @@ def _leads_to_part(element: etree._Element, content: _Content) -> bool:
     """Whether an element is a link to a main part of the page, and no sentence goes on after it."""
     if element.tag != "a" or not content.parts or _has_words(element.tail):
         return False
-    return not _PARTS.isdisjoint(map(str.lower, _NAME.findall(element.get("href", ""))))
+    return "".join(filter(str.isalnum, element.get("href", ""))).lower() in _PARTS
 
 
 def _has_words(text: str | None) -> bool:
