@@ -60,12 +60,16 @@ class Spelling:
         if not SHORTEST <= len(word) <= LONGEST or _is_function(word):
             return word
         known = self._passages(word)
-        if not known and (amount := _AMOUNT.fullmatch(word)) and self._passages(amount[2]):
+        if not known and (amount := _AMOUNT.fullmatch(word)) and self._is_unit(amount[2]):
             return f"{amount[1]} {amount[2]}"
         cuts = ((word[:at], word[at:]) for at in range(1, len(word) - 1))
         counts = {cut: self._in_a_row(*cut) for cut in cuts if not _is_function(cut[0])}
         best = max(counts, key=counts.__getitem__, default=("", ""))
         return " ".join(best) if counts.get(best, 0) > known else word
+
+    def _is_unit(self, word: str) -> bool:
+        """Whether a word behind a number may be a unit: no letter, as in `401k`."""
+        return not _is_letter(word) and self._passages(word) > 0
 
     def _passages(self, word: str) -> int:
         """Return how many passages of the sample have the word."""

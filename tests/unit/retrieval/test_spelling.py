@@ -57,6 +57,10 @@ def test_the_more_frequent_spelling_wins() -> None:
     assert spelled("by email", "email", "one e-mail") == "by email"
 
 
+def test_a_letter_behind_a_number_is_no_unit() -> None:
+    assert spelled("the 401k plan", "plan k", "a plan") == "the 401k plan"
+
+
 def test_an_amount_need_not_be_written_in_the_passages() -> None:
     assert spelled("after 6weeks", "12 weeks") == "after 6 weeks"
     assert spelled("the mp3", "3 of them") == "the mp3"
