@@ -33,9 +33,19 @@ CHANGED = (
     "POST /v1/answer {'collection': 'handbook', 'question': '신청은 언제까지 하나요?',"
     " 'thread_id': 'grant'}"
     "\n    /citations/0/heading: '출산장려금 지급 조례' became '제3조(신청)'",
+    *(
+        f"POST /v1/answer {{'collection': 'handbook', 'question': {question}}}"
+        f"\n    {path}confidence: {before} became {after}"
+        for question, before, after in (
+            ("'how long is parental leave?'", 0.78, 0.5907),
+            ("'신청은 언제까지 하나요?', 'thread_id': 'grant'", 0.99, 0.9759),
+        )
+        for path in ("/verdict/", "/attempts/0/verdict/")
+    ),
 )
 """Revision 2 weighs approvals anew, which is one more change of the memory; a citation is headed by
-the nearest heading above its sentence."""
+the nearest heading above its sentence; the confidence is a probability where half of the questions
+have an answer, no more where three quarters have one."""
 
 
 def comparable(value: Any) -> Any:
