@@ -11,7 +11,6 @@ from callslip.agent.messages import Answer, AnswerRequest, Citation, TurnMessage
 from callslip.api.http.context import current
 from callslip.api.page.markdown import passage_of
 from callslip.api.page.marking import EXCERPT, Passage, whole
-from callslip.api.page.media_types import media_type_of
 from callslip.errors import ThreadNotFound
 from callslip.tasks import answer as agent
 from callslip.vocabulary import Certainty, certainty_of, share_right
@@ -139,12 +138,11 @@ def _turns(request: AnswerRequest) -> Sequence[TurnMessage]:
 
 
 def _citation(citation: Citation, query: str, language: str, longest: int) -> ShownCitation:
-    media_type = media_type_of(citation.filename)
     page, _, anchor = (citation.url or "").partition("#")
     return ShownCitation(
         citation=citation,
         heading=whole(citation.heading or citation.title, query),
-        quote=passage_of(citation.quote, citation.heading, media_type, query, longest),
+        quote=passage_of(citation.quote, citation.heading, citation.filename, query, longest),
         in_force=in_words(citation, language),
         url=f"{page}&{urlencode({'q': query})}#{anchor}" if page else None,
     )

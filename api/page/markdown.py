@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import PurePath
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -18,7 +19,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
 from callslip.api.page.marking import EXCERPT, MOST_HEADINGS, Passage, Span, body, excerpt, find
-from callslip.ingestion.extract.sniff import MARKDOWN
+from callslip.ingestion.extract.sniff import MARKDOWN, TEXT_NAMES
 
 LONGEST = 20_000
 """The maximum number of characters of a passage that is rendered."""
@@ -92,13 +93,18 @@ class _Marks:
 
 
 def passage_of(
-    text: str, heading: str, media_type: str, query: str, longest: int = EXCERPT
+    text: str, heading: str, filename: str, query: str, longest: int = EXCERPT
 ) -> Passage | Markup:
     """Return a passage for a list of hits: of Markdown as markup, else in pieces."""
     rendered = None
-    if media_type == MARKDOWN:
+    if is_markdown(filename):
         rendered = markup(text, query, heading=heading, longest=longest)
     return rendered or excerpt(body(text, heading), query, longest)
+
+
+def is_markdown(filename: str) -> bool:
+    """Whether the name of a document is that of Markdown."""
+    return TEXT_NAMES.get(PurePath(filename).suffix.lower()) == MARKDOWN
 
 
 def markup(

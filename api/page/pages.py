@@ -26,14 +26,12 @@ from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
-from callslip.api.page.markdown import passage_of
+from callslip.api.page.markdown import is_markdown, passage_of
 from callslip.api.page.marking import Passage, whole
-from callslip.api.page.media_types import media_type_of
 from callslip.api.page.passages import PassageLocation, read
 from callslip.api.page.search_form import SearchForm
 from callslip.api.v1 import answering
 from callslip.errors import CallslipError, CollectionNotFound
-from callslip.ingestion.extract.sniff import MARKDOWN
 from callslip.retrieval.messages import Hit, SearchResponse
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import OPERATORS
@@ -338,15 +336,14 @@ def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
         ShownHit(
             hit,
             heading=whole(hit.heading or hit.title, query),
-            passage=_passage(hit, media_type_of(hit.filename), query),
+            passage=passage_of(_text(hit), hit.heading, hit.filename, query),
             readable=hit.document_id in readable,
         )
         for hit in response.hits
     )
 
 
-def _passage(hit: Hit, media_type: str, query: str) -> Passage | Markup:
+def _text(hit: Hit) -> str:
     """The text of a hit; of Markdown below the header of the table that it continues."""
-    header = hit.properties.get(TABLE_HEADER) if media_type == MARKDOWN else None
-    text = f"{header}\n{hit.text}" if isinstance(header, str) else hit.text
-    return passage_of(text, hit.heading, media_type, query)
+    header = hit.properties.get(TABLE_HEADER) if is_markdown(hit.filename) else None
+    return f"{header}\n{hit.text}" if isinstance(header, str) else hit.text

@@ -6,7 +6,7 @@ is read again, so that nothing of a deleted document or row is shown.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from flask import Response
@@ -50,7 +50,12 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
         raise unknown
     documents = _documents(record, trace.collection, trace.tenant)
     cited = [c for c in record["citations"] if c["document_id"] in documents]
-    texts = {c["number"]: documents[c["document_id"]].text(c) for c in cited}
+    texts = {
+        c["number"]: documents[c["document_id"]].text(
+            c["version"] if c["url"] is not None else None
+        )
+        for c in cited
+    }
     citations = [RecordedCitation(**c, quote=_quote(c, texts[c["number"]])) for c in cited]
     quoted = {c["number"]: _row(c, texts[c["number"]]) for c in cited}
     return answer(
@@ -84,11 +89,11 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
 
 @dataclass(frozen=True)
 class _Document:
-    """A cited document that exists; `text` reads what a citation is of, None if it is gone."""
+    """A cited document that exists; `text` reads a version once, and returns None if it is gone."""
 
     filename: str
     live_version: int | None
-    text: Callable[[Mapping[str, Any]], ExtractedText | None]
+    text: Callable[[int | None], ExtractedText | None]
 
 
 def _documents(record: Mapping[str, Any], collection: str, tenant: str) -> dict[str, _Document]:
@@ -106,7 +111,7 @@ def _documents(record: Mapping[str, Any], collection: str, tenant: str) -> dict[
             continue
         if document.deleted_at is None and document.collection == collection:
             there[document_id] = _Document(
-                document.name, document.live_version, partial(_extract, document)
+                document.name, document.live_version, cache(partial(_extract, document))
             )
     return there
 
@@ -116,11 +121,11 @@ def _attached(row: StoredChunk) -> _Document:
     return _Document(row.filename or row.title, None, lambda _: ExtractedText(row.body, PLAIN))
 
 
-def _extract(document: DocumentRecord, cited: Mapping[str, Any]) -> ExtractedText | None:
-    if cited["url"] is None or not cited["version"]:
+def _extract(document: DocumentRecord, version: int | None) -> ExtractedText | None:
+    if not version:
         return None
     try:
-        return extracted_of(document, cited["version"])
+        return extracted_of(document, version)
     except DocumentNotFound:
         return None
 

@@ -1,7 +1,8 @@
 """Passages of other documents beside the best one: whether they give the same answer or another.
 
 Two sentences are compared by their values of the asked kind (`evidence.kinds`): dates, and amounts
-of the asked dimensions, of any dimension if the question only asks for a number.
+of the asked dimensions. If the question only asks for a number, sentences with an equal amount of
+any dimension agree, and none contradict each other.
 """
 
 from collections.abc import Sequence, Set

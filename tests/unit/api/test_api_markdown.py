@@ -15,9 +15,8 @@ from ledger_moves import publish
 from page_parts import answer, blobs_in, hit, make_collection, shelved
 
 from callslip.api.page import pages
-from callslip.api.page.markdown import LONGEST, markup, passage_of
+from callslip.api.page.markdown import LONGEST, is_markdown, markup, passage_of
 from callslip.api.page.marking import Passage
-from callslip.api.page.media_types import media_type_of
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import Block, ExtractedText
 
@@ -132,7 +131,7 @@ def test_lists_code_tables_and_emphasis_are_rendered_with_the_words_marked() -> 
         "# Leave\n\nIt is **paid**:\n\n1. for `14` months\n\n"
         "| A | B |\n|---|--:|\n| leave | 2 |\n\n```sh\nls <leave>\n```\n![the plan](plan.png)",
         "Leave",
-        "text/markdown",
+        "a.MD",
         "leave",
     )
     assert made == (
@@ -143,10 +142,10 @@ def test_lists_code_tables_and_emphasis_are_rendered_with_the_words_marked() -> 
     )
 
 
-def test_the_type_of_a_document_is_that_of_its_name() -> None:
-    names = ("a.MD", "a.txt", "a.md.html", "md", "")
-    assert [*map(media_type_of, names)] == ["text/markdown", "", "text/html", "", ""]
-    assert isinstance(passage_of("- **a**", "", "text/plain", "a"), Passage)
+@pytest.mark.parametrize("filename", ["a.txt", "a.rst", "a.md.html", "", "md"])
+def test_other_text_stays_plain(filename: str) -> None:
+    assert not is_markdown(filename)
+    assert isinstance(passage_of("- **a**", "", filename, "a"), Passage)
 
 
 TEXT = (
@@ -191,13 +190,13 @@ def test_where_a_sentence_cannot_be_marked_exactly_the_text_is_plain() -> None:
 
 def test_a_long_passage_is_shown_by_the_blocks_with_the_marks() -> None:
     text = "# H\n\n" + "Nothing of it.\n\n" * 60 + "- Leave lasts.\n- Long.\n\n" + "More.\n\n" * 60
-    made = passage_of(text, "H", "text/markdown", "leave", 200)
+    made = passage_of(text, "H", "a.md", "leave", 200)
     assert not isinstance(made, Passage)
     assert "<li><mark>Leave</mark> lasts.</li>" in made
     assert made.startswith('<p class="around">…</p>')
     assert made.endswith('<p class="around">…</p>\n')
     assert len(made) < 700
-    assert isinstance(passage_of("a word " * 200, "", "text/markdown", "leave", 200), Passage)
+    assert isinstance(passage_of("a word " * 200, "", "a.md", "leave", 200), Passage)
 
 
 @pytest.mark.parametrize("unit", ["[", "*a ", "![", "> ", "1. a\n", "*_", "a\n", "|", "    - a\n"])

@@ -63,10 +63,10 @@ KOREAN, KOREAN_ANSWER = "육아휴직은 며칠인가요?", "육아휴직은 30�
 def test_a_passage_agrees_contradicts_or_is_a_rival(
     question: str, best: str, other: str, *, agrees: bool, contradicts: bool
 ) -> None:
-    hits, embedder, asked = [hit("a", best), hit("b", other)], LexicalEmbedder(), target(question)
-    assert agreeing(hits, asked, ANALYZER, embedder) == ({"b"} if agrees else set())
-    (first,) = extracts(hits[:1], asked, ANALYZER, embedder, 1)
-    second = contradicting(first, hits, asked, ANALYZER, embedder)
+    hits, embedder, wanted = [hit("a", best), hit("b", other)], LexicalEmbedder(), target(question)
+    assert agreeing(hits, wanted, ANALYZER, embedder) == ({"b"} if agrees else set())
+    (first,) = extracts(hits[:1], wanted, ANALYZER, embedder, 1)
+    second = contradicting(first, hits, wanted, ANALYZER, embedder)
     assert (second.text if second else None) == (other if contradicts else None)
 
 
