@@ -4,12 +4,13 @@ BIN := .venv/bin
 # Else each of hundreds of processes of the suite would compile the modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lint format test test-all bench bench-files up lock clean
+.PHONY: help install lint format test test-all chaos bench bench-files up lock clean
 
 help:
 	@echo "make up       install, start all processes on this machine, print the address of the web page"
 	@echo "make test     the test suite; TESTS=tests/unit/api runs a part of it"
 	@echo "make test-all the suite with every kill point and more judged sets (docs/testing.md)"
+	@echo "make chaos    200 faults over 500 documents, SEED=… repeats a run (docs/reliability.md)"
 	@echo "make lint     ruff, mypy --strict, import-linter"
 	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
 	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md"
@@ -49,6 +50,12 @@ test: install
 test-all: install
 	CALLSLIP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
+FAULTS ?= 200
+DOCUMENTS ?= 500
+
+chaos: install
+	CALLSLIP_CHAOS_FAULTS=$(FAULTS) CALLSLIP_CHAOS_DOCUMENTS=$(DOCUMENTS) CALLSLIP_CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -n0 -s tests/chaos/test_seeded_faults.py -k hundreds
+
 bench: install
 	$(BIN)/python -m benchmarks.bench
 
@@ -56,8 +63,8 @@ bench-files: install
 	$(BIN)/python -m benchmarks.ingest $(FOLDERS)
 
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql pyproject.toml -o requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql --extra langchain --extra llama-index --extra haystack --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql --extra s3 pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql --extra s3 --extra langchain --extra llama-index --extra haystack --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -4,6 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from callslip.agent.answer_text import answer_text
@@ -17,6 +18,7 @@ from callslip.agent.reports import NodeReport
 from callslip.agent.spans import answering
 from callslip.agent.state import State, required
 from callslip.config.settings import Settings
+from callslip.readers import Reader
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.tracing.recording import Learning
 
@@ -49,6 +51,15 @@ class Agent:
         self._threads, self._make_model, self._spans = threads, make_model, spans
         self._alone = make_graph()
         self._talking = make_graph(threads.saver)
+
+    def for_reader(self, reader: Reader | None) -> "Agent":
+        """This agent as far as a reader may read."""
+        limited = copy(self)
+        limited._resources = self._resources.for_reader(reader)
+        ledger = limited._resources.ledger
+        limited._learning = self._learning.over(ledger)
+        limited._threads = self._threads.over(ledger)
+        return limited
 
     def answer(
         self,

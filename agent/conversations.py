@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from callslip.agent.state import Turn
 from callslip.errors import SettingsError, ThreadNotFound
+from callslip.stores.ledger import Ledger
 from callslip.stores.ledger.answers.conversations import ConversationRecord, Conversations
 from callslip.stores.ledger.base.database import BUSY_SECONDS
 from callslip.stores.ledger.base.driver_errors import translated
@@ -39,6 +41,10 @@ class Threads:
     def __init__(self, saver: BaseCheckpointSaver[Any], conversations: Conversations) -> None:
         self.saver = saver
         self._conversations = conversations
+
+    def over(self, ledger: Ledger) -> "Threads":
+        """The conversations that a ledger has, with the same turns."""
+        return Threads(self.saver, ledger.conversations)
 
     def open(self, collection: str, tenant: str, thread_id: str) -> str:
         """Return the checkpointer's key of a conversation; create the conversation if needed."""
@@ -68,8 +74,49 @@ class Threads:
         Raises ThreadNotFound if the conversation does not exist.
         """
         record = self._conversations.get(collection, tenant, thread_id)
-        checkpoint = self.saver.get({"configurable": {"thread_id": record.key}})
+        checkpoint = self.saver.get(_config(record.key))
         return record, list(checkpoint["channel_values"].get("turns", [])) if checkpoint else []
+
+    @reaching()
+    def state(self, key: str) -> bytes | None:
+        """The newest state of a conversation as bytes; None if it has none."""
+        newest = self.saver.get_tuple(_config(key))
+        if newest is None:
+            return None
+        kind, content = self.saver.serde.dumps_typed([newest.checkpoint, newest.metadata])
+        return kind.encode() + b"\0" + content
+
+    @reaching()
+    def put_state(self, key: str, state: bytes) -> None:
+        """Store a state of `state`, of the checkpointer of either kind of database."""
+        kind, _, content = state.partition(b"\0")
+        checkpoint, metadata = self.saver.serde.loads_typed((kind.decode(), content))
+        self.saver.put(_config(key), checkpoint, metadata, checkpoint["channel_versions"])
+
+    @reaching()
+    def trace_ids(self, key: str) -> list[str]:
+        """The searches of a conversation's turns."""
+        checkpoint = self.saver.get(_config(key))
+        turns = checkpoint["channel_values"].get("turns", []) if checkpoint else []
+        return [turn["trace_id"] for turn in turns]
+
+    @reaching()
+    def drop(self, keys: Sequence[str]) -> None:
+        """Delete conversations by their keys."""
+        for key in keys:
+            self.saver.delete_thread(key)
+        self._conversations.drop(keys)
+
+    @reaching()
+    def compact(self) -> None:
+        """Rewrite SQLite's file, so that nothing of deleted conversations remains in it."""
+        if isinstance(self.saver, SqliteSaver):
+            self.saver.conn.execute("VACUUM")
+            self.saver.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the connections of the checkpointer."""
+        self.saver.conn.close()  # type: ignore[attr-defined]  # both kinds have one
 
     @reaching()
     def forget(self, collection: str, tenant: str, thread_id: str) -> None:
@@ -77,7 +124,7 @@ class Threads:
 
         Raises ThreadNotFound if the conversation does not exist.
         """
-        self._drop([self._conversations.get(collection, tenant, thread_id).key])
+        self.drop([self._conversations.get(collection, tenant, thread_id).key])
 
     @reaching()
     def trim(self, before: float) -> int:
@@ -87,14 +134,13 @@ class Threads:
         """
         trimmed = 0
         while keys := self._conversations.stale(before):
-            self._drop(keys)
+            self.drop(keys)
             trimmed += len(keys)
         return trimmed
 
-    def _drop(self, keys: list[str]) -> None:
-        for key in keys:
-            self.saver.delete_thread(key)
-        self._conversations.drop(keys)
+
+def _config(key: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": key, "checkpoint_ns": ""}}
 
 
 class _SqliteSaver(SqliteSaver):

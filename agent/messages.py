@@ -56,7 +56,8 @@ class AnswerRequest(BaseModel):
         max_length=128,
         pattern=r"^[^\x00]*$",
         description="any name of who asks: an answer teaches memory once another asker's answer"
-        " agrees; all questions without a name count as one asker's",
+        " agrees; all questions without a name count as one asker's; on a server with keys the"
+        " caller asks, and only one with the permission `delegate` may name another",
     )
     as_of: Moment | None = Field(
         None,

@@ -36,7 +36,7 @@ Describe = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 def answering(
     spans: "Spans | None", request: AnswerRequest, conversation: str | None
 ) -> Iterator[Callable[[Answer], None]]:
-    """Open the root span of an answer; call the yielded function with the answer."""
+    """Open the span of an answer; call the yielded function with the answer."""
     if spans is None:
         yield lambda answer: None
         return
@@ -49,7 +49,7 @@ def answering(
         attributes["gen_ai.conversation.id"] = conversation
     if spans.text:
         attributes["gen_ai.input.messages"] = _messages("user", request.question)
-    with spans.span(f"invoke_agent {AGENT}", attributes, root=True) as span:
+    with spans.span(f"invoke_agent {AGENT}", attributes) as span:
 
         def describe(answer: Answer) -> None:
             span.set_attributes(
@@ -115,7 +115,7 @@ def chat(
             [_part(instruction)], ensure_ascii=False
         )
         attributes["gen_ai.input.messages"] = _messages("user", content)
-    with spans.span(f"chat {model}", attributes, calls=True) as span:
+    with spans.span(f"chat {model}", attributes, "CLIENT") as span:
 
         def describe(completed: Completion[M]) -> None:
             span.set_attributes(

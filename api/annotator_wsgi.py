@@ -4,9 +4,11 @@ from flask import Response
 from flask_openapi3 import APIBlueprint, OpenAPI, Tag
 
 from callslip import __version__
+from callslip.api.http import csrf
 from callslip.api.http.base_app import base_app
-from callslip.api.http.description import described
+from callslip.api.http.description import serve_description
 from callslip.api.http.json_response import answer
+from callslip.api.identity.guard import guard
 from callslip.api.messages import documents
 from callslip.config import get_settings
 from callslip.tasks.adapters import blueprints
@@ -24,8 +26,10 @@ def healthz() -> Response:
 def create_app() -> OpenAPI:
     """Make the WSGI app from this process's settings; the process vectorizes without a broker."""
     app = base_app("callslip.api.annotator_wsgi", Context(get_settings(), local=True))
+    guard(app, with_ledger=False)
+    csrf.guard(app)
     for blueprint in blueprints("annotator"):
         app.register_api(blueprint)
     app.register_api(health)
-    app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
+    serve_description(app)
     return app

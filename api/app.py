@@ -2,9 +2,11 @@
 
 from flask_openapi3 import APIBlueprint, OpenAPI
 
+from callslip.api.http import csrf
 from callslip.api.http.base_app import base_app
-from callslip.api.http.description import described
-from callslip.api.page import pages
+from callslip.api.http.description import serve_description
+from callslip.api.identity.guard import guard
+from callslip.api.page import login, pages
 from callslip.api.v1 import (
     answering,
     batches,
@@ -32,6 +34,8 @@ from callslip.tasks.composition import Context
 def create_app(context: Context) -> OpenAPI:
     """Make the WSGI app for a context, with the endpoints of every installed adapter."""
     app = base_app("callslip.api", context)
+    guard(app)
+    csrf.guard(app)
     for module in (
         *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
         *(searches, answering, recorded_answers),
@@ -45,5 +49,6 @@ def create_app(context: Context) -> OpenAPI:
     for module in (feedback, memory, ranking, usage, health, metrics):
         app.register_api(module.blueprint)
     app.register_blueprint(pages.blueprint)
-    app.add_url_rule("/openapi.json", "openapi", lambda: described(app))
+    app.register_blueprint(login.blueprint)
+    serve_description(app)
     return app

@@ -8,8 +8,10 @@ from callslip.api.v1 import events
 from callslip.config import get_settings
 from callslip.tasks.composition import Context
 from callslip.workers.app import make_app
+from callslip.workers.observing import set_up_log
 
 _context = Context(get_settings())
+set_up_log(_context.settings, "api")
 celery = make_app("api", _context)
 app = create_app(_context)
 

@@ -1,11 +1,13 @@
 """Memory of the processes of a stack, by role."""
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-from callslip.workers.runfile import RunFile
+from callslip.workers.supervision.runfile import RunFile
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,8 @@ class RoleMemory:
 
     role: str
     megabytes: tuple[float, ...]
+    anonymous: float = 0.0
+    """What no file backs, of all processes in sum; 0 where the system does not say it."""
 
 
 def by_role(run: RunFile) -> list[RoleMemory]:
@@ -24,9 +28,7 @@ def by_role(run: RunFile) -> list[RoleMemory]:
     leaders = {"supervisor": run.supervisor.pid} | {
         name: part.pid for name, part in run.parts.items()
     }
-    return [
-        RoleMemory(role, _family(pid, alone=role == "supervisor")) for role, pid in leaders.items()
-    ]
+    return [_family(role, pid, alone=role == "supervisor") for role, pid in leaders.items()]
 
 
 def unit() -> str:
@@ -34,12 +36,20 @@ def unit() -> str:
     return "PSS" if hasattr(psutil.Process().memory_full_info(), "pss") else "RSS"
 
 
-def _family(pid: int, *, alone: bool) -> tuple[float, ...]:
+def _family(role: str, pid: int, *, alone: bool) -> RoleMemory:
     leader = psutil.Process(pid)
     processes = [leader] if alone else [leader, *leader.children(recursive=True)]
-    megabytes = []
+    megabytes, anonymous = [], 0.0
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             info = process.memory_full_info()
             megabytes.append(getattr(info, "pss", info.rss) / 1e6)
-    return tuple(sorted(megabytes, reverse=True))
+            anonymous += _anonymous(process.pid)
+    return RoleMemory(role, tuple(sorted(megabytes, reverse=True)), anonymous)
+
+
+def _anonymous(pid: int) -> float:
+    with suppress(OSError):
+        match = re.search(r"Pss_Anon:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
+        return int(match[1]) * 1024 / 1e6 if match else 0.0
+    return 0.0

@@ -16,8 +16,8 @@ from callslip.config.keys import PREFIX
 from callslip.config.load import load
 from callslip.config.settings import BrokerSettings, ChromaSettings, Settings
 from callslip.errors import StartError
-from callslip.workers import runfile
-from callslip.workers.runfile import RunFile
+from callslip.workers.supervision import runfile
+from callslip.workers.supervision.runfile import RunFile
 
 TUNED = tuple(
     f"{PREFIX}{section}__" for section in ("AGENT", "CHUNKING", "EMBEDDER", "INGEST", "SEARCH")
@@ -49,9 +49,9 @@ def private_stack(
 ) -> Iterator[PrivateStack]:
     """Start a stack in the folder `lasting`, or in a temporary one; stop it at the end.
 
-    A temporary folder is removed at the end. The stack's settings are the defaults, the
-    environment variables with a prefix in TUNED, and the variables `environ`. Raises StartError,
-    with the stack's output, if the stack does not become ready.
+    A temporary folder is removed at the end. The stack asks for no key. Its settings are the
+    defaults, the environment variables with a prefix in TUNED, and the variables `environ`. Raises
+    StartError, with the stack's output, if the stack does not become ready.
     """
     with _folder(lasting) as folder:
         data_dir = Path(folder).resolve()
@@ -61,6 +61,7 @@ def private_stack(
             if not name.startswith(PREFIX) or name.startswith(TUNED)
         }
         variables |= {f"{PREFIX}DATA_DIR": str(data_dir), f"{PREFIX}API__PORT": "0"}
+        variables[f"{PREFIX}API__OPEN"] = "true"  # requests need no key
         variables |= environ or {}
         output = data_dir / "up.out"
         with output.open("wb") as file:
@@ -77,7 +78,7 @@ def private_stack(
             placed = {
                 "data_dir": data_dir,
                 "broker": BrokerSettings(url=run.broker_url),
-                "chroma": ChromaSettings(url=run.chroma_url),
+                "chroma": ChromaSettings.model_validate(run.chroma()),
             }
             yield PrivateStack(run, load(data_dir).settings.model_copy(update=placed))
         finally:

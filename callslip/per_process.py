@@ -32,6 +32,10 @@ class PerProcess(Generic[T]):
                     self._values[pid] = self._build()
         return self._values[pid]
 
+    def built(self) -> T | None:
+        """This process's value, or None if it has not been built."""
+        return self._values.get(os.getpid())
+
     def _after_fork(self) -> None:
         self._lock = threading.Lock()  # a thread of the parent may have acquired the old one
 

@@ -17,6 +17,11 @@ COMMANDS = {
         "callslip.cli.commands.audit:audit",
         "Compare every store with the ledger: report unknown and missing data.",
     ),
+    "backup": LazyCommand(
+        "callslip.cli.commands.backup:backup_command",
+        "Copy everything that must last to DESTINATION, a folder or a URL such as"
+        " s3://bucket/prefix.",
+    ),
     "compare": LazyCommand(
         "callslip.cli.commands.compare:compare_command",
         "Ask several collections the same question, by similarity of meaning alone.",
@@ -66,6 +71,10 @@ COMMANDS = {
         "callslip.cli.commands.jobs:jobs_group",
         "Ingest thousands of files that a manifest names.",
     ),
+    "keys": LazyCommand(
+        "callslip.cli.commands.keys:keys_group",
+        "API keys: make, list, rotate and revoke them, and read the log of their use.",
+    ),
     "mcp": LazyCommand(
         "callslip.cli.mcp.command:mcp_command",
         "Serve the API to language models over MCP: search, answer, get_document, ingest,"
@@ -82,6 +91,18 @@ COMMANDS = {
     "options": LazyCommand(
         "callslip.cli.commands.options:options_command",
         "Show the enrichment options of COLLECTION, or set them from FILE (YAML or JSON).",
+    ),
+    "purge": LazyCommand(
+        "callslip.cli.commands.purge:purge_command",
+        "Remove every trace of a document, a tenant or a user, and print the receipt.",
+    ),
+    "reindex": LazyCommand(
+        "callslip.cli.commands.transfer:reindex_command",
+        "Make the terms and vectors of COLLECTION anew, compare both forms, and switch.",
+    ),
+    "restore": LazyCommand(
+        "callslip.cli.commands.backup:restore_command",
+        "Restore a backup from DESTINATION into an empty installation, which is stopped.",
     ),
     "retry": LazyCommand(
         "callslip.cli.commands.versions:retry_command",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from callslip.callers import OPEN, Caller
 from callslip.models.embedders.contract import Embedder
 from callslip.per_process import PerProcess
 from callslip.retrieval.messages import SearchRequest, SearchResponse
@@ -22,7 +23,8 @@ class AdapterContext(OnBackend):
 
     `search` answers a search, `embedder` returns the embedder, `analyze` makes the keyword terms of
     a text. Adapters call `removed` with the id of a deleted document and `dropped` with the name of
-    a deleted collection, so that a worker removes the data.
+    a deleted collection, so that a worker removes the data. `caller` is that of the request: an
+    adapter treats collections and tenants that it may not see as missing.
     """
 
     backend: Backend
@@ -31,9 +33,10 @@ class AdapterContext(OnBackend):
     analyze: Callable[[str], str]
     removed: Callable[[str], None]
     dropped: Callable[[str], None]
+    caller: Caller = OPEN
 
 
-def adapter_context(context: Context) -> AdapterContext:
+def adapter_context(context: Context, caller: Caller = OPEN) -> AdapterContext:
     """Return the adapters' view of a process's context, which also answers their searches."""
     return AdapterContext(
         context.backend,
@@ -42,6 +45,7 @@ def adapter_context(context: Context) -> AdapterContext:
         lambda text: context.analyzer.analyze(text),
         partial(send_removal, context),
         partial(send_drop, context),
+        caller,
     )
 
 

@@ -86,7 +86,9 @@ class IngestSettings(Section):
         default=1.0, gt=0, description="the first wait after a transient error"
     )
     retry_for_seconds: float = Field(
-        default=3600.0, ge=0, description="how long transient errors are retried"
+        default=3600.0,
+        ge=0,
+        description="how long transient errors are retried, except those of stores and disks",
     )
     sweep_seconds: float = Field(
         default=5.0, gt=0, description="how often the sweep looks for stalled steps"
@@ -101,6 +103,12 @@ class IngestSettings(Section):
         description="documents in the queues at a time, from one tenant after the other;"
         " 0: twice the processes of all ingest workers",
     )
+    max_backlog_minutes: float = Field(
+        default=45.0,
+        ge=0,
+        description="work that may wait, by the measured pace; beyond it the server responds 429."
+        " A tenant, or a collection without tenants, may use two thirds",
+    )
     max_backlog: int = Field(
         default=100_000,
         ge=1,
@@ -111,6 +119,12 @@ class IngestSettings(Section):
         ge=1,
         description="the same limit for a tenant, or a collection without tenants",
     )
+    min_free_mb: int = Field(
+        default=500,
+        ge=0,
+        description="free MB on the disk of data_dir; below it the server responds 507, and below"
+        " half of it no step begins",
+    )
 
 
 class MaintenanceSettings(Section):
@@ -120,6 +134,11 @@ class MaintenanceSettings(Section):
         default=24.0,
         ge=0,
         description="how often every store is compared with the ledger and repaired; 0: never",
+    )
+    probe_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="how often something is written into every store and read back",
     )
     keep_days: float = Field(
         default=30.0, gt=0, description="how long events, deliveries and batches are stored"

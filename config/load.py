@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from callslip.config import annotator, yaml_file
 from callslip.config.keys import KEYS, PREFIX, Stated, accepts, did_you_mean, key_of, variable
@@ -20,6 +25,12 @@ FILE = "callslip.yaml"
 FILE_VARIABLE = "CALLSLIP_CONFIG"
 TEST_PREFIX = "CALLSLIP_TEST_"
 """Variables of the test suite; they are not settings."""
+
+VALUE_FILE = "_FILE"
+"""The end of a variable that names a file with the value, such as a secret of a container."""
+
+MOST_BYTES = 65_536
+"""The greatest length of such a file."""
 
 
 class _InForce(Settings, BaseSettings):
@@ -38,6 +49,9 @@ class _InForce(Settings, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        if isinstance(env_settings, EnvSettingsSource):
+            variables = env_settings.env_vars.items()
+            env_settings.env_vars = {n: v for n, v in variables if not _key_of_file(n.upper())}
         return env_settings, init_settings
 
 
@@ -55,9 +69,11 @@ class Loaded:
 def load(folder: Path = Path()) -> Loaded:
     """Read the file CALLSLIP_CONFIG, or else callslip.yaml in `folder`, and the variables.
 
+    A variable overrides the same one with `_FILE`, and this one overrides the file of settings.
+
     Raises SettingsError with the location and the expected value of every wrong setting.
     """
-    in_file = _from_file(folder) | _known_elsewhere()
+    in_file = _from_file(folder) | _known_elsewhere() | _from_value_files()
     stated = in_file | _from_environment()
     origins = {key: stated[key].origin if key in stated else "default" for key in KEYS}
     return Loaded(_validated(in_file, stated), origins)
@@ -78,6 +94,11 @@ def environment(overrides: Mapping[str, object]) -> dict[str, str]:
         if key not in KEYS:
             raise SettingsError(f"unknown setting {key}" + did_you_mean(key, KEYS))
     return {variable(key): _rendered(value) for key, value in overrides.items()}
+
+
+def is_of_settings(name: str) -> bool:
+    """Whether a variable is a setting, or names a file of settings."""
+    return name.upper().startswith(PREFIX) and not name.startswith(TEST_PREFIX)
 
 
 def _from_file(folder: Path) -> dict[str, Stated]:
@@ -103,18 +124,53 @@ def _from_environment() -> dict[str, Stated]:
     stated: dict[str, Stated] = {}
     problems = []
     for name, text in os.environ.items():
-        if not name.upper().startswith(PREFIX):
-            continue
-        if name == FILE_VARIABLE or name.startswith(TEST_PREFIX):
+        if not is_of_settings(name) or name == FILE_VARIABLE:
             continue
         key = key_of(name)
         if key in KEYS and name == variable(key):
             stated[key] = Stated(text or None, name)
-        else:
+        elif _key_of_file(name) is None:
             problems.append(f"unknown variable {name}{did_you_mean(key, KEYS, variable)}")
     if problems:
         raise SettingsError("\n".join(problems))
     return stated
+
+
+def _from_value_files() -> dict[str, Stated]:
+    """Read the values of variables such as CALLSLIP_LEDGER__URL_FILE from the files they name.
+
+    Raises SettingsError for a file that cannot be read.
+    """
+    stated, problems = {}, []
+    for name, path in os.environ.items():
+        key = _key_of_file(name)
+        if key is None:
+            continue
+        try:
+            with Path(path).open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                problems.append(f"{name} names {path}, which has more than {MOST_BYTES} bytes")
+            stated[key] = Stated(content.decode().rstrip("\r\n") or None, f"{name} ({path})")
+        except OSError as error:
+            problems.append(f"{name} names {path}, which cannot be read: {error.strerror}")
+        except UnicodeDecodeError:
+            problems.append(f"{name} names {path}, which is not UTF-8 text")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return stated
+
+
+def _key_of_file(name: str) -> str | None:
+    """The key whose value is in the file that this variable names; None if it names no such file.
+
+    `CALLSLIP_RERANK__ONNX_FILE` is a setting itself.
+    """
+    if not name.startswith(PREFIX) or not name.endswith(VALUE_FILE):
+        return None
+    key = key_of(name.removesuffix(VALUE_FILE))
+    own = key_of(name) in KEYS or name.removesuffix(VALUE_FILE) != variable(key)
+    return None if own or key not in KEYS else key
 
 
 def _validated(in_file: Mapping[str, Stated], stated: Mapping[str, Stated]) -> Settings:
@@ -126,17 +182,21 @@ def _validated(in_file: Mapping[str, Stated], stated: Mapping[str, Stated]) -> S
         return _InForce(**values)
     except ValidationError as error:
         problems = [
-            _problem(".".join(map(str, e["loc"])), e["msg"], stated)
+            _problem(".".join(map(str, e["loc"])), e["msg"], e["type"] == "value_error", stated)
             for e in error.errors(include_url=False, include_input=False)
         ]
     # Raised out here because pydantic's own error quotes the values, secrets too.
     raise SettingsError("\n".join(problems))
 
 
-def _problem(key: str, message: str, stated: Mapping[str, Stated]) -> str:
+def _problem(key: str, message: str, ours: bool, stated: Mapping[str, Stated]) -> str:
+    """The sentence for a wrong value; `ours` if a validator of the settings wrote the message."""
+    message = message.removeprefix("Value error, ")
     if key not in KEYS:
         origins = ", ".join(v.origin for k, v in stated.items() if k.startswith(f"{key}."))
-        return f"{key} in {origins}: {message.removeprefix('Value error, ')}"
+        return f"{key} in {origins}: {message}"
+    if ours:
+        return f"{key} in {stated[key].origin}: {message}"
     value, field = stated[key], KEYS[key]
     got = "nothing" if value.text is None else shown(key, value.text)
     return f"{key} in {value.origin}: expected {accepts(field)}, got {got}"

@@ -43,6 +43,17 @@ class EmbedderSettings(Section):
     )
 
 
+class PreviousEmbedderSettings(EmbedderSettings):
+    """The embedder of collections that `callslip reindex` has not embedded anew yet.
+
+    It answers their searches and embeds their new documents. Unset it after the last of them.
+    """
+
+    kind: Literal["e5", "openai", "none"] = Field(
+        default="none", description="as embedder.kind; none: there is no previous embedder"
+    )
+
+
 class LlmSettings(Section):
     """A language model behind an OpenAI-compatible server: for answers and names (`confirm`)."""
 

@@ -7,12 +7,14 @@ from pydantic import Field, field_validator
 
 from callslip.config.agent import AgentSettings
 from callslip.config.annotator import AnnotatorSettings
+from callslip.config.backup import BackupSettings
 from callslip.config.calling import (
     SourcesSettings,
     WebhookSettings,
 )
 from callslip.config.faq import FaqSettings
 from callslip.config.genie import GenieSettings
+from callslip.config.identity import AuditSettings, OidcSettings
 from callslip.config.ingestion import (
     ChunkingSettings,
     ExtractSettings,
@@ -22,6 +24,7 @@ from callslip.config.ingestion import (
 from callslip.config.models import (
     EmbedderSettings,
     LlmSettings,
+    PreviousEmbedderSettings,
 )
 from callslip.config.ranking import (
     FacetsSettings,
@@ -31,6 +34,7 @@ from callslip.config.ranking import (
     TracesSettings,
 )
 from callslip.config.section import Section
+from callslip.config.servers import LOOPBACK as LOOPBACK
 from callslip.config.servers import (
     ApiSettings,
     BlobSettings,
@@ -41,6 +45,7 @@ from callslip.config.servers import (
 from callslip.config.stores import (
     ChromaSettings,
     CrateSettings,
+    KeywordSettings,
     TfidfSettings,
     WeaviateSettings,
 )
@@ -54,6 +59,8 @@ __all__ = [
     "AgentSettings",
     "AnnotatorSettings",
     "ApiSettings",
+    "AuditSettings",
+    "BackupSettings",
     "BlobSettings",
     "BrokerSettings",
     "ChromaSettings",
@@ -65,11 +72,14 @@ __all__ = [
     "FaqSettings",
     "GenieSettings",
     "IngestSettings",
+    "KeywordSettings",
     "LedgerSettings",
     "LlmSettings",
     "LogSettings",
     "MaintenanceSettings",
     "MemorySettings",
+    "OidcSettings",
+    "PreviousEmbedderSettings",
     "RerankSettings",
     "SearchSettings",
     "Settings",
@@ -83,9 +93,6 @@ __all__ = [
 ]
 
 MEGABYTE = 1_000_000
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""Names of addresses that only this machine reaches."""
 
 
 def _codes(text: str | None) -> list[str]:
@@ -104,15 +111,19 @@ class Settings(Section):
         " again",
     )
     api: ApiSettings = ApiSettings()
+    oidc: OidcSettings = OidcSettings()
+    audit: AuditSettings = AuditSettings()
     broker: BrokerSettings = BrokerSettings()
     ledger: LedgerSettings = LedgerSettings()
     blobs: BlobSettings = BlobSettings()
     store: StoreKind = Field(default="chroma", description="the store of new collections")
     chroma: ChromaSettings = ChromaSettings()
+    keyword: KeywordSettings = KeywordSettings()
     weaviate: WeaviateSettings = WeaviateSettings()
     crate: CrateSettings = CrateSettings()
     tfidf: TfidfSettings = TfidfSettings()
     embedder: EmbedderSettings = EmbedderSettings()
+    previous_embedder: PreviousEmbedderSettings = PreviousEmbedderSettings()
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
     chunking: ChunkingSettings = ChunkingSettings()
@@ -125,6 +136,7 @@ class Settings(Section):
     traces: TracesSettings = TracesSettings()
     rerank: RerankSettings = RerankSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
+    backup: BackupSettings = BackupSettings()
     webhooks: WebhookSettings = WebhookSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -1,8 +1,9 @@
 """The servers and files of the stores."""
 
+import re
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from callslip.config.section import Section
 
@@ -13,9 +14,53 @@ class ChromaSettings(Section):
     url: str | None = Field(
         default=None, description="unset: `callslip up` starts Chroma's server in data_dir"
     )
+    tenant: SecretStr | None = Field(
+        default=None,
+        description="tenant of the server at chroma.url; a name that nobody guesses is its"
+        " password; unset: Chroma's default tenant",
+    )
     index_dir: Path | None = Field(
         default=None, description="folder of the keyword index; unset: in data_dir"
     )
+
+
+class KeywordSettings(Section):
+    """The service of the keyword index beside Chroma, for parts on several machines."""
+
+    url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^/\s]+/?$",
+        description="address of `callslip run keyword`, such as http://10.0.0.5:8766; unset: each"
+        " part opens the folder chroma.index_dir itself",
+    )
+    key: SecretStr | None = Field(
+        default=None, description="secret of the service and of its clients, 16 or more characters"
+    )
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="address on which the service listens; loopback by default",
+    )
+    port: int = Field(default=8766, ge=1, le=65535, description="port of the service")
+    threads: int = Field(default=8, ge=1, description="threads of the service")
+    timeout_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="the longest time of one call, without a deadline of its own",
+    )
+
+    @field_validator("key")
+    @classmethod
+    def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not re.fullmatch(r"[!-~]{16,}", key.get_secret_value()):
+            raise ValueError("must be 16 or more characters of ASCII, without spaces")
+        return key
+
+    @model_validator(mode="after")
+    def _a_client_has_the_key(self) -> "KeywordSettings":
+        if self.url is not None and self.key is None:
+            raise ValueError("keyword.url needs keyword.key, the secret of the service")
+        return self
 
 
 class WeaviateSettings(Section):

@@ -14,7 +14,8 @@ from callslip.stores.backend import Backend, OnBackend
 class StepContext(OnBackend):
     """The resources of the ingestion steps; each process creates one instance after the fork.
 
-    `confirmer` is None if no language model is configured.
+    `confirmer` is None if no language model is configured, `previous` if no collection has another
+    embedder.
     """
 
     backend: Backend
@@ -24,3 +25,4 @@ class StepContext(OnBackend):
     extractor: Extractor
     recognizer: Recognizer
     confirmer: Confirmer | None = None
+    previous: Embedder | None = None

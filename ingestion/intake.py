@@ -6,7 +6,7 @@ The HTTP API, the sources and attachments use the same functions.
 import uuid
 from typing import IO
 
-from callslip.errors import DuplicateContent
+from callslip.errors import DuplicateContent, NameTaken
 from callslip.stores.blobs import Blobs, original_name
 from callslip.stores.ledger import Accepted, Claim, Ledger, Submission
 
@@ -47,7 +47,7 @@ def take_in(
             parent=parent,
             alone=not allow_duplicate,
         )
-    except DuplicateContent:  # another request used another name
+    except (DuplicateContent, NameTaken):  # another request used another name
         if known is None:
             blobs.delete(document_id)
         raise

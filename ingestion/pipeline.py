@@ -4,25 +4,41 @@ The output of a step is an artifact. Its name is the hash of the step's input an
 that affect the step. If the artifact already exists, it is not computed again.
 """
 
-import logging
+import math
 import os
 import random
 import socket
+import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from callslip.errors import InternalError, LeaseLost, PermanentError, TransientError
+from callslip.errors import (
+    CallslipError,
+    DiskFull,
+    InternalError,
+    LeaseLost,
+    PermanentError,
+    StoreDown,
+    TransientError,
+)
 from callslip.ingestion import artifacts, attachments, steps
 from callslip.ingestion.artifacts import Artifact
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.steps import Work
+from callslip.stores.disk import NO_ROOM, is_disk_full
 from callslip.stores.ledger import Claim, Refusal, Step
-
-log = logging.getLogger(__name__)
 
 MAX_WAIT_SECONDS = 60.0
 """The longest wait between two attempts of a step."""
+
+MAX_LASTING_WAIT_SECONDS = 10.0
+"""The longest wait if the error is a store's or a disk's, which is soon well again.
+
+The wait doubles with each attempt that the step ever had, repairs included: without this limit a
+document that was repaired often would wait a minute for each fault that lasts a second.
+"""
 
 MOST_DOUBLINGS = 30
 """The maximum number of doublings of the wait. A step's attempts are never reset, and 2.0**1024
@@ -39,8 +55,31 @@ _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
 Next = Literal["go on", "stop"]
 
 
-def run_step(context: StepContext, step: Step, document_id: str, version: int) -> Next:
-    """Run one step of a version if this worker can claim it.
+@dataclass(frozen=True)
+class StepReport:
+    """How an attempt of a step ended.
+
+    done: the step is finished; retry: a passing error, with the `wait` in seconds; failed: the
+    version has failed for good; dropped: another worker has the step, or the version is gone.
+    `error` is None if the step is done.
+    """
+
+    claim: Claim
+    outcome: Literal["done", "retry", "failed", "dropped"]
+    seconds: float
+    error: CallslipError | None = None
+    wait: float | None = None
+    cause: Exception | None = None
+
+
+def run_step(
+    context: StepContext,
+    step: Step,
+    document_id: str,
+    version: int,
+    report: Callable[[StepReport], None] = lambda report: None,
+) -> Next:
+    """Run one step of a version if this worker can claim it, and report how that ended.
 
     Returns "go on" if the next step may follow, else "stop".
     """
@@ -55,24 +94,38 @@ def run_step(context: StepContext, step: Step, document_id: str, version: int) -
     )
     if isinstance(claim, Refusal):
         return "go on" if claim.reason == "done" else "stop"
+    ended = _attempt(context, claim)
+    report(ended)
+    return "go on" if ended.outcome == "done" else "stop"
+
+
+def _attempt(context: StepContext, claim: Claim) -> StepReport:
+    started = time.perf_counter()
+
+    def took() -> float:
+        return time.perf_counter() - started
+
+    leases = context.ledger.leases
     try:
         try:
             _do(context, claim)
+        except LeaseLost:
+            raise
         except TransientError as error:
-            _put_back(context, claim, error)
-            return "stop"
+            return _put_back(context, claim, error, took())
         except PermanentError as error:
-            log.info("%s of %s v%d failed: %s", step, document_id, version, error.slug)
-            context.ledger.leases.fail(claim, error)
-            return "stop"
+            leases.fail(claim, error)
+            return StepReport(claim, "failed", took(), error)
         except Exception as error:
-            _unexpected(context, claim, error)
-            return "stop"
+            if is_disk_full(error):
+                return _put_back(context, claim, DiskFull(NO_ROOM), took())
+            internal = InternalError(f"{type(error).__name__} at {_location(error)}")
+            leases.fail(claim, internal)
+            return StepReport(claim, "failed", took(), internal, cause=error)
     except LeaseLost as error:
-        log.info("dropped a result: %s", error)
-        context.ledger.leases.drop(claim)
-        return "stop"
-    return "go on"
+        leases.drop(claim)
+        return StepReport(claim, "dropped", took(), error)
+    return StepReport(claim, "done", took())
 
 
 def _do(context: StepContext, claim: Claim) -> None:
@@ -80,7 +133,7 @@ def _do(context: StepContext, claim: Claim) -> None:
         work = Work(context, claim, keeper)
         if claim.step == "upsert":
             stored = steps.upsert_chunks(work)
-            context.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts)
+            context.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts, stored.audience)
             return
         make, kind = _MAKERS[claim.step]
         name = steps.name_of(work)
@@ -95,31 +148,27 @@ def _do(context: StepContext, claim: Claim) -> None:
         context.ledger.leases.finish(claim, name, kind.counts(output) | work.counts)
 
 
-def _put_back(context: StepContext, claim: Claim, error: TransientError) -> None:
-    if isinstance(error, LeaseLost):
-        raise error
-    settings = context.settings.ingest
+def _put_back(
+    context: StepContext, claim: Claim, error: TransientError, seconds: float
+) -> StepReport:
+    """Put the step back until its next attempt; a step that failed for too long fails for good."""
+    lasting = isinstance(error, StoreDown | DiskFull)
+    wait = _wait(context, claim, MAX_LASTING_WAIT_SECONDS if lasting else MAX_WAIT_SECONDS)
+    # What Callslip itself needs comes back.
+    give_up = math.inf if lasting else context.settings.ingest.retry_for_seconds
+    if context.ledger.leases.release(claim, error, wait=wait, give_up=give_up):
+        return StepReport(claim, "failed", seconds, error)
+    return StepReport(claim, "retry", seconds, error, wait)
+
+
+def _wait(context: StepContext, claim: Claim, most: float) -> float:
+    """Seconds until the next attempt of a step, about `most` at most."""
     doublings = min(claim.token - 1, MOST_DOUBLINGS)
-    wait = min(settings.retry_base_seconds * 2.0**doublings, MAX_WAIT_SECONDS)
-    wait *= random.uniform(0.75, 1.25)  # noqa: S311 - jitter, so that retries do not come at once
-    log.warning(
-        "%s of %s put back for %.1f s: %s", claim.step, claim.document_id, wait, error.detail
-    )
-    context.ledger.leases.release(claim, error, wait=wait, give_up=settings.retry_for_seconds)
+    wait = min(context.settings.ingest.retry_base_seconds * 2.0**doublings, most)
+    return wait * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, so that retries do not coincide
 
 
-def _unexpected(context: StepContext, claim: Claim, error: Exception) -> None:
-    """Record an unexpected error with its location.
-
-    The message is not recorded, because it may contain text of a document.
-    """
-    frames = traceback.extract_tb(error.__traceback__)
-    location = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"  # noqa: PTH119
-    log.error(
-        "%s of %s: %s\n%s",
-        claim.step,
-        claim.document_id,
-        type(error).__name__,
-        "".join(traceback.format_list(frames)),
-    )
-    context.ledger.leases.fail(claim, InternalError(f"{type(error).__name__} at {location}"))
+def _location(error: Exception) -> str:
+    """The line of an unexpected error. Its message may contain text of a document."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119

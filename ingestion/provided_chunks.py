@@ -19,11 +19,12 @@ from callslip.errors import Conflict, ObjectRefused, PermanentError, TransientEr
 from callslip.stores.backend import Backend, OnBackend
 from callslip.stores.blobs import original_name
 from callslip.stores.contract import Store
+from callslip.stores.disk import check_space
 from callslip.stores.ledger import STEPS, Claim, Ledger, Transcript
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.ledger.transcripts import StepRow, VersionRow
 from callslip.stores.properties.checks import chunk_fault
-from callslip.stores.records import ChunkRecord, DocumentRecord
+from callslip.stores.records import ChunkRecord, DocumentRecord, for_audience
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
 
 EMPTY = hashlib.sha256(b"").hexdigest()
@@ -71,8 +72,11 @@ def put(
 
     Other chunks of the document stay. Sets the document id of the chunks. Raises Conflict if the
     document was made from a file, or if a chunk's id belongs to another document; ObjectRefused if
-    a chunk cannot be stored.
+    a chunk cannot be stored, DiskFull if the disk has too little room; NameTaken if the reader may
+    not read the document.
     """
+    check_space(scope.settings)
+    scope.ledger.documents.check_name(scope.collection, name, tenant=scope.tenant)
     document_id = _known(scope, name) or _made(scope, name)
     if not has_provided_chunks(scope.ledger, document_id):
         raise Conflict(
@@ -86,8 +90,10 @@ def put(
     before = scope.ledger.chunks.live_ids(document_id)
     try:
         with scope.ledger.leases.keeper(claim) as keeper:
-            _write(scope, claim, name, chunks, batch_size, keeper.check)
-            scope.ledger.leases.go_live(claim, sorted(before | ids), {"chunks": len(before | ids)})
+            audience = scope.ledger.readers.audience(document_id)
+            _write(scope, claim, name, chunks, batch_size, keeper.check, audience)
+            left = sorted(before | ids)
+            scope.ledger.leases.go_live(claim, left, {"chunks": len(left)})
     except PermanentError:
         _leave(scope, claim, before)
         raise
@@ -202,6 +208,7 @@ def _write(
     chunks: Sequence[ChunkRecord],
     batch_size: int,
     alive: Callable[[], None],
+    audience: str,
 ) -> None:
     ledger, store, where, tenant = scope.ledger, scope.store, scope.collection, scope.tenant
     ledger.chunks.expect(
@@ -212,11 +219,12 @@ def _write(
     ledger.collections.has_properties(where, {n for c in chunks for n in c.properties})
     if tenant:
         store.ensure_tenant(where, tenant)
+    plain = DocumentRecord(claim.document_id, name, name)
+    record, chunks = for_audience(audience, plain, chunks)
     for at in range(0, len(chunks), batch_size):
         alive()
         some = chunks[at : at + batch_size]
         _whole(store.batch_upsert_chunks(where, some, tenant=tenant).failed)
-    record = DocumentRecord(claim.document_id, name, name)
     _whole(store.batch_upsert_documents(where, [record], tenant=tenant).failed)
 
 

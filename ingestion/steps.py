@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from callslip.errors import CollectionNotFound, ObjectRefused, SettingsError, StoreDown
+from callslip.errors import (
+    CollectionNotFound,
+    EmbedderDown,
+    ObjectRefused,
+    SettingsError,
+    StoreDown,
+)
 from callslip.ingestion import records
 from callslip.ingestion.artifacts import (
     CHUNKS,
@@ -30,13 +36,22 @@ from callslip.ingestion.sections.sectionize import sectionize
 from callslip.ingestion.values import Chunk, Enriched, ExtractedText, Section
 from callslip.languages import DEFAULT
 from callslip.messages.options import Options
+from callslip.models.embedders.choice import embedder_of
+from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import version_of
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.ledger.documents.chunks import Span
 from callslip.stores.levels import PASSAGE
-from callslip.stores.records import ENRICHED_PROPERTIES, ChunkRecord, DocumentRecord, Vector
+from callslip.stores.records import (
+    AUDIENCE,
+    ENRICHED_PROPERTIES,
+    ChunkRecord,
+    DocumentRecord,
+    Vector,
+    for_audience,
+)
 
 EMBED_BATCH = 16
 """Chunks per embedding batch. After each batch the step checks its lease and caches the vectors."""
@@ -61,6 +76,12 @@ class Work:
     def options(self) -> Options:
         """The collection's options, read once at their first use in the step."""
         return self.context.ledger.collections.get(self.version.collection).options
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The embedder of the collection, read once; the present one if there is none."""
+        collection = self.context.ledger.collections.get(self.version.collection)
+        return embedder_of(collection.embedder, self.context.embedder, self.context.previous)
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
         """Return the output of an earlier step.
@@ -96,9 +117,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Stored:
-    """The result of the upsert step: chunk ids of the document, and counters."""
+    """The result of the upsert step: chunk ids of the document, their audience, and counters."""
 
     chunk_ids: Sequence[str]
+    audience: str
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -145,7 +167,7 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
         case "enrich":
             return _enriched_by(work)
         case "embed":
-            return {"model": work.context.embedder.model, "title": line_of(_title(work))}
+            return {"model": work.embedder.model, "title": line_of(_title(work))}
     return {}
 
 
@@ -248,6 +270,7 @@ def embed_chunks(work: Work) -> Vector:
 
     Vectors of unchanged texts come from the cache or from the previous version.
     """
+    _check_embedder(work)
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
     texts = [c.read(text) for c in chunks]
@@ -271,13 +294,24 @@ def embed_chunks(work: Work) -> Vector:
     return np.stack([vectors_by_key[key] for key in zip(contexts, hashes, strict=True)])
 
 
+def _check_embedder(work: Work) -> None:
+    """Raise EmbedderDown while the installation runs another embedder than the collection's."""
+    collection = work.context.ledger.collections.get(work.version.collection)
+    if collection.embedder != work.embedder.model:
+        raise EmbedderDown(
+            f"collection {collection.name!r} is embedded by {collection.embedder!r}, this"
+            f" installation runs {work.embedder.model!r}",
+            hint=f"`callslip reindex {collection.name}` embeds it anew; or set the embedder back.",
+        )
+
+
 def _contexts(work: Work, chunks: Sequence[Chunk], texts: Sequence[str]) -> list[str]:
     """Return the title line of each passage.
 
     The line is empty if the passage already has the title, or if both together are too long.
     """
     line = line_of(_title(work))
-    room = work.context.embedder.max_tokens - len(work.context.tokenizer.offsets(line)) - 1
+    room = work.embedder.max_tokens - len(work.context.tokenizer.offsets(line)) - 1
     return [
         line if c.tokens <= room and lacks(t, line) else ""
         for c, t in zip(chunks, texts, strict=True)
@@ -296,7 +330,7 @@ def _embedded(
     A vector comes from the cache, from the previous version, or from the embedder. The cache key
     has the hash of the text without the title line, so that a deletion finds all its vectors.
     """
-    embedder, cache = work.context.embedder, work.context.ledger.vectors
+    embedder, cache = work.embedder, work.context.ledger.vectors
     made_by = f"{embedder.model}+{text_hash(context)[:16]}" if context else embedder.model
     vectors_by_key = dict(cache.get(made_by, list(texts)))
     vectors_by_key |= {h: before[h] for h in texts.keys() - vectors_by_key.keys() if h in before}
@@ -347,9 +381,11 @@ def upsert_chunks(work: Work) -> Stored:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
         document, chunks = records.still_stored(version, store, ids, work.context.analyzer)
+    audience = ledger.readers.audience(version.document_id)
+    document, chunks = for_audience(audience, document, chunks)
     ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans)
     names = set(document.properties).union(*(c.properties for c in chunks))
-    ledger.collections.has_properties(version.collection, names)
+    ledger.collections.has_properties(version.collection, names - {AUDIENCE})
     try:
         if tenant:
             store.ensure_tenant(version.collection, tenant)
@@ -372,7 +408,7 @@ def upsert_chunks(work: Work) -> Stored:
             raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
     passages = sum(c.level >= PASSAGE for c in chunks)
     counts = {"chunks": passages, "parents": len(ids) - passages}
-    return Stored(ids, counts | {"written": len(new) + len(changed)})
+    return Stored(ids, audience, counts | {"written": len(new) + len(changed)})
 
 
 def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:

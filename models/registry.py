@@ -33,6 +33,14 @@ def make_embedder(settings: Settings) -> Embedder:
     return E5Embedder(settings.models_dir, tokenizer, threads=settings.embedder_threads)
 
 
+def make_previous_embedder(settings: Settings) -> Embedder | None:
+    """Make the embedder of `previous_embedder`; None without one."""
+    previous = settings.previous_embedder
+    if previous.kind == "none":
+        return None
+    return make_embedder(settings.model_copy(update={"embedder": previous}))
+
+
 def make_tokenizer(settings: Settings) -> Tokenizer:
     """Make the tokenizer that measures chunks, which is the same for every embedder."""
     return Tokenizer(settings.models_dir)

@@ -11,7 +11,8 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, time_ns
+from typing import Literal
 
 import httpx
 from opentelemetry.context import Context
@@ -21,15 +22,29 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_current_span, use_span
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    get_current_span,
+    set_span_in_context,
+    use_span,
+)
 from opentelemetry.util.types import AttributeValue
 
-from callslip import __version__
+from callslip import __version__, trace_context
 from callslip.config.telemetry import TelemetrySettings
 from callslip.errors import CallslipError
 from callslip.http.transport import BoundedTransport, direct
 
 Attributes = Mapping[str, AttributeValue]
+
+Kind = Literal["INTERNAL", "SERVER", "CLIENT", "CONSUMER"]
+"""Kinds of spans, as `SpanKind` names them."""
 
 SEND_SECONDS = 2.0
 """Seconds to send a batch to the collector, and to send the last spans when the process ends."""
@@ -75,30 +90,40 @@ class Spans:
         self._tracer = provider.get_tracer("callslip", __version__)
 
     @contextmanager
-    def span(
-        self, name: str, attributes: Attributes, *, root: bool = False, calls: bool = False
-    ) -> Iterator[Span]:
-        """Run the block in a span within the current span, or in a new trace if `root` is set.
+    def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> Iterator[Span]:
+        """Run the block in a span within `trace_context.current()`, or in a new trace.
 
-        `calls` marks a call of another service. If the block raises an error, the span has the
+        In the block the span is the trace context. If the block raises an error, the span has the
         error's name, and nothing else of the error.
         """
-        span = self._tracer.start_span(
-            name,
-            Context() if root else None,
-            SpanKind.CLIENT if calls else SpanKind.INTERNAL,
-            attributes,
-        )
-        with use_span(
-            span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+        span = self._tracer.start_span(name, _present(), SpanKind[kind], attributes)
+        with (
+            trace_context.within(_traceparent(span)),
+            use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False),
         ):
             try:
                 yield span
             except BaseException as error:
-                kind = error.slug if isinstance(error, CallslipError) else type(error).__name__
-                span.set_attribute("error.type", kind)
+                name = error.slug if isinstance(error, CallslipError) else type(error).__name__
+                span.set_attribute("error.type", name)
                 span.set_status(Status(StatusCode.ERROR))
                 raise
+
+    def waited(self, name: str, attributes: Attributes, since: float) -> str:
+        """Record a span of a message that waited in a queue from `since`, Unix time, until now.
+
+        Returns the span's `traceparent`.
+        """
+        start = min(int(since * 1e9), time_ns())
+        span = self._tracer.start_span(
+            name, _present(), SpanKind.CONSUMER, attributes, start_time=start
+        )
+        span.end()
+        return _traceparent(span)
+
+    def annotate(self, attributes: Attributes) -> None:
+        """Add attributes to the current span."""
+        get_current_span().set_attributes(attributes)
 
     def trace_id(self) -> str | None:
         """Return the id of this thread's trace in the format of W3C's `traceparent`, or None."""
@@ -151,6 +176,27 @@ class _Exporter(SpanExporter):
                 return None if response.is_success else f"status {response.status_code}"
         except httpx.HTTPError as error:
             return type(error).__name__
+
+
+def _present() -> Context:
+    """Return the trace context as the parent of a new span; an empty one begins a trace."""
+    traceparent = trace_context.current()
+    if traceparent is None:
+        return Context()
+    parent = SpanContext(
+        int(traceparent[3:35], 16),
+        int(traceparent[36:52], 16),
+        is_remote=True,
+        trace_flags=TraceFlags(TraceFlags.SAMPLED),
+    )
+    return set_span_in_context(NonRecordingSpan(parent), Context())
+
+
+def _traceparent(span: Span) -> str:
+    context = span.get_span_context()
+    if not context.is_valid:  # OTEL_SDK_DISABLED
+        return trace_context.current() or trace_context.new()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-01"
 
 
 def _traces(endpoint: str) -> httpx.URL:

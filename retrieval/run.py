@@ -78,4 +78,5 @@ def make_query(resources: Resources, plan: Plan, timings: Timings) -> Query:
 
 def _as_written(resources: Resources, plan: Plan, timings: Timings) -> Query:
     its = resources
-    return question.make_query(plan, its.analyzer, its.embedder, its.questions, timings)
+    embedder = its.embedder_of(plan.record)
+    return question.make_query(plan, its.analyzer, embedder, its.questions, timings)

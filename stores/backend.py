@@ -8,14 +8,16 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 from callslip.stores.registry import kinds
+from callslip.stores.sides import both_sides, with_sides
 
 
 @dataclass(frozen=True)
 class Backend:
     """The settings, ledger, blobs and stores that all code below the API and the queue uses.
 
-    `store_of` returns the client of a kind of store; it raises SettingsError for a kind that is not
-    set up. `kinds` are the kinds of stores that are set up; None means those in the settings.
+    `store_of` returns the client of a kind of store, or of its second side; it raises SettingsError
+    for a kind that is not set up. `kinds` are the kinds of stores that are set up; None means those
+    in the settings.
     """
 
     settings: Settings
@@ -24,10 +26,13 @@ class Backend:
     store_of: Callable[[str], Store]
     kinds: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "store_of", with_sides(self.store_of))
+
     def stores(self) -> Mapping[str, Store]:
-        """The clients of every store that is set up, by kind."""
+        """The clients of both sides (stores/sides.py) of every store that is set up."""
         names = kinds(self.settings) if self.kinds is None else self.kinds
-        return {kind: self.store_of(kind) for kind in names}
+        return {side: self.store_of(side) for side in both_sides(names)}
 
 
 class OnBackend:

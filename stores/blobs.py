@@ -8,16 +8,19 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Iterator
-from typing import IO, Protocol
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Protocol
 
 import fsspec
 
-from callslip.errors import StoreDown
+from callslip.errors import CallslipError, SettingsError, StoreDown, StoreReadOnly
+from callslip.stores.disk import is_disk_full
 
 _SAFE = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*")
 _DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 COPY_BYTES = 1 << 20
+BUCKETS = frozenset({"s3", "gs", "abfs"})
+"""Protocols of object stores, which have no folders."""
 
 
 def original_name(sha256: str) -> str:
@@ -35,18 +38,33 @@ class Readable(Protocol):
 class Blobs:
     """Whole files by name; a name appears only when its content is complete."""
 
-    def __init__(self, url: str) -> None:
-        self._fs, self._root = fsspec.core.url_to_fs(url)
-        self._local = "file" in (
-            self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
-        )
+    def __init__(self, url: str, endpoint: str | None = None) -> None:
+        """Prepare the client; it connects at its first call. `endpoint` is the URL of a server that
+        speaks S3.
+
+        Raises SettingsError for a URL whose package is missing or that no package knows.
+        """
+        try:
+            # Another process's files are in no cached listing.
+            options = {"endpoint_url": endpoint} if endpoint else {}
+            self._fs, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        except (ImportError, ValueError) as error:
+            raise SettingsError(
+                f"blobs.url: {url.partition(':')[0]}:// cannot be opened: {type(error).__name__}",
+                hint="For S3: pip install 'callslip[s3]'.",
+            ) from error
+        protocol = self._fs.protocol
+        protocols = protocol if isinstance(protocol, tuple) else (protocol,)
+        self._local = "file" in protocols
+        self._is_bucket = not BUCKETS.isdisjoint(protocols)
 
     def write(self, document_id: str, name: str, content: bytes | Readable) -> None:
         """Store a file atomically. A file with an existing name replaces the stored one."""
         path = self._path(document_id, name)
         partial = f"{path}.{uuid.uuid4().hex}.partial"
         try:
-            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            if not self._is_bucket:  # there it would make a bucket that is missing
+                self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
             with self._fs.open(partial, "wb") as file:
                 if isinstance(content, bytes):
                     file.write(content)
@@ -59,83 +77,89 @@ class Blobs:
             self._fs.mv(partial, path)
             if self._local:
                 _keep_name(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
+        except Exception as error:
+            with contextlib.suppress(Exception):
                 self._fs.rm_file(partial)
-            raise StoreDown(f"the blob store cannot write: {error.strerror or error}") from error
+            if isinstance(error, CallslipError):
+                raise  # of the content
+            raise _down("write", error) from error
 
     def read(self, document_id: str, name: str) -> bytes:
         """A file's content. Raises FileNotFoundError if the file does not exist."""
-        try:
-            content: bytes = self._fs.cat_file(self._path(document_id, name))
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise StoreDown(f"the blob store cannot read: {error.strerror or error}") from error
+        path = self._path(document_id, name)
+        with _reaching("read"):
+            content: bytes = self._fs.cat_file(path)
         return content
 
     @contextlib.contextmanager
     def reading(self, document_id: str, name: str) -> Iterator[tuple[int, IO[bytes]]]:
         """A file's size in bytes and its content as a stream. Raises FileNotFoundError."""
         path = self._path(document_id, name)
-        try:
+        with _reaching("read"):
             size, file = int(self._fs.size(path)), self._fs.open(path, "rb")
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise StoreDown(f"the blob store cannot read: {error.strerror or error}") from error
         with file:
             yield size, file
 
     def exists(self, document_id: str, name: str) -> bool:
         """Whether the file exists, which means that it is complete."""
-        return bool(self._fs.exists(self._path(document_id, name)))
+        path = self._path(document_id, name)
+        with _reaching("list"):
+            return bool(self._fs.exists(path))
 
     def names(self, document_id: str) -> set[str]:
         """The names of a document's files."""
-        try:
-            files = self._fs.ls(self._folder(document_id), detail=False)
-        except FileNotFoundError:
-            return set()
-        except OSError as error:
-            raise StoreDown(f"the blob store cannot list: {error.strerror or error}") from error
+        files = self._listed(document_id, lambda folder: self._fs.ls(folder, detail=False))
         return {file.rstrip("/").rpartition("/")[2] for file in files}
+
+    def files(self, document_id: str) -> list[tuple[str, int, str]]:
+        """Name, size in bytes and a mark of the content of each file, by name.
+
+        The mark is a time or an ETag: it changes when a file is written again.
+        """
+        entries = self._listed(document_id, lambda folder: self._fs.ls(folder, detail=True))
+        return sorted(
+            (entry["name"].rstrip("/").rpartition("/")[2], int(entry["size"]), _mark(entry))
+            for entry in entries
+            if not entry["name"].endswith(".partial")
+        )
 
     def count(self, document_id: str) -> int:
         """The number of files of a document."""
-        try:
-            return len(self._fs.find(self._folder(document_id)))
-        except FileNotFoundError:
-            return 0
+        return len(self._listed(document_id, self._fs.find))
 
     def document_ids(self) -> set[str]:
         """The ids of all documents with a folder; ignores files and folders of other programs."""
         try:
-            entries = self._fs.ls(f"{self._root}/documents", detail=True)
+            with _reaching("list"):
+                entries = self._fs.ls(f"{self._root}/documents", detail=True)
         except FileNotFoundError:
             return set()
-        except OSError as error:
-            raise StoreDown(f"the blob store cannot list: {error.strerror or error}") from error
         folders = (entry["name"] for entry in entries if entry["type"] == "directory")
         names = (folder.rstrip("/").rpartition("/")[2] for folder in folders)
         return {name for name in names if _DOCUMENT_ID.fullmatch(name)}
 
     def changed_at(self, document_id: str) -> float:
         """The Unix time at which a document's newest file was written; 0 if it has no file."""
+        files = self._listed(document_id, self._fs.find)
         try:
-            files = self._fs.find(self._folder(document_id))
-            return max((self._fs.modified(file).timestamp() for file in files), default=0.0)
+            with _reaching("list"):
+                return max((self._fs.modified(file).timestamp() for file in files), default=0.0)
         except FileNotFoundError:
             return 0.0
 
     def delete(self, document_id: str) -> None:
         """Remove every file of a document. Idempotent."""
+        folder = self._folder(document_id)
+        with contextlib.suppress(FileNotFoundError), _reaching("delete"):
+            self._fs.rm(folder, recursive=True)
+
+    def _listed(self, document_id: str, listing: Callable[[str], Any]) -> list[Any]:
+        folder = self._folder(document_id)
         try:
-            self._fs.rm(self._folder(document_id), recursive=True)
+            with _reaching("list"):
+                return list(listing(folder))
         except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise StoreDown(f"the blob store cannot delete: {error.strerror or error}") from error
+            return []
 
     def _folder(self, document_id: str) -> str:
         if not _SAFE.fullmatch(document_id):
@@ -156,6 +180,33 @@ class Blobs:
                 raise StoreDown("the blob store gives back other bytes than were written")
         finally:
             self.delete(probe)
+
+
+@contextlib.contextmanager
+def _reaching(purpose: str) -> Iterator[None]:
+    """Raise StoreDown instead of any error in the block but FileNotFoundError.
+
+    The clients of buckets have errors of their own, which are no OSError.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise _down(purpose, error) from error
+
+
+def _down(purpose: str, error: Exception) -> StoreDown | StoreReadOnly:
+    kind = StoreReadOnly if is_disk_full(error) else StoreDown
+    reason = type(error).__name__
+    if isinstance(error, OSError):
+        reason += f": {error.strerror or error}"
+    return kind(f"the blob store cannot {purpose}: {reason}")
+
+
+def _mark(entry: dict[str, Any]) -> str:
+    marks = (entry.get(name) for name in ("ETag", "etag", "mtime", "LastModified", "created"))
+    return str(next((mark for mark in marks if mark), ""))
 
 
 def _keep_name(path: str) -> None:

@@ -8,6 +8,8 @@ the parameters of a search.
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 
 import numpy as np
 
@@ -117,6 +119,8 @@ class Store(StoreOperations):
                 f"Collection {collection} is not indexed by {metric}, and {matching} chunks match:"
                 f" at most {EXACT_LIMIT} are compared one by one."
             )
+        if not matching:
+            return []
         ids = self.find_ids(collection, where, tenant=tenant)
         hits: list[RetrieverHit] = []
         for start in range(0, len(ids), _EXACT_BATCH):
@@ -170,7 +174,8 @@ class Store(StoreOperations):
         with ThreadPoolExecutor(1) as beside:
             if terms and (alpha < 1 or vector is None):
                 retriever = beside.submit(
-                    self.keyword_query, collection, terms, pool, where, tenant=tenant
+                    copy_context().run,  # with the trace context
+                    partial(self.keyword_query, collection, terms, pool, where, tenant=tenant),
                 )
             if vector is not None and alpha > 0:
                 vectors = self.vector_query(

@@ -59,7 +59,8 @@ def clean_filename(name: str) -> str:
 def clean_tenant(tenant: str) -> str:
     """A tenant's name as it is stored; "" for no tenant.
 
-    Raises InvalidRequest if the name is too long, or has `/` at an end or twice in a row.
+    Raises InvalidRequest if the name is too long, has `/` at an end or twice in a row, or the part
+    `.` or `..`: clients resolve these, so the address of the tenant would be the collection's.
     """
     if not tenant:
         return ""
@@ -72,6 +73,11 @@ def clean_tenant(tenant: str) -> str:
         raise InvalidRequest(
             f"the tenant's name {name!r} has a / at an end, or two together",
             hint="No address could name such a tenant.",
+        )
+    if {".", ".."} & set(name.split("/")):
+        raise InvalidRequest(
+            f"the tenant's name {name!r} has the part '.' or '..'",
+            hint="Clients would take its address for that of the collection.",
         )
     return name
 

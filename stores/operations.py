@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
+from callslip.stores.absence import LISTINGS, confirmed
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import (
@@ -32,7 +33,16 @@ class StoreOperations(ABC):
     chunks or documents needs `tenant`: it raises InvalidRequest without one and TenantNotFound for
     an unknown one. In a collection without tenants, a tenant is an InvalidRequest. Ties in scores
     are broken by chunk id, ascending.
+
+    Absence is believed only from a server that is ready (`stores.absence`): before a method raises
+    NotFound, it asks the server whether it is ready, and then once more for the object. This class
+    does the same for empty results of LISTINGS.
     """
+
+    def __init_subclass__(cls, **named: object) -> None:
+        super().__init_subclass__(**named)
+        for name in LISTINGS & vars(cls).keys():
+            setattr(cls, name, confirmed(name, vars(cls)[name]))
 
     kind: ClassVar[str]
 
@@ -45,11 +55,21 @@ class StoreOperations(ABC):
     Tfidf is the cosine over words and pairs of adjacent words.
     """
 
+    local_keywords: ClassVar[bool] = False
+    """Whether the keyword retriever and `copies` need no server, or another than the vectors."""
+
     # Collections
 
     @abstractmethod
     def ping(self) -> None:
         """Raise StoreDown unless the store answers."""
+
+    def probe(self) -> None:
+        """Write an object of no collection and read it back. Raises StoreDown if that fails.
+
+        A store without such an object only responds to a ping.
+        """
+        self.ping()
 
     @abstractmethod
     def ensure_schema(self, schema: CollectionSchema) -> None:
@@ -171,6 +191,15 @@ class StoreOperations(ABC):
         Vectors have the values that were written, to the precision of 32 bits.
         """
 
+    def copies(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[StoredChunk]:
+        """As `get_chunks`, without vectors, from copies that can be read while the server is down.
+
+        Chunks without a copy are left out. Only a store with `local_keywords` has copies.
+        """
+        return []
+
     @abstractmethod
     def terms(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
@@ -232,6 +261,13 @@ class StoreOperations(ABC):
 
     def maintain(self) -> None:  # noqa: B027 - most stores need no maintenance
         """Do periodic work. The maintenance worker calls it repeatedly."""
+
+    def compact(self, collection: str, *, tenant: str = "") -> None:  # noqa: B027 - see below
+        """Rewrite files of ours, so that nothing of deleted objects remains in them.
+
+        The caller lets nothing write meanwhile. A server that merges its files by itself does
+        nothing here.
+        """
 
     @abstractmethod
     def close(self) -> None:

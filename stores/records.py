@@ -1,7 +1,7 @@
 """The records that are written to stores and read from them."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,12 @@ from callslip.vocabulary import Scalar as Scalar
 from callslip.vocabulary import Value as Value
 
 Vector = npt.NDArray[np.float32]
+
+AUDIENCE = "callslip:audience"
+"""A property of the chunks of a document that not everyone may read: the audience in the ledger.
+
+Searches for a reader leave audiences out by it. No client can set it, filter by it or see it.
+"""
 
 Properties = Mapping[str, Value]
 
@@ -125,6 +131,22 @@ ENRICHED_PROPERTIES = ("entities", "valid_from", "valid_to")
 """Properties that enrichment may add to any chunk, besides the facets of rules. Every collection
 knows them.
 """
+
+
+def public(properties: Mapping[str, Value]) -> dict[str, Value]:
+    """The properties that clients see."""
+    return {name: value for name, value in properties.items() if name != AUDIENCE}
+
+
+def for_audience(
+    audience: str, document: DocumentRecord, chunks: Sequence[ChunkRecord]
+) -> tuple[DocumentRecord, list[ChunkRecord]]:
+    """The document and its chunks with the property of their audience; without it for everyone."""
+    own = {AUDIENCE: audience} if audience else {}
+    return (
+        replace(document, properties={**public(document.properties), **own}),
+        [replace(c, properties={**public(c.properties), **own}) for c in chunks],
+    )
 
 
 def visible(chunk: ChunkRecord | StoredChunk) -> dict[str, object]:

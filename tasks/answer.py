@@ -4,6 +4,7 @@ The tasks have a separate queue, so that they never delay a search. They import 
 run: the API only queues them, so it never loads LangGraph.
 """
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 from redis.exceptions import LockError
 
+from callslip import logs
 from callslip.agent.messages import (
     Answer,
     AnswerRequest,
@@ -21,23 +23,37 @@ from callslip.agent.messages import (
     SentenceMessage,
 )
 from callslip.agent.reports import NodeReport
-from callslip.errors import AnswerTimeout, BrokerDown, Conflict, Overloaded, PermanentError
+from callslip.errors import (
+    AnswerTimeout,
+    BrokerDown,
+    CallslipError,
+    Conflict,
+    Overloaded,
+    PermanentError,
+)
+from callslip.http.deadline import until as by
+from callslip.readers import Reader, as_json
 from callslip.retrieval.query.followups import Standing
-from callslip.tasks import replies
-from callslip.tasks.broker import backlog
 from callslip.tasks.composition import Context, current
-from callslip.tasks.locks import alone
 from callslip.tasks.maintenance import DAY_SECONDS
-from callslip.tasks.metering import ANSWER_TIME, ANSWERS, named
 from callslip.tasks.queues import ANSWER
+from callslip.tasks.shared import replies
+from callslip.tasks.shared.broker import backlog
+from callslip.tasks.shared.locks import alone
+from callslip.tasks.shared.metering import ANSWER_TIME, ANSWERS, ERRORS, named
 
 if TYPE_CHECKING:
     from callslip.agent.state import Turn
+
+log = logging.getLogger(__name__)
 
 Followed = NodeMessage | SentenceMessage | Answer
 """What a stream has: nodes that have run, sentences that are certain, at last the answer."""
 
 TRIM_EVERY_SECONDS = 3600.0
+
+HIDDEN = "This answer is from documents that you may no longer read."
+"""The text of an earlier answer to a reader, in place of its own."""
 
 NODE = "node"
 """The key of a reply that reports a node of the graph that has run."""
@@ -80,15 +96,29 @@ class Replies(Iterator[Followed]):
 
 
 @shared_task(name="answer.ask")
-def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: bool) -> None:
+def answer(
+    request: dict[str, Any],
+    reply_to: str,
+    deadline: float,
+    *,
+    stream: bool,
+    reader: dict[str, Any] | None = None,
+) -> None:
     """Answer a question, and push the answer to the list `reply_to`.
 
     With `stream`, also push a report of each node that has run and each sentence that is certain,
     and end early if the caller is gone. Does nothing after the `deadline` (UTC seconds since 1970).
+    The answer is from documents that the `reader` may read; without one, from all.
     """
-    context = current()
+    context = current().for_reader(Reader.of_json(reader))
+    waited = time.time() - (deadline - context.settings.agent.timeout_seconds)
+    fields: dict[str, Any] = {
+        "collection": str(request.get("collection")),
+        "queue_ms": logs.milliseconds(waited),
+    }
     if time.time() > deadline:
         context.meter.add(named(ANSWERS, "late"))
+        logs.event(log, "answer", logging.WARNING, **fields, outcome="late")
         return
     started = time.perf_counter()
 
@@ -104,33 +134,57 @@ def answer(request: dict[str, Any], reply_to: str, deadline: float, *, stream: b
         question = AnswerRequest(**request)
         with _turn(context, question, deadline):
             its_reports = (tell, send) if stream else ()
-            result = context.agent.answer(question, *its_reports)
+            with by(deadline):
+                result = context.agent.answer(question, *its_reports)
         reply: replies.Reply = {"ok": result.model_dump(mode="json")}
         outcome = "answered" if result.answered else "not-here"
+        fields |= {
+            "trace_id": result.trace_id,
+            "verdict": result.verdict.reason,
+            "attempts": len(result.attempts),
+            "citations": len(result.citations),
+            "input_tokens": result.usage.input_tokens,
+            "output_tokens": result.usage.output_tokens,
+        }
     except _CallerGone:
         context.meter.add(named(ANSWERS, "abandoned"))
+        logs.event(log, "answer", **fields, outcome="abandoned")
         return
     except Exception as error:
         reply = replies.failed(error, "answer")
+        fields["reason"] = error.slug if isinstance(error, CallslipError) else type(error).__name__
+        context.meter.add(named(ERRORS, "answer", fields["reason"]))
         outcome = "refused" if isinstance(error, PermanentError) else "failed"
     replies.send(context.broker, reply_to, reply)
     its = context.meter
+    took = time.perf_counter() - started
     its.add(named(ANSWERS, outcome))
-    its.took(ANSWER_TIME, time.perf_counter() - started)
+    its.took(ANSWER_TIME, took)
+    level = logging.WARNING if outcome == "failed" else logging.INFO
+    logs.event(log, "answer", level, **fields, outcome=outcome, ms=logs.milliseconds(took))
 
 
 @shared_task(name="answer.conversation")
 def conversation(
-    collection: str, tenant: str, thread_id: str, reply_to: str, *, forget: bool
+    collection: str,
+    tenant: str,
+    thread_id: str,
+    reply_to: str,
+    *,
+    forget: bool,
+    reader: dict[str, Any] | None = None,
 ) -> None:
-    """Push a conversation to the list `reply_to`; with `forget`, delete the conversation."""
-    context = current()
+    """Push a conversation to the list `reply_to`; with `forget`, delete the conversation.
+
+    It is the conversation that the `reader` began.
+    """
+    context = current().for_reader(Reader.of_json(reader))
     try:
         thread, turns = context.conversations.turns(collection, tenant, thread_id)
         if forget:
             context.conversations.forget(collection, tenant, thread_id)
         message = Conversation.model_validate(
-            thread.__dict__ | {"turns": [_turn_fields(t) for t in turns]}
+            thread.__dict__ | {"turns": [_turn_fields(context, t) for t in turns]}
         )
         reply: replies.Reply = {"ok": message.model_dump(mode="json")}
     except Exception as error:
@@ -150,8 +204,8 @@ def trim() -> None:
 def ask(context: Context, request: AnswerRequest) -> Answer:
     """Queue a question and wait for its answer.
 
-    Raises the error of the task, Overloaded if too many questions are waiting, AnswerTimeout if no
-    answer arrives in time, BrokerDown if the broker does not answer.
+    Raises the error of the task, Overloaded if too many questions are waiting or no worker reads
+    the queue, AnswerTimeout if no answer arrives in time, BrokerDown if the broker does not answer.
     """
     for reply in _queued(context, request, stream=False):
         if isinstance(reply, Answer):
@@ -175,13 +229,14 @@ def look(
 ) -> Conversation:
     """Return a conversation; with `forget`, delete the conversation.
 
-    Raises ThreadNotFound if it does not exist, AnswerTimeout if no reply arrives in time,
-    BrokerDown if the broker does not answer.
+    Raises ThreadNotFound if it does not exist, Overloaded if no worker reads the queue,
+    AnswerTimeout if no reply arrives in time, BrokerDown if the broker does not answer.
     """
     wait = context.settings.search.timeout_seconds
+    context.consumers.check(ANSWER)
     reply_to, until = replies.new_address(), time.time() + wait
     arguments = (collection, tenant, thread_id, reply_to)
-    _queue(conversation, arguments, wait, forget=forget)
+    _queue(context, conversation, arguments, wait, forget=forget)
     for reply in replies.receive(context.broker, reply_to, until):
         return Conversation(**reply["ok"])
     raise _late(wait)
@@ -189,23 +244,30 @@ def look(
 
 def _queued(context: Context, request: AnswerRequest, *, stream: bool) -> Replies:
     settings = context.settings.agent
+    context.consumers.check(ANSWER)
     if (waiting := backlog(context.broker, ANSWER)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} questions are waiting")
     wait = settings.timeout_seconds
     reply_to, until = replies.new_address(), time.time() + wait
-    _queue(answer, (request.model_dump(mode="json"), reply_to, until), wait, stream=stream)
+    _queue(context, answer, (request.model_dump(mode="json"), reply_to, until), wait, stream=stream)
     return Replies(context, reply_to, until)
 
 
-def _queue(task: Any, arguments: tuple[Any, ...], expires: float, **options: bool) -> None:
+def _queue(
+    context: Context, task: Any, arguments: tuple[Any, ...], expires: float, **options: bool
+) -> None:
+    fields = {**options, "reader": as_json(context.reader)}
     try:
-        task.apply_async(arguments, options, queue=ANSWER, expires=expires)
+        task.apply_async(arguments, fields, queue=ANSWER, expires=expires)
     except OperationalError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
-def _turn_fields(turn: "Turn") -> dict[str, Any]:
-    return {**turn, "understood": Standing(turn["base"], tuple(turn["tails"])).text}
+def _turn_fields(context: Context, turn: "Turn") -> dict[str, Any]:
+    hidden = context.reader and context.ledger.searches.is_hidden(turn["trace_id"])
+    text = HIDDEN if hidden else turn["text"]
+    understood = Standing(turn["base"], tuple(turn["tails"])).text
+    return {**turn, "text": text, "understood": understood}
 
 
 def _late(seconds: float) -> AnswerTimeout:
@@ -229,7 +291,10 @@ def _turn(context: Context, request: AnswerRequest, deadline: float) -> Iterator
     if request.thread_id is None:
         yield
         return
-    conversation_key = ":".join((request.collection, request.tenant or "", request.thread_id))
+    owner = (context.reader.owner,) if context.reader else ()
+    conversation_key = ":".join(
+        (request.collection, request.tenant or "", request.thread_id, *owner)
+    )
     wait = max(0.0, deadline - time.time())
     try:
         with context.broker.lock(

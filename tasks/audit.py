@@ -43,11 +43,16 @@ def audit() -> None:
 @shared_task(name="maintenance.audit_collection")
 def audit_collection(name: str) -> None:
     """Compare one collection with its store and repair it; ingest workers write missing chunks."""
-    backend = current().backend
+    audit_and_repair(current(), name)
+
+
+def audit_and_repair(context: Context, name: str) -> int | None:
+    """Do so, and return the number of objects that were set right; None if it was put off."""
+    backend, repaired = context.backend, 0
     try:
         if backend.ledger.inventory.moving(name):
             log.warning("audit of %s put off: a move or an import writes, or was broken off", name)
-            return
+            return None
         for scope in audit_scopes(backend.ledger, backend.stores(), name):
             seen = audit_scope(backend.ledger, scope)
             log.info(
@@ -55,9 +60,11 @@ def audit_collection(name: str) -> None:
                 *(seen.collection, seen.store, seen.documents, seen.chunks, dict(seen.stored)),
                 seen.skipped,
             )
-            _repair(current(), seen.findings)
+            repaired += _repair(context, seen.findings)
     except CallslipError as error:
         log.warning("audit of %s put off: %s", name, error.detail)
+        return None
+    return repaired
 
 
 @shared_task(name="maintenance.audit_strays")
@@ -72,9 +79,10 @@ def audit_orphans() -> None:
         log.warning("audit of stray objects put off: %s", error.detail)
 
 
-def _repair(context: Context, findings: Sequence[Finding]) -> None:
+def _repair(context: Context, findings: Sequence[Finding]) -> int:
+    """Repair what can be repaired, and return the number of objects."""
     if not findings:
-        return
+        return 0
     done: Counter[str] = Counter()
     left: Counter[tuple[str, str]] = Counter()
     backend = context.backend
@@ -96,6 +104,7 @@ def _repair(context: Context, findings: Sequence[Finding]) -> None:
         log.warning("the audit set right: %s, objects: %d", what, count)
     for (what, reason), count in left.items():
         log.error("the audit left: %s, objects: %d: %s", what, count, reason)
+    return done.total()
 
 
 def _send(context: Context, document_id: str, _version: int, _first: Step) -> None:

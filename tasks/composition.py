@@ -7,6 +7,7 @@ process and never before a fork.
 
 import atexit
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -23,6 +24,7 @@ from callslip.models.registry import (
     make_analyzer,
     make_confirmer,
     make_embedder,
+    make_previous_embedder,
     make_reader,
     make_recognizer,
     make_reranker,
@@ -31,6 +33,7 @@ from callslip.models.registry import (
 )
 from callslip.models.text.analyzer import Analyzer
 from callslip.per_process import PerProcess
+from callslip.readers import Reader
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.run import search
@@ -40,14 +43,17 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 from callslip.stores.registry import STORES, kinds, make_store
-from callslip.tasks import metering
-from callslip.tasks.broker import ProcessCounts, connect
-from callslip.tasks.receivers import Receivers
-from callslip.tasks.recording import Recorder
+from callslip.stores.sides import kind_of, side_of
+from callslip.tasks.shared import metering
+from callslip.tasks.shared.backlog import Backlog
+from callslip.tasks.shared.broker import Consumers, ProcessCounts, connect, ping
+from callslip.tasks.shared.receivers import Receivers
+from callslip.tasks.shared.recording import Recorder
 
 if TYPE_CHECKING:  # LangGraph takes a second to import, and only the answer workers need it
     from callslip.agent.agent import Agent
     from callslip.agent.conversations import Threads
+    from callslip.models.telemetry import Spans
 
 T = TypeVar("T")
 
@@ -59,16 +65,14 @@ class part(Generic[T]):  # noqa: N801 - used as a decorator, as functools.cached
         self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
 
     def __get__(self, context: "Context", owner: type) -> T:
-        if self._name in context.provided:
-            return cast(T, context.provided[self._name])
-        made = context.made.get(self._name)
-        if made is None:  # setdefault: two threads that get here at once share one
-            made = context.made.setdefault(self._name, PerProcess(partial(self._make, context)))
-        return cast(T, made.get())
+        return cast(T, context.find(self._name, self._make))
 
 
 class Context:
     """The parts that one process works with, made according to its settings."""
+
+    reader: Reader | None = None
+    """The reader for whom the context works; None may read everything."""
 
     def __init__(
         self,
@@ -92,21 +96,52 @@ class Context:
         self.settings, self.local = settings, local
         self.provided: Mapping[str, Any] = provided
         self.made: dict[str, PerProcess[Any]] = {}
-        self._stores = {kind: PerProcess(partial(make_store, settings, kind)) for kind in STORES}
+        self._stores = {kind: PerProcess(partial(self._make_store, kind)) for kind in STORES}
         self._store_of, self._store_kinds = store_of, store_kinds
 
-    def store_of(self, kind: str) -> Store:
-        """The client of a kind of store. Raises SettingsError if the kind is unknown."""
+    def find(self, name: str, make: Callable[[Any], Any]) -> Any:
+        """The part of this name, made by `make` at its first use."""
+        if name in self.provided:
+            return self.provided[name]
+        made = self.made.get(name)
+        if made is None:  # setdefault: two threads that get here at once share one
+            made = self.made.setdefault(name, PerProcess(partial(make, self)))
+        return made.get()
+
+    def for_reader(self, reader: Reader | None) -> "Context":
+        """This context as far as a reader may read: what it may not read is missing."""
+        return self if reader is None else LimitedContext(self, reader)
+
+    def store_of(self, side: str) -> Store:
+        """The client of a kind of store, or of its second side.
+
+        Raises SettingsError if the kind is unknown.
+        """
+        kind = kind_of(side)
         if self._store_of is not None:
-            return self._store_of(kind)
+            return side_of(self._store_of(kind), side)
         if kind not in self._stores:
             raise SettingsError(f"There is no store {kind!r}; there are: {', '.join(STORES)}.")
-        return self._stores[kind].get()
+        return side_of(self._stores[kind].get(), side)
+
+    def _make_store(self, kind: str) -> Store:
+        store = make_store(self.settings, kind)
+        return store if self.local else metering.observed(store, self.meter, self.spans)
 
     def stores(self) -> dict[str, Store]:
         """The clients of every configured store, by kind."""
         names = kinds(self.settings) if self._store_kinds is None else self._store_kinds
         return {kind: self.store_of(kind) for kind in names}
+
+    def close(self) -> None:
+        """Close the ledger, the stores and the conversations that were made."""
+        built: list[Any] = [each.built() for each in self._stores.values()]
+        for name in ("conversations", "ledger"):
+            if name in self.made:
+                built.append(self.made[name].built())
+        for each in built:
+            if each is not None:
+                each.close()
 
     @part
     def ledger(self) -> Ledger:
@@ -118,7 +153,7 @@ class Context:
     @part
     def blobs(self) -> Blobs:
         """The blob store, with originals and artifacts."""
-        return Blobs(self.settings.blobs_url)
+        return Blobs(self.settings.blobs_url, self.settings.blobs.endpoint)
 
     @part
     def backend(self) -> Backend:
@@ -149,6 +184,7 @@ class Context:
             extractor=Extractor(self.settings.extract),
             recognizer=make_recognizer(self.settings.language_codes),
             confirmer=make_confirmer(self.settings),
+            previous=make_previous_embedder(self.settings),
         )
 
     @part
@@ -162,6 +198,7 @@ class Context:
             make_recognizer(self.settings.language_codes),
             reranker,
             make_reader(self.settings),
+            make_previous_embedder(self.settings),
         )
 
     @part
@@ -175,15 +212,34 @@ class Context:
         return connect(self.settings)
 
     @part
+    def backlog(self) -> Backlog:
+        """The check that the documents which wait are not too much work."""
+        return Backlog(self.settings.ingest, self.ledger.fair_queue)
+
+    @part
     def process_counts(self) -> ProcessCounts:
         """The counter of the processes that consume each queue."""
         return ProcessCounts(self.broker)
 
     @part
+    def consumers(self) -> Consumers:
+        """The check that a queue has a consumer."""
+        return Consumers(self.broker, partial(ping, self.settings))
+
+    @part
     def meter(self) -> metering.Meter:
-        """The meter, which sends the counters of this process to the broker."""
-        made = metering.Meter(partial(metering.send, self.broker))
+        """The meter, which sends the counters of this process to the broker, if there is one."""
+        to_broker = self.settings.broker.url is not None and not self.local
+        made = metering.Meter(partial(metering.send, self.broker) if to_broker else metering.drop)
         atexit.register(made.close)
+        return made
+
+    @part
+    def spans(self) -> "Spans | None":
+        """The source of spans for the collector; None without a collector."""
+        made = make_spans(self.settings)
+        if made is not None:
+            atexit.register(made.close)
         return made
 
     @part
@@ -217,9 +273,7 @@ class Context:
         from callslip.agent.agent import Agent
 
         settings = self.settings
-        model, spans = make_confirmer(settings), make_spans(settings)
-        if spans is not None:
-            atexit.register(spans.close)
+        model, spans = make_confirmer(settings), self.spans
 
         def budgeted(collection: str, tenant: str) -> Budgeted | None:
             if model is None:
@@ -235,6 +289,31 @@ class Context:
             )
 
         return Agent(settings, self.resources, self.learning, self.conversations, budgeted, spans)
+
+
+class LimitedContext(Context):
+    """A context that sees what a reader may read; all other parts are those of the whole one."""
+
+    def __init__(self, whole: Context, reader: Reader) -> None:
+        self.__dict__.update(whole.__dict__)
+        self._whole, self.reader = whole, reader
+        ledger = whole.ledger.for_reader(reader)
+        backend = replace(whole.backend, ledger=ledger)
+        self.provided = {"ledger": ledger, "backend": backend}
+
+    def find(self, name: str, make: Callable[[Any], Any]) -> Any:
+        """A part of the whole context, limited to the reader if it reads documents."""
+        if name in self.provided:
+            return self.provided[name]
+        whole = self._whole.find(name, make)
+        match name:
+            case "search":
+                return partial(search, self.resources)
+            case "resources" | "agent":
+                return whole.for_reader(self.reader)
+            case "learning" | "conversations":
+                return whole.over(self.ledger)
+        return whole
 
 
 def hand_to(app: Celery, context: Context) -> None:

@@ -13,12 +13,12 @@ import redis
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from callslip.errors import BrokerDown, Overloaded, WorkTimeout
-from callslip.tasks import replies
+from callslip.errors import BrokerDown, WorkTimeout
+from callslip.readers import Reader, as_json
 from callslip.tasks.adapters import job_of
-from callslip.tasks.broker import readers
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import ADAPTERS
+from callslip.tasks.shared import replies
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,18 @@ WAIT_SECONDS = 600.0
 
 
 @shared_task(name="adapters.compute")
-def compute(job: str, request_at: str, reply_to: str, deadline: float) -> None:
-    """Run a job, and push its result to the list `reply_to`, unless its caller stopped waiting."""
-    context = current()
+def compute(
+    job: str,
+    request_at: str,
+    reply_to: str,
+    deadline: float,
+    reader: dict[str, Any] | None = None,
+) -> None:
+    """Run a job, and push its result to the list `reply_to`, unless its caller stopped waiting.
+
+    The job sees what the `reader` may read; without one, everything.
+    """
+    context = current().for_reader(Reader.of_json(reader))
     request = context.broker.getdel(request_at)
     if request is None or time.time() > deadline:
         return
@@ -51,16 +60,13 @@ def run(context: Context, job: str, request: Any, *, seconds: float = WAIT_SECON
     if context.local:
         return job_of(job)(context, request)
     broker, until = context.broker, time.time() + seconds
-    if not readers(broker, ADAPTERS):
-        raise Overloaded(
-            f"no worker reads the queue {ADAPTERS!r}",
-            hint="Start an ingest worker: `callslip run ingest`, or `callslip up` for all parts.",
-        )
+    context.consumers.check(ADAPTERS)
     reply_to = replies.new_address()
     request_at = f"request:{reply_to}"
     try:
         broker.set(request_at, json.dumps(request), ex=int(seconds) + 1)
-        compute.apply_async((job, request_at, reply_to, until), queue=ADAPTERS, expires=seconds)
+        arguments = (job, request_at, reply_to, until, as_json(context.reader))
+        compute.apply_async(arguments, queue=ADAPTERS, expires=seconds)
     except (OperationalError, redis.RedisError) as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
     for reply in replies.receive(broker, reply_to, until):

@@ -11,8 +11,8 @@ from callslip.errors import BrokerDown, CallslipError
 from callslip.retrieval.facets.vectors import FacetBuilder
 from callslip.stores.ledger.learning.facet_values import FacetScope
 from callslip.tasks.composition import current
-from callslip.tasks.locks import alone
 from callslip.tasks.queues import MAINTENANCE
+from callslip.tasks.shared.locks import alone
 
 log = logging.getLogger(__name__)
 

@@ -6,34 +6,93 @@ document waits on an idle machine.
 """
 
 import logging
+import time
+from functools import partial
+from typing import Any
 
 from celery import chain, shared_task
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
-from callslip.errors import BacklogFull, CallslipError
-from callslip.ingestion.pipeline import run_step
+from callslip import logs
+from callslip.errors import CallslipError, DiskFull
+from callslip.ingestion.pipeline import StepReport, run_step
+from callslip.stores.disk import STEPS_SHARE, check_space
 from callslip.stores.ledger import STEPS, Step, tenant_queue_of
+from callslip.tasks import document_traces
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import BY_STEP, INGEST
+from callslip.tasks.shared import metering
 
 log = logging.getLogger(__name__)
 
 
 def _step(step: Step, document_id: str, version: int) -> None:
     context = current()
-    stopped = run_step(context.steps, step, document_id, version) == "stop"
+    try:
+        check_space(context.settings, STEPS_SHARE)
+    except DiskFull as error:
+        log.warning("%s of %s waits, the sweep will send it: %s", step, document_id, error.detail)
+        raise Ignore from error
+    report = partial(_report, context)
+    stopped = run_step(context.steps, step, document_id, version, report) == "stop"
     if stopped or step == STEPS[-1]:
-        send_next(context, document_id)
+        _send_next(context, document_id)
     if stopped:
         raise Ignore  # another worker runs the rest of the chain, or none does
+
+
+def _report(context: Context, ended: StepReport) -> None:
+    """Log, count and trace how an attempt of a step ended, and the document if that is its end."""
+    claim, meter = ended.claim, context.meter
+    reason = None if ended.error is None else ended.error.slug
+    ids: dict[str, Any] = {
+        "document_id": claim.document_id,
+        "version": claim.version,
+        "collection": claim.record.collection,
+        "step": claim.step,
+    }
+    logs.event(
+        log,
+        "step",
+        {"done": logging.INFO, "dropped": logging.INFO}.get(ended.outcome, logging.WARNING),
+        error=ended.cause,
+        **ids,
+        attempt=claim.token,
+        outcome=ended.outcome,
+        reason=reason,
+        ms=logs.milliseconds(ended.seconds),
+        retry_in_seconds=None if ended.wait is None else round(ended.wait, 1),
+    )
+    meter.add(metering.named(metering.STEPS, claim.step, ended.outcome, reason or ""))
+    meter.took(metering.named(metering.STEP_TIME, claim.step), ended.seconds)
+    if context.spans is not None:
+        context.spans.annotate({f"callslip.{key}": value for key, value in ids.items()})
+        context.spans.annotate({"callslip.outcome": ended.outcome})
+    live = ended.outcome == "done" and claim.step == STEPS[-1]
+    if not live and ended.outcome != "failed":
+        return
+    outcome, seconds = "live" if live else "failed", time.time() - claim.record.created_at
+    logs.event(
+        log,
+        "document",
+        logging.INFO if live else logging.ERROR,
+        **ids,
+        outcome=outcome,
+        reason=reason,
+        seconds=round(seconds, 3),
+        bytes=claim.record.size,
+    )
+    meter.add(metering.named(metering.DOCUMENTS, outcome, reason or ""))
+    meter.took(metering.DOCUMENT_TIME, max(0.0, seconds))
+    document_traces.forget(context, claim.document_id)
 
 
 @shared_task(name="ingest.extract")
 def extract(document_id: str, version: int) -> None:
     """Extract the text of a file; files inside the file become child documents."""
     _step("extract", document_id, version)
-    send_next(current(), document_id)
+    _send_next(current(), document_id)
 
 
 @shared_task(name="ingest.sectionize")
@@ -83,29 +142,30 @@ def window(context: Context) -> int:
 
 
 def check_backlog(context: Context) -> None:
-    """Raise BacklogFull if too many documents wait."""
-    _check(context, "ingest.max_backlog", context.settings.ingest.max_backlog)
+    """Raise BacklogFull if too many documents wait, DiskFull if the disk has too little room."""
+    check_space(context.settings)
+    context.backlog.check()
 
 
 def check_backlog_of(context: Context, collection: str, tenant: str) -> None:
     """Raise BacklogFull if too many documents of this tenant wait."""
-    most = context.settings.ingest.max_backlog_per_tenant
-    _check(context, "ingest.max_backlog_per_tenant", most, tenant_queue_of(collection, tenant))
-
-
-def _check(context: Context, setting: str, most: int, tenant_queue: str | None = None) -> None:
-    if context.ledger.fair_queue.backlog(most, tenant_queue=tenant_queue) >= most:
-        raise BacklogFull(f"{most} documents are waiting, as many as {setting} allows")
+    context.backlog.check_of(tenant_queue_of(collection, tenant))
 
 
 def send_next(context: Context, document_id: str) -> None:
-    """Send the next versions of the fair queue, after a document was submitted, ended or deleted.
+    """Send the next versions of the fair queue, after a document was submitted or deleted.
 
     The next sweep sends the versions that cannot be sent now.
     """
+    document_traces.remember(context, document_id)
+    _send_next(context, document_id)
+
+
+def _send_next(context: Context, document_id: str) -> None:
     try:
         for item in context.ledger.fair_queue.take(window(context), document_id=document_id):
-            send(item.document_id, item.version, item.step)
+            with document_traces.of(context, item.document_id):
+                send(item.document_id, item.version, item.step)
     except CallslipError as error:
         log.warning("the sweep will send what is next: %s", error.detail)
 

@@ -13,11 +13,12 @@ from callslip.ingestion.maintenance.removal import (
     prune_document,
     remove_document,
 )
-from callslip.tasks import ingest
-from callslip.tasks.broker import backlog
+from callslip.ingestion.pipeline import MAX_WAIT_SECONDS
+from callslip.tasks import document_traces, ingest
 from callslip.tasks.composition import Context, current
-from callslip.tasks.locks import alone
 from callslip.tasks.queues import BY_STEP, MAINTENANCE
+from callslip.tasks.shared.broker import backlog
+from callslip.tasks.shared.locks import alone
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,11 @@ COSTS_DAYS = 400
 """Days for which the usage of language models stays, to compare a year with the previous one."""
 
 
+@shared_task(name="maintenance.canary")
+def canary() -> None:
+    """Do nothing. A queue in which this message waits has a stalled worker (`workers.stall`)."""
+
+
 @shared_task(name="maintenance.sweep")
 def sweep() -> None:
     """Send versions again that have neither a worker nor a message; remove deleted data."""
@@ -39,7 +45,12 @@ def sweep() -> None:
     with alone(context.broker, "sweep") as lock:
         if lock is None:
             return
+        ledger.sweep.bound_times(
+            lease_seconds=settings.lease_seconds, wait_seconds=MAX_WAIT_SECONDS
+        )
         idle = not any(backlog(context.broker, queue) for queue in set(BY_STEP.values()))
+        for document_id, version in ledger.readers.due():
+            ledger.leases.reopen(document_id, version, "upsert")
         stuck = ledger.sweep.stuck(
             idle=idle,
             resend_seconds=settings.resend_seconds,
@@ -48,7 +59,8 @@ def sweep() -> None:
         )
         for item in stuck:
             log.info("sending %s v%d from %s", item.document_id, item.version, item.step)
-            ingest.send(item.document_id, item.version, item.step)
+            with document_traces.of(context, item.document_id):
+                ingest.send(item.document_id, item.version, item.step)
         for name in ledger.collections.deleted():
             lock.reacquire()
             drop_collection(backend, name)
@@ -87,6 +99,8 @@ def trim() -> None:
             ledger.token_vectors.trim(settings.rerank.cache_rows)
             now = time.time()
             ledger.model_usage.trim(now - COSTS_DAYS * DAY_SECONDS)
+            ledger.key_usage.trim(now - COSTS_DAYS * DAY_SECONDS)
+            ledger.audit_log.trim(now - settings.audit.keep_days * DAY_SECONDS)
             before = now - settings.maintenance.keep_days * DAY_SECONDS
             ledger.events.trim(before)
             ledger.webhooks.trim(before)

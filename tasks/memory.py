@@ -6,8 +6,8 @@ from celery import shared_task
 
 from callslip.retrieval.ranking.memory import FEWEST_QUESTIONS
 from callslip.tasks.composition import current
-from callslip.tasks.locks import alone
 from callslip.tasks.maintenance import DAY_SECONDS
+from callslip.tasks.shared.locks import alone
 
 EVERY_SECONDS = 3600.0
 """Seconds between two runs. Only decay of a week or more is written, so a machine may be off."""

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal
 
-Role = Literal["api", "ingest", "search", "answer", "maintenance"]
-"""The kinds of process. All are workers except `api`, the server."""
+Role = Literal["api", "ingest", "search", "answer", "maintenance", "keyword"]
+"""The kinds of process. All are workers except the servers `api` and `keyword`."""
 
 INGEST: Final = "ingest"
 EMBED: Final = "embed"

@@ -1,43 +1,97 @@
 """The task that runs a search, and the function with which the API queues the task and waits."""
 
+import logging
 import time
+from functools import partial
 from typing import Any
 
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from callslip.errors import BrokerDown, Overloaded, PermanentError, SearchTimeout
+from callslip import logs
+from callslip.errors import (
+    BrokerDown,
+    CallslipError,
+    Overloaded,
+    PermanentError,
+    SearchTimeout,
+)
+from callslip.http.deadline import until
+from callslip.readers import Reader, as_json
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.run import traced
 from callslip.retrieval.tracing.trace import Trace
-from callslip.tasks import replies
-from callslip.tasks.broker import backlog
 from callslip.tasks.composition import Context, current
-from callslip.tasks.metering import SEARCH_TIME, SEARCHES, STAGE, TRACES_DROPPED, named
 from callslip.tasks.queues import SEARCH
+from callslip.tasks.shared import replies
+from callslip.tasks.shared.broker import backlog
+from callslip.tasks.shared.metering import (
+    ERRORS,
+    SEARCH_TIME,
+    SEARCHES,
+    STAGE,
+    TRACES_DROPPED,
+    named,
+)
+
+log = logging.getLogger(__name__)
+
+MARGIN_SECONDS = 1.0
+"""Seconds after which a search whose reply did not come in time is left alone."""
 
 
 @shared_task(name="search.query")
-def query(request: dict[str, Any], reply_to: str, deadline: float) -> None:
-    """Run a search, and push the response to `reply_to`, unless its caller stopped waiting."""
+def query(
+    request: dict[str, Any],
+    reply_to: str,
+    deadline: float,
+    reader: dict[str, Any] | None = None,
+) -> None:
+    """Run a search, and push the response to `reply_to`, unless its caller stopped waiting.
+
+    The hits are those that the `reader` may read; without one, the caller may read everything.
+    """
     context = current()
+    collection = str(request.get("collection"))
+    waited = time.time() - (deadline - context.settings.search.timeout_seconds)
+    wait: dict[str, Any] = {"collection": collection, "queue_ms": logs.milliseconds(waited)}
     if time.time() > deadline:
         context.meter.add(named(SEARCHES, "late"))
+        logs.event(log, "search", logging.WARNING, outcome="late", **wait)
         return
     trace: Trace | None = None
+    reason = None
     started = time.perf_counter()
     try:
-        response, trace = traced(context.resources, SearchRequest(**request))
+        resources = context.for_reader(Reader.of_json(reader)).resources
+        with until(deadline):
+            response, trace = traced(resources, SearchRequest(**request))
         reply: replies.Reply = {"ok": response.model_dump(mode="json")}
         outcome = "partial" if response.partial else "answered"
     except Exception as error:
         reply = replies.failed(error, "search")
+        reason = error.slug if isinstance(error, CallslipError) else type(error).__name__
         outcome = "refused" if isinstance(error, PermanentError) else "failed"
     took = time.perf_counter() - started
     replies.send(context.broker, reply_to, reply)
     if trace is not None and not context.recorder.put(trace):
         context.meter.add(TRACES_DROPPED)
     _count(context, outcome, took, trace)
+    if reason is not None:
+        context.meter.add(named(ERRORS, "search", reason))
+    logs.event(
+        log,
+        "search",
+        logging.WARNING if outcome == "failed" else logging.INFO,
+        **wait,
+        ms=logs.milliseconds(took),
+        outcome=outcome,
+        reason=reason,
+        trace_id=trace and trace.trace_id,
+        hits=trace and len(trace.hits),
+        candidates=trace and trace.candidates,
+        hotset=trace and trace.hotset,
+    )
 
 
 def _count(context: Context, outcome: str, seconds: float, trace: Trace | None) -> None:
@@ -54,21 +108,31 @@ def _count(context: Context, outcome: str, seconds: float, trace: Trace | None) 
 def ask(context: Context, request: SearchRequest) -> SearchResponse:
     """Queue a search and return its response; with a local context, search in this process.
 
-    Raises the error of the search, Overloaded if too many searches are waiting, SearchTimeout if no
-    reply arrives in time, BrokerDown if the broker does not answer.
+    The hits are those that the reader of the context may read.
+
+    Raises the error of the search, Overloaded if too many searches are waiting or no worker reads
+    the queue, SearchTimeout if no reply arrives in time, BrokerDown if the broker does not answer.
     """
     if context.local:
         return context.search(request)
+    context.consumers.check(SEARCH)
+    seconds = context.settings.search.timeout_seconds
+    return context.consumers.call(partial(_queued, context, request), seconds + MARGIN_SECONDS)
+
+
+def _queued(context: Context, request: SearchRequest) -> SearchResponse:
     settings = context.settings.search
     if (waiting := backlog(context.broker, SEARCH)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} searches are waiting")
-    reply_to, until = replies.new_address(), time.time() + settings.timeout_seconds
+    reply_to, end = replies.new_address(), time.time() + settings.timeout_seconds
     try:
         query.apply_async(
-            (request.model_dump(), reply_to, until), queue=SEARCH, expires=settings.timeout_seconds
+            (request.model_dump(), reply_to, end, as_json(context.reader)),
+            queue=SEARCH,
+            expires=settings.timeout_seconds,
         )
     except OperationalError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
-    for reply in replies.receive(context.broker, reply_to, until):
+    for reply in replies.receive(context.broker, reply_to, end):
         return SearchResponse(**reply["ok"])
     raise SearchTimeout(f"no answer within {settings.timeout_seconds:g} s")

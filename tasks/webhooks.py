@@ -10,8 +10,9 @@ from celery import shared_task
 from callslip.errors import CallslipError
 from callslip.stores.ledger import Delivery, Webhook
 from callslip.tasks.composition import Context, current
-from callslip.tasks.locks import alone
-from callslip.tasks.receivers import Outcome
+from callslip.tasks.shared.locks import alone
+from callslip.tasks.shared.metering import DELIVERIES, named
+from callslip.tasks.shared.receivers import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -73,11 +74,13 @@ def _send(context: Context, hook: Webhook, delivery: Delivery) -> bool:
     outcome = context.receivers.send(hook, delivery)
     if outcome.error is None and outcome.status is not None:
         context.ledger.webhooks.delivered(delivery.delivery_id, outcome.status)
+        context.meter.add(named(DELIVERIES, "delivered"))
         return True
     next_at = _next_at(context, delivery)
     context.ledger.webhooks.failed(
         delivery.delivery_id, outcome.status, outcome.error or "no answer", next_at
     )
+    context.meter.add(named(DELIVERIES, "given-up" if next_at is None else "retry"))
     _tell(hook, delivery, outcome, next_at)
     if outcome.status == GONE:
         context.ledger.webhooks.stop(hook.webhook_id)

@@ -9,6 +9,7 @@ import in_memory
 import pytest
 import schedule
 from filelock import FileLock
+from otlp_receiver import OtlpReceiver
 from stack import WITHOUT_MODEL, MakeStack, Stack, new_home
 from xdist import is_xdist_worker
 from xdist.remote import Producer
@@ -30,22 +31,22 @@ LEXICAL = {
 OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """The tests and what they import are a million objects, which no garbage collection need visit."""
 
-IN_MEMORY = pytest.StashKey[Path]()
+TEMPORARY = pytest.StashKey[Path]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    if config.option.basetemp is None and (folder := in_memory.new_folder()):
-        config.stash[IN_MEMORY] = folder
+    if config.option.basetemp is None:
+        config.stash[TEMPORARY] = folder = in_memory.new_folder()
         config.option.basetemp = str(folder)
     if hasattr(config, "workerinput"):
         Stack.starting = FileLock(Path(config.option.basetemp).with_name("starting.lock"))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    folder = config.stash.get(IN_MEMORY, None)
-    return f"temporary folder, in memory: {folder}" if folder else None
+    folder = config.stash.get(TEMPORARY, None)
+    return f"temporary folder: {folder}" if folder else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -80,7 +81,7 @@ def pytest_runtest_teardown(
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """What failed tests leave in memory stays until the next run."""
-    folder = session.config.stash.get(IN_MEMORY, None)
+    folder = session.config.stash.get(TEMPORARY, None)
     if folder and exitstatus == pytest.ExitCode.OK:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -96,10 +97,20 @@ def models_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
+def collector() -> Iterator[OtlpReceiver]:
+    """The collector of the spans of `stack`."""
+    with OtlpReceiver() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def stack(
+    tmp_path_factory: pytest.TempPathFactory, models_dir: Path, collector: OtlpReceiver
+) -> Iterator[Stack]:
     """One running Callslip for all tests that leave it running; use collections of your own."""
     by_default = {"CALLSLIP_API__PROCESSES": "2", "CALLSLIP_AGENT__READER": "true"}
-    stack = Stack(new_home(tmp_path_factory, models_dir), by_default).start()
+    observed = {"CALLSLIP_TELEMETRY__OTLP_ENDPOINT": collector.url, "CALLSLIP_LOG__FORMAT": "json"}
+    stack = Stack(new_home(tmp_path_factory, models_dir), by_default | observed).start()
     yield stack
     stack.stop()
 

@@ -23,6 +23,8 @@ api:
 
 The variable of a setting is `CALLSLIP_` and its name in capitals, `__` for each dot:
 `CALLSLIP_DATA_DIR=/srv/callslip CALLSLIP_API__PORT=8080`. An empty value unsets what may be unset.
+With `_FILE` behind it, a variable names a file with the value, such as a secret of a container:
+`CALLSLIP_LEDGER__URL_FILE=/run/secrets/ledger_url`. The variable itself wins over that file.
 
 Variables that users of other systems know, such as `PARAGRAPHS_NUM`, are named beside the settings
 that they are; they win over the file, and those of Callslip over them.

@@ -1,7 +1,6 @@
 """The Celery app. The reasons for each setting are in docs/architecture.md."""
 
 import gc
-import logging
 from typing import Any
 
 from celery import Celery
@@ -11,6 +10,7 @@ from kombu.entity import Exchange, Queue
 from callslip.tasks import (
     answer,
     audit,
+    backup,
     compute,
     facets,
     ingest,
@@ -20,9 +20,11 @@ from callslip.tasks import (
     sources,
     webhooks,
 )
-from callslip.tasks.broker import broker_url
 from callslip.tasks.composition import Context, hand_to
-from callslip.tasks.queues import ALL, ANSWER, INGEST, MAINTENANCE, Role
+from callslip.tasks.queues import ALL, ANSWER, INGEST, MAINTENANCE, SEARCH, Role
+from callslip.tasks.shared.broker import call_seconds, celery_options, celery_url
+from callslip.workers import observing, store_checks
+from callslip.workers.stopping import end_soon_when_stopped
 
 VISIBILITY_SECONDS = 7200
 """Seconds. All processes have the same visibility timeout, as the shortest on a broker applies.
@@ -32,9 +34,13 @@ The sweep sends lost work again.
 
 MAINTAIN_EVERY_SECONDS = 20.0
 
+CANARY_EVERY_SECONDS = 5.0
+"""Documents wait in the other queues at any time, and the scheduler's own messages in its queue."""
+
 TASK_MODULES = (
     answer,
     audit,
+    backup,
     compute,
     facets,
     ingest,
@@ -42,6 +48,7 @@ TASK_MODULES = (
     memory,
     search,
     sources,
+    store_checks,
     webhooks,
 )
 """The modules of all tasks; their import registers the tasks with every app that is made here."""
@@ -53,11 +60,21 @@ def make_app(role: Role, context: Context) -> Celery:
     The app becomes the current app. Raises SettingsError if the settings name no broker.
     """
     settings = context.settings
-    app = Celery("callslip", broker=broker_url(settings))
+    app = Celery("callslip", broker=celery_url(settings))
     hand_to(app, context)
     app.conf.update(_COMMON)
     app.conf.update(_BY_ROLE[role])
-    app.conf.broker_transport_options = {**_TRANSPORT, **_TRANSPORT_BY_ROLE.get(role, {})}
+    app.conf.broker_transport_options = {
+        **_TRANSPORT,
+        **_TRANSPORT_BY_ROLE.get(role, {}),
+        **celery_options(settings),
+    }
+    if role == "api":  # its requests have deadlines; workers wait for messages
+        seconds = call_seconds(settings)
+        app.conf.broker_transport_options |= {
+            "socket_timeout": seconds,
+            "socket_connect_timeout": seconds,
+        }
     app.conf.beat_schedule = {
         "sweep": {
             "task": maintenance.sweep.name,
@@ -99,16 +116,35 @@ def make_app(role: Role, context: Context) -> Celery:
             "schedule": audit.LOOK_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": audit.LOOK_SECONDS},
         },
+        "backup": {
+            "task": backup.back_up.name,
+            "schedule": backup.LOOK_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": backup.LOOK_SECONDS},
+        },
+        "check_stores": {
+            "task": store_checks.check_stores.name,
+            "schedule": settings.maintenance.probe_seconds,
+            "options": {"queue": MAINTENANCE, "expires": settings.maintenance.probe_seconds},
+        },
         "rebuild_facets": {
             "task": facets.rebuild_facets.name,
             "schedule": facets.LOOK_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": facets.LOOK_SECONDS},
         },
     }
+    app.conf.beat_schedule |= {
+        f"canary_{queue}": {
+            "task": maintenance.canary.name,
+            "schedule": CANARY_EVERY_SECONDS,
+            "options": {"queue": queue, "expires": 3 * CANARY_EVERY_SECONDS},
+        }
+        for queue in (SEARCH, ANSWER)
+    }
+    if role != "api":
+        end_soon_when_stopped()
     app.set_default()
+    observing.watch(app, role)
     _pool = app.producer_pool  # made before the threads: two that make it at once resize it in use
-    for chatty in ("httpx", "celery.app.trace", "celery.worker.strategy", "celery.beat"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)  # the ledger has this information
     return app
 
 
@@ -137,9 +173,6 @@ _COMMON: dict[str, Any] = {
     "worker_prefetch_multiplier": 1,
     "worker_enable_remote_control": False,
     "worker_send_task_events": False,
-    "worker_hijack_root_logger": True,
-    "worker_log_format": "%(asctime)s %(levelname)s %(name)s %(message)s",
-    "worker_task_log_format": "%(asctime)s %(levelname)s %(name)s %(task_id)s %(message)s",
     "broker_connection_retry_on_startup": True,
     "worker_cancel_long_running_tasks_on_connection_loss": True,
     "visibility_timeout": VISIBILITY_SECONDS,
@@ -171,5 +204,5 @@ _BY_ROLE: dict[Role, dict[str, Any]] = {
     },
     "search": {},
     "answer": {},
-    "maintenance": {"beat_scheduler": "celery.beat:Scheduler"},
+    "maintenance": {"beat_scheduler": "callslip.workers.beat:SteadyScheduler"},
 }

@@ -5,7 +5,7 @@ from contextlib import closing
 from callslip.config import Settings, load
 from callslip.errors import SettingsError, StoreDown
 from callslip.stores.ledger import Ledger
-from callslip.workers import runfile
+from callslip.workers.supervision import runfile
 
 
 def placed_settings() -> Settings:
@@ -21,7 +21,7 @@ def placed_settings() -> Settings:
     if settings.broker.url is None:
         placed["broker"] = settings.broker.model_copy(update={"url": run.broker_url})
     if settings.chroma.url is None:
-        placed["chroma"] = settings.chroma.model_copy(update={"url": run.chroma_url})
+        placed["chroma"] = settings.chroma.model_copy(update=run.chroma())
     return settings.model_copy(update=placed)
 
 

@@ -5,8 +5,8 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from callslip.config.keys import variable
@@ -14,19 +14,21 @@ from callslip.config.load import Loaded
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import CallslipError, StartError
 from callslip.stores.ledger import Ledger
-from callslip.workers import runfile
+from callslip.stores.registry import STORES
+from callslip.tasks.shared.broker import connect
+from callslip.workers.first_key import make_first_key
+from callslip.workers.local_access import FILE, GREETED, private_files
 from callslip.workers.local_settings import upgrade_ledger
-from callslip.workers.plan import GUARD, plan
-from callslip.workers.runfile import Process, RunFile
-from callslip.workers.supervisor import Supervisor, stop_on_signals
+from callslip.workers.store_checks import restart_stores
+from callslip.workers.supervision import runfile
+from callslip.workers.supervision.plan import GUARD, plan
+from callslip.workers.supervision.runfile import Process, RunFile
+from callslip.workers.supervision.supervisor import Supervisor, stop_on_signals
 
 Echo = Callable[[str], None]
 
 AfterReady = Callable[[str, bool], None]
 """Called with the server's URL, and True if no call for this folder has completed before."""
-
-GREETED = "greeted"
-"""The name of an empty file in data_dir, which exists once `after_ready` has completed."""
 
 
 def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
@@ -37,19 +39,20 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
     """
     echo, settings = _whoever_listens(echo), loaded.settings
     data_dir = settings.data_dir.absolute()
-    _check_folder(data_dir)
-    with runfile.alone(data_dir):
-        if left := runfile.read(data_dir):
-            runfile.end_leftovers(left)
+    with private_files(), _alone_in(data_dir):
+        runfile.end_left(data_dir)
         upgrade_ledger(settings)
         _free_leases(settings)
+        if key := make_first_key(settings):
+            echo(f"Admin key, also in {settings.data_dir / FILE}: {key}")
         check_port(settings.api)
         settings, parts = plan(settings, data_dir)
         record = runfile.recorder(_run_file(settings), data_dir, leave_out=GUARD)
         supervisor = Supervisor(parts, data_dir / "logs", echo, record)
         try:
             with stop_on_signals(supervisor):
-                _run(supervisor, settings, echo, after_ready)
+                stores = [part.name for part in parts if part.name in STORES]
+                _run(supervisor, settings, stores, echo, after_ready)
         finally:
             runfile.remove(data_dir)
 
@@ -60,7 +63,13 @@ def running_url(settings: Settings) -> str | None:
     return run_file.api_url if run_file and run_file.is_running() else None
 
 
-def _run(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: AfterReady) -> None:
+def _run(
+    supervisor: Supervisor,
+    settings: Settings,
+    stores: Sequence[str],
+    echo: Echo,
+    after_ready: AfterReady,
+) -> None:
     begun = time.monotonic()
     echo(f"Starting Callslip in {settings.data_dir}")
     if not settings.models_dir.exists():
@@ -72,6 +81,7 @@ def _run(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: Af
         if supervisor.start():
             echo(f"Ready after {time.monotonic() - begun:.1f} s")
             greeting.start()
+            restart_stores(connect(settings), stores, supervisor.restart)
             supervisor.watch()
         echo("Stopping (Ctrl-C again: at once)")
     if greeting.ident:
@@ -92,9 +102,19 @@ def _greet(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: 
         echo(f"{error.detail} {error.advice}")
 
 
+@contextmanager
+def _alone_in(data_dir: Path) -> Iterator[None]:
+    """Check the folder, then run as the only `callslip up` in it. Raises StartError."""
+    _check_folder(data_dir)
+    with runfile.alone(data_dir):
+        yield
+
+
 def _check_folder(data_dir: Path) -> None:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if data_dir.stat().st_uid == os.geteuid():
+            data_dir.chmod(0o700)
         tempfile.TemporaryFile(dir=data_dir).close()
     except OSError as error:
         raise StartError(
@@ -124,8 +144,13 @@ def check_port(api: ApiSettings) -> None:
 
 
 def _run_file(settings: Settings) -> RunFile:
+    url, tenant = settings.chroma.url, settings.chroma.tenant
     return RunFile(
-        Process.of(os.getpid()), settings.api_url, str(settings.broker.url), settings.chroma.url
+        Process.of(os.getpid()),
+        settings.api_url,
+        str(settings.broker.url),
+        url,
+        chroma_tenant=None if tenant is None else tenant.get_secret_value(),
     )
 
 

@@ -12,10 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from callslip.api.http.context import current
 from callslip.api.http.uploads import sent_file
+from callslip.api.identity.limits import spend_documents
 from callslip.compat import annotator
 from callslip.compat.annotator import names
 from callslip.config.annotator import AnnotatorSettings
 from callslip.errors import TransientError
+from callslip.stores.disk import check_space
 from callslip.tasks import compute
 from callslip.tasks.composition import Context
 
@@ -101,6 +103,9 @@ def process_and_upload_doc(body: ProcessorDialogs) -> Response:
 def upload_file() -> Response:
     """Store the part `file` of a form; it never overwrites another file with the same name."""
     sent, content = sent_file(request)
+    check_space(current().settings)
+    spend_documents(1, content.seek(0, os.SEEK_END))
+    content.seek(0)
     links = _links()
     name = links.folder.write(content, names.cleaned(sent))
     return _json({"downloadLink": links.here(name)})

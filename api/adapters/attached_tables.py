@@ -7,6 +7,7 @@ from flask_openapi3 import APIBlueprint, Tag
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import check_whole
 from callslip.api.messages import documents
 from callslip.api.v1.collections import message
 from callslip.compat.crate import attach
@@ -23,6 +24,7 @@ def attach_table(body: documents.NewAttachment) -> Response:
     If the collection exists, return it with 200. Deleting the collection detaches the table and
     does not change it.
     """
+    check_whole(body.name)
     check_set_up(current().settings, "crate")
     with closing(crate_connection(current().settings)) as connection:
         record, new = attach(

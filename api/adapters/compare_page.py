@@ -10,9 +10,11 @@ from werkzeug.datastructures import MultiDict
 
 from callslip.api.adapters import faq
 from callslip.api.http.context import current
+from callslip.api.http.origins import is_same_origin, searches_cost
 from callslip.api.page.marking import Passage, excerpt, whole
+from callslip.api.v1.collections import visible_collections
 from callslip.compat.errors import validated
-from callslip.compat.faq.collections import MOST_COLLECTIONS, names_of
+from callslip.compat.faq.collections import MOST_COLLECTIONS
 from callslip.compat.faq.compare import ComparedHit, Comparison, Question, compare
 from callslip.config.faq import STRATEGIES
 from callslip.errors import CallslipError, InvalidRequest
@@ -76,18 +78,15 @@ class Column:
 @blueprint.get("/page/compare")
 def page() -> Response:
     """Show the form and, if the query string has `q`, the hits of each collection and of all."""
-    there = sorted((record.name for record, _ in current().ledger.collections.all()), key=_beside)
+    there = sorted((record.name for record, _ in visible_collections()), key=_beside)
     form = Form.of(request.args, there)
     columns: list[Column] = []
     error: CallslipError | None = None
-    if "q" in request.args:
+    waits = "q" in request.args and searches_cost() and not is_same_origin()
+    if "q" in request.args and not waits:
         try:
             columns = _columns(
-                compare(
-                    faq.faq_context(),
-                    form.question(),
-                    names_of(form.collections, current().settings.faq.collection),
-                )
+                compare(faq.faq_context(), form.question(), faq.checked_names(form.collections))
             )
         except CallslipError as problem:
             error = problem
@@ -98,6 +97,7 @@ def page() -> Response:
         there=there,
         columns=columns,
         error=error,
+        waits=waits,
         usual=settings.faq,
         search=settings.search,
         most=MOST_COLLECTIONS,

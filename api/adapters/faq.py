@@ -2,22 +2,32 @@
 
 from typing import Annotated
 
-from flask import Response
+from flask import Response, request
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, Field
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import caller, check_scope, known_caller
+from callslip.api.identity.limits import spend_documents
 from callslip.api.messages.documents import Request
 from callslip.compat.context import AdapterContext, adapter_context
 from callslip.compat.faq import entries
-from callslip.compat.faq.collections import MOST_COLLECTIONS, made, names_of, sibling, siblings
+from callslip.compat.faq.collections import (
+    MOST_COLLECTIONS,
+    made,
+    names_of,
+    no_faq,
+    sibling,
+    siblings,
+)
 from callslip.compat.faq.compare import Comparison, Question, compare
 from callslip.compat.faq.rows import Row, RowId, twice
 from callslip.config.faq import STRATEGIES, Strategy
 from callslip.config.settings import StoreKind
 from callslip.errors import InvalidRequest
 from callslip.retrieval.messages import Text
+from callslip.stores.ledger import CollectionRecord
 from callslip.stores.registry import check_set_up
 from callslip.tasks import compute
 
@@ -97,19 +107,23 @@ def write_rows(path: FaqPath, body: Rows) -> Response:
     if body.store:
         check_set_up(current().settings, body.store)
     strategies = list(dict.fromkeys(body.strategies))
-    collections = made(faq_context(), [sibling(path.name, s) for s in strategies], body.store)
-    request = {
+    names = [sibling(path.name, s) for s in strategies]
+    for name in names:
+        check_scope(name, "")
+    spend_documents(len(body.rows) * len(names), len(request.get_data(cache=True)))
+    collections = made(faq_context(), names, body.store)
+    job = {
         "collections": {p.name: s for s, p in zip(strategies, collections, strict=True)},
         "rows": [row.model_dump() for row in body.rows],
     }
-    written = compute.run(current(), "faq.write", request)
+    written = compute.run(current(), "faq.write", job)
     return answer(FaqWritten.model_validate({"collections": written}))
 
 
 @blueprint.get("/v1/faq/<string:name>", responses={200: Listed})
 def list_rows(path: FaqPath) -> Response:
     """Return the ids of the rows in each of the FAQ's collections."""
-    collections = siblings(faq_context(), path.name).values()
+    collections = _visible_siblings(path.name).values()
     return answer(
         Listed.model_validate(
             {"collections": {p.name: entries.ids(faq_context(), p) for p in collections}}
@@ -120,7 +134,7 @@ def list_rows(path: FaqPath) -> Response:
 @blueprint.post("/v1/faq/<string:name>/remove", responses={200: Removed})
 def remove_rows(path: FaqPath, body: Going) -> Response:
     """Remove rows by their ids; searches skip them at once. Unknown ids are ignored."""
-    collections = siblings(faq_context(), path.name)
+    collections = _visible_siblings(path.name)
     chosen = {p.name: p for s, p in collections.items() if s in (body.strategies or STRATEGIES)}
     removed = {name: entries.remove(faq_context(), p, body.ids) for name, p in chosen.items()}
     return answer(Removed(collections=removed))
@@ -129,11 +143,26 @@ def remove_rows(path: FaqPath, body: Going) -> Response:
 @blueprint.post("/v1/compare", responses={200: Comparison})
 def compare_collections(body: Compared) -> Response:
     """Search several collections by similarity only; list the hits of each and of all."""
-    return answer(
-        compare(faq_context(), body, names_of(body.collections, current().settings.faq.collection))
-    )
+    return answer(compare(faq_context(), body, checked_names(body.collections)))
+
+
+def checked_names(requested: object) -> tuple[str, ...]:
+    """The requested collections, each of which the caller may see."""
+    names = names_of(requested, current().settings.faq.collection)
+    for name in names:
+        check_scope(name, "")
+    return names
+
+
+def _visible_siblings(name: str) -> dict[Strategy, CollectionRecord]:
+    """The collections of an FAQ that the caller may see. Raises CollectionNotFound without any."""
+    limits = caller()
+    known = {s: r for s, r in siblings(faq_context(), name).items() if limits.sees(r.name, "")}
+    if not known:
+        raise no_faq(name)
+    return known
 
 
 def faq_context() -> AdapterContext:
     """The context of this server in the form that adapters take."""
-    return adapter_context(current())
+    return adapter_context(current(), known_caller())

@@ -10,6 +10,9 @@ from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, ConfigDict, Field
 
 from callslip.api.http.context import current
+from callslip.api.identity.current import caller
+from callslip.api.identity.guard import check_permission
+from callslip.api.identity.limits import spend_documents
 from callslip.compat.context import adapter_context
 from callslip.compat.genie import INVOKERS, WeaviatePersistInvoker
 from callslip.compat.genie.configuration import Configured, configured, renamed
@@ -44,6 +47,7 @@ def invoke(path: InvokerPath, body: Invocation) -> Response:
         raise NotFound(
             f"there is no invoker {path.name!r}", hint=f"There are: {', '.join(INVOKERS)}."
         )
+    check_permission(INVOKERS[path.name].permission)
     meta = current().settings.genie.meta
     usual = _configured(meta).parameters if meta else {}
     parameters = {**usual, **renamed(body.parameters)}
@@ -52,14 +56,22 @@ def invoke(path: InvokerPath, body: Invocation) -> Response:
         if invoker.takes_text:
             raise InvalidRequest(f"the content of {path.name} is a text")
         content = json.dumps(content)
+    context = adapter_context(current(), caller())
     if invoker is WeaviatePersistInvoker:  # it embeds chunks without a vector
+        WeaviatePersistInvoker(Configured(parameters=parameters), context).scope(content)
+        spend_documents(_count(content), len(content.encode()))
         request = {"parameters": parameters, "content": content}
         written = compute.run(current(), "genie.persist", request)
         return Response(dumped(written), content_type="application/json")
-    context = adapter_context(current())
     answer = invoker(Configured(parameters=parameters), context).answer(content)
     status = answer.status if isinstance(answer, DeleteError) else 200
     return Response(dumped(answer), status, content_type="application/json")
+
+
+def _count(content: str) -> int:
+    """The number of documents that a content has for `persist`, at least 1."""
+    documents = json.loads(content).get("document")
+    return max(1, len(documents)) if isinstance(documents, list) else 1
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Shared by all endpoints: problem responses, the API key, origins, uploads, OpenAPI document."""
+"""Shared by all endpoints: problem responses, origins, uploads, OpenAPI document."""

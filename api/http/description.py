@@ -1,7 +1,9 @@
 """Generates the OpenAPI document from the routes, and corrects the generator's errors."""
 
+from functools import cache
 from typing import Any
 
+from flask import Response
 from flask_openapi3 import OpenAPI
 
 from callslip.api.http import key
@@ -23,6 +25,18 @@ def described(app: OpenAPI) -> dict[str, Any]:
             operation["responses"]["default"] = _PROBLEM
     key.describe(document, context_of(app).settings)
     return document
+
+
+def serve_description(app: OpenAPI) -> None:
+    """Serve the document at /openapi.json; it is generated once, which takes 10 ms."""
+
+    @cache
+    def text() -> str:
+        return app.json.dumps(described(app))
+
+    app.add_url_rule(
+        "/openapi.json", "openapi", lambda: Response(text(), content_type="application/json")
+    )
 
 
 def _without_nulls(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from contextlib import suppress
 from typing import Any
 
 from flask import Flask, Response, make_response, request
@@ -12,14 +11,19 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 
 from callslip.api.http.context import current
 from callslip.config.settings import MEGABYTE
-from callslip.errors import CallslipError, FileTooLarge, InternalError, InvalidRequest
+from callslip.errors import (
+    CallslipError,
+    DiskFull,
+    FileTooLarge,
+    InternalError,
+    InvalidRequest,
+)
 from callslip.problems import PREFIX
+from callslip.stores.disk import NO_ROOM, is_disk_full
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-
-BLOCK = 1 << 16
 
 NOT_JSON = "is not a JSON object sent as application/json"
 
@@ -34,7 +38,7 @@ def problem(
     response = Response(
         json.dumps(body, ensure_ascii=False), status or error.status, content_type=MEDIA_TYPE
     )
-    if response.status_code in (429, 503):
+    if response.status_code in (429, 503, 507):
         response.headers["Retry-After"] = f"{error.retry_after:.0f}"
     return response
 
@@ -65,15 +69,6 @@ def invalid(error: ValidationError) -> Response:
 
 def handle_problems(app: Flask) -> None:
     """Let the app answer every error as a problem."""
-
-    @app.after_request
-    def _read_to_the_end(response: Response) -> Response:
-        """Read the rest of a refused body: the connection's next request would begin with it."""
-        if response.status_code >= 400:
-            with suppress(HTTPException, OSError, ParseException):
-                while request.stream.read(BLOCK):
-                    pass
-        return response
 
     @app.errorhandler(CallslipError)
     def _known(error: CallslipError) -> Response:
@@ -109,6 +104,10 @@ def handle_problems(app: Flask) -> None:
         if isinstance(error, MethodNotAllowed) and error.valid_methods:
             response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
         return response
+
+    @app.errorhandler(OSError)
+    def _disk(error: OSError) -> Response:
+        return problem(DiskFull(NO_ROOM)) if is_disk_full(error) else _unknown(error)
 
     @app.errorhandler(Exception)
     def _unknown(error: Exception) -> Response:

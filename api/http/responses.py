@@ -65,6 +65,7 @@ def document(record: DocumentRecord) -> documents.Document:
         properties=newest.properties,
         steps=[step(s) for s in record.steps],
         error=failure(newest.failure),
+        readers=None if record.readers is None else list(record.readers),
         receipt=record.receipt if record.removed_at else None,
     )
 

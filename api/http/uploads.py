@@ -16,10 +16,11 @@ from callslip.api.http.problems import invalid
 from callslip.api.messages.documents import NewDocument, UploadForm
 from callslip.config.settings import MEGABYTE
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
+from callslip.readers import Readers, check_readers
 from callslip.stores.ledger import PRIORITIES
 from callslip.stores.naming import clean_filename, clean_line, clean_name, clean_tenant
 from callslip.stores.properties.values import check_properties
-from callslip.stores.records import FILTERABLE
+from callslip.stores.records import AUDIENCE, FILTERABLE
 from callslip.stores.schemas import NAME
 
 HASH_BYTES = 1 << 20
@@ -42,6 +43,7 @@ class Upload:
     allow_duplicate: bool
     priority: int
     batch: str
+    readers: Readers | None
 
 
 def read_upload(request: Request) -> Upload:
@@ -91,6 +93,7 @@ def _from_form(request: Request) -> Upload:
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
         priority=_priority(form.get("priority", "0")),
         batch=_batch(form.get("batch", "")),
+        readers=_readers(form.get("readers", "")),
     )
 
 
@@ -111,6 +114,7 @@ def _from_json(request: Request) -> Upload:
         allow_duplicate=body.allow_duplicate,
         priority=body.priority,
         batch=body.batch,
+        readers=None if body.readers is None else check_readers(body.readers),
     )
 
 
@@ -125,6 +129,7 @@ def _upload(
     allow_duplicate: bool,
     priority: int,
     batch: str,
+    readers: Readers | None,
 ) -> Upload:
     digest, size = hashlib.sha256(), 0
     while block := content.read(HASH_BYTES):
@@ -146,10 +151,11 @@ def _upload(
         title=clean_line(title) if title else title,
         properties=None
         if properties is None
-        else check_properties(properties, reserved=FILTERABLE),
+        else check_properties(properties, reserved=(*FILTERABLE, AUDIENCE)),
         allow_duplicate=allow_duplicate,
         priority=priority,
         batch=batch,
+        readers=readers,
     )
 
 
@@ -159,6 +165,18 @@ def _batch(name: str) -> str:
             "batch is no name of letters, digits, `.`, `_` and `-`, at most 64 of them"
         )
     return name
+
+
+def _readers(value: str) -> Readers | None:
+    """The readers of a form field: a JSON list, or with commas; None if the field is empty."""
+    if not value.strip():
+        return None
+    if not value.lstrip().startswith("["):
+        return check_readers([part.strip() for part in value.split(",")])
+    try:
+        return check_readers(json.loads(value))
+    except (ValueError, RecursionError):
+        raise InvalidRequest("readers is no list in JSON") from None
 
 
 def _flag(value: str) -> bool:

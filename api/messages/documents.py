@@ -41,6 +41,7 @@ from callslip.messages.webhooks import Delivery as Delivery
 from callslip.messages.webhooks import Webhook as Webhook
 from callslip.messages.webhooks import WebhookMade as WebhookMade
 from callslip.messages.webhooks import Webhooks as Webhooks
+from callslip.readers import MOST_READERS
 from callslip.stores import naming
 from callslip.stores.ledger import PRIORITIES, EventKind
 from callslip.stores.ledger.base.records import Vectors
@@ -127,6 +128,22 @@ class NewDocument(Request):
     batch: str = Field(
         "", pattern=f"^$|{NAME}", description="the document's batch; a new name makes a batch"
     )
+    readers: list[str] | None = Field(
+        None,
+        max_length=MOST_READERS,
+        description='who may read the document: `user:NAME`, `group:NAME`, or `["everyone"]`;'
+        " default: as before, and of a new document everyone",
+    )
+
+
+class Change(Request):
+    """Changes a document, with all its versions."""
+
+    readers: list[str] | None = Field(
+        max_length=MOST_READERS,
+        description="who may read the document and those within it: `user:NAME`, `group:NAME`;"
+        " null: everyone",
+    )
 
 
 class UploadForm(BaseModel):
@@ -144,12 +161,15 @@ class UploadForm(BaseModel):
     allow_duplicate: bool = False
     priority: int = PRIORITY
     batch: str = Field("", description="the document's batch; a new name makes a batch")
+    readers: str | None = Field(
+        None, description="as in JSON, or with commas: `user:ann,group:hr`, or `everyone`"
+    )
 
 
 class Rollback(Request):
     """Restores an older version."""
 
-    version: int = Field(ge=1, description="the version to restore")
+    version: int = Field(ge=1, le=10**9, description="the version to restore")
 
 
 class Which(Request):

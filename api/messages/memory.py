@@ -32,7 +32,11 @@ class NewFeedback(Request):
     )
     verdict: Verdict = Field(description="validated: by whoever checked an answer made of them")
     user: str = Field(
-        "", max_length=128, description="any name; all feedback without a name counts as one user's"
+        "",
+        max_length=128,
+        description="on a server without keys any name, and all feedback without a name counts as"
+        " one user's; else the caller is the user, and only a caller with the permission"
+        " `delegate` may name another",
     )
     idempotency_key: str = Field(
         "",

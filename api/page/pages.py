@@ -24,6 +24,8 @@ from werkzeug.datastructures import MultiDict
 from callslip.agent.messages import Answer, NodeMessage
 from callslip.api.http import responses
 from callslip.api.http.context import current
+from callslip.api.http.origins import is_same_origin, searches_cost
+from callslip.api.identity.current import caller, check_scope
 from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
 from callslip.api.page.markdown import is_markdown, passage_of
@@ -31,7 +33,8 @@ from callslip.api.page.marking import Passage, whole
 from callslip.api.page.passages import PassageLocation, read
 from callslip.api.page.search_form import SearchForm
 from callslip.api.v1 import answering
-from callslip.errors import CallslipError, CollectionNotFound
+from callslip.api.v1.collections import visible_collections, visible_tenants
+from callslip.errors import CallslipError, CollectionNotFound, DocumentNotFound
 from callslip.retrieval.messages import Hit, SearchResponse
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import OPERATORS
@@ -46,14 +49,6 @@ SHOWN = 50
 LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
 """The page shows a batch until it received no document for a day, and a finished batch for 10
 min."""
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self';"
-    " frame-ancestors 'none'; object-src 'none'",
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
-"""The headers of every response of the server: a browser may open any of them."""
 
 blueprint = Blueprint("pages", __name__)
 
@@ -110,34 +105,40 @@ class Outcome:
 
 @blueprint.get("/")
 def page() -> Response:
-    """The whole page: with `q` in the query string the hits, with `ask` an answer above them."""
+    """The whole page: with `q` in the query string the hits, with `ask` an answer above them.
+
+    What costs tokens runs only if a page of this server sent the form; for a link of another site
+    the page has the form with the question, and its reader sends it.
+    """
     form = SearchForm.of(request.args)
-    collections = current().ledger.collections.all()
+    collections = visible_collections()
     try:
         chosen = _chosen(collections, request.args.get("collection"))
     except CollectionNotFound as error:
         return _html("page.html", error.status, collections=collections, form=form, error=error)
     if chosen is None:
         return _html("page.html", collections=collections, form=form)
-    outcome = _outcome(form, chosen) if "q" in request.args else Outcome()
-    response = _html(
+    sent = "q" in request.args
+    waits = sent and (form.ask or searches_cost()) and not is_same_origin()
+    outcome = Outcome()
+    if sent and not (waits and searches_cost()):
+        outcome = _outcome(replace(form, ask=form.ask and not waits), chosen)
+    return _html(
         "page.html",
         outcome.error.status if outcome.error else 200,
         collections=collections,
         with_tenants=current().ledger.collections.get(chosen).schema.tenants,
-        tenants=current().ledger.tenants.all(chosen),
+        tenants=visible_tenants(chosen),
         document_list=_list_documents(chosen, request.args),
+        waits=waits,
         **_values(form, chosen, outcome),
     )
-    if form.ask:
-        response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 @blueprint.get("/page/documents")
 def document_list() -> Response:
     """Render only the list of documents."""
-    chosen = current().ledger.collections.get(request.args.get("collection", "")).name
+    chosen = _existing(request.args.get("collection", ""))
     return _html("documents.html", document_list=_list_documents(chosen, request.args))
 
 
@@ -145,7 +146,7 @@ def document_list() -> Response:
 def answer_live() -> Response:
     """Stream the progress of an answer, then the answer and the hits, to the page's script."""
     form = SearchForm.of(request.form)
-    chosen = current().ledger.collections.get(request.form.get("collection", "")).name
+    chosen = _existing(request.form.get("collection", ""))
     form.request(chosen)
     question = page_question(form.question(chosen))
 
@@ -161,7 +162,10 @@ def passage() -> Response:
 
     The other parameters are those of `PassageLocation.of`.
     """
-    record = current().ledger.documents.get(request.args.get("document", ""))
+    document_id = request.args.get("document", "")
+    if not caller().sees_all(current().ledger.documents.scopes([document_id])):
+        raise DocumentNotFound(f"document {document_id!r} does not exist")
+    record = current().ledger.documents.get(document_id)
     reading = read(record, PassageLocation.of(request.args), request.args.get("q", ""))
     return _html("passage.html", document=responses.document(record), reading=reading)
 
@@ -172,9 +176,7 @@ def _failed(error: CallslipError) -> Response:
 
 
 @blueprint.after_app_request
-def _guarded(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
+def _with_retry_after(response: Response) -> Response:
     if response.status_code in (429, 503):
         response.headers.setdefault("Retry-After", f"{CallslipError.retry_after:.0f}")
     return response
@@ -215,6 +217,13 @@ def _html(template: str, status: int = 200, **values: object) -> Response:
         **values,
     )
     return make_response(rendered, status)
+
+
+def _existing(collection: str) -> str:
+    """The name of a collection that exists and that the caller may see."""
+    if not caller().sees_collection(collection):
+        raise CollectionNotFound(f"collection {collection!r} does not exist")
+    return current().ledger.collections.get(collection).name
 
 
 def _chosen(collections: list[tuple[CollectionRecord, int]], requested: str | None) -> str | None:
@@ -277,7 +286,9 @@ def _with_hits(
     error: CallslipError | None,
 ) -> Outcome:
     try:
-        response = ask(current(), replace(form, query=query).request(collection))
+        wanted = replace(form, query=query).request(collection)
+        check_scope(collection, wanted.tenant)
+        response = ask(current(), wanted)
     except CallslipError as problem:
         return Outcome(shown, None, (), error or problem)
     return Outcome(shown, response, _shown(response), error)
@@ -298,10 +309,13 @@ def _values(form: SearchForm, collection: str, outcome: Outcome) -> dict[str, ob
 
 def _list_documents(collection: str, args: MultiDict[str, str]) -> DocumentList:
     before = args.get("before", type=float)
+    tenants = caller().tenants
     states = current().ledger.documents.states(
-        collection
+        collection, tenants=tenants
     )  # first: a document that is done in the counts is done in the list too
-    records = current().ledger.documents.find(collection, limit=SHOWN, before=before)
+    records = current().ledger.documents.find(
+        collection, tenants=tenants, limit=SHOWN, before=before
+    )
     return DocumentList(
         collection=collection,
         documents=tuple(responses.document(record) for record in records),
@@ -316,7 +330,10 @@ def _batches(collection: str) -> tuple[messages.Batch, ...]:
     """The batches of several documents that are in progress or finished a short time ago."""
     now = time.time()
     ids = current().ledger.batches.recent(collection, now - LOOKED_BACK_SECONDS)
-    batches = [responses.batch(current().ledger.batches.report(batch_id)) for batch_id in ids]
+    limits, ledger = caller(), current().ledger
+    if limits.limited:
+        ids = [each for each in ids if limits.sees_all(ledger.batches.scopes(each))]
+    batches = [responses.batch(ledger.batches.report(batch_id)) for batch_id in ids]
     return tuple(
         batch
         for batch in batches

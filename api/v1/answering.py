@@ -19,6 +19,9 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.http.problems import described
 from callslip.api.http.slots import Slots
+from callslip.api.identity.current import note, spent_tokens, voter
+from callslip.api.identity.guard import answer_recorder, stream_check
+from callslip.api.identity.limits import check_tokens
 from callslip.api.messages.documents import Problem
 from callslip.api.messages.memory import OfTenant
 from callslip.api.v1.collections import CollectionPath, collection_of
@@ -76,19 +79,22 @@ def answer_question(body: AnswerRequest) -> Response:
 
 def ask(body: AnswerRequest) -> Answer:
     """Wait for the answer in one of the process's slots; raise Overloaded if none is free."""
-    _take_slot(body)
+    body = _take_slot(body)
     try:
-        return agent.ask(current(), body)
+        made = agent.ask(current(), body)
+        note(trace_id=made.trace_id)
+        spent_tokens(made.usage.input_tokens + made.usage.output_tokens)
+        return made
     finally:
         _slots.give_back()
 
 
 def stream(body: AnswerRequest, render: Callable[[Followed], Iterator[str]]) -> Response:
     """Answer with server-sent events: `render` converts the node messages and the answer."""
-    _take_slot(body)
+    body = _take_slot(body)
     try:
         followed = agent.follow(current(), body)
-        events = render(followed)
+        events = render(_recorded(followed, answer_recorder(), stream_check()))
     except BaseException:
         _slots.give_back()
         raise
@@ -118,17 +124,35 @@ def delete_conversation(path: ConversationPath, query: OfTenant) -> Response:
     return answer(agent.look(current(), path.name, query.tenant, path.thread_id, forget=True))
 
 
-def _take_slot(body: AnswerRequest) -> None:
+def _recorded(
+    followed: Followed, record: Callable[[str, int], None], check: Callable[[], None]
+) -> Followed:
+    """Add the answer's id and tokens to the audit log, whose row for the request has neither.
+
+    `check` raises KeyRefused once the caller has no access any more.
+    """
+    for message in followed:
+        if isinstance(message, Answer):
+            record(message.trace_id, message.usage.input_tokens + message.usage.output_tokens)
+        check()
+        yield message
+
+
+def _take_slot(body: AnswerRequest) -> AnswerRequest:
+    """Check the question, and return it as that of its asker."""
     # An invalid question is refused here, without a message to the queue.
     check_query(body.question, current().settings.search.max_query_chars)
     parse(body.having_all, body.having_any)
     collection_of(body.collection, body.tenant or "")
+    owned = body.model_copy(update={"user": voter(body.user)})
+    check_tokens()
     most = current().settings.api.answers
     if not _slots.take(most):
         raise Overloaded(
             f"{most} questions are waited for in this process of the server",
             hint="Try again in a few seconds, or raise api.answers in the settings.",
         )
+    return owned
 
 
 def _events(followed: Followed) -> Iterator[str]:

@@ -8,6 +8,7 @@ from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.messages import documents
+from callslip.api.v1.documents import check_batch
 
 SHOWN_FAILURES = 20
 
@@ -32,6 +33,7 @@ def create_batch(body: documents.NewBatch) -> Response:
 
     A submission with a new batch name makes the batch too.
     """
+    check_batch(body.batch_id)
     return answer(_message(current().ledger.batches.create(body.batch_id, body.expected)))
 
 

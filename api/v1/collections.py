@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import caller, check_scope, check_whole
 from callslip.api.messages import documents
 from callslip.errors import CollectionNotFound, InvalidRequest
 from callslip.messages.options import Options
@@ -19,6 +20,7 @@ from callslip.stores.metrics import Metric
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.registry import check_set_up
 from callslip.stores.schemas import check_tenant
+from callslip.stores.sides import kind_of
 from callslip.tasks import maintenance
 
 blueprint = APIBlueprint("collections", __name__, abp_tags=[Tag(name="collections")])
@@ -33,7 +35,8 @@ class TenantPath(CollectionPath):
 
 
 def collection_of(collection: str, tenant: str) -> CollectionRecord:
-    """Return the collection; check that the tenant exists unless it is empty."""
+    """Return the collection; check that the caller may see the tenant and, if named, it exists."""
+    check_scope(collection, tenant)
     record = current().ledger.collections.get(collection)
     check_tenant(record.schema, tenant)
     if tenant:
@@ -41,9 +44,23 @@ def collection_of(collection: str, tenant: str) -> CollectionRecord:
     return record
 
 
+def visible_collections() -> list[tuple[CollectionRecord, int]]:
+    """The collections that the caller may see, with the number of the live documents of them."""
+    limits = caller()
+    known = current().ledger.collections.all(names=limits.collections, tenants=limits.tenants)
+    return [each for each in known if each[0].schema.tenants or limits.sees(each[0].name, "")]
+
+
+def visible_tenants(collection: str) -> list[str]:
+    """The tenants of a collection that the caller may see."""
+    limits = caller()
+    return [t for t in current().ledger.tenants.all(collection) if limits.sees(collection, t)]
+
+
 @blueprint.post("/v1/collections", responses={200: documents.Collection, 201: documents.Collection})
 def create_collection(body: documents.NewCollection) -> Response:
     """Make a collection; if an equal one exists, return it with 200."""
+    check_whole(body.name)
     fields = body.model_dump(exclude_unset=True, exclude_none=True)
     kind: str = current().settings.store
     schema = CollectionSchema(body.name, _embedded(body.metric))
@@ -66,13 +83,14 @@ def create_collection(body: documents.NewCollection) -> Response:
         analyzer=version_of(current().settings.language_codes),
         options=body.options,
     )
-    current().store_of(kind).ensure_schema(schema)
+    current().store_of(record.store).ensure_schema(schema)
     return answer(message(record, 0), 201 if new else 200)
 
 
 @blueprint.put("/v1/collections/<string:name>/options", responses={200: Options})
 def set_options(path: CollectionPath, body: Options) -> Response:
     """Change the enrichment of a collection; it applies from the next submission on."""
+    check_whole(path.name)
     _check_options(body)
     current().ledger.collections.set_options(path.name, body)
     return answer(body)
@@ -81,13 +99,14 @@ def set_options(path: CollectionPath, body: Options) -> Response:
 @blueprint.get("/v1/collections", responses={200: documents.Collections})
 def list_collections() -> Response:
     """List every collection with the number of its live documents."""
-    messages = [message(record, live) for record, live in current().ledger.collections.all()]
+    messages = [message(record, live) for record, live in visible_collections()]
     return answer(documents.Collections(collections=messages))
 
 
 @blueprint.delete("/v1/collections/<string:name>", responses={202: documents.CollectionDeleted})
 def delete_collection(path: CollectionPath) -> Response:
     """Delete a collection with all its documents: hidden at once, removed soon after."""
+    check_whole(path.name)
     current().ledger.collections.delete(path.name)
     maintenance.send_drop(current(), path.name)
     return answer(documents.CollectionDeleted(collection=path.name), 202)
@@ -97,10 +116,16 @@ def delete_collection(path: CollectionPath) -> Response:
 def list_receipts(path: CollectionPath) -> Response:
     """List the counts of removed objects for each deletion of this collection or its tenants.
 
-    Receipts outlive the collection.
+    Receipts outlive the collection. They count documents of every reader, so only a caller who may
+    read everything sees them.
     """
     going = path.name in current().ledger.collections.deleted()  # its receipt comes later
-    receipts = current().ledger.receipts.find(path.name)
+    tenants = caller().tenants
+    receipts = [
+        receipt
+        for receipt in current().ledger.receipts.find(path.name)
+        if current().reader is None and (tenants is None or receipt.tenant in tenants)
+    ]
     if not receipts and not going:
         current().ledger.collections.get(path.name)
     return answer(documents.Receipts(receipts=[documents.Receipt(**r.__dict__) for r in receipts]))
@@ -109,6 +134,7 @@ def list_receipts(path: CollectionPath) -> Response:
 @blueprint.post("/v1/collections/<string:name>/tenants", responses={201: documents.Tenant})
 def create_tenant(path: CollectionPath, body: documents.Tenant) -> Response:
     """Make a tenant; the first document of a tenant makes it too."""
+    check_scope(path.name, body.tenant)
     record = current().ledger.collections.get(path.name)
     check_tenant(record.schema, body.tenant)
     current().store_of(record.store).check_names(path.name, body.tenant)
@@ -121,7 +147,7 @@ def create_tenant(path: CollectionPath, body: documents.Tenant) -> Response:
 def list_tenants(path: CollectionPath) -> Response:
     """List the collection's tenants."""
     current().ledger.collections.get(path.name)
-    return answer(documents.Tenants(tenants=current().ledger.tenants.all(path.name)))
+    return answer(documents.Tenants(tenants=visible_tenants(path.name)))
 
 
 @blueprint.delete(
@@ -129,6 +155,7 @@ def list_tenants(path: CollectionPath) -> Response:
 )
 def delete_tenant(path: TenantPath) -> Response:
     """Delete a tenant with all its documents: hidden at once, removed soon after."""
+    check_scope(path.name, path.tenant)
     current().ledger.collections.get(path.name)
     for document_id in current().ledger.tenants.delete(path.name, path.tenant):
         maintenance.send_removal(current(), document_id)
@@ -153,7 +180,7 @@ def message(record: CollectionRecord, live: int) -> documents.Collection:
     at = record.attachment
     return documents.Collection(
         name=record.name,
-        store=record.store,
+        store=kind_of(record.store),
         embedder=record.embedder,
         dimension=record.schema.default.dimension,
         metric=record.schema.default.metric,

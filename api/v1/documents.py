@@ -1,24 +1,29 @@
 """/v1/collections/{name}/documents and /v1/documents"""
 
+from collections.abc import Iterable
 from typing import Any
 
-from flask import Response, request, url_for
+from flask import Response, current_app, request, url_for
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, Field
 
-from callslip.api.http import responses
-from callslip.api.http.context import current
+from callslip.api.http import access, responses
+from callslip.api.http.admission import HEADERS_ONLY
+from callslip.api.http.context import context_of, current
 from callslip.api.http.json_response import answer
 from callslip.api.http.uploads import read_upload
+from callslip.api.identity.current import caller, check_scope, note
+from callslip.api.identity.limits import spend_documents
 from callslip.api.messages import documents
 from callslip.api.v1.collections import CollectionPath
 from callslip.api.v1.tasks import deletion_id, ingestion_id
-from callslip.errors import DocumentNotFound
+from callslip.errors import BatchNotFound, DocumentNotFound
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.intake import take_in
 from callslip.ingestion.values import ExtractedText
+from callslip.readers import EVERYONE, check_readers
 from callslip.stores import naming
-from callslip.stores.ledger import Accepted, DocumentRecord, Submission
+from callslip.stores.ledger import Accepted, DocumentRecord, Submission, tenant_queue_of
 from callslip.stores.schemas import check_tenant
 from callslip.tasks import ingest, maintenance
 
@@ -36,6 +41,13 @@ _TAKES: dict[str, Any] = {
         },
     }
 }
+
+
+@blueprint.before_request
+def _refuse_early() -> None:
+    """Refuse a document before its body is received."""
+    if request.endpoint == "documents.submit_document" and HEADERS_ONLY in request.environ:
+        ingest.check_backlog(current())
 
 
 class DocumentPath(BaseModel):
@@ -73,10 +85,13 @@ def submit_document(path: CollectionPath) -> Response:
     collection = current().ledger.collections.writable(path.name)
     ingest.check_backlog(current())
     upload = read_upload(request)
+    check_scope(path.name, upload.tenant)
+    check_batch(upload.batch)
     check_tenant(collection.schema, upload.tenant)
     ingest.check_backlog_of(current(), path.name, upload.tenant)
     if upload.tenant and upload.tenant not in current().ledger.tenants.all(path.name):
         current().store_of(collection.store).check_names(path.name, upload.tenant)
+    spend_documents(1, upload.size)
     accepted = take_in(
         current().ledger,
         current().blobs,
@@ -90,18 +105,24 @@ def submit_document(path: CollectionPath) -> Response:
             properties=upload.properties,
             priority=upload.priority,
             batch=upload.batch,
+            readers=upload.readers,
         ),
         upload.content,
         tenant=upload.tenant,
         allow_duplicate=upload.allow_duplicate,
     )
     if accepted.fresh:
+        current().backlog.add(tenant_queue_of(path.name, upload.tenant), upload.size)
         ingest.send_next(current(), accepted.document_id)
+    elif upload.readers is not None:
+        _write_readers(current().ledger.readers.due())
     return submitted(accepted)
 
 
 def submitted(accepted: Accepted) -> Response:
     """The response to a submission: 202, or 200 if there is nothing to do."""
+    note(document_id=accepted.document_id)
+    access.note(document_id=accepted.document_id, version=accepted.version)
     task_id = ingestion_id(accepted.document_id, accepted.version)
     message = documents.Submitted(
         outcome="accepted" if accepted.fresh else "unchanged",
@@ -114,16 +135,27 @@ def submitted(accepted: Accepted) -> Response:
     return answer(message, 202 if accepted.fresh else 200)
 
 
+def check_batch(batch_id: str | None) -> None:
+    """Raise BatchNotFound if documents of the batch are hidden from the caller."""
+    limits = caller()
+    if batch_id is None or not limits.limited:
+        return
+    if not limits.sees_all(current().ledger.batches.scopes(batch_id)):
+        raise BatchNotFound(f"batch {batch_id!r} does not exist")
+
+
 @blueprint.get("/v1/collections/<string:name>/documents", responses={200: documents.Documents})
 def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     """List the documents of a collection, newest first."""
     current().ledger.collections.get(path.name)
+    tenants = caller().tenants
     states = current().ledger.documents.states(
-        path.name
+        path.name, tenants=tenants
     )  # first: a document that is done in the counts is done in the list too
     records = current().ledger.documents.find(
         path.name,
         tenant=query.tenant,
+        tenants=tenants,
         parent=query.parent,
         limit=query.limit,
         before=query.before,
@@ -142,6 +174,22 @@ def list_documents(path: CollectionPath, query: ListQuery) -> Response:
 def get_document(path: DocumentPath) -> Response:
     """A document: its state, its steps with attempts, timings and counts, and its error."""
     return answer(responses.document(current().ledger.documents.get(path.document_id)))
+
+
+@blueprint.patch("/v1/documents/<string:document_id>", responses={200: documents.Document})
+def change_document(path: DocumentPath, body: documents.Change) -> Response:
+    """Set who may read a document and those within it, such as attachments. It applies at once."""
+    readers = EVERYONE if body.readers is None else check_readers(body.readers)
+    _write_readers(current().ledger.readers.set(path.document_id, readers))
+    record = context_of(current_app).ledger.documents.get(path.document_id)
+    return answer(responses.document(record))
+
+
+def _write_readers(due: Iterable[tuple[str, int]]) -> None:
+    """Let a worker write the readers into the stores; the sweep does it if this fails."""
+    for document_id, version in due:
+        if current().ledger.leases.reopen(document_id, version, "upsert"):
+            ingest.send_next(current(), document_id)
 
 
 @blueprint.get("/v1/documents/<string:document_id>/text", responses={200: documents.TextSlice})

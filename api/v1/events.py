@@ -7,13 +7,14 @@ answer all other requests.
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from flask import Response, request
 from flask_openapi3 import APIBlueprint, Tag
 
 from callslip.api.http.context import current
 from callslip.api.http.slots import Slots
+from callslip.api.identity.guard import stream_check
 from callslip.api.messages import documents
 from callslip.api.v1.documents import DocumentPath
 from callslip.errors import CallslipError, DocumentNotFound, InvalidRequest, Overloaded
@@ -72,7 +73,7 @@ def get_events(path: DocumentPath) -> Response:
             " raise api.streams in the settings.",
         )
     response = Response(
-        _stream(current().ledger, document.document_id, after),
+        _stream(current().ledger, document.document_id, after, stream_check()),
         content_type="text/event-stream",
         headers=HEADERS,
     )
@@ -93,18 +94,21 @@ def _more(document: DocumentRecord, after: int) -> bool:
     return bool(current().ledger.events.of_document(document.document_id, after=after, limit=1))
 
 
-def _stream(ledger: Ledger, document_id: str, after: int) -> Iterator[str]:
+def _stream(
+    ledger: Ledger, document_id: str, after: int, check: Callable[[], None]
+) -> Iterator[str]:
     yield f"retry: {RETRY_MS}\n\n"
     began = sent_at = time.monotonic()
     while not stopping.is_set() and time.monotonic() - began < LONGEST_SECONDS:
         try:
+            check()
             document = ledger.documents.get(document_id)  # first, so no event is missed
             events = ledger.events.of_document(document_id, after=after)
         except DocumentNotFound:  # deleted with its collection
             yield _frame("end", documents.StreamEnd(state="deleted"))
             return
         except CallslipError:
-            return  # the client reconnects
+            return  # the client reconnects, and learns so if its key is no longer valid
         for event in events:
             after = event.event_id
             yield f"id: {after}\n" + _frame(event.kind, documents.Event(**event.__dict__))

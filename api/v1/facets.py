@@ -1,5 +1,7 @@
 """/v1/collections/{name}/facets: values that have vectors, rebuilding them, proposals."""
 
+from dataclasses import replace
+
 from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
 
@@ -10,6 +12,7 @@ from callslip.api.messages import facets as messages
 from callslip.api.v1.collections import CollectionPath, collection_of
 from callslip.errors import InvalidRequest
 from callslip.retrieval.facets.discovery import discover
+from callslip.retrieval.facets.readable import readable_values
 from callslip.retrieval.facets.vectors import check_can_be_built
 from callslip.stores.ledger import FacetBuild, FacetValue
 from callslip.stores.ledger.learning.facet_values import FacetScope
@@ -43,9 +46,7 @@ def list_facets(path: CollectionPath, query: messages.FacetsQuery) -> Response:
     collection_of(path.name, query.tenant or "")
     at = FacetScope(path.name, query.tenant or "")
     builds = [b for b in current().ledger.facet_values.builds(at) if query.facet in (None, b.facet)]
-    facet_messages = [
-        _facet(b, current().ledger.facet_values.values(at, b.facet)[: query.limit]) for b in builds
-    ]
+    facet_messages = [_readable(at, build, query.limit) for build in builds]
     return answer(messages.Facets(facets=facet_messages))
 
 
@@ -76,6 +77,18 @@ def propose_facets(path: CollectionPath, query: messages.ProposalsQuery) -> Resp
             sampled=proposals.sampled,
         )
     )
+
+
+def _readable(at: FacetScope, build: FacetBuild, limit: int) -> messages.Facet:
+    """A facet as far as the caller may read the passages of its values."""
+    ledger = current().ledger
+    values = ledger.facet_values.values(at, build.facet)
+    if ledger.reader is None:
+        return _facet(build, values[:limit])
+    store = current().store_of(ledger.collections.get(at.collection).store)
+    values = readable_values(ledger, store, at, build.facet, values)
+    limited = replace(build, calibration=None, failure=None, counts={"values": len(values)})
+    return _facet(limited, values[:limit])
 
 
 def _facet(build: FacetBuild, values: list[FacetValue]) -> messages.Facet:

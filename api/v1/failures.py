@@ -9,6 +9,7 @@ from flask_openapi3 import APIBlueprint, Tag
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import caller
 from callslip.api.messages import documents
 from callslip.errors import InvalidRequest
 from callslip.stores.ledger import Which
@@ -54,8 +55,10 @@ def retry(body: documents.Retry) -> Response:
 
 
 def _which(query: documents.Which, document_ids: list[str] | None = None) -> Which:
-    now = time.time()
+    now, limits = time.time(), caller()
     return Which(
+        collections=limits.collections,
+        tenants=limits.tenants,
         document_ids=document_ids,
         collection=query.collection,
         tenant=query.tenant,

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import caller, note, voter
 from callslip.api.messages.memory import Feedback, NewFeedback, TraceMessage
 from callslip.errors import InvalidRequest, TraceNotFound
 from callslip.stores.ledger import OutcomeRecord, RetrievalEvent
@@ -35,12 +36,15 @@ def give_feedback(body: NewFeedback) -> Response:
     A repeated call returns the stored feedback with 200.
     """
     event = _waited_for(body.trace_id)
+    if not caller().sees(event.collection, event.tenant):
+        raise TraceNotFound(f"trace {body.trace_id!r} does not exist, or is forgotten by now")
+    note(collection=event.collection, tenant=event.tenant, trace_id=event.trace_id)
     current().ledger.collections.writable(event.collection)  # an attached table has no memory
     outcome, new = current().learning.outcome(
         body.trace_id,
         [*body.chunk_ids, *_cited(event, body)],
         body.verdict,
-        user=body.user,
+        user=voter(body.user),
         key=body.idempotency_key,
         limited=True,
     )

@@ -45,7 +45,8 @@ class MemoryQuery(OfTenant):
 def show_memory(path: CollectionPath, query: MemoryQuery) -> Response:
     """Show the memory of a collection or of one of its tenants, the most useful chunks first."""
     collection_of(path.name, query.tenant)
-    memory, now = current().ledger.memory, time.time()
+    ledger = current().ledger
+    memory, now = ledger.memory, time.time()
     half_life = current().settings.memory.half_life_weeks
     scope = memory.scope(path.name, query.tenant)
     sums = memory.sums(path.name, tenant=query.tenant)
@@ -54,11 +55,11 @@ def show_memory(path: CollectionPath, query: MemoryQuery) -> Response:
         MemoryMessage(
             collection=path.name,
             tenant=query.tenant,
-            changes=scope.changes,
+            changes=scope.changes if ledger.reader is None else sums.useful + sums.useless,
             chunks=sums.chunks,
             useful=sums.useful,
             useless=sums.useless,
-            centre_of=scope.questions,
+            centre_of=scope.questions if ledger.reader is None else 0,
             memories=[
                 ChunkMemory.model_validate(
                     _plain(stats, ChunkMemory) | {"utility": stats.utility_now(now, half_life)}

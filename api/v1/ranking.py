@@ -9,6 +9,7 @@ from flask_openapi3 import APIBlueprint, Tag
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import check_whole
 from callslip.api.messages.ranking import ExamplesQuery, JudgedSearchLine, RankingMessage
 from callslip.api.v1.collections import CollectionPath
 from callslip.retrieval.messages import SearchRequest
@@ -23,6 +24,7 @@ LINES = "application/x-ndjson"
 @blueprint.get("/v1/collections/<string:name>/ranking", responses={200: RankingMessage})
 def show_ranking(path: CollectionPath) -> Response:
     """The ranking parameters of a collection: its options, or the settings."""
+    check_whole(path.name)
     options = current().ledger.collections.get(path.name).options
     request = SearchRequest.model_validate({"collection": path.name, "query": ""})
     parameters = ranking_parameters(current().settings, options.ranking, request)
@@ -43,6 +45,7 @@ def list_examples(path: CollectionPath, query: ExamplesQuery) -> Response:
 
     The lines contain ids and numbers, and no text of a question or a document.
     """
+    check_whole(path.name)
     current().ledger.collections.get(path.name)
     return Response(_lines(current().ledger, path.name, query.limit), content_type=LINES)
 

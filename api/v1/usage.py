@@ -10,9 +10,10 @@ from pydantic import Field
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import caller
 from callslip.api.messages.documents import Request
 from callslip.config.settings import LlmSettings
-from callslip.errors import CollectionNotFound, InvalidRequest, TenantNotFound
+from callslip.errors import CollectionNotFound, InvalidRequest, PermissionMissing, TenantNotFound
 from callslip.messages.usage import Today as Today
 from callslip.messages.usage import UsageMessage as UsageMessage
 from callslip.messages.usage import Used as Used
@@ -44,6 +45,13 @@ def show_usage(query: UsageQuery) -> Response:
     """
     if query.tenant and query.collection is None:
         raise InvalidRequest("tenant is given without its collection")
+    if caller().limited:
+        if query.collection is None:
+            raise PermissionMissing(
+                "the caller is limited to some collections or tenants",
+                hint="Name a collection, and a tenant of it.",
+            )
+        caller().check(query.collection, query.tenant)
     prices, now = current().settings.llm, time.time()
     rows = current().ledger.model_usage.rows(
         day_of(now) - query.days + 1, collection=query.collection, tenant=query.tenant or None

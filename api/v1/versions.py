@@ -38,6 +38,7 @@ def roll_back(path: DocumentPath, body: documents.Rollback) -> Response:
 
     Searches see the live version until the new version is live. 200 if the version is live already.
     """
+    current().ledger.documents.get(path.document_id)
     record = current().ledger.documents.version(path.document_id, body.version)
     if not current().blobs.exists(record.document_id, original_name(record.sha256)):
         raise Conflict(

@@ -11,11 +11,19 @@ from pydantic import BaseModel, Field
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity.current import caller
+from callslip.api.identity.scopes import sees_webhook
 from callslip.api.messages import documents
-from callslip.errors import AddressNotAllowed, Conflict, InvalidRequest, SourceDown
+from callslip.errors import (
+    AddressNotAllowed,
+    Conflict,
+    InvalidRequest,
+    PermissionMissing,
+    SourceDown,
+)
 from callslip.http.addresses import is_allowed, resolve
 from callslip.stores.ledger import DeliveryState
-from callslip.tasks.receivers import key_of, new_secret
+from callslip.tasks.shared.receivers import key_of, new_secret
 
 blueprint = APIBlueprint("webhooks", __name__, abp_tags=[Tag(name="webhooks")])
 
@@ -33,7 +41,7 @@ class DeliveryPath(WebhookPath):
 
 class DeliveriesQuery(documents.Request):
     state: DeliveryState | None = Field(None, description="only these")
-    before: int | None = Field(None, ge=0, description="`next_before` of the page before")
+    before: int | None = Field(None, ge=0, lt=2**63, description="`next_before` of the page before")
     limit: int = Field(100, ge=1, le=1000)
 
 
@@ -43,6 +51,8 @@ def create_webhook(body: documents.NewWebhook) -> Response:
 
     Only this response contains the secret.
     """
+    if not sees_webhook(caller(), body.collection):
+        raise PermissionMissing("the caller may not receive these events")
     url = _checked(body.url)
     if body.collection is not None:
         current().ledger.collections.get(body.collection)
@@ -57,7 +67,12 @@ def create_webhook(body: documents.NewWebhook) -> Response:
 @blueprint.get("/v1/webhooks", responses={200: documents.Webhooks})
 def list_webhooks() -> Response:
     """List every webhook, oldest first."""
-    webhooks = [responses.webhook(hook) for hook in current().ledger.webhooks.all()]
+    limits = caller()
+    webhooks = [
+        responses.webhook(hook)
+        for hook in current().ledger.webhooks.all()
+        if sees_webhook(limits, hook.collection)
+    ]
     return answer(documents.Webhooks(webhooks=webhooks))
 
 

@@ -12,7 +12,7 @@ import httpx
 
 from callslip.config.settings import ChromaSettings, Settings
 from callslip.errors import StartError
-from callslip.workers.services import free_ports
+from callslip.workers.supervision.services import free_ports
 
 START_SECONDS = 60.0
 

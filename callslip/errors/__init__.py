@@ -8,7 +8,8 @@
     │   │   ├── QueryTooLong
     │   │   ├── MetricNotIndexed    too many chunks to compare one by one
     │   │   └── StoreCannot         this kind of store lacks the feature
-    │   ├── KeyRefused              401  the server asks for its key
+    │   ├── KeyRefused              401  the server asks for a key
+    │   ├── PermissionMissing       403  the key does not permit the request
     │   ├── NotFound                404
     │   │   ├── CollectionNotFound
     │   │   ├── TenantNotFound
@@ -21,6 +22,7 @@
     │   │   ├── DeliveryNotFound
     │   │   ├── TraceNotFound
     │   │   ├── FeedbackNotFound
+    │   │   ├── KeyNotFound
     │   │   ├── ThreadNotFound
     │   │   └── TableNotFound       a table to attach, or an attached table
     │   ├── Conflict                409
@@ -53,6 +55,7 @@
     │   ├── MoveError               a collection cannot be moved, and stays in its store
     │   │   ├── ArchiveError        the file is no complete and undamaged archive
     │   │   └── CopyDiffers         source and target of a move differ
+    │   ├── BackupError                 a backup cannot be made or read
     │   ├── BadReply                502  a language model's reply is unusable; it has the usage
     │   ├── LedgerError             the ledger's database is damaged, or newer than this Callslip
     │   ├── SettingsError           a setting is wrong
@@ -61,6 +64,8 @@
         ├── ServerDown
         ├── BrokerDown
         ├── StoreDown
+        │   ├── KeywordsDown        the keyword index beside Chroma; vectors may answer alone
+        │   │   └── KeywordsLost    its files are gone
         │   ├── StoreReadOnly
         │   ├── StoreNotAllowed     the store's user lacks a privilege
         │   └── BatchInterrupted    only some objects were written; it lists them
@@ -70,8 +75,10 @@
         ├── SourceDown              a source does not answer
         ├── Overloaded
         │   ├── BacklogFull         429  too many documents wait
+        │   ├── DiskFull            507  too little room for another document
         │   ├── FeedbackLimit       429  one user sent more feedback than the limit allows
-        │   └── ModelBudgetSpent    429  the language model's tokens of the day are used up
+        │   ├── ModelBudgetSpent    429  the language model's tokens of the day are used up
+        │   └── TooManyRequests     429  a key's limit is used up, or wrong keys were sent
         ├── SearchTimeout           504
         ├── AnswerTimeout           504
         ├── WorkTimeout             504  no worker has done the work of a request in time
@@ -103,6 +110,7 @@ from callslip.errors.contents import SourceError as SourceError
 from callslip.errors.contents import UnsupportedType as UnsupportedType
 from callslip.errors.contents import WorkerLost as WorkerLost
 from callslip.errors.operations import ArchiveError as ArchiveError
+from callslip.errors.operations import BackupError as BackupError
 from callslip.errors.operations import BadReply as BadReply
 from callslip.errors.operations import CopyDiffers as CopyDiffers
 from callslip.errors.operations import EvaluationError as EvaluationError
@@ -119,8 +127,11 @@ from callslip.errors.passing import AnswerTimeout as AnswerTimeout
 from callslip.errors.passing import BacklogFull as BacklogFull
 from callslip.errors.passing import BatchInterrupted as BatchInterrupted
 from callslip.errors.passing import BrokerDown as BrokerDown
+from callslip.errors.passing import DiskFull as DiskFull
 from callslip.errors.passing import EmbedderDown as EmbedderDown
 from callslip.errors.passing import FeedbackLimit as FeedbackLimit
+from callslip.errors.passing import KeywordsDown as KeywordsDown
+from callslip.errors.passing import KeywordsLost as KeywordsLost
 from callslip.errors.passing import LanguageModelDown as LanguageModelDown
 from callslip.errors.passing import LeaseLost as LeaseLost
 from callslip.errors.passing import ModelBudgetSpent as ModelBudgetSpent
@@ -132,6 +143,7 @@ from callslip.errors.passing import SourceDown as SourceDown
 from callslip.errors.passing import StoreDown as StoreDown
 from callslip.errors.passing import StoreNotAllowed as StoreNotAllowed
 from callslip.errors.passing import StoreReadOnly as StoreReadOnly
+from callslip.errors.passing import TooManyRequests as TooManyRequests
 from callslip.errors.passing import WorkTimeout as WorkTimeout
 from callslip.errors.requests import AttachedReadOnly as AttachedReadOnly
 from callslip.errors.requests import BatchNotFound as BatchNotFound
@@ -145,9 +157,12 @@ from callslip.errors.requests import EmptyQuery as EmptyQuery
 from callslip.errors.requests import FeedbackNotFound as FeedbackNotFound
 from callslip.errors.requests import InvalidFilter as InvalidFilter
 from callslip.errors.requests import InvalidRequest as InvalidRequest
+from callslip.errors.requests import KeyNotFound as KeyNotFound
 from callslip.errors.requests import KeyRefused as KeyRefused
 from callslip.errors.requests import MetricNotIndexed as MetricNotIndexed
+from callslip.errors.requests import NameTaken as NameTaken
 from callslip.errors.requests import NotFound as NotFound
+from callslip.errors.requests import PermissionMissing as PermissionMissing
 from callslip.errors.requests import QueryTooLong as QueryTooLong
 from callslip.errors.requests import SourceExists as SourceExists
 from callslip.errors.requests import SourceNotFound as SourceNotFound

@@ -71,6 +71,13 @@ class CopyDiffers(MoveError):
     hint = "The source was left as it is. Run the same command again: it copies only what differs."
 
 
+class BackupError(PermanentError):
+    """A backup cannot be made or read."""
+
+    slug = "backup-error"
+    hint = "Nothing was changed; docs/operations.md describes backups."
+
+
 class BadReply(PermanentError):
     """A language model's reply is unusable; the call used `input_tokens` and `output_tokens`.
 

@@ -22,6 +22,19 @@ class StoreDown(TransientError):
     slug = "store-down"
 
 
+class KeywordsDown(StoreDown):
+    """The keyword index beside Chroma, or its service, does not answer; Chroma may."""
+
+    slug = "keywords-down"
+
+
+class KeywordsLost(KeywordsDown):
+    """Chroma has the collection, and its keyword index is gone."""
+
+    slug = "keywords-lost"
+    hint = "`callslip audit --repair` writes it again from the ledger."
+
+
 class StoreReadOnly(StoreDown):
     """The store responds but refuses writes, commonly because its disk is full."""
 
@@ -92,12 +105,30 @@ class Overloaded(TransientError):
 
 
 class BacklogFull(Overloaded):
-    """Too many documents wait for ingestion; the server accepts no more for now."""
+    """Too many documents wait for ingestion; the server accepts no more for now.
+
+    `retry_after` is the time until some of them are ingested, in seconds.
+    """
 
     slug = "backlog-full"
     status = 429
     hint = "Send it again after Retry-After seconds; another ingest worker makes it shorter."
-    retry_after = 10.0
+
+    def __init__(self, detail: str, *, hint: str | None = None, retry_after: float = 10.0) -> None:
+        super().__init__(detail, hint=hint)
+        self.retry_after = retry_after
+
+
+class DiskFull(Overloaded):
+    """The disk of the data folder has too little room for another document."""
+
+    slug = "disk-full"
+    status = 507
+    hint = (
+        "Free space on the disk of data_dir; ingest.min_free_mb in the settings is the limit."
+        " Searches go on, nothing is lost, and waiting documents continue by themselves."
+    )
+    retry_after = 30.0
 
 
 class FeedbackLimit(Overloaded):
@@ -122,6 +153,21 @@ class ModelBudgetSpent(Overloaded):
     def __init__(
         self, detail: str, *, hint: str | None = None, retry_after: float = 3600.0
     ) -> None:
+        super().__init__(detail, hint=hint)
+        self.retry_after = retry_after
+
+
+class TooManyRequests(Overloaded):
+    """A key's rate limit or quota is used up, or wrong keys came from the caller's address.
+
+    `retry_after` is the time until the next request is accepted, in seconds.
+    """
+
+    slug = "too-many-requests"
+    status = 429
+    hint = "Send it again after Retry-After seconds; `callslip keys list` shows a key's limits."
+
+    def __init__(self, detail: str, *, hint: str | None = None, retry_after: float = 60.0) -> None:
         super().__init__(detail, hint=hint)
         self.retry_after = retry_after
 

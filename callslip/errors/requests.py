@@ -49,14 +49,22 @@ class StoreCannot(InvalidRequest):
 
 
 class KeyRefused(PermanentError):
-    """The server requires its key, and the request has no key or a wrong one."""
+    """The server requires a key, and the request has no key or a wrong one."""
 
     slug = "key-refused"
     status = 401
     hint = (
-        "Send `Authorization: Bearer KEY` with the api.key of the server's settings;"
-        " `callslip` and its MCP server take it from CALLSLIP_API__KEY."
+        "Send `Authorization: Bearer KEY` with a key of `callslip keys create`, or with the api.key"
+        " of the server's settings; `callslip` and its MCP server take it from CALLSLIP_API__KEY."
     )
+
+
+class PermissionMissing(PermanentError):
+    """The caller is known, and its key or its groups do not permit the request."""
+
+    slug = "permission-missing"
+    status = 403
+    hint = "Use a key that permits it: `callslip keys create --help` explains the permissions."
 
 
 class NotFound(PermanentError):
@@ -144,6 +152,13 @@ class FeedbackNotFound(NotFound):
     hint = "Use the id that POST /v1/feedback answered; old feedback can be withdrawn no more."
 
 
+class KeyNotFound(NotFound):
+    """No key has this name."""
+
+    slug = "key-not-found"
+    hint = "`callslip keys list` shows every key."
+
+
 class ThreadNotFound(NotFound):
     """There is no conversation of this name in this collection and tenant."""
 
@@ -184,6 +199,13 @@ class DuplicateContent(Conflict):
 
     slug = "duplicate-content"
     hint = "Nothing was stored. To keep both: --allow-duplicate, or allow_duplicate=true over HTTP."
+
+
+class NameTaken(Conflict):
+    """The name of a document belongs to one that the caller may not read."""
+
+    slug = "name-taken"
+    hint = "Send the document under another name."
 
 
 class AttachedReadOnly(Conflict):

@@ -24,6 +24,11 @@ _NAT64 = ip_network("64:ff9b::/96")
 """IPv6 addresses that lead to the IPv4 address in their last four bytes."""
 
 
+_NOT_PUBLIC = tuple(map(ip_network, ("fec0::/10", "192.0.0.0/24", "192.88.99.0/24")))
+"""Networks that `ipaddress` calls global, all or in part: site-local addresses (RFC 3879), protocol
+assignments (RFC 6890) and the relays of 6to4 (RFC 7526)."""
+
+
 def resolve(host: str, port: int) -> list[str]:
     """Return every address of a host once; raise SourceDown if there is none."""
     try:
@@ -31,6 +36,20 @@ def resolve(host: str, port: int) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise SourceDown(f"{host!r} has no address: {error}") from None
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+def network_of(address: str) -> str:
+    """The address of a client; of IPv6 its network of 64 bits: one machine has all its addresses.
+
+    Of an IPv4 client of a server that listens on `::` it is the IPv4 address.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address[:64]
+    if isinstance(parsed, IPv4Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64))
 
 
 def is_allowed(address: str, allowed: Sequence[Network]) -> bool:
@@ -59,7 +78,10 @@ def _led_to(address: Address) -> list[Address]:
 
 def _is_public(address: Address) -> bool:
     return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_unspecified
+        address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+        or any(address in network for network in _NOT_PUBLIC)
     )
 
 

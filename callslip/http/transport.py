@@ -60,17 +60,19 @@ class BoundedTransport(httpx.BaseTransport):
         *,
         whole: bool = True,
         at_once: int | None = None,
+        headers_seconds: float | None = None,
     ) -> None:
         """Accept bodies of at most `most_bytes`; request none compressed, and decompress none.
 
         `make` makes the transport of one connection; by default httpx makes it. `whole`: the body
         is read before the response is returned; otherwise the body is a stream that ends at the
-        deadline. At most `at_once` requests run at a time; further requests wait until their
-        deadline.
+        deadline, and the headers arrive in `headers_seconds`. At most `at_once` requests run at a
+        time; further requests wait until their deadline.
         """
         self._most_bytes = most_bytes
         self._make = make
         self._whole = whole
+        self._headers_seconds = headers_seconds
         self._free = threading.BoundedSemaphore(at_once) if at_once else None
         self._idle: list[_Line] = []
 
@@ -105,8 +107,9 @@ class BoundedTransport(httpx.BaseTransport):
                 response.close()
 
         threading.Thread(target=run, name="http", daemon=True).start()
+        left = max(0.0, until - monotonic())
         try:
-            return future.result(max(0.0, until - monotonic()))
+            return future.result(min(left, self._headers_seconds or left))
         except BaseException as error:
             line.cut()
             if not future.cancel() and future.exception() is None:

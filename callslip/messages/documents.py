@@ -59,6 +59,9 @@ class Document(Message):
     properties: dict[str, Any]
     steps: list[StepMessage]
     error: FailureMessage | None
+    readers: list[str] | None = Field(
+        None, description="who may read it: `user:NAME`, `group:NAME`; null: everyone"
+    )
     receipt: dict[str, dict[str, int]] | None = Field(
         description="after a deletion: objects in each store before and after"
     )

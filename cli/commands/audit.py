@@ -26,6 +26,7 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
 from callslip.stores.ledger import STEPS, Ledger, Step
 from callslip.stores.registry import kinds, make_store
+from callslip.stores.sides import both_sides, finishing, kind_of, side_of
 from callslip.workers.local_settings import open_ledger, placed_settings
 
 if TYPE_CHECKING:
@@ -151,11 +152,12 @@ class _Auditor:
 
     def __enter__(self) -> "_Auditor":
         self._ledger: Ledger = self._open.enter_context(closing(open_ledger(self._settings)))
-        self._blobs = Blobs(self._settings.blobs_url)
-        self._stores: dict[str, Store] = {
+        self._blobs = Blobs(self._settings.blobs_url, self._settings.blobs.endpoint)
+        made: dict[str, Store] = {
             kind: self._open.enter_context(closing(make_store(self._settings, kind)))
             for kind in kinds(self._settings)
         }
+        self._stores = {side: side_of(made[kind_of(side)], side) for side in both_sides(made)}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,10 +177,8 @@ class _Auditor:
             elif to == record.store:
                 left_out[name] = "an import into it was broken off: run that to its end"
             else:
-                to = record.store if switched else to
-                left_out[name] = (
-                    f"its move was broken off: finish it with `callslip migrate {name} --to {to}`"
-                )
+                command = finishing(name, record.store, to, switched=switched)
+                left_out[name] = f"its move was broken off: finish it with `{command}`"
         return left_out
 
     def audit(self) -> tuple[list[ScopeReport], list[Finding]]:

@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import click
@@ -12,8 +13,8 @@ import click
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import client_of, running_url, url_option
 from callslip.config import Settings, load, masked
-from callslip.config.settings import LOOPBACK
 from callslip.errors import CallslipError
+from callslip.workers.local_access import local_key
 
 LEAST_FREE_BYTES = 1_000_000_000
 
@@ -39,7 +40,7 @@ SIGNS = {
 def doctor_command(url: str | None, json_out: bool) -> None:
     """Check every part of the installation and advise what to do. Exit code 1 on an error.
 
-    A risk, such as a server that others can reach without a key, is a warning.
+    A risk, such as a server that asks for no key, is a warning.
 
     \b
     Example:  callslip doctor
@@ -74,13 +75,15 @@ def examine(settings: Settings, url: str) -> list[Finding]:
     findings = [_python(), _data_dir(settings), _try("embedder", lambda: _embedder(settings))]
     if settings.rerank.provider != "none":
         findings.append(_try("reranker", lambda: _reranker(settings)))
+    if settings.keyword.url is not None:
+        findings.append(_try("keyword service", lambda: _keyword_service(settings)))
     findings.append(_try("server", lambda: _server(url)))
     if findings[-1].ok:
         findings += [_try("api.key", lambda: _key(settings, url)), *_parts(url)]
-    if settings.api.key is None and settings.api.host not in LOOPBACK:
-        findings.append(_open_server(settings))
+    if settings.api.open:
+        findings.append(_open_server())
     if settings.broker.url is not None:
-        findings.append(_try("broker settings", lambda: _broker(settings.broker.url or "")))
+        findings.append(_try("broker settings", lambda: _broker(settings)))
     return findings
 
 
@@ -130,23 +133,32 @@ def _reranker(settings: Settings) -> str:
     return f"{reranker.name}, {time.monotonic() - began:.1f} s with loading"
 
 
+def _keyword_service(settings: Settings) -> str:
+    from callslip.stores.fulltext.service import KeywordService
+
+    with closing(KeywordService(settings.keyword)) as service:
+        service.ping()
+    return f"{settings.keyword.url}, takes keyword.key"
+
+
 def _server(url: str) -> str:
     with client_of(url, timeout=10) as client:
         return f"{url}, version {client.healthz().version}"
 
 
 def _key(settings: Settings, url: str) -> str:
-    with client_of(url, settings.api.key, timeout=10) as client:
+    key = local_key(settings, url)
+    with client_of(url, key, timeout=10) as client:
         client.request_json("GET", "/openapi.json")  # requires the key and no other part
-    return "unset" if settings.api.key is None else "the server takes it"
+    return "unset" if key is None else "the server takes it"
 
 
-def _open_server(settings: Settings) -> Finding:
+def _open_server() -> Finding:
     return Finding(
-        "api.host",
+        "api.open",
         True,
-        f"the server listens on {settings.api.host} and asks for no key",
-        "Set api.key, unless something in front of the server asks who it is.",
+        "the server asks for no key: every program on this machine may do everything",
+        "Start `callslip up` without --open, and unset api.open.",
         warns=True,
     )
 
@@ -176,12 +188,15 @@ def _advice(part: str) -> str:
     return "See the log of that part (`logs` in data_dir) and start it again."
 
 
-def _broker(url: str) -> str:
+def _broker(settings: Settings) -> str:
     """An eviction policy or a missing append-only file loses queued work silently."""
     import redis  # a third of a second, which other commands save
 
+    from callslip.tasks.shared.broker import connect
+
+    url = str(settings.broker.url)
     try:
-        client = redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5)
+        client = connect(settings)
         policy = client.config_get("maxmemory-policy").get("maxmemory-policy")
         append = client.config_get("appendonly").get("appendonly")
     except redis.RedisError as error:

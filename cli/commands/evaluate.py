@@ -8,6 +8,7 @@ from callslip.cli.shared.options import store_option
 from callslip.cli.shared.output import as_json, reporting
 from callslip.cli.shared.server import running_url, url_option
 from callslip.config import load
+from callslip.workers.local_access import local_key
 
 
 @click.command(name="eval")
@@ -47,10 +48,11 @@ def eval_command(
     from callslip.evals.run import run
 
     settings = load().settings
+    server = url or running_url(settings)
     run(
         folder,
-        url or running_url(settings),
-        key=settings.api.key,
+        server,
+        key=local_key(settings, server),
         store=store,
         most_queries=queries,
         keep=keep,

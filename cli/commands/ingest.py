@@ -10,6 +10,7 @@ from callslip.cli.shared.options import (
     allow_duplicate_option,
     collection_option,
     properties_option,
+    readers_option,
     store_option,
 )
 from callslip.cli.shared.output import as_json, emit, reporting
@@ -30,6 +31,7 @@ from callslip.vocabulary import PRIORITIES, StoreKind
     help="Of the tenant's files that wait, a higher one goes first.",
 )
 @properties_option
+@readers_option
 @allow_duplicate_option
 @url_option
 @as_json
@@ -41,6 +43,7 @@ def ingest_command(
     tenant: str,
     priority: int,
     properties: dict[str, Any],
+    readers: tuple[str, ...] | None,
     allow_duplicate: bool,
     url: str | None,
     json_out: bool,
@@ -56,8 +59,11 @@ def ingest_command(
     \b
     Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
               callslip ingest rates.pdf -p doc_type=policy -p valid_from=2026-07-01
+              callslip ingest salaries.xlsx --readers group:hr,user:ann
     """
     fields = form_fields(properties=properties, allow_duplicate=allow_duplicate)
+    if readers is not None:
+        fields["readers"] = readers
     sources = [replace(source, fields=fields) for source in find_files(paths)]
     with connect(url) as client:
         report = ingest(

@@ -13,9 +13,14 @@ from typing import Any
 
 import click
 
-from callslip.cli.shared.options import collection_option, properties_option, seconds
+from callslip.cli.shared.options import (
+    collection_option,
+    properties_option,
+    readers_option,
+    seconds,
+)
 from callslip.cli.shared.output import as_json, emit, named, reporting
-from callslip.cli.shared.server import client_of, running_url
+from callslip.cli.shared.server import connect
 from callslip.config import Settings
 from callslip.errors import CollectionNotFound, SourceNotFound
 from callslip.ingestion.sources import SOURCE, source_url
@@ -61,6 +66,7 @@ def source_group() -> None:
 )
 @click.option("--delete-missing", is_flag=True, help="Delete documents whose files are gone.")
 @properties_option
+@readers_option
 @as_json
 @reporting
 def add(
@@ -71,6 +77,7 @@ def add(
     every: float | None,
     delete_missing: bool,
     properties: dict[str, Any],
+    readers: tuple[str, ...] | None,
     json_out: bool,
 ) -> None:
     """Add a source under NAME; the workers check it at once.
@@ -94,6 +101,7 @@ def add(
             properties=checked,
             every_seconds=every,
             delete_missing=delete_missing,
+            readers=readers,
         )
     if json_out:
         emit(asdict(added))
@@ -202,12 +210,12 @@ def _make_collection(ledger: Ledger, settings: Settings, name: str, tenant: str)
     try:
         schema = ledger.collections.get(name).schema
     except CollectionNotFound:
-        with client_of(running_url(settings), settings.api.key) as client:
+        with connect(None) as client:
             client.create_collection(name, tenants=True if tenant else None)
         schema = ledger.collections.get(name).schema
     check_tenant(schema, tenant)
     if tenant and tenant not in ledger.tenants.all(name):
-        with client_of(running_url(settings), settings.api.key) as client:
+        with connect(None) as client:
             # the server checks the name with the store
             client.create_tenant(name, tenant)
 

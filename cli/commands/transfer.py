@@ -105,6 +105,39 @@ def migrate_command(collection: str, store: str, keep: bool, json_out: bool) -> 
     _tell(report, f"{collection} is in {store} now", json_out)
 
 
+@click.command(name="reindex")
+@click.argument("collection")
+@as_json
+@reporting
+def reindex_command(collection: str, json_out: bool) -> None:
+    """Make the terms and vectors of COLLECTION anew, compare both forms, and switch.
+
+    The analyzer and the embedder are those of this version and of the settings. Searches continue
+    at the present form; new documents wait for a moment before the switch. After an interruption
+    the same command continues.
+
+    \b
+    Example:  callslip reindex handbook
+    """
+    from callslip.ingestion.maintenance.reindex import Remaker, reindex
+    from callslip.models.registry import make_analyzer, make_embedder, make_tokenizer
+
+    settings = placed_settings()
+    remaker = Remaker(
+        make_embedder(settings), make_tokenizer(settings), make_analyzer(settings.language_codes)
+    )
+    with _backend(settings) as backend, _bar("Reindexing", json_out) as progress:
+        report = reindex(
+            backend,
+            collection,
+            remaker,
+            grace=settings.search.timeout_seconds,
+            progress=progress,
+            phase=(lambda _: None) if json_out else _say,
+        )
+    _tell(report, f"{collection} is built anew", json_out)
+
+
 def _say(phase: str) -> None:
     click.echo(f"\n{phase} …", err=True, nl=False)
 
@@ -121,7 +154,9 @@ def _backend(settings: Settings) -> Iterator[Backend]:
 
     ledger = open_ledger(settings)
     try:
-        yield Backend(settings, ledger, Blobs(settings.blobs_url), store_of)
+        yield Backend(
+            settings, ledger, Blobs(settings.blobs_url, settings.blobs.endpoint), store_of
+        )
     except KeyboardInterrupt:
         click.echo("\nStopped. The same command goes on where this one stopped.", err=True)
         sys.exit(130)

@@ -20,6 +20,7 @@ from callslip.retrieval.tuning.bootstrap import Estimate
 from callslip.retrieval.tuning.examples import Example, Ranked, Weights, recorded
 from callslip.retrieval.tuning.fit import FOLDS, Tuned, tune
 from callslip.stores.records import Vector
+from callslip.workers.local_access import local_key
 
 OFTEN = 100
 """The progress line changes after this many searches."""
@@ -134,7 +135,7 @@ def _judged(
     from callslip.evals.client import JsonClient
 
     questions = beir.read_questions(folder)
-    with JsonClient(url, key=load().settings.api.key) as client:
+    with JsonClient(url, key=local_key(load().settings, url)) as client:
         return examples.ask(
             client,
             collection,

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import click
-from pydantic import SecretStr
 
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import client_of
 from callslip.cli.shared.upload import ingest, manifest_sources, show_report
-from callslip.config import load
+from callslip.config import Settings, load
 from callslip.vocabulary import DEFAULT_COLLECTION
+from callslip.workers.local_access import local_key
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "jobs" / "examples.jsonl"
 
@@ -23,10 +23,14 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "jobs" / "examples.jsonl"
     "--port", type=click.IntRange(0, 65535), help="Port of the server; 0 takes a free one."
 )
 @click.option("--examples/--no-examples", default=True, help="Ingest the examples the first time.")
+@click.option("--open", "is_open", is_flag=True, help="Ask for no key; on loopback alone.")
 @as_json
 @reporting
-def up_command(port: int | None, examples: bool, json_out: bool) -> None:
+def up_command(port: int | None, examples: bool, is_open: bool, json_out: bool) -> None:
     """Start everything on this machine and keep it running until Ctrl-C.
+
+    The first start makes an admin key and prints it. It is in `admin.key` of the data folder, where
+    the commands on this machine find it; each start prints a link that logs a browser in.
 
     With --json it prints one object once everything is ready; later messages go to standard
     error.
@@ -40,24 +44,27 @@ def up_command(port: int | None, examples: bool, json_out: bool) -> None:
 
     if port is not None:
         os.environ["CALLSLIP_API__PORT"] = str(port)
+    if is_open:
+        os.environ["CALLSLIP_API__OPEN"] = "true"
     loaded = load()
     run_all(
         loaded,
         echo=partial(click.echo, err=json_out),
-        after_ready=_Welcome(examples, json_out, loaded.settings.api.key),
+        after_ready=_Welcome(examples, json_out, loaded.settings),
     )
 
 
 class _Welcome:
     """The output when every part is ready, for people or as JSON."""
 
-    def __init__(self, examples: bool, json_out: bool, key: SecretStr | None) -> None:
-        self._examples, self._json_out, self._key = examples, json_out, key
+    def __init__(self, examples: bool, json_out: bool, settings: Settings) -> None:
+        self._examples, self._json_out, self._settings = examples, json_out, settings
 
     def __call__(self, url: str, first_time: bool) -> None:
-        report = None
-        if self._examples and first_time and EXAMPLES.is_file():
-            with client_of(url, self._key) as client:
+        report, key = None, local_key(self._settings, url)
+        may_ingest = key is not None or self._settings.api.open
+        if self._examples and first_time and may_ingest and EXAMPLES.is_file():
+            with client_of(url, key) as client:
                 sources = manifest_sources(EXAMPLES, DEFAULT_COLLECTION)
                 report = ingest(client, DEFAULT_COLLECTION, sources, show_bar=not self._json_out)
         if self._json_out:
@@ -66,6 +73,15 @@ class _Welcome:
         if report:
             show_report(report)
         click.secho(f"\nCallslip is ready: {url}", bold=True)
+        from callslip.workers.first_key import login_link  # imports the ledger
+
+        if link := login_link(self._settings, url):
+            click.echo(f"Page:    {link}  (logs in once, within an hour)")
+        if not may_ingest:
+            click.echo(
+                "Keys:    the server knows keys, but none is in this folder:"
+                f" {_program()} keys create NAME --permission admin"
+            )
         click.echo(f'Search:  {_program()} search "how long is parental leave?"')
         click.echo(f'Ask:     {_program()} ask "how long is parental leave?"')
         click.echo("Stop:    Ctrl-C\n")

@@ -12,6 +12,7 @@ from callslip.cli.shared.output import named, reporting
 from callslip.cli.shared.server import client_of, running_url, url_option
 from callslip.config import load
 from callslip.config.settings import LOOPBACK
+from callslip.workers.local_access import local_key
 
 PORT = 8766
 
@@ -77,7 +78,9 @@ def mcp_command(
         logging.getLogger("mcp").setLevel(logging.INFO)  # lower levels may show messages
     key = settings.api.key
     scope = Scope(collection, tenant or None, files)
-    with client_of(url or running_url(settings), key) as client:
+    api_url = url or running_url(settings)
+    # Over HTTP each client sends a key of its own, unless the settings have one.
+    with client_of(api_url, key if http else local_key(settings, api_url)) as client:
         server = make_server(client, scope, settings.log)
         if not http:
             # otherwise a read of standard input cannot be interrupted

@@ -9,13 +9,15 @@ import socket
 from collections.abc import Callable, Sequence
 
 import uvicorn
+from cachetools import TTLCache
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callslip.config.settings import LOOPBACK
-from callslip.errors import KeyRefused, StartError
+from callslip.errors import CallslipError, KeyRefused, StartError, TooManyRequests
+from callslip.http.addresses import network_of
 from callslip.keys import bearer, fits
 
 PATH = "/mcp"
@@ -72,28 +74,41 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
+FREE, FORGOTTEN_SECONDS = 5, 900.0
+"""Wrong keys of an address after which its keys are not compared, and how long that lasts."""
+
+
 class KeyCheck:
-    """Responds with 401 to any request without the key."""
+    """Responds with 401 to any request without the key, and with 429 after many wrong ones."""
 
     def __init__(self, inner: ASGIApp, key: str) -> None:
         self._inner, self._key = inner, key
+        self._wrong: TTLCache[str, int] = TTLCache(10_000, FORGOTTEN_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request, or the start and stop of the server."""
         if scope["type"] == "http":
             key = bearer(Headers(scope=scope).get("authorization"))
+            address = network_of(scope["client"][0]) if scope.get("client") else ""
+            wrong = self._wrong.get(address, 0)
+            if wrong >= FREE:
+                await _refuse(send, TooManyRequests)
+                return
             if not fits(key, self._key):
-                await _refuse(send)
+                if key is not None:
+                    self._wrong[address] = wrong + 1
+                await _refuse(send, KeyRefused)
                 return
         await self._inner(scope, receive, send)
 
 
-async def _refuse(send: Send) -> None:
-    body = json.dumps({"error": KeyRefused.slug, "error_description": KeyRefused.hint}).encode()
+async def _refuse(send: Send, error: type[CallslipError]) -> None:
+    body = json.dumps({"error": error.slug, "error_description": error.hint}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"www-authenticate", b'Bearer realm="Callslip"'),
-    ]
-    await send({"type": "http.response.start", "status": KeyRefused.status, "headers": headers})
+        (b"retry-after", str(int(FORGOTTEN_SECONDS)).encode()),
+    ][: 3 if error is KeyRefused else 4]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

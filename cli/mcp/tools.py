@@ -3,6 +3,7 @@
 A tool's docstring is its description: it is written for the model that calls it.
 """
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ from callslip.errors import (
     TransientError,
 )
 from callslip.keys import bearer
+from callslip.readers import MOST_READERS
 from callslip.vocabulary import WITHOUT_EXPLORATION, certainty_of
 
 Request = Context[Any, Any]
@@ -211,6 +213,14 @@ class Tools:
             ),
         ] = "",
         tenant: Tenant = "",
+        readers: Annotated[
+            list[Text] | None,
+            Field(
+                max_length=MOST_READERS,
+                description='who may read it: `user:NAME`, `group:NAME`, or `["everyone"]`;'
+                " left out: as before, and of a new document everyone",
+            ),
+        ] = None,
         wait_seconds: Annotated[
             float, Field(ge=0, le=LONGEST_WAIT, description="how long to wait until it is live")
         ] = 30.0,
@@ -225,7 +235,8 @@ class Tools:
         began = time.monotonic()
         with telling():
             client = self._client_for(ctx)
-            sent = await run_sync(self._submit, client, collection, name, text, path, tenant)
+            fields = {"name": name, "tenant": tenant} | _present(readers=readers)
+            sent = await run_sync(self._submit, client, collection, text, path, fields)
             reported = 0
             while True:
                 message = await run_sync(_document_of, client, sent["document_id"])
@@ -275,9 +286,11 @@ class Tools:
         """
         if not chunk_ids and not citations:
             raise ToolError("Name chunk_ids of hits, or numbers of an answer's citations.")
-        body = {"trace_id": trace_id, "verdict": verdict, "user": "mcp"}
+        body = {"trace_id": trace_id, "verdict": verdict}
         with telling():
             client = self._client_for(ctx)
+            if not client.has_key:  # with a key its caller is the user
+                body["user"] = "mcp"
             self._check_trace(client, trace_id)
             message = client.request_json(
                 "POST",
@@ -326,7 +339,7 @@ class Tools:
             raise missing
 
     def _submit(
-        self, client: Client, collection: str, name: str, text: str, path: str, tenant: str
+        self, client: Client, collection: str, text: str, path: str, fields: dict[str, Any]
     ) -> dict[str, Any]:
         if bool(text.strip()) == bool(path):
             raise InvalidRequest("send either text or path", hint="Send one of them, not empty.")
@@ -338,19 +351,20 @@ class Tools:
             client,
             "POST",
             "/v1/collections",
-            json={"name": collection} | _present(tenants=bool(tenant)),
+            json={"name": collection} | _present(tenants=bool(fields["tenant"])),
         )
         documents = path_of("/v1/collections/{collection}/documents", collection=collection)
         if self._scope.files is None or not path:
-            body = {"name": name, "text": text, "tenant": tenant}
-            return _answered(client, "POST", documents, json=body)
+            return _answered(client, "POST", documents, json=fields | {"text": text})
+        if "readers" in fields:
+            fields = fields | {"readers": json.dumps(fields["readers"])}
         with open_within(self._scope.files, path) as file:
             return _answered(
                 client,
                 "POST",
                 documents,
                 files={"file": (Path(path).name, file, "application/octet-stream")},
-                data={"name": name, "tenant": tenant},
+                data=fields,
             )
 
 

@@ -70,6 +70,8 @@ class Entry(BaseModel):
     valid_to: Day | None = Field(None, description="the first day on which it no longer holds")
     properties: dict[str, Any] = Field({}, description="what filters see besides")
     allow_duplicate: bool = False
+    readers: list[str] | None = None
+    """`user:NAME`, `group:NAME`, or `everyone`; None: as before, and of a new document everyone."""
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:

@@ -11,6 +11,7 @@ from callslip.cli.shared.manifest import Placed
 from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import NotFound
+from callslip.readers import EVERYONE, check_readers
 from callslip.stores.naming import clean_filename, clean_line
 
 State = Literal["new", "changed", "again", "underway", "unchanged", "duplicate", "missing"]
@@ -81,6 +82,10 @@ def _same(document: dict[str, Any], placed: Placed, digest: str) -> bool:
         document["title"],
         _text(document["properties"]),
     )
+    if placed.entry.readers is not None:
+        readers = check_readers(placed.entry.readers)
+        if (document["readers"] or list(EVERYONE)) != list(readers):
+            return False
     return current == (digest, filename, title, _text(placed.entry.all_properties()))
 
 

@@ -7,6 +7,8 @@ from typing import Any, get_args
 import click
 
 from callslip.cli.shared.output import named
+from callslip.errors import InvalidRequest
+from callslip.readers import check_readers
 from callslip.vocabulary import DEFAULT_COLLECTION, StoreKind
 
 collection_option = click.option(
@@ -51,6 +53,24 @@ properties_option = click.option(
     metavar="NAME=VALUE",
     callback=_properties,
     help="What filters see, e.g. doc_type=policy or year=2024; once for each.",
+)
+
+
+def _readers(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    try:
+        return check_readers([name.strip() for name in text.split(",")])
+    except InvalidRequest as error:
+        raise click.BadParameter(error.detail) from None
+
+
+readers_option = click.option(
+    "--readers",
+    callback=_readers,
+    metavar="NAMES",
+    help="Who may read them: user:NAME, group:NAME, with commas, or everyone; default: as before,"
+    " and new ones everyone.",
 )
 
 

@@ -5,7 +5,8 @@ from pydantic import SecretStr
 
 from callslip.client import NO_RETRIES, Client
 from callslip.config import Settings, load
-from callslip.workers import runfile
+from callslip.workers.local_access import local_key
+from callslip.workers.supervision import runfile
 
 url_option = click.option("--url", help="Where the server runs; default from the settings.")
 
@@ -13,7 +14,8 @@ url_option = click.option("--url", help="Where the server runs; default from the
 def connect(url: str | None) -> Client:
     """Return a client of the server at this URL, or of the local server."""
     settings = load().settings
-    return client_of(url or running_url(settings), settings.api.key)
+    server = url or running_url(settings)
+    return client_of(server, local_key(settings, server))
 
 
 def client_of(url: str, key: SecretStr | None = None, *, timeout: float = 120.0) -> Client:

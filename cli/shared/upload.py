@@ -17,6 +17,7 @@ from callslip.cli.shared.manifest import Placed, read_manifest
 from callslip.client import Client
 from callslip.client.models import Submitted
 from callslip.errors import CallslipError, EmptyFile, Overloaded, PermanentError
+from callslip.readers import check_readers
 from callslip.vocabulary import StoreKind
 
 POLL_SECONDS = 0.5
@@ -103,6 +104,8 @@ def source_of(placed: Placed) -> Source:
     fields: dict[str, Any] = {"title": entry.title, "properties": entry.all_properties()}
     if entry.allow_duplicate:
         fields["allow_duplicate"] = True
+    if entry.readers is not None:
+        fields["readers"] = check_readers(entry.readers)
     return Source(placed.path, placed.name, fields)
 
 

@@ -13,6 +13,7 @@ from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import is_unicode
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.schemas import NAME, check_tenant
+from callslip.stores.sides import kind_of
 
 MOST_COLLECTIONS = 16
 """The most collections that one query searches."""
@@ -45,10 +46,15 @@ def siblings(context: AdapterContext, name: str) -> dict[Strategy, CollectionRec
         with suppress(CollectionNotFound):
             records[strategy] = context.ledger.collections.get(sibling(name, strategy))
     if not records:
-        raise CollectionNotFound(
-            f"there is no FAQ {name!r}", hint="`callslip ingest-faq FILE -c NAME` makes one."
-        )
+        raise no_faq(name)
     return records
+
+
+def no_faq(name: str) -> CollectionNotFound:
+    """The error for an FAQ without collections."""
+    return CollectionNotFound(
+        f"there is no FAQ {name!r}", hint="`callslip ingest-faq FILE -c NAME` makes one."
+    )
 
 
 def made(
@@ -70,9 +76,9 @@ def _existing(context: AdapterContext, name: str, store: str | None) -> Collecti
     with suppress(CollectionNotFound):
         record = context.ledger.collections.get(name)
         check_tenant(record.schema, "")
-        if store not in (None, record.store):
+        if store not in (None, kind_of(record.store)):
             raise CollectionExists(
-                f"collection {name!r} exists with store {record.store!r}",
+                f"collection {name!r} exists with store {kind_of(record.store)!r}",
                 hint=f"`callslip migrate {name} --to {store}` moves it to another store.",
             )
         return record

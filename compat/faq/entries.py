@@ -17,7 +17,7 @@ from callslip.ingestion import provided_chunks
 from callslip.models.text.language import lang
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.levels import PASSAGE
-from callslip.stores.records import ChunkRecord, StoredChunk, Value, Vector
+from callslip.stores.records import ChunkRecord, StoredChunk, Value, Vector, public
 
 DOCUMENT = "faq"
 """The name of the document whose chunks are the rows of a collection."""
@@ -52,7 +52,7 @@ def put(
         for i, row in wanted.items()
         if i not in stored
         or stored[i].body != row.text(strategy)
-        or _as_json(stored[i].properties) != _as_json(row.metadata)
+        or _as_json(public(stored[i].properties)) != _as_json(row.metadata)
     }
     if unlike:
         vectors = _vectors(

@@ -11,7 +11,7 @@ from callslip.compat.faq.entries import BATCH, row_order
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.levels import PASSAGES
 from callslip.stores.properties.filters import Where
-from callslip.stores.records import StoredChunk
+from callslip.stores.records import StoredChunk, public
 
 
 class VectorSearch:
@@ -63,7 +63,7 @@ class VectorSearch:
                 {
                     "id": identity(chunk.chunk_id, chunk.properties),
                     "text": chunk.body,
-                    "metadata": chunk.properties,
+                    "metadata": public(chunk.properties),
                     "collection_name": name,
                 }
                 for name in self.collection_names

@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
+from callslip.callers import Permission
 from callslip.compat.errors import validated
 from callslip.compat.genie.configuration import checked_parameters, usual
 from callslip.compat.genie.documents import filter_names
@@ -16,7 +17,7 @@ from callslip.compat.genie.scope import collection_of, scoped_collection
 from callslip.errors import CollectionNotFound, Conflict, InvalidFilter, TenantNotFound
 from callslip.ingestion import provided_chunks
 from callslip.retrieval.messages import Text
-from callslip.retrieval.query.filters import check_properties_known
+from callslip.retrieval.query.filters import check_not_reserved, check_properties_known
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.naming import clean_tenant
 from callslip.stores.properties.filters import Where, parse
@@ -74,6 +75,8 @@ class _Filter(BaseModel):
 
 class DeleteInvoker(Invoker):
     """Deletes in the collection and the tenant that the request or the configuration names."""
+
+    permission: ClassVar[Permission] = "write"
 
     def _request(self, content: str, *fields: str) -> dict[str, Any]:
         configured = usual(self._parameters, SCOPE_FIELDS)
@@ -175,7 +178,9 @@ class WeaviateDeleteByFilterInvoker(_ChunksInvoker):
         groups = (filter_names(g, known) for g in (wanted.having_all, wanted.having_any))
         try:
             where = parse(*groups)
-            check_properties_known(where, known)
+            check_not_reserved(where)
+            if scope.ledger.reader is None:
+                check_properties_known(where, known)
             if where is None:
                 raise InvalidFilter("Invalid or empty filter")
         except InvalidFilter as error:
@@ -190,6 +195,8 @@ class WeaviateDeleteByFilterInvoker(_ChunksInvoker):
 
 class WeaviateDeleteTenantInvoker(DeleteInvoker):
     """Deletes a tenant with all its documents."""
+
+    permission: ClassVar[Permission] = "admin"
 
     def answer(self, content: str) -> DeleteMessage:
         """Delete the tenant; return it, or the reason why it was not deleted."""
@@ -211,6 +218,7 @@ class WeaviateDeleteTenantInvoker(DeleteInvoker):
                 error="This collection does not support multi-tenancy",
             )
         try:
+            self._context.caller.check(collection.name, tenant)
             for document_id in self._context.ledger.tenants.delete(collection.name, tenant):
                 self._context.removed(document_id)
         except TenantNotFound:
@@ -226,11 +234,14 @@ class WeaviateDeleteTenantInvoker(DeleteInvoker):
 class WeaviateDeleteCollectionInvoker(DeleteInvoker):
     """Deletes a collection with all its documents and tenants."""
 
+    permission: ClassVar[Permission] = "admin"
+
     def answer(self, content: str) -> CollectionDeleted | DeleteError:
         """Delete the collection; return it, or the reason why it was not deleted."""
         name = self._request(content).get("collection")
         try:
             collection = collection_of(self._context, name)
+            self._context.caller.check_whole(collection.name)
             self._context.ledger.collections.delete(collection.name)
         except CollectionNotFound as error:
             return _missing_collection(name, error)

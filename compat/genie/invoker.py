@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import TypeAdapter
 
+from callslip.callers import Permission
 from callslip.compat.context import AdapterContext
 from callslip.compat.errors import as_builtin
 from callslip.compat.genie.configuration import Configured, configured
@@ -22,6 +23,9 @@ class Invoker(ABC):
 
     takes_text: ClassVar[bool] = False
     """Whether the content is plain text instead of JSON."""
+
+    permission: ClassVar[Permission] = "read"
+    """What the caller over HTTP must be permitted."""
 
     def __init__(self, config: Configured, context: AdapterContext) -> None:
         self._parameters = dict(config.parameters)

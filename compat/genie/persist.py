@@ -52,14 +52,20 @@ class PersistResponse(BaseModel):
 class WeaviatePersistInvoker(Invoker):
     """Stores one document, or a list of them, with the ids, levels and vectors of their chunks."""
 
-    def answer(self, content: str) -> PersistResponse:
-        """Store the documents; return the numbers of new and of replaced chunks."""
+    permission = "write"
+
+    def scope(self, content: str) -> tuple[dict[str, Any], CollectionRecord]:
+        """The fields of a request, and its collection; errors as for `scoped_collection`."""
         configured = usual(self._parameters, CONFIGURED)
         fields = checked_parameters(read_object(content), (*CONFIGURED, "document"))
         wanted = {**configured, **fields}
-        collection = scoped_collection(
+        return wanted, scoped_collection(
             self._context, wanted.get("collection"), wanted.get("tenant")
         )
+
+    def answer(self, content: str) -> PersistResponse:
+        """Store the documents; return the numbers of new and of replaced chunks."""
+        wanted, collection = self.scope(content)
         request = validated(PersistRequest, _with_ids(wanted))
         documents = request.document if isinstance(request.document, list) else [request.document]
         tenant = clean_tenant(request.tenant or "")
@@ -87,6 +93,8 @@ class WeaviatePersistInvoker(Invoker):
 class WeaviateCreateTenantInvoker(Invoker):
     """Makes a tenant; an existing one stays as it is."""
 
+    permission = "write"
+
     def answer(self, content: str) -> dict[str, Any]:
         """Make the tenant; return the collection as the published package describes it."""
         wanted = {
@@ -99,11 +107,14 @@ class WeaviateCreateTenantInvoker(Invoker):
             raise InvalidRequest("tenant is missing")
         if not collection.schema.tenants:
             raise InvalidRequest(f"Collection {collection.name} has no tenants")
+        self._context.caller.check(collection.name, clean_tenant(tenant))
         name, store = clean_tenant(tenant), self._context.store_of(collection.store)
         store.check_names(collection.name, name)
         self._context.ledger.tenants.create(collection.name, name)
         store.ensure_tenant(collection.name, name)
-        properties = self._context.ledger.collections.property_names(collection.name)
+        ledger, properties = self._context.ledger, set[str]()
+        if ledger.reader is None and not self._context.caller.limited:  # else they are of others
+            properties = ledger.collections.property_names(collection.name)
         return {
             "collection_name": collection.name,
             "description": None,

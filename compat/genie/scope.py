@@ -13,6 +13,7 @@ from callslip.stores.schemas import check_tenant
 def scoped_collection(context: AdapterContext, collection: Any, tenant: Any) -> CollectionRecord:
     """Return the collection, and check that the tenant, if one is named, exists in it.
 
+    What the caller may not see does not exist.
     Raises CollectionNotFound and TenantNotFound with the messages of the published package.
     Raises InvalidRequest for an invalid name, for a tenant in a collection without tenants, and for
     no tenant in a collection with tenants.
@@ -22,8 +23,9 @@ def scoped_collection(context: AdapterContext, collection: Any, tenant: Any) -> 
     record = collection_of(context, collection)
     name = clean_tenant(tenant or "")
     check_tenant(record.schema, name)
-    if name:
+    if name or not context.caller.sees(collection, name):
         try:
+            context.caller.check(collection, name)
             context.ledger.tenants.check(collection, name)
         except TenantNotFound:
             raise TenantNotFound(
@@ -39,6 +41,8 @@ def collection_of(context: AdapterContext, collection: Any) -> CollectionRecord:
     if not _is_text(collection):
         raise InvalidRequest("collection is no text")
     try:
+        if not context.caller.sees_collection(collection):
+            raise CollectionNotFound("hidden")
         return context.ledger.collections.get(collection)
     except CollectionNotFound:
         raise CollectionNotFound(f"Collection {collection} does not exist") from None

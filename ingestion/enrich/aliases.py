@@ -10,8 +10,8 @@ from callslip.models.entities import Entity
 _HANGUL = re.compile(f"[{HANGUL}]")
 _SPACED_KINDS = ("law", "programme", "organisation")
 _BRACKET = re.compile(
-    r"[」』\"”’]?\s?\(\s*(?P<called>이하)?\s*(?:[\"“'‘「](?P<quoted>[^()\"“”'‘’「」]{2,30})[\"”'’」]"
-    r"|(?P<plain>[^()\"“”'‘’「」\s]{2,12}))\s*(?:이?라\s*(?:한다|함|칭한다)?\.?\s*)?\)"
+    r"[」』\"”’]?\s?\(\s*+(?P<called>이하)?\s*+(?:[\"“'‘「](?P<quoted>[^()\"“”'‘’「」]{2,30})[\"”'’」]"
+    r"|(?P<plain>[^()\"“”'‘’「」\s]{2,12}))\s*+(?:이?라\s*+(?:한다|함|칭한다)?\.?\s*+)?\)"
 )
 _ACRONYM = re.compile(r"[A-Z][A-Za-z&-]*[A-Z]s?")
 

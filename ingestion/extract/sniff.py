@@ -54,7 +54,7 @@ BINARY_NAMES = {
 such a name without a known signature is broken, even if it is text, unless it is HTML or e-mail."""
 
 _HTML_START = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.I | re.S
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?><!--.*?-->\s*)*+<(?:!doctype\s+html|html)\b", re.I | re.S
 )
 _MAIL_FIELD = re.compile(
     rb"(?:Return-Path|Received|Delivered-To|Message-ID|MIME-Version|From|To|Date|Subject|Reply-To"

@@ -27,6 +27,15 @@ MAX_FILES = 1000
 USUAL_FIELDS: Mapping[str, str] = MappingProxyType({})
 """No overrides: the settings name the fields of JSON records."""
 
+PASSED_ON = frozenset(
+    {
+        *("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"),
+        *("PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
+    }
+)
+"""The variables that a child gets, and those of the locale (LC_…). Keys and passwords are in
+others: no library that reads files, and no program that it starts, needs them."""
+
 READ_SIZE = 1 << 20
 GRACE_SECONDS = 2.0
 """Added to the time limit, for the start of the child and the transfer of file and text."""
@@ -101,11 +110,7 @@ class Extractor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # messages of libraries quote files
                 bufsize=0,
-                env=os.environ
-                | {
-                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                    "OPENBLAS_NUM_THREADS": "1",  # even an idle thread takes memory
-                },
+                env=child_environment(os.environ),
             )
         self._files += 1
         return self._child
@@ -157,6 +162,19 @@ class Extractor:
 
     def _too_slow(self, filename: str) -> ExtractionLimit:
         return ExtractionLimit(f"{filename} took longer than {self._seconds:g} s to read")
+
+
+def child_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: without the secrets that this process has in its own."""
+    passed_on = {
+        name: value
+        for name, value in inherited.items()
+        if name in PASSED_ON or name.startswith("LC_")
+    }
+    return passed_on | {
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "OPENBLAS_NUM_THREADS": "1",  # even an idle thread takes memory
+    }
 
 
 def _write(pipe: IO[bytes], data: bytes) -> None:

@@ -76,7 +76,7 @@ def _parent(
         document_id=document.document_id,
         body=text[start:end],
         terms=" ".join(p.terms for p in members if p.terms),
-        vector=_mean([p.vector for p in passages]),
+        vector=mean_of([p.vector for p in passages]),
         section=section,
         heading=first.heading if level == SECTION else "",
         title=document.title,
@@ -90,7 +90,7 @@ def _parent(
     )
 
 
-def _mean(vectors: Sequence[Vector]) -> Vector:
+def mean_of(vectors: Sequence[Vector]) -> Vector:
     """Return the normalized sum of the vectors; the first vector if their sum is zero."""
     if len(vectors) == 1:
         return vectors[0]

@@ -1,7 +1,9 @@
 """Divides a text into sections by the format's headings, or by lines that look like headings."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from callslip.ingestion.sections.headings import find_headings, find_numbered
 from callslip.ingestion.values import ExtractedText, Heading, Section
@@ -61,9 +63,9 @@ def _headings(extracted: ExtractedText, codes: Codes) -> list[Heading]:
     In a PDF, numbered lines replace the headings among them if most of these lines are new.
     """
     text, blocks = extracted.text, extracted.blocks
-    own = _in_order(
-        h for h in extracted.headings if not any(b.start <= h.start < b.end for b in blocks)
-    )
+    ordered = sorted(blocks, key=lambda b: b.start)
+    starts, ends = [b.start for b in ordered], [0, *accumulate((b.end for b in ordered), max)]
+    own = _in_order(h for h in extracted.headings if ends[bisect_right(starts, h.start)] <= h.start)
     if len(own) < FEW_HEADINGS:
         return _in_order([*own, *_below(own, find_headings(text, blocks, codes))])
     if extracted.media_type != PDF:

@@ -204,6 +204,7 @@ def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) 
             sha256=content.sha256,
             size=content.size,
             properties={**source.properties, SOURCE: crawl.origin.address(item)},
+            readers=source.readers,
         ),
         content.content,
         tenant=source.tenant,

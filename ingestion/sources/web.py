@@ -17,6 +17,9 @@ CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 30.0
 """The maximum time without a received byte."""
 
+HEADERS_SECONDS = 30.0
+"""The time for the headers of a response; httpcore reads 100 KB of them at most."""
+
 GONE = (404, 410)
 PASSING = (408, 425, 429)
 """Status codes below 500 after which another attempt may succeed."""
@@ -38,7 +41,10 @@ class WebPage:
         self.complete = True
         self._http = httpx.Client(
             transport=BoundedTransport(
-                None, lambda: CheckedTransport(networks, resolver), whole=False
+                None,
+                lambda: CheckedTransport(networks, resolver),
+                whole=False,
+                headers_seconds=HEADERS_SECONDS,
             ),
             timeout=httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
             follow_redirects=True,
@@ -78,6 +84,9 @@ class WebPage:
             raise SourceError(f"{self._url} redirects more than {MOST_REDIRECTS} times") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, KeyError):
             raise SourceError(f"{self._url} redirects to what is no web address") from None
+        except DeadlinePassed:
+            seconds = min(HEADERS_SECONDS, self._timeout)
+            raise SourceDown(f"{self._url} took more than {seconds:g} s") from None
         except httpx.HTTPError as error:
             raise self._silent(error) from None
         if response.status_code == 304 and known is not None:

@@ -25,7 +25,7 @@ _KINDS: dict[str, Kind] = {
     "EVENT": "name",
 }
 
-_WORD = r"[A-Z][\w’'&-]*"
+_WORD = r"[A-Z][\w’'&-]{0,40}"
 _LINK = r"(?:of|and|the|for|on|in|at|to|with|&)"
 _RUN = rf"{_WORD}(?:\s(?:{_LINK}\s){{0,2}}{_WORD}){{0,9}}"
 _AFTER_OF = rf"(?:\s(?:of|on|for)(?:\sthe)?\s{_WORD}(?:\s(?:{_LINK}\s){{0,2}}{_WORD}){{0,7}})"

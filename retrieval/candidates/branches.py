@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -79,7 +80,8 @@ def count(
         chunks = store.count(collection, branch.where, tenant=tenant)
         return replace(branch, count=chunks)
 
-    return list(pool.map(counted, branches))
+    within = [copy_context() for _ in branches]  # of the deadline
+    return list(pool.map(lambda own, branch: own.run(counted, branch), within, branches))
 
 
 def choose(branches: Sequence[Branch]) -> Branch | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from callslip.errors import KeywordsDown, StoreDown
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.query.plan import Plan
 from callslip.stores.contract import Store
@@ -35,14 +36,21 @@ class ChunkReader:
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self._chunks]
         if missing:
             position_of = self.positions if positions is None else positions
-            chunks = self._store.get_chunks(
-                self._plan.collection,
-                missing,
-                tenant=self._plan.tenant,
-                include_vector=self._plan.needs_vectors,
-            )
+            chunks = self._read(missing)
             self._chunks |= {c.chunk_id: _at(c, position_of[c.chunk_id]) for c in chunks}
         return {i: self._chunks[i] for i in chunk_ids if i in self._chunks}
+
+    def _read(self, chunk_ids: Sequence[str]) -> list[StoredChunk]:
+        """Read chunks from the store, or their copies while its server does not answer."""
+        collection, tenant = self._plan.collection, self._plan.tenant
+        try:
+            return self._store.get_chunks(
+                collection, chunk_ids, tenant=tenant, include_vector=self._plan.needs_vectors
+            )
+        except StoreDown:
+            if not self._store.local_keywords:
+                raise
+            return self._store.copies(collection, chunk_ids, tenant=tenant)
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return the analyzed terms, separated by spaces, of the chunks that the store has."""
@@ -51,7 +59,10 @@ class ChunkReader:
             if plan.record.attached:  # the store of an attached table has no analyzed terms
                 self._terms |= {i: self._analyzed(c) for i, c in self.read(missing).items()}
             else:
-                self._terms |= self._store.terms(plan.collection, missing, tenant=plan.tenant)
+                try:
+                    self._terms |= self._store.terms(plan.collection, missing, tenant=plan.tenant)
+                except KeywordsDown:  # the terms are stored with the keyword index
+                    self._terms |= {i: self._analyzed(c) for i, c in self.read(missing).items()}
         return {i: self._terms[i] for i in chunk_ids if i in self._terms}
 
     def _analyzed(self, chunk: StoredChunk) -> str:

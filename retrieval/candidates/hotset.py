@@ -114,25 +114,38 @@ class Hotset:
         return float(generator(plan.chance).random()) >= PAST
 
     def answer(
-        self, store: Store, plan: Plan, vector: Vector, terms: str, analyzer: Analyzer
+        self,
+        ledger: Ledger,
+        store: Store,
+        plan: Plan,
+        vector: Vector,
+        terms: str,
+        analyzer: Analyzer,
     ) -> tuple[list[Candidate], ChunkReader] | None:
         """Return the live passages that answer the question, with the reader of their chunks.
 
-        `vector` and `terms` are those of the question. The passages helped with nearly the same
-        question, pass the filter, and contain every number of the question, because an embedder
-        does not tell article 70 from article 71. Returns None if there is no such passage.
+        `ledger` is that of the reader; `vector` and `terms` are those of the question. The passages
+        helped with nearly the same question, pass the filter, and contain every number of the
+        question, because an embedder does not tell article 70 from article 71. Returns None if
+        there is no such passage.
         """
         near = self._of(plan.record, plan.tenant).near(vector, self._similarity)
-        passing = self._passing(store, plan, near, terms, analyzer) if near else None
+        passing = self._passing(ledger, store, plan, near, terms, analyzer) if near else None
         with self._lock:
             self.hits += passing is not None
             self.misses += passing is None
         return passing
 
     def _passing(
-        self, store: Store, plan: Plan, near: list[Candidate], terms: str, analyzer: Analyzer
+        self,
+        ledger: Ledger,
+        store: Store,
+        plan: Plan,
+        near: list[Candidate],
+        terms: str,
+        analyzer: Analyzer,
     ) -> tuple[list[Candidate], ChunkReader] | None:
-        positions = self._ledger.chunks.seen(
+        positions = ledger.chunks.seen(
             [c.chunk_id for c in near], collection=plan.collection, tenant=plan.tenant
         )
         reader = ChunkReader(store, plan, positions, analyzer)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
+from callslip.errors import KeywordsDown, StoreDown
 from callslip.retrieval.candidates import branches
 from callslip.retrieval.candidates.branches import Branch, CandidateList
 from callslip.retrieval.candidates.calibration import ScoreCalibration
@@ -34,7 +35,11 @@ def of_hotset(
         return None
     with timings.stage("hotset"):
         store = resources.store_of(plan.record.store)
-        hot = hotset.answer(store, plan, query.vector, query.terms, resources.analyzer)
+        ledger, analyzer = resources.ledger, resources.analyzer
+        try:
+            hot = hotset.answer(ledger, store, plan, query.vector, query.terms, analyzer)
+        except StoreDown:
+            return None
     if hot is None:
         return None
     candidates, reader = hot
@@ -52,8 +57,10 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
         return query
     with timings.stage("spelling"):
         version = _corpus_version(resources, plan)
-        store = resources.store_of(plan.record.store)
-        calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
+        try:
+            calibration = _calibration(resources, plan, version)
+        except StoreDown:
+            return query
         analyze = resources.analyzer.analyze
         topic = Spelling(calibration, analyze).of(plan.topic)
         if topic == plan.topic:
@@ -68,8 +75,26 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
 def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
     """Return the candidates of both retrievers.
 
-    They may come from the result cache if the collection has not changed.
+    They may come from the result cache if the collection has not changed. If the store does not
+    answer and its keyword retriever is local, that one answers alone; if only the keyword index is
+    down, the vector retriever does. Raises StoreDown otherwise.
     """
+    try:
+        return _from_both(resources, plan, query, timings)
+    except KeywordsDown as error:
+        if query.vector is None or not query.keywords:
+            raise
+        alone = _from_both(resources, plan, _without_keywords(query), timings)
+        return replace(alone, left_out={"keyword": error.detail})
+    except StoreDown as error:
+        local = resources.store_of(plan.record.store).local_keywords
+        if not local or not query.keywords:
+            raise
+        alone = _from_both(resources, plan, _without_vector(query), timings)
+        return replace(alone, left_out={"vector": error.detail})
+
+
+def _from_both(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
     version = _corpus_version(resources, plan)
     if plan.nothing:
         return Candidates((), FusionWeight(_alpha(query)), version)
@@ -79,14 +104,24 @@ def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Tim
     return _searched(resources, plan, query, first, timings)
 
 
+def _without_vector(query: Query) -> Query:
+    return replace(query, vector=None, alpha=0.0)
+
+
+def _without_keywords(query: Query) -> Query:
+    return replace(query, keywords="", alpha=1.0)
+
+
 def weigh_facets(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Weights:
     """Return the weight of each facet value for the question.
 
-    The result is empty if the facet weight is 0, the question has no vector, or the request names
-    a vector.
+    The result is empty if the facet weight is 0, the question has no vector, the request names a
+    vector, or there are documents that the reader may not read.
     """
-    parameters, model = plan.parameters, resources.embedder.model
+    parameters, model = plan.parameters, resources.embedder_of(plan.record).model
     if not parameters.facets_weight or query.vector is None or plan.vector_name:
+        return {}
+    if plan.unreadable:  # the vectors of facet values are of all documents
         return {}
     with timings.stage("facets"):
         table = resources.facet_tables.of(plan.collection, plan.tenant, model)
@@ -118,6 +153,9 @@ def narrow(
             from_hotset=True,
         )
     store = resources.store_of(plan.record.store)
+    if first.left_out:
+        only = _without_keywords if "keyword" in first.left_out else _without_vector
+        query = only(query)
     if plan.nothing:
         reader = ChunkReader(store, plan, {}, resources.analyzer)
         return Retrieved((), (), first.weight, reader, first.corpus_version, weights=facet_weights)
@@ -134,7 +172,7 @@ def narrow(
         first = _searched(resources, plan, query, first, timings)
         merged = _with_branch(resources, plan, query, first, facet_weights, timings)
     return Retrieved(
-        candidates=merged.candidates,
+        candidates=live if plan.owner else merged.candidates,
         live=live,
         weight=first.weight,
         reader=ChunkReader(store, plan, positions, resources.analyzer),
@@ -144,16 +182,25 @@ def narrow(
         weights=facet_weights,
         branches=merged.branches,
         branch=merged.chosen,
+        left_out=first.left_out,
     )
 
 
 def calibration_of(resources: Resources, plan: Plan, retrieved: Retrieved) -> ScoreCalibration:
     """Return the calibration sample of the collection, whatever the fusion."""
-    return retrieved.calibration or resources.calibrations.of(
+    return retrieved.calibration or _calibration(resources, plan, retrieved.corpus_version)
+
+
+def _calibration(resources: Resources, plan: Plan, version: int) -> ScoreCalibration:
+    """The sample of the passages that the reader may read."""
+    return resources.calibrations.of(
         resources.store_of(plan.record.store),
         plan.collection,
         plan.tenant,
-        retrieved.corpus_version,
+        version,
+        ledger=resources.ledger,
+        unreadable=plan.unreadable,
+        embedder=plan.record.embedder,
     )
 
 
@@ -174,12 +221,21 @@ def _positions(resources: Resources, plan: Plan, chunk_ids: list[str]) -> dict[s
 def _calibrated(
     resources: Resources, plan: Plan, query: Query, version: int
 ) -> tuple[ScoreCalibration | None, Scale | None]:
-    """Return the sample and the score scale for this question if the fusion uses them."""
+    """Return the sample and the score scale for this question if the fusion uses them.
+
+    One retriever alone needs none: if the store does not answer, there is none for a question
+    without a vector or without keywords.
+    """
     if plan.parameters.fusion != "calibrated":
         return None, None
     store = resources.store_of(plan.record.store)
-    calibration = resources.calibrations.of(store, plan.collection, plan.tenant, version)
-    metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
+    try:
+        calibration = _calibration(resources, plan, version)
+        metric = plan.method or store.schema(plan.collection).vector(plan.vector_name).metric
+    except StoreDown:
+        if query.vector is not None and query.keywords:
+            raise
+        return None, None
     bm25 = store.keyword_score == "bm25"
     scale = calibration.scale(query.vector, plan.vector_name, metric, query.keywords, bm25)
     return calibration, scale
@@ -239,7 +295,12 @@ def _with_branch(
         return alone
     with timings.stage("narrow"):
         key = _key(resources, plan, query, first, facet_weights)
-        return _cached(resources, key, lambda: _narrowed(resources, plan, query, first, proposed))
+        try:
+            return _cached(
+                resources, key, lambda: _narrowed(resources, plan, query, first, proposed)
+            )
+        except StoreDown:
+            return alone
 
 
 def _narrowed(
@@ -281,7 +342,8 @@ def _key(
     if not cacheable or not resources.settings.search.result_cache:
         return None
     store = resources.store_of(record.store)
-    scope = store.kind, record.name, record.created_at, plan.tenant, first.corpus_version
+    made = store.kind, record.created_at, record.embedder
+    scope = made, record.name, plan.tenant, first.corpus_version
     texts = request.query.strip(), query.keywords
     question = texts, query.alpha, query.vector is None, plan.pool, first.scale
     # The filter is compared as text, because 1 and True are equal dictionary keys.

@@ -1,19 +1,23 @@
 """The resources that all searches of a process share: the backend, the models and the caches."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 
+from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.models.entities import Recognizer
 from callslip.models.reader.contract import Reads
 from callslip.models.rerankers.contract import Reranker
 from callslip.models.text.analyzer import Analyzer
+from callslip.readers import Reader
 from callslip.retrieval.caches import Cache, Counted
 from callslip.retrieval.candidates.branches import CandidateList
 from callslip.retrieval.candidates.calibration import ScoreCalibrations
 from callslip.retrieval.candidates.hotset import Hotset
 from callslip.retrieval.facets.weights import FacetTables
 from callslip.stores.backend import Backend, OnBackend
+from callslip.stores.ledger import CollectionRecord
 from callslip.stores.records import Vector
 
 BRANCHES = 4
@@ -33,6 +37,7 @@ class Resources(OnBackend):
     recognizer: Recognizer
     reranker: Reranker | None = None
     reader: Reads | None = None
+    previous: Embedder | None = None
     calibrations: ScoreCalibrations = field(init=False)
     facet_tables: FacetTables = field(init=False)
     questions: Cache[Vector] = field(init=False)
@@ -48,6 +53,18 @@ class Resources(OnBackend):
         self.candidates = Cache(search.result_cache, search.result_cache_seconds)
         self.hotset = Hotset(self.ledger, self.settings)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
+
+    def for_reader(self, reader: Reader | None) -> "Resources":
+        """These resources with the ledger as far as a reader may read it; the caches are shared."""
+        if reader is None:
+            return self
+        limited = copy(self)
+        limited.backend = replace(self.backend, ledger=self.ledger.for_reader(reader))
+        return limited
+
+    def embedder_of(self, collection: CollectionRecord) -> Embedder:
+        """The embedder of a collection's vectors; the present one if there is none."""
+        return embedder_of(collection.embedder, self.embedder, self.previous)
 
     @property
     def caches(self) -> dict[str, Counted]:

@@ -1,6 +1,6 @@
 """Results of the retrieval stages of a search: first all candidates, then the live ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from callslip.retrieval.candidates.branches import Branch
@@ -18,7 +18,8 @@ class Candidates:
     `weight` is the weight of the vector retriever in their scores, `corpus_version` the corpus
     version at the time of the read. `calibration` and `scale` make the retrievers' scores
     comparable; they are None if the fusion does not use them. `hotset` is the chunk reader if the
-    hotset answered; its candidates are live.
+    hotset answered; its candidates are live. `left_out` maps a retriever whose store did not answer
+    to the reason.
     """
 
     candidates: Sequence[Candidate]
@@ -27,6 +28,7 @@ class Candidates:
     calibration: ScoreCalibration | None = None
     scale: Scale | None = None
     hotset: ChunkReader | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Retrieved:
 
     `weight` is the weight of the vector retriever in their scores, `weights` has the weight of each
     facet value for the question. `branch` is the member of `branches` that was searched.
-    `from_hotset` is true if the hotset answered.
+    `from_hotset` is true if the hotset answered. `left_out` is that of the candidates.
     """
 
     candidates: Sequence[Candidate]
@@ -49,6 +51,7 @@ class Retrieved:
     branches: Sequence[Branch] = ()
     branch: Branch | None = None
     from_hotset: bool = False
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def is_full(self, pool: int) -> bool:
         """Whether a retriever may have more candidates than it returned."""

@@ -204,11 +204,11 @@ def weighed(calibration: ScoreCalibration, terms: str) -> dict[str, float]:
     topic = " ".join(term for term in terms.split() if term not in FUNCTION_TERMS) or terms
     if calibration.sample < LEAST:
         return dict.fromkeys(topic.split(), 1.0)
-    weights = calibration.idf(topic)
-    known = [weight for term, weight in weights.items() if term in calibration.frequencies]
+    weights, frequencies = calibration.counted_idf(topic), calibration.words.of
+    known = [weight for term, weight in weights.items() if term in frequencies]
     most = median(known) if known else math.inf
     return {
-        term: weight if term in calibration.frequencies else min(weight, most)
+        term: weight if term in frequencies else min(weight, most)
         for term, weight in weights.items()
     }
 

@@ -8,14 +8,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from callslip.retrieval.facets.readable import read_consistently
 from callslip.retrieval.facets.texts import label
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
-from callslip.stores.levels import PASSAGES
 from callslip.stores.properties.filters import Where, instant
 from callslip.stores.records import FILTERABLE, Scalar, StoredChunk, Vector
 
@@ -89,8 +90,12 @@ class Proposals:
 def discover(
     ledger: Ledger, store: Store, collection: str, tenant: str, known: Collection[str]
 ) -> Proposals:
-    """Propose new facets of a collection, in bounded time and memory."""
-    ids = store.find_ids(collection, Where(every=(PASSAGES,)), tenant=tenant)
+    """Propose new facets of a collection, in bounded time and memory.
+
+    The proposals are of passages that the reader of the ledger may read.
+    """
+    scope = ledger, collection, tenant
+    ids = read_consistently(*scope, lambda where: store.find_ids(collection, where, tenant=tenant))
     some = ids[:: max(1, -(-len(ids) // SAMPLE))]
     live = ledger.chunks.visible(some, collection=collection, tenant=tenant)
     sample = store.get_chunks(
@@ -103,7 +108,7 @@ def discover(
     names = sorted(ledger.collections.property_names(collection) - _NEVER - set(known))
     proposed = []
     for name in names[:MOST_PROPERTIES]:
-        groups = store.aggregate_group_by(collection, name, Where(every=(PASSAGES,)), tenant=tenant)
+        groups = read_consistently(*scope, partial(_groups, store, collection, tenant, name))
         proposal = judge(name, groups, len(ids), sample)
         if proposal is not None:
             proposed.append(proposal)
@@ -111,27 +116,33 @@ def discover(
     return Proposals(tuple(ranked), tuple(clusters(sample)), len(sample))
 
 
+def _groups(
+    store: Store, collection: str, tenant: str, name: str, where: Where | None
+) -> list[tuple[Scalar, int]]:
+    return store.aggregate_group_by(collection, name, where, tenant=tenant)
+
+
 def judge(
     name: str, groups: Sequence[tuple[Scalar, int]], passages: int, sample: Sequence[StoredChunk]
 ) -> PropertyProposal | None:
     """Return the property with its counts; None if it has one value, too many values, or dates."""
-    counted: Counter[str] = Counter()
+    by_value: Counter[str] = Counter()
     for value, count in groups:
         if isinstance(value, str) and instant(value):
             return None
-        counted[label(name, value)] += count
-    counted.pop("", None)
-    total = sum(counted.values())
-    if not 2 <= len(counted) <= min(MOST_VALUES, total / FEWEST_PER_VALUE):
+        by_value[label(name, value)] += count
+    by_value.pop("", None)
+    total = sum(by_value.values())
+    if not 2 <= len(by_value) <= min(MOST_VALUES, total / FEWEST_PER_VALUE):
         return None
-    shares = [count / total for count in counted.values()]
+    shares = [count / total for count in by_value.values()]
     entropy = -sum(share * math.log(share) for share in shares)
     return PropertyProposal(
         name=name,
-        values=tuple(counted.most_common(TERMS)),
-        distinct=len(counted),
+        values=tuple(by_value.most_common(TERMS)),
+        distinct=len(by_value),
         coverage=round(min(1.0, total / max(passages, 1)), 4),
-        evenness=round(entropy / math.log(len(counted)), 4),
+        evenness=round(entropy / math.log(len(by_value)), 4),
         separation=round(_separation(name, sample), 4),
     )
 

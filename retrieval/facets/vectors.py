@@ -188,7 +188,7 @@ def check_can_be_built(collection: CollectionRecord, embedder: Embedder) -> None
         raise InvalidRequest(
             f"collection {collection.name!r} was embedded with {collection.embedder!r},"
             f" this installation runs {embedder.model!r}",
-            hint="Set the embedder back, or ingest into a new collection.",
+            hint=f"Run `callslip reindex {collection.name}`, or set the embedder back.",
         )
 
 

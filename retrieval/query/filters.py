@@ -6,9 +6,16 @@ from difflib import get_close_matches
 
 from callslip.errors import InvalidFilter
 from callslip.stores.contract import Store
+from callslip.stores.ledger import Unreadable
 from callslip.stores.levels import PASSAGES
 from callslip.stores.properties.filters import Condition, Operator, Where
-from callslip.stores.records import ENRICHED_PROPERTIES, FILTERABLE
+from callslip.stores.records import AUDIENCE, ENRICHED_PROPERTIES, FILTERABLE
+
+
+def check_not_reserved(where: Where | None) -> None:
+    """Raise InvalidFilter if a filter names the property that only the server uses."""
+    if any(condition.prop == AUDIENCE for condition in where or ()):
+        raise InvalidFilter(f"{AUDIENCE!r} is no property that a filter can name.")
 
 
 def check_properties_known(where: Where | None, known: Collection[str]) -> None:
@@ -36,7 +43,12 @@ def passages(where: Where | None) -> Where:
 
 
 def at_level(
-    store: Store, collection: str, tenant: str, level: int, where: Where | None
+    store: Store,
+    collection: str,
+    tenant: str,
+    level: int,
+    where: Where | None,
+    unreadable: Unreadable,
 ) -> Where | None:
     """Narrow a filter to one level; None if the level does not exist.
 
@@ -44,11 +56,19 @@ def at_level(
     """
     if level >= 0:
         return _and(where, Condition("level", "==", float(level)))
-    deepest = store.deepest_level(collection, tenant=tenant)
+    deepest = _deepest(store, collection, tenant, unreadable)
     if deepest is None or deepest + 1 + level < 0:
         return None
     operator: Operator = ">=" if level == -1 else "=="  # so that the condition may equal PASSAGES
     return _and(where, Condition("level", operator, float(deepest + 1 + level)))
+
+
+def _deepest(store: Store, collection: str, tenant: str, unreadable: Unreadable) -> int | None:
+    if not unreadable:
+        return store.deepest_level(collection, tenant=tenant)
+    where = unreadable.left_out_of(None)
+    levels = store.aggregate_group_by(collection, "level", where, tenant=tenant)
+    return max((int(level) for level, _ in levels), default=None)
 
 
 def _and(where: Where | None, condition: Condition) -> Where:

@@ -13,12 +13,17 @@ from callslip.models.entities import Recognizer
 from callslip.retrieval.chance import new_id
 from callslip.retrieval.messages import SearchRequest
 from callslip.retrieval.query.as_of import AsOf, choose, filter_known_validity
-from callslip.retrieval.query.filters import at_level, check_properties_known, passages
+from callslip.retrieval.query.filters import (
+    at_level,
+    check_not_reserved,
+    check_properties_known,
+    passages,
+)
 from callslip.retrieval.query.parameters import RankingParameters, ranking_parameters
 from callslip.retrieval.query.understand import Understood, understand
 from callslip.retrieval.timings import Timings
 from callslip.stores.contract import Store
-from callslip.stores.ledger import CollectionRecord, Ledger
+from callslip.stores.ledger import CollectionRecord, Ledger, Unreadable
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.filters import Where, parse
 from callslip.stores.schemas import check_tenant
@@ -29,7 +34,8 @@ class Plan:
     """A request that was checked against its collection.
 
     `understood` is the analyzed question, or None if the request has only a vector. `top` is the
-    maximum number of hits. `nothing` is true if no chunk can match. `trace_id` identifies the
+    maximum number of hits. `owner` is the name of the reader, or empty; `where` leaves out what
+    is `unreadable` for it. `nothing` is true if no chunk can match. `trace_id` identifies the
     search.
     """
 
@@ -39,6 +45,8 @@ class Plan:
     top: int
     understood: Understood | None
     tenant: str
+    owner: str
+    unreadable: Unreadable
     where: Where | None
     nothing: bool
     as_of: AsOf
@@ -99,11 +107,14 @@ def make_plan(
         if names is None:
             names = ledger.collections.property_names(record.name)
         where = parse(request.having_all, request.having_any)
-        check_properties_known(where, names)
+        check_not_reserved(where)
+        if ledger.reader is None:  # the names of properties would tell of unreadable documents
+            check_properties_known(where, names)
+        unreadable = ledger.readers.unreadable(record.name, tenant)
         now = datetime.now().astimezone()
         understood = understand(request.query, now.date(), recognizer) if request.query else None
         as_of = choose(request.as_of, understood, settings.search.as_of, now)
-        where = filter_known_validity(where, as_of, names)
+        where = unreadable.left_out_of(filter_known_validity(where, as_of, names))
         parameters = ranking_parameters(settings, record.options.ranking, request)
         named = request.operation_level
         level = settings.search.level if named is None else named
@@ -111,7 +122,7 @@ def make_plan(
         if level == "passages":
             where = passages(where)
         elif level != "every":
-            where = at_level(store, record.name, tenant, level, where)
+            where = at_level(store, record.name, tenant, level, where, unreadable)
             nothing = where is None
         if request.query_embedding is not None and not request.query:
             parameters = parameters.model_copy(update={"alpha": 1.0})
@@ -122,6 +133,8 @@ def make_plan(
         top=top,
         understood=understood,
         tenant=tenant,
+        owner=ledger.reader.owner if ledger.reader else "",
+        unreadable=unreadable,
         where=where,
         nothing=nothing,
         as_of=as_of,

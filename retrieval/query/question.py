@@ -79,5 +79,5 @@ def _check_embedder(plan: Plan, model: str) -> None:
         raise InvalidRequest(
             f"collection {plan.collection!r} was embedded with"
             f" {plan.record.embedder!r}, this installation runs {model!r}",
-            hint="Set the embedder back, ingest into a new collection, or send alpha 0.",
+            hint=f"Run `callslip reindex {plan.collection}`, or set the embedder back.",
         )

@@ -6,7 +6,7 @@ from callslip.retrieval.messages import Hit, Leg, Legs, Reasons, SearchRequest, 
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.ranking.scored import Scored
 from callslip.stores.fusion import RetrieverScore
-from callslip.stores.records import StoredChunk
+from callslip.stores.records import StoredChunk, public
 
 
 def _retriever(score: RetrieverScore | None) -> Leg | None:
@@ -33,7 +33,7 @@ def make_hit(
         text=chunk.body,
         span=Span(start=chunk.start, end=chunk.end),
         lang=chunk.lang,
-        properties=chunk.properties,
+        properties=public(chunk.properties),
         legs=Legs(
             vector=_retriever(scored.candidate.vector), keyword=_retriever(scored.candidate.keyword)
         ),

@@ -45,7 +45,7 @@ def rank(
 ) -> Ranked:
     """Rank the live candidates; if the reranker does not answer, it is left out."""
     seen = fused(retrieved.live, "hotset" if retrieved.from_hotset else "fused")
-    left_out = dict(query.left_out)
+    left_out = {**query.left_out, **retrieved.left_out}
     with timings.stage("rank"):
         near = _with_proximity(resources, plan, query, retrieved, seen)
         content, reason = _reranked(resources, plan, retrieved.reader, near, timings)

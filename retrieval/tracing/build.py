@@ -31,6 +31,7 @@ def trace_of(
         trace_id=response.trace_id,
         collection=plan.collection,
         tenant=plan.tenant,
+        owner=plan.owner,
         question=Question(
             plan.request.query,
             understood.lang if understood else "",

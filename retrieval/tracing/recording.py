@@ -21,6 +21,10 @@ class Learning:
     def __init__(self, ledger: Ledger, memory: MemorySettings, traces: TracesSettings) -> None:
         self._ledger, self._memory, self._traces = ledger, memory, traces
 
+    def over(self, ledger: Ledger) -> "Learning":
+        """The same service over another ledger."""
+        return Learning(ledger, self._memory, self._traces)
+
     def record(self, traces: Sequence[Trace]) -> None:
         """Record searches, and their traces, as the settings and the collections specify.
 
@@ -96,6 +100,7 @@ class Learning:
                 "as_of": trace.as_of,
                 "hotset": trace.hotset,
                 "explored": trace.explored and trace.explored.__dict__,
+                **trace.owned,
                 **({"cited": list(trace.cited)} if trace.cited else {}),
             },
             hits=[hit.chunk_id for hit in trace.hits],

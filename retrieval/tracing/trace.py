@@ -63,7 +63,8 @@ class TraceHit:
 class Trace:
     """The trace of one search. `timings` are milliseconds by stage; `at` is seconds since 1970.
 
-    `stamp` is the corpus version, `removed` the number of candidates that each filter removed,
+    `owner` names the reader who searched; it is empty for a caller who may read everything. `stamp`
+    is the corpus version, `removed` the number of candidates that each filter removed,
     `facet_weights` the weight of each value by facet. `basis` returns the features of the hits, and
     then of candidates that were not shown; it is called when the trace is recorded, so that no
     response waits for it. `matched` is the reason for `alpha`, None if it was set. `cited` are the
@@ -80,6 +81,7 @@ class Trace:
     alpha: float
     fusion: Fusion
     hits: tuple[TraceHit, ...]
+    owner: str = ""
     matched: Mapping[str, float] | None = None
     candidates: int = 0
     hotset: bool = False
@@ -93,6 +95,11 @@ class Trace:
     cited: tuple[str, ...] = ()
     answer: Mapping[str, Any] | None = None
     at: float = field(default_factory=time.time)
+
+    @property
+    def owned(self) -> dict[str, str]:
+        """The owner as a field, if there is one."""
+        return {"owner": self.owner} if self.owner else {}
 
     def as_json(self, *, with_question: bool) -> dict[str, Any]:
         """The trace as JSON values; the question's text and entities only if `with_question`."""
@@ -122,6 +129,7 @@ class Trace:
             "explored": self.explored and self.explored.__dict__,
             "hits": [_hit(hit) for hit in self.hits],
             "answer": self.answer and dict(self.answer),
+            **self.owned,
         }
 
 

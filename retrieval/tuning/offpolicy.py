@@ -37,7 +37,7 @@ class Shown:
     """Hits that helped, as they were shown: ranks from 1, probabilities of these ranks, groups.
 
     All arrays have the shape (hits,). `shares` are additional weights of the hits, so that a
-    question that was asked often counts once.
+    question of many searches counts once.
     """
 
     positions: Integers

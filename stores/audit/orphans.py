@@ -10,6 +10,7 @@ from callslip.stores.blobs import Blobs, original_name
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 from callslip.stores.ledger.documents.inventory import Files
+from callslip.stores.sides import SECOND
 
 BLOBS = "blobs"
 """The name of the store in findings about originals and artifacts."""
@@ -29,7 +30,7 @@ def find_misplaced_collections(
     """
     findings = []
     for kind, store in stores.items():
-        for name in store.collections():
+        for name in (n for n in store.collections() if not n.endswith(SECOND)):
             if only in (None, name) and (finding := _misplaced(ledger, kind, store, name)):
                 findings.append(finding)
     return findings

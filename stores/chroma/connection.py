@@ -2,23 +2,40 @@
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-import chromadb
 import httpx
 from chromadb.api import ClientAPI
+from chromadb.api.client import Client
 from chromadb.api.models.Collection import Collection
-from chromadb.config import Settings
+from chromadb.auth import UserIdentity
+from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
 from chromadb.errors import ChromaError, InternalError, NotFoundError
 
 from callslip.errors import NotFound, SettingsError, StoreDown, StoreReadOnly
+from callslip.http import deadline
+from callslip.stores import breaker
+from callslip.stores.absence import believed
+from callslip.stores.breaker import Breaker
+from callslip.stores.garbled import is_garbled
 
 PING_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 """The time limit of a request. The client's default is to wait forever."""
+
+LONGEST_SHARE = 2.5
+"""The time limit in seconds of a request with a deadline, of which it may take half of the time
+left: the keyword retriever must still be able to answer alone.
+"""
+PROBE_SECONDS = 5.0
+"""The time limit of each request of a probe; the server answers within milliseconds."""
+
+PROBE = "callslip-probe"
+"""The Chroma collection, and the row in it, that a probe writes."""
 
 _PAGE = 500
 
@@ -37,41 +54,87 @@ class Connection:
     without an error.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tenant: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"chroma.url is no address such as http://127.0.0.1:8000: {url!r}")
         self._url = url.rstrip("/")
+        self._tenant = tenant or DEFAULT_TENANT
         self._ssl = parts.scheme == "https"
         self._host = parts.hostname
         self._port = parts.port or (443 if self._ssl else 80)
         self._lock = threading.Lock()
         self._client: ClientAPI | None = None
         self._handles: dict[str, Collection] = {}
+        self._breaker = Breaker("Chroma", lambda: self.ping(breaker.PING_SECONDS))
 
-    def ping(self) -> None:
-        """Raise StoreDown unless the server answers."""
+    def ping(self, seconds: float | None = None) -> None:
+        """Raise StoreDown unless the server answers within `seconds`.
+
+        By default at once if the breaker is open, and within the share of the deadline.
+        """
+        if seconds is None:
+            self._breaker.check()
+            seconds = deadline.share(PING_SECONDS)
         with answering():
             # Without TLS, to read the certificates would take most of the time of a ping.
             httpx.get(
-                f"{self._url}/api/v2/heartbeat", timeout=PING_SECONDS, verify=self._ssl
+                f"{self._url}/api/v2/heartbeat", timeout=seconds, verify=self._ssl
             ).raise_for_status()
+
+    def probe(self) -> None:
+        """Write a row into a Chroma collection of its own and read it back.
+
+        Raises StoreDown, or StoreReadOnly if the server cannot write. The requests have shorter
+        time limits than those of the client.
+        """
+        mark = uuid.uuid4().hex
+        at = f"{self._url}/api/v2/tenants/{quote(self._tenant, safe='')}"
+        at += f"/databases/{DEFAULT_DATABASE}/collections"
+        with answering(), httpx.Client(timeout=PROBE_SECONDS, verify=self._ssl) as http:
+
+            def post(url: str, **body: object) -> Any:
+                response = http.post(url, json=body)
+                if any(sign in response.text for sign in _READ_ONLY):
+                    raise read_only()
+                return response.raise_for_status().json()
+
+            at += f"/{post(at, name=PROBE, get_or_create=True)['id']}"
+            post(f"{at}/upsert", ids=[PROBE], embeddings=[[1.0]], documents=[mark])
+            if post(f"{at}/get", ids=[PROBE], include=["documents"])["documents"] != [mark]:
+                raise StoreDown("Chroma gives back another row than was written.")
 
     def client(self) -> ClientAPI:
         """The connected client."""
         with self._lock:
             if self._client is None:
-                self.ping()  # the client's constructor would wait forever
-                with answering():
-                    self._client = chromadb.HttpClient(
-                        self._host,
-                        self._port,
-                        ssl=self._ssl,
-                        settings=Settings(anonymized_telemetry=False),
+                self.ping()  # the constructor would wait longer
+                try:
+                    client = _Client(
+                        tenant=self._tenant,
+                        settings=Settings(
+                            _env_file=None,  # type: ignore[call-arg]  # no .env of the folder
+                            anonymized_telemetry=False,
+                            chroma_api_impl="chromadb.api.fastapi.FastAPI",
+                            chroma_server_host=self._host,
+                            chroma_server_http_port=self._port,
+                            chroma_server_ssl_enabled=self._ssl,
+                        ),
                     )
-                for session in _sessions(self._client):
-                    session.timeout = httpx.Timeout(REQUEST_SECONDS, connect=PING_SECONDS)
+                except NotFoundError as error:
+                    raise StoreDown("Chroma has no tenant of the name in chroma.tenant.") from error
+                except Exception as error:  # such as ValueError, if the server is away
+                    raise StoreDown(f"Chroma does not answer ({type(error).__name__}).") from error
+                for session in _sessions(client):
+                    session.event_hooks["request"].append(self._bound)
+                self._client = client
             return self._client
+
+    def _bound(self, request: httpx.Request) -> None:
+        """Refuse a request at once if the server is down; limit its time by the deadline."""
+        self._breaker.check()
+        if deadline.left() is not None:
+            request.extensions["timeout"] = httpx.Timeout(deadline.share(LONGEST_SHARE)).as_dict()
 
     def on(self, name: str, missing: NotFound, act: Callable[[Collection], T]) -> T:
         """Call `act` with a Chroma collection, whose handle is cached.
@@ -79,13 +142,17 @@ class Connection:
         A handle becomes stale if another process drops the collection and creates it again: then
         the handle is looked up once more. Raises `missing` if the collection does not exist.
         """
-        for _ in range(2):
-            try:
-                with answering():
-                    return self._patiently(name, act)
-            except NotFoundError:
-                self._handles.clear()
-        raise missing
+
+        def ask() -> T:
+            for _ in range(2):
+                try:
+                    with answering():
+                        return self._patiently(name, act)
+                except NotFoundError:
+                    self._handles.clear()
+            raise missing
+
+        return believed(lambda: self._breaker.call(ask), self.ping)
 
     def _patiently(self, name: str, act: Callable[[Collection], T]) -> T:
         """Repeat the call if the server looked for a vector graph that it had not written yet.
@@ -128,10 +195,11 @@ class Connection:
             with answering():
                 self.client().delete_collection(name)
         except NotFoundError:
-            return
+            self.ping()
 
     def close(self) -> None:
         """Close the sockets; the client's own `close` leaves them open."""
+        self._breaker.close()
         with self._lock:
             if self._client is not None:
                 for session in _sessions(self._client):
@@ -153,19 +221,48 @@ def answering() -> Iterator[None]:
         raise StoreDown(f"Chroma does not answer ({type(error).__name__}).") from error
     except InternalError as error:
         if any(sign in str(error) for sign in _READ_ONLY):
-            raise StoreReadOnly("Chroma takes nothing: its disk is full or read-only.") from error
+            raise read_only() from error
         raise StoreDown("Chroma answered with an internal error; its log says more.") from error
     except (NotFoundError, ChromaError):
         raise
     except Exception as error:
         # The client raises a bare Exception for an answer that is not Chroma's, such as a proxy's.
-        if type(error) is Exception:
+        if type(error) is Exception or is_garbled(error):
             raise StoreDown("Something that is not Chroma answered at chroma.url.") from error
         raise
 
 
+def read_only() -> StoreReadOnly:
+    """The error for a server that cannot write."""
+    return StoreReadOnly("Chroma takes nothing: its disk is full or read-only.")
+
+
+class _Client(Client):
+    """The vendor's client with time limits, which it needs before its first requests.
+
+    The constructor sends these requests by both methods; the client has no setting for limits.
+    """
+
+    def get_user_identity(self) -> UserIdentity:
+        _limit(self._server)
+        return super().get_user_identity()
+
+    def _validate_tenant_database(self, tenant: str, database: str) -> None:
+        _limit(self._admin_client._server)  # type: ignore[attr-defined]
+        try:
+            super()._validate_tenant_database(tenant, database)
+        except Exception:  # the caller never has this client, so nobody else closes it
+            for session in _sessions(self):
+                session.close()
+            raise
+
+
+def _limit(server: Any) -> None:
+    server._session.timeout = httpx.Timeout(REQUEST_SECONDS, connect=PING_SECONDS)
+
+
 def _sessions(client: ClientAPI) -> Iterator[httpx.Client]:
-    """The HTTP sessions inside the client, which has no public setting for time limits."""
+    """The HTTP sessions inside the client, which closes neither."""
     inners: tuple[Any, Any] = (client, client._admin_client)  # type: ignore[attr-defined]
     for inner in inners:
         yield inner._server._session

@@ -39,6 +39,17 @@ def chunk_metadata(chunk: ChunkRecord, raw: Mapping[str, Vector]) -> Metadata:
     }
 
 
+def chunk_copy(chunk: ChunkRecord) -> str:
+    """The fields, properties and body of a chunk as JSON."""
+    record = {name: getattr(chunk, name) for name in _FIELDS}
+    return _dump({**record, "body": chunk.body, "properties": dict(chunk.properties)})
+
+
+def copied_chunk(chunk_id: str, copy: str) -> StoredChunk:
+    """Read a chunk back from its copy, without vectors and terms."""
+    return StoredChunk(chunk_id=chunk_id, **json.loads(copy))
+
+
 def stored_chunk(
     chunk_id: str,
     body: str,

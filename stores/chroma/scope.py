@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from callslip.errors import KeywordsLost
 from callslip.stores.chroma.filtered import nearest_passing
-from callslip.stores.chroma.metadata import chunk_metadata
+from callslip.stores.chroma.metadata import chunk_copy, chunk_metadata
 from callslip.stores.chroma.table import ChromaWhere, Row, Table
-from callslip.stores.fulltext.index import Entry, KeywordIndex
+from callslip.stores.fulltext.contract import Entry, Keywords
 from callslip.stores.levels import PASSAGE, PASSAGES
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import ChunkRecord, CollectionSchema, RetrieverHit, Vector, visible
@@ -27,7 +28,7 @@ class Scope:
     passages: Tables
     parents: Tables
     documents: Table
-    keywords: KeywordIndex
+    keywords: Keywords
 
     @property
     def vectors(self) -> list[Table]:
@@ -78,19 +79,26 @@ class Scope:
         return both
 
     def drop(self) -> None:
-        self.keywords.drop()
-        self.documents.drop()
-        for table in self.vectors:
-            table.drop()
+        """Remove all tables, then the keyword index: an index without tables is none."""
+        with self.keywords.undisturbed():
+            self.documents.drop()
+            for table in self.vectors:
+                table.drop()
+            self.keywords.drop()
 
 
 def put_chunks(at: Scope, schema: CollectionSchema, chunks: Sequence[ChunkRecord]) -> None:
-    """Write chunks into the vector tables and into the keyword index."""
+    """Write chunks into the vector tables and into the keyword index; make a lost index anew."""
     passages = [chunk for chunk in chunks if chunk.level >= PASSAGE]
     parents = [chunk for chunk in chunks if chunk.level < PASSAGE]
     _put_vectors(at.passages, at.parents, schema, passages)
     _put_vectors(at.parents, at.passages, schema, parents)
-    at.keywords.upsert([Entry(c.chunk_id, c.terms, visible(c)) for c in chunks])
+    entries = [Entry(c.chunk_id, c.terms, visible(c), chunk_copy(c)) for c in chunks]
+    try:
+        at.keywords.upsert(entries)
+    except KeywordsLost:
+        at.keywords.create()
+        at.keywords.upsert(entries)
 
 
 def _put_vectors(

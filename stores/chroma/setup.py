@@ -8,13 +8,21 @@ from callslip.stores.setup import StoreSetup
 
 def _make(settings: Settings) -> Store:
     from callslip.stores.chroma.store import ChromaStore  # its client takes a second to import
+    from callslip.stores.fulltext.index import KeywordFolder
+    from callslip.stores.fulltext.service import KeywordService
 
     if settings.chroma.url is None:
         raise SettingsError(
             "chroma.url is not set.",
             hint="Start `callslip up`, which runs one, or set CALLSLIP_CHROMA__URL to a server's.",
         )
-    return ChromaStore(settings.chroma.url, settings.index_dir)
+    tenant = settings.chroma.tenant
+    indexes = KeywordService(settings.keyword) if settings.keyword.url else None
+    return ChromaStore(
+        settings.chroma.url,
+        indexes or KeywordFolder(settings.index_dir),
+        tenant.get_secret_value() if tenant else None,
+    )
 
 
 CHROMA = StoreSetup(_make, lambda settings: settings.chroma.url is not None, "Chroma")

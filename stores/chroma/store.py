@@ -1,4 +1,4 @@
-"""The Chroma store: vectors and texts on a Chroma server, keywords in a local Tantivy index.
+"""The Chroma store: vectors and texts on a Chroma server, keywords in Tantivy indexes beside it.
 
 The vectors are written first, then the keywords. Both writes are idempotent, so that repeating the
 step repairs a crash between them; `chunk_ids` returns the contents of each index.
@@ -6,17 +6,26 @@ step repairs a crash between them; `chunk_ids` returns the contents of each inde
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import tantivy
 
-from callslip.errors import CollectionNotFound, NotFound
+from callslip.errors import (
+    CallslipError,
+    CollectionNotFound,
+    KeywordsDown,
+    KeywordsLost,
+    NotFound,
+    StoreDown,
+)
 from callslip.stores.batching import slices, write
 from callslip.stores.chroma import names
 from callslip.stores.chroma.connection import Connection
 from callslip.stores.chroma.metadata import (
     DOCUMENT_ID,
+    copied_chunk,
     document_metadata,
     stored_chunk,
     stored_document,
@@ -24,8 +33,8 @@ from callslip.stores.chroma.metadata import (
 from callslip.stores.chroma.scope import Scope, put_chunks
 from callslip.stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
 from callslip.stores.contract import Store
+from callslip.stores.fulltext.contract import KeywordIndexes, Keywords
 from callslip.stores.fulltext.filters import filter_query
-from callslip.stores.fulltext.index import KeywordIndex
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.checks import sound_chunks, sound_documents
 from callslip.stores.properties.filters import Where
@@ -61,7 +70,7 @@ _TERMS_PER_CALL = 1000
 
 
 class ChromaStore(Store):
-    """A collection is several Chroma collections and a folder in `index_dir`, separate by tenant.
+    """A collection is several Chroma collections and a keyword index, separate by tenant.
 
     One Chroma collection stores the schema, one the documents, one the passages with their default
     vector, and one the chunks of documents and sections. Each named vector has two more Chroma
@@ -70,18 +79,26 @@ class ChromaStore(Store):
 
     kind = "chroma"
     indexed = frozenset[Metric]({"cosine", "dot", "l2-squared"})
+    local_keywords = True
 
-    def __init__(self, url: str, index_dir: Path) -> None:
-        self._connection = Connection(url)
-        self._index_dir = index_dir
+    def __init__(self, url: str, indexes: KeywordIndexes, tenant: str | None = None) -> None:
+        """`tenant` is Chroma's, by default that of a server without one of Callslip."""
+        self._connection = Connection(url, tenant)
+        self._indexes = indexes
         self._scopes: dict[tuple[str, str], tuple[CollectionSchema, Scope]] = {}
         self._lock = threading.Lock()
 
     def ping(self) -> None:
         self._connection.ping()
+        self._indexes.ping()
+
+    def probe(self) -> None:
+        self._connection.probe()
+        self._indexes.probe()
 
     def close(self) -> None:
         self._connection.close()
+        self._indexes.close()
 
     def check_names(self, collection: str, tenant: str = "") -> None:
         names.chunks_of(collection, tenant)
@@ -178,7 +195,13 @@ class ChromaStore(Store):
         *,
         tenant: str = "",
     ) -> list[RetrieverHit]:
-        return self._of(collection, tenant).keywords.search(terms, limit, where)
+        return self._keywords(collection, tenant).search(terms, limit, where)
+
+    def copies(
+        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
+    ) -> list[StoredChunk]:
+        copies = self._keywords(collection, tenant).copies(list(dict.fromkeys(chunk_ids)))
+        return [copied_chunk(i, copies[i]) for i in chunk_ids if i in copies]
 
     def get_chunks(
         self,
@@ -215,8 +238,10 @@ class ChromaStore(Store):
         Chroma takes 50 ms to return the metadata of 300 chunks.
         """
         wanted = frozenset(props)
-        at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
-        known = at.keywords.properties(ids)
+        ids = list(dict.fromkeys(chunk_ids))
+        known: dict[str, dict[str, Any]] = {}
+        with suppress(KeywordsDown):
+            known = self._keywords(collection, tenant).properties(ids)
         if old := [chunk_id for chunk_id in ids if chunk_id not in known]:
             known |= {
                 c.chunk_id: visible(c) for c in self.get_chunks(collection, old, tenant=tenant)
@@ -226,7 +251,7 @@ class ChromaStore(Store):
     def terms(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
     ) -> dict[str, str]:
-        return self._of(collection, tenant).keywords.terms(list(dict.fromkeys(chunk_ids)))
+        return self._keywords(collection, tenant).terms(list(dict.fromkeys(chunk_ids)))
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
@@ -245,42 +270,53 @@ class ChromaStore(Store):
         at = self._of(collection, tenant)
         item = None if document_id is None else PropertyTerm(TEXT, "document_id", document_id)
         having = None if item is None else {DOCUMENT_ID: document_id}
-        keywords = at.keywords.ids(None) if item is None else at.keywords.ids_having(item)
         halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
-        return {
-            **{half: at.ids(name, having) for half, name in halves.items()},
-            "keyword": set(keywords),
-        }
+        vectors = {half: at.ids(name, having) for half, name in halves.items()}
+        keywords: set[str] = set()
+        with suppress(KeywordsLost):
+            keywords.update(at.keywords.ids(None) if item is None else at.keywords.ids_having(item))
+        return vectors | {"keyword": keywords}
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._of(collection, tenant)
-        lost = at.ids("", None) - set(at.keywords.ids(None))  # after a crash between both writes
-        return (
-            at.documents.ids(None)
-            | set(at.keywords.values("document_id"))
-            | {c.document_id for c in self.get_chunks(collection, sorted(lost), tenant=tenant)}
-        )
+        lost, documents = at.ids("", None), at.documents.ids(None)
+        with suppress(KeywordsLost):
+            lost -= set(at.keywords.ids(None))  # after a crash between both writes
+            documents |= set(at.keywords.values("document_id"))
+        chunks = self.get_chunks(collection, sorted(lost), tenant=tenant)
+        return documents | {chunk.document_id for chunk in chunks}
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
-        for table in at.vectors:
-            table.delete(ids)
-        at.keywords.delete(ids)
+        with at.keywords.undisturbed():
+            for table in at.vectors:
+                table.delete(ids)
+            with suppress(KeywordsLost):
+                at.keywords.delete(ids)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
         at, item = self._of(collection, tenant), PropertyTerm(TEXT, "document_id", document_id)
-        for table in at.vectors:
-            table.delete_where({DOCUMENT_ID: document_id})
-        at.keywords.delete_having(item)
-        at.documents.delete([document_id])
+        with at.keywords.undisturbed():
+            for table in at.vectors:
+                table.delete_where({DOCUMENT_ID: document_id})
+            with suppress(KeywordsLost):
+                at.keywords.delete_having(item)
+            at.documents.delete([document_id])
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
-        return self._of(collection, tenant).keywords.count(where)
+        return self._keywords(collection, tenant).count(where)
 
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        return self._of(collection, tenant).keywords.groups(prop, where)
+        return self._keywords(collection, tenant).groups(prop, where)
+
+    def compact(self, collection: str, *, tenant: str = "") -> None:
+        at = self._of(collection, tenant)
+        with at.keywords.undisturbed():
+            for table in (*at.vectors, at.documents):
+                table.rewrite()
+            at.keywords.compact()
 
     def forget(self, collection: str) -> None:
         self._schema_table(collection).refresh()
@@ -294,15 +330,52 @@ class ChromaStore(Store):
         return Table(self._connection, names.schema_of(collection), missing)
 
     def _create(self, schema: CollectionSchema, at: Scope) -> None:
+        if at.documents.exists():
+            self._create_tables(schema, at)
+        else:
+            with at.keywords.undisturbed():
+                # An index whose tables Chroma has lost may have what was deleted meanwhile.
+                if not at.documents.exists() and not at.documents.is_rewritten():
+                    at.keywords.drop()
+                self._create_tables(schema, at)
+        at.keywords.create()
+
+    def _create_tables(self, schema: CollectionSchema, at: Scope) -> None:
         for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
-        at.keywords.create()
 
     def _of(self, collection: str, tenant: str = "") -> Scope:
         """The scope of a collection or a tenant, the same object for all threads."""
         schema = self.schema(collection)
         check_tenant(schema, tenant)
         return self._placed(schema, tenant)
+
+    def _keywords(self, collection: str, tenant: str) -> Keywords:
+        """The keyword index of a collection or tenant; found by its name if Chroma is down.
+
+        Then a wrong tenant of a collection without tenants is a missing index.
+        """
+        try:
+            return self._of(collection, tenant).keywords
+        except StoreDown:
+            with self._lock:
+                _known, parts = self._scopes.get((collection, tenant), (None, None))
+            return parts.keywords if parts else self._index_of(collection, tenant)
+
+    def _index_of(self, collection: str, tenant: str) -> Keywords:
+        name = names.folder_of(collection, tenant)
+        return self._indexes.of(name, collection, lambda: self._absent(collection, tenant))
+
+    def _absent(self, collection: str, tenant: str) -> CallslipError:
+        """The error for a keyword index that does not exist: it is lost if Chroma has its tables.
+
+        Raises StoreDown if Chroma does not answer.
+        """
+        missing = _missing(collection, tenant)
+        documents = Table(self._connection, names.documents_of(collection, tenant), missing)
+        if not documents.exists():
+            return missing
+        return KeywordsLost(f"The keyword index of {collection} is lost.")
 
     def _placed(self, schema: CollectionSchema, tenant: str) -> Scope:
         with self._lock:
@@ -313,10 +386,7 @@ class ChromaStore(Store):
             return parts
 
     def _make(self, schema: CollectionSchema, tenant: str) -> Scope:
-        collection = schema.name
-        missing: NotFound = CollectionNotFound(f"Collection {collection} does not exist.")
-        if tenant:
-            missing = tenant_missing(collection, tenant)
+        collection, missing = schema.name, _missing(schema.name, tenant)
 
         def tables(name_of: Callable[[str, str, str], str]) -> dict[str, Table]:
             return {
@@ -333,7 +403,11 @@ class ChromaStore(Store):
             tables(names.chunks_of),
             tables(names.parents_of),
             Table(self._connection, names.documents_of(collection, tenant), missing),
-            KeywordIndex(
-                self._index_dir / names.folder_of(collection, tenant), collection, missing
-            ),
+            self._index_of(collection, tenant),
         )
+
+
+def _missing(collection: str, tenant: str) -> NotFound:
+    if tenant:
+        return tenant_missing(collection, tenant)
+    return CollectionNotFound(f"Collection {collection} does not exist.")

@@ -31,6 +31,8 @@ rows at once is as fast.
 IDS_PER_CALL = 5000
 """Chroma's SQLite accepts at most 32,766 variables in a statement."""
 
+ROWS_PER_COPY = 1000
+
 BYTES_PER_CALL = 8_000_000
 """Chroma refuses a request of more than 40 MB."""
 
@@ -86,9 +88,50 @@ class Table:
         """Remove the collection. Idempotent."""
         self._connection.drop(self._name)
 
+    def rewrite(self) -> None:
+        """Write the collection anew, because Chroma's graph keeps the vectors of deleted rows.
+
+        Readers find the old one until the new one is complete and takes its name. The same call
+        continues after a kill. Nothing else may add or delete rows meanwhile.
+        """
+        old, new = f"{self._name}.old", f"{self._name}.new"
+        names = set(self._connection.names())
+        if self._name not in names and old in names:  # killed between the two renames
+            self._rename(old, self._name)
+        self._connection.drop(old)
+        self._connection.drop(new)
+        copy = Table(self._connection, new, self._missing)
+        copy._space = self._space
+        copy.create({k: str(v) for k, v in (self.about() or {}).items()})
+        ids = sorted(self.ids(None))
+        for batch in batches(ids, ROWS_PER_COPY):
+            copy.upsert(self.get(batch, include_vector=True))
+        self._rename(self._name, old)
+        self._rename(new, self._name)
+        self._connection.drop(old)
+
+    def _rename(self, name: str, to: str) -> None:
+        with answering():
+            self._connection.client().get_collection(name, embedding_function=None).modify(name=to)
+        self._connection.forget(name)
+        self._connection.forget(to)
+
     def refresh(self) -> None:
         """Discard the cached handle: another process may have created the collection again."""
         self._connection.forget(self._name)
+
+    def exists(self) -> bool:
+        """Whether the server has the collection; it is asked anew."""
+        self.refresh()
+        try:
+            self.about()
+        except NotFound:
+            return False
+        return True
+
+    def is_rewritten(self) -> bool:
+        """Whether a `rewrite` was killed between its two renames."""
+        return f"{self._name}.old" in self._connection.names()
 
     def about(self) -> Mapping[str, str]:
         """The metadata of the collection, as provided to `create`."""

@@ -1,14 +1,23 @@
 """Creates, lists and drops collections and tenants in CrateDB, and resolves their tables."""
 
 import threading
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from callslip.errors import CollectionNotFound, InternalError, NotFound, StoreNotAllowed
+from callslip.errors import (
+    CollectionNotFound,
+    InternalError,
+    NotFound,
+    StoreDown,
+    StoreNotAllowed,
+)
+from callslip.stores.absence import believed
 from callslip.stores.crate.columns import TableColumns
 from callslip.stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
-from callslip.stores.crate.tables import Layout, check_fits, check_name, table_name
+from callslip.stores.crate.tables import Layout, check_fits, check_name, table_name, upsert
 from callslip.stores.records import CollectionSchema
 from callslip.stores.schemas import (
     check_made,
@@ -74,6 +83,22 @@ class Catalog:
         if not schema.tenants:
             self._connection.run(Sql(self._layout.chunks(table_name(schema, ""), schema)))
 
+    def probe(self) -> None:
+        """Write a row into a table of its own and read it back. Raises StoreDown.
+
+        A user without the right to create tables, for whom only attached tables are used, writes
+        nothing.
+        """
+        table, mark = self._layout.qualified("probe"), uuid.uuid4().hex
+        try:
+            self._connection.run(Sql(self._layout.probe()))
+        except (RelationMissing, StoreNotAllowed):
+            return
+        self._connection.run(Sql(upsert(table, ("id", "mark"), "id"), ("probe", mark)))
+        read = Sql(f'SELECT "mark" FROM {table} WHERE "id" = ?', ("probe",))
+        if self._connection.run(read) != [[mark]]:
+            raise StoreDown("CrateDB gives back another row than was written.")
+
     def create_tenant(self, collection: str, tenant: str) -> None:
         """Create a tenant if it is missing."""
         schema = self.fresh(collection)
@@ -121,11 +146,7 @@ class Catalog:
 
     def fresh(self, collection: str) -> CollectionSchema:
         """The schema, read from the database. Raises CollectionNotFound."""
-        definition = self._definition(collection, _COLLECTION)
-        if definition is None:
-            self.forget(collection)
-            raise _no_collection(collection)
-        schema = load_schema(definition)
+        schema = load_schema(self._existing(collection, _COLLECTION, _no_collection(collection)))
         with self._lock:
             if self._known.get(collection) != schema:
                 self._known[collection] = schema
@@ -156,22 +177,44 @@ class Catalog:
         """The scope, checked against the database. Raises NotFound if it does not exist."""
         self.fresh(collection)
         scope = self.at(collection, tenant)
-        if tenant and self._definition(collection, tenant) is None:
-            raise scope.missing
+        if tenant:
+            self._existing(collection, tenant, scope.missing)
         return scope
 
     def on(self, collection: str, tenant: str, act: Callable[[Scope], T]) -> T:
         """Call `act` with the scope, and once more if another process has changed the table."""
-        for _ in range(2):
-            scope = self.at(collection, tenant)
-            try:
-                return act(scope)
-            except RelationMissing:
-                problem: Exception = scope.missing
-            except ColumnMissing:
-                problem = InternalError(f"A table of collection {collection} lacks a column.")
-            self.forget(collection)
-        raise problem
+
+        def ask() -> T:
+            for _ in range(2):
+                scope = self.at(collection, tenant)
+                try:
+                    return act(scope)
+                except RelationMissing:
+                    problem: Exception = scope.missing
+                except ColumnMissing:
+                    problem = InternalError(f"A table of collection {collection} lacks a column.")
+                self.forget(collection)
+            raise problem
+
+        return believed(ask, self._ready)
+
+    def _ready(self) -> None:
+        """Raise StoreDown unless the cluster knows its tables: until then no table is created."""
+        self._connection.ping()
+        with suppress(StoreNotAllowed):
+            self._make_our_tables()
+
+    def _existing(self, collection: str, tenant: str, missing: NotFound) -> str:
+        """The definition of a collection or a tenant; raises `missing` if there is none."""
+
+        def ask() -> str:
+            definition = self._definition(collection, tenant)
+            if definition is None:
+                self.forget(collection)
+                raise missing
+            return definition
+
+        return believed(ask, self._ready)
 
     def _definition(self, collection: str, tenant: str) -> str | None:
         wanted = (

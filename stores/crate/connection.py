@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,11 +22,16 @@ from callslip.errors import (
     StoreNotAllowed,
     StoreReadOnly,
 )
+from callslip.stores import breaker
+from callslip.stores.breaker import Breaker
+from callslip.stores.garbled import is_garbled
 
 CONNECT_SECONDS = 3.0
 """The time limit for opening a connection; the client tries ten more times."""
 
 PING_SECONDS = 5.0
+
+_PING = ("rows", "SELECT 1")
 
 _THREADS = 16
 """The number of connections that stay open, for as many threads."""
@@ -37,8 +43,10 @@ _DOWN = re.compile(
 )
 """A part of the name of each transient error: a server starts, stops or is short of memory."""
 
-# The client logs whole requests, with texts of documents, at DEBUG, and the address at WARNING.
-logging.getLogger("crate.client.http").setLevel(logging.ERROR)
+# The client logs whole requests, with texts of documents, at DEBUG, and the address at WARNING, as
+# urllib3 does ten times for each request or ping to a server that is away.
+for name in ("crate.client.http", "urllib3.connectionpool"):
+    logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class RelationMissing(Exception):
@@ -78,56 +86,62 @@ class Connection:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"crate.url is no address such as http://127.0.0.1:4200: {url!r}")
-        self._client = _OneServer(
-            [url.rstrip("/")],
-            timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, timeout), read=timeout),
-            username=user,
-            password=password,
-            pool_size=_THREADS,
-            compress=False,
-        )
-        self._pinger = _OneServer(
-            [url.rstrip("/")],
-            timeout=min(PING_SECONDS, timeout),
-            username=user,
-            password=password,
-            compress=False,
-        )
+
+        def client(timeout: object, **more: Any) -> _OneServer:
+            login = {"username": user, "password": password}
+            return _OneServer([url.rstrip("/")], timeout=timeout, compress=False, **login, **more)
+
+        connect = min(CONNECT_SECONDS, timeout)
+        limits = urllib3.Timeout(connect=connect, read=timeout)
+        self._client = client(limits, pool_size=_THREADS)
+        self._pinger = client(min(PING_SECONDS, timeout))
+        self._watcher = client(breaker.PING_SECONDS)
+        self._breaker = Breaker("CrateDB", partial(_answer, self._watcher, *_PING))
 
     def ping(self) -> None:
         """Raise StoreDown unless the server answers."""
-        try:
-            self._pinger.sql("SELECT 1")
-        except Error as error:
-            raise _translated(error) from error
+        self._breaker.check()
+        _answer(self._pinger, *_PING)
 
     def run(self, sql: Sql) -> list[list[Any]]:
         """Run one statement and return its rows."""
-        try:
-            answer = self._client.sql(sql.text, list(sql.args) or None)
-        except Error as error:
-            raise _translated(error) from error
-        return list(answer.get("rows", []))
+        rows: list[list[Any]] = self._answer("rows", sql.text, list(sql.args) or None)
+        return rows
 
     def run_many(self, text: str, rows: Sequence[Sequence[object]]) -> dict[int, str]:
         """Run one statement for each row; return the reason for each refused row, by its position.
 
         The server reports refused rows only in its response, with reasons for only the first ten.
         """
-        try:
-            answer = self._client.sql(text, None, list(rows))
-        except Error as error:
-            raise _translated(error) from error
         refused: dict[int, str] = {}
-        for position, result in enumerate(answer["results"]):
+        for position, result in enumerate(self._answer("results", text, None, list(rows))):
             if result["rowcount"] < 0:
                 refused[position] = _reason(result)
         return refused
 
+    def _answer(self, part: str, *arguments: object) -> Any:
+        return self._breaker.call(partial(_answer, self._client, part, *arguments))
+
     def close(self) -> None:
         """Close the sockets."""
-        self._client.close()
-        self._pinger.close()
+        self._breaker.close()
+        for client in (self._client, self._pinger, self._watcher):
+            client.close()
+
+
+def _answer(client: _OneServer, part: str, *arguments: object) -> Any:
+    """The part of the server's answer to a statement; its form is checked."""
+    try:
+        answer = client.sql(*arguments)
+    except Error as error:
+        raise _translated(error) from error
+    except Exception as error:
+        if is_garbled(error):
+            raise _not_crate() from error
+        raise
+    if not isinstance(answer, dict) or not isinstance(answer.get(part), list):
+        raise _not_crate()
+    return answer[part]
 
 
 def _reason(result: Mapping[str, Any]) -> str:
@@ -154,6 +168,10 @@ def _translated(error: Error) -> Exception:
         return _named(name, message)
     if message.startswith("401 ") or "authentication failed" in message:
         return StoreDown("CrateDB does not let us in.", hint="Check crate.user and crate.password.")
+    return _not_crate()
+
+
+def _not_crate() -> StoreDown:
     return StoreDown("Something that is not CrateDB answered at crate.url.")
 
 

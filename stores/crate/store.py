@@ -68,6 +68,10 @@ class CrateStore(Store):
     def ping(self) -> None:
         self._connection.ping()
 
+    def probe(self) -> None:
+        self.ping()
+        self._catalog.probe()
+
     def close(self) -> None:
         self._connection.close()
 

@@ -86,6 +86,13 @@ class Layout:
             f' "table_name" TEXT, "document_id" TEXT, "record" {_TEXT_TO_READ}) {end}',
         ]
 
+    def probe(self) -> str:
+        """The statement that creates the table of a probe if it is missing."""
+        return (
+            f'CREATE TABLE IF NOT EXISTS {self.qualified("probe")} ("id" TEXT PRIMARY KEY,'
+            f" \"mark\" TEXT) CLUSTERED INTO 1 SHARDS WITH (number_of_replicas = '{self.replicas}')"
+        )
+
     def chunks(self, table: str, schema: CollectionSchema) -> str:
         """The statement that creates a table of chunks if it is missing."""
         columns = [f'"{name}" {type_}' for name, type_ in (*_SPECIFIED, *_OURS)]

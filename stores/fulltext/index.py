@@ -4,19 +4,29 @@ The index adds keyword search to a vector store that has none. Commits are atomi
 killed at any moment, the last commit remains, and the kernel releases the writer's lock.
 """
 
+import logging
 import shutil
 import sqlite3
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tantivy
 from filelock import FileLock, Timeout
 
-from callslip.errors import CollectionNotFound, NotFound, StoreDown
+from callslip.errors import CollectionNotFound, KeywordsDown, StoreReadOnly
+from callslip.stores.disk import is_disk_full
+from callslip.stores.fulltext.contract import (
+    LOCK_SECONDS,
+    Entry,
+    KeywordIndexes,
+    Missing,
+    Reservable,
+)
 from callslip.stores.fulltext.filters import (
     ID,
     PROPS,
@@ -33,49 +43,52 @@ from callslip.stores.properties.terms import FLAG, NUMBER, TEXT, PropertyTerm, p
 from callslip.stores.records import RetrieverHit, Scalar
 from callslip.stores.ties import best
 
+log = logging.getLogger(__name__)
+
 MAX_QUERY_TERMS = 1024
 """A search uses only this many distinct terms, the first ones: 4 ms at 20,000 chunks."""
 
-LOCK_SECONDS = 30.0
-"""How long a writer waits for another one, which writes a batch in 20 ms and merges in seconds."""
-
 _HEAP_BYTES = 15_000_000
 
-
-@dataclass(frozen=True)
-class Entry:
-    """The indexed parts of a chunk: its analyzed terms and the properties that filters see."""
-
-    chunk_id: str
-    terms: str
-    properties: Mapping[str, object]
+_FULL = ("No space left", "disk is full")
+"""In the messages of Tantivy and of SQLite."""
 
 
-class KeywordIndex:
-    """The keyword index of one collection or tenant.
+class KeywordFolder(KeywordIndexes):
+    """A folder with the index of each collection and tenant, which processes share."""
 
-    Every method but `create` and `drop` raises `missing`, by default CollectionNotFound, if the
-    index does not exist, and StoreDown if its files cannot be read. Methods that write raise
-    StoreDown if another writer has the lock for more than LOCK_SECONDS.
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, name: str, collection: str, missing: Missing) -> "KeywordIndex":
+        return KeywordIndex(self._folder / name, collection, missing)
+
+
+class KeywordIndex(Reservable):
+    """The keyword index of one collection or tenant in a folder.
+
+    An index that does not exist is by default a CollectionNotFound. Methods that write raise
+    KeywordsDown if another writer has the lock for more than LOCK_SECONDS.
     """
 
-    def __init__(self, folder: Path, collection: str, missing: NotFound | None = None) -> None:
+    def __init__(self, folder: Path, collection: str, missing: Missing | None = None) -> None:
         self._folder = folder
         self._collection = collection
-        self._missing = missing or CollectionNotFound(f"Collection {collection} does not exist.")
+        self._missing = missing or (
+            lambda: CollectionNotFound(f"Collection {collection} does not exist.")
+        )
         self._opened: tantivy.Index | None = None
         self._stored = StoredTerms(folder / "terms.db")
+        self._reserving, self._reserved = threading.Lock(), ("", 0.0)
         self._seen: tuple[tuple[int, int, int], tantivy.Searcher | None] = (0, 0, 0), None
 
     def create(self) -> None:
-        """Create the index if it is missing. Idempotent, also between processes."""
         with self._lock():
             if not self._exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
                 tantivy.Index(SCHEMA, path=str(self._folder), reuse=False)
 
     def drop(self) -> None:
-        """Remove the index. Idempotent."""
         with self._lock():
             self._close()
             if self._folder.exists():
@@ -89,7 +102,7 @@ class KeywordIndex:
                 writer.delete_documents_by_term(ID, chunk_id)
                 writer.add_document(document)
             writer.commit()
-            self._stored.put((e.chunk_id, e.terms, e.properties) for e in entries)
+            self._stored.put((e.chunk_id, e.terms, e.properties, e.copy) for e in entries)
 
     def delete(self, chunk_ids: Iterable[str]) -> None:
         """Remove these entries in one commit."""
@@ -100,16 +113,50 @@ class KeywordIndex:
                 writer.delete_documents_by_term(ID, chunk_id)
             writer.commit()
 
+    def compact(self) -> None:
+        # Tantivy itself merges the segments of deleted entries only much later.
+        with self._writer() as writer:
+            ids = set(self.ids(None))  # within the lock: nobody adds or deletes entries meanwhile
+            writer.delete_all_documents()
+            for chunk_id, terms, properties in self._stored.all():
+                if chunk_id in ids:
+                    writer.add_document(_document(Entry(chunk_id, terms, properties)))
+                    ids.remove(chunk_id)
+            if old := self._stored.get(sorted(ids)):
+                writer.rollback()
+                log.warning(
+                    "the keyword index of %s keeps deleted terms: %d entries have no properties",
+                    self._collection,
+                    len(old),
+                )
+            else:
+                writer.commit()
+                writer.garbage_collect_files()
+            self._stored.rewrite()
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        with self._lock(".compact.lock"):
+            yield
+
+    def reserve(self, holder: str, seconds: float) -> bool:
+        with self._reserving:
+            now = time.monotonic()
+            by, until = self._reserved
+            if by != holder and now < until:
+                return False
+            self._reserved = holder, now + seconds
+            return True
+
+    def release(self, holder: str) -> None:
+        with self._reserving:
+            if self._reserved[0] == holder:
+                self._reserved = "", 0.0
+
     def delete_having(self, item: PropertyTerm) -> None:
-        """Remove the entries that have a property term."""
         self.delete(self.ids_having(item))
 
     def search(self, terms: str, limit: int, where: Where | None) -> list[RetrieverHit]:
-        """Find the best entries by BM25 (k1 = 1.2, b = .75), summed over the query's terms.
-
-        A term that the query repeats counts as often. Scores are the same with and without a
-        filter.
-        """
         query = self._filtered(self._any_of(terms), where)
         searcher = self._searcher()
 
@@ -120,31 +167,28 @@ class KeywordIndex:
         return best(fetch, limit)
 
     def ids(self, where: Where | None) -> list[str]:
-        """Return the ids of all entries that match, in undefined order."""
         return self._ids(self._matching(where))
 
     def ids_among(self, chunk_ids: Sequence[str], where: Where) -> set[str]:
-        """Return the ids among these whose entries match."""
         these = tantivy.Query.term_set_query(SCHEMA, ID, list(chunk_ids))
         return set(self._ids(self._filtered(these, where)))
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """Return the analyzed terms of these entries, by id. Ignores unknown ids."""
         self._index()
         with self._readable():
             return self._stored.get(chunk_ids)
 
-    def properties(self, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the properties that filters see of these entries, by id. Ignores unknown ids.
+    def copies(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        self._index()
+        with self._readable():
+            return self._stored.copies(chunk_ids)
 
-        Entries that were written before the index stored properties are missing.
-        """
+    def properties(self, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         self._index()
         with self._readable():
             return self._stored.properties(chunk_ids)
 
     def values(self, name: str) -> list[str]:
-        """Return every text value of a property in the index."""
         start = prefix(TEXT, name)
         results = self._searcher().terms_with_prefix(
             PROPS, start, filter_query=tantivy.Query.all_query()
@@ -152,16 +196,13 @@ class KeywordIndex:
         return [text[len(start) :] for text, count in results if count]
 
     def ids_having(self, item: PropertyTerm) -> list[str]:
-        """Return the ids of all entries that have a property term, in undefined order."""
         return self._ids(tantivy.Query.term_query(SCHEMA, PROPS, term(item), "basic"))
 
     def count(self, where: Where | None) -> int:
-        """Count the entries that match."""
         results = self._searcher().search(self._matching(where), 1, count=True)
         return int(results.count)  # type: ignore[attr-defined]  # missing in the stubs of 0.27
 
     def groups(self, prop: str, where: Where | None) -> list[tuple[Scalar, int]]:
-        """Count the matching entries for each value of a property, most frequent first."""
         searcher, query = self._searcher(), self._matching(where)
         results: Counter[tuple[str, Scalar]] = Counter()
         for kind in (TEXT, NUMBER, FLAG):
@@ -226,14 +267,18 @@ class KeywordIndex:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turn errors of the files into `missing` or StoreDown."""
+        """Turn errors of the files into `missing` or KeywordsDown."""
         try:
             yield
         except (OSError, ValueError, sqlite3.Error) as error:
             self._close()
             if not self._exists():
-                raise self._missing from error
-            raise StoreDown(
+                raise self._missing() from error
+            if is_disk_full(error) or any(sign in str(error) for sign in _FULL):
+                raise StoreReadOnly(
+                    f"The keyword index of {self._collection} takes nothing: its disk is full."
+                ) from error
+            raise KeywordsDown(
                 f"The keyword index of {self._collection} cannot be read: {error}"
             ) from error
 
@@ -254,15 +299,21 @@ class KeywordIndex:
                 writer.wait_merging_threads()  # also releases Tantivy's own lock
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def _lock(self, suffix: str = ".lock") -> Iterator[None]:
         """One writer at a time. The lock file is outside the folder, so that it outlives a drop."""
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(f"{self._folder}.lock", timeout=LOCK_SECONDS, poll_interval=0.005):
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            path = f"{self._folder}{suffix}"
+            with FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005):
                 yield
         except Timeout as error:
-            raise StoreDown(
+            raise KeywordsDown(
                 f"The keyword index of {self._collection} is being written to for too long."
+            ) from error
+        except OSError as error:  # of the lock's file or a folder: of the index, `_readable` has it
+            kind = StoreReadOnly if is_disk_full(error) else KeywordsDown
+            raise kind(
+                f"The keyword index of {self._collection} cannot be written: {error.strerror}"
             ) from error
 
     def _exists(self) -> bool:

@@ -1,9 +1,14 @@
 """The ledger: the SQL database that owns the state of every document."""
 
+from callslip.readers import Reader
+from callslip.stores.ledger.access.audit_log import AuditEntry, AuditLog, AuditRow, Verified
+from callslip.stores.ledger.access.keys import ApiKey, ApiKeys, KeyGrant, KeyLimits
+from callslip.stores.ledger.access.secrets import Secrets
+from callslip.stores.ledger.access.usage import KeyUsage, Used
 from callslip.stores.ledger.answers.conversations import ConversationRecord, Conversations
 from callslip.stores.ledger.answers.model_usage import ModelUsage, Reservation, UsageRow
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.base.fair_queue import FairQueue, tenant_queue_of
+from callslip.stores.ledger.base.fair_queue import FairQueue, Pace, Work, tenant_queue_of
 from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
 from callslip.stores.ledger.base.records import (
     ATTACHED,
@@ -34,7 +39,8 @@ from callslip.stores.ledger.documents.documents import Documents
 from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
 from callslip.stores.ledger.documents.inventory import Inventory, Item
 from callslip.stores.ledger.documents.leases import Leases
-from callslip.stores.ledger.documents.moves import Move, Moves
+from callslip.stores.ledger.documents.moves import Move, Moves, Rebuilt
+from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.receipts import Receipt, Receipts
 from callslip.stores.ledger.documents.sweep import Sweep
 from callslip.stores.ledger.documents.tenants import Tenants
@@ -52,8 +58,10 @@ from callslip.stores.ledger.learning.searches import (
 from callslip.stores.ledger.migrations.history import LEDGER, upgrade
 from callslip.stores.ledger.outbox.events import Event, EventKind, Events
 from callslip.stores.ledger.outbox.webhooks import Delivery, DeliveryState, Webhook, Webhooks
+from callslip.stores.ledger.purge import Purge
 from callslip.stores.ledger.sources.runs import ItemRecord, Run, SourceRuns
 from callslip.stores.ledger.sources.sources import Outcome, SourceRecord, Sources
+from callslip.stores.ledger.tables import Tables
 from callslip.stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
 
 __all__ = [
@@ -61,7 +69,10 @@ __all__ = [
     "PRIORITIES",
     "STEPS",
     "Accepted",
+    "ApiKey",
     "Attachment",
+    "AuditEntry",
+    "AuditRow",
     "BatchItem",
     "BatchReport",
     "ChunkRow",
@@ -79,9 +90,12 @@ __all__ = [
     "FacetBuild",
     "FacetValue",
     "Failure",
+    "FairQueue",
     "Item",
     "ItemRecord",
     "JudgedSearch",
+    "KeyGrant",
+    "KeyLimits",
     "LeaseKeeper",
     "Ledger",
     "MemoryScope",
@@ -91,8 +105,10 @@ __all__ = [
     "Moves",
     "Outcome",
     "OutcomeRecord",
+    "Pace",
     "PastVersion",
     "QueryProfile",
+    "Rebuilt",
     "Receipt",
     "Refusal",
     "Reservation",
@@ -105,10 +121,14 @@ __all__ = [
     "Submission",
     "TraceRecord",
     "Transcript",
+    "Unreadable",
     "UsageRow",
+    "Used",
+    "Verified",
     "VersionRecord",
     "Webhook",
     "Which",
+    "Work",
     "tenant_queue_of",
 ]
 
@@ -117,35 +137,56 @@ class Ledger:
     """The tables of the ledger in one database. Create one per process, after the fork."""
 
     def __init__(self, url: str) -> None:
-        self._database = Database(url)
-        self.collections = Collections(self._database)
+        self._make(Database(url), None)
+
+    def for_reader(self, reader: Reader | None) -> "Ledger":
+        """This ledger as far as a reader may read it, over the same connections.
+
+        What the reader may not read is missing. Work on the queue, such as leases, is not limited.
+        """
+        if reader is None:
+            return self
+        limited = Ledger.__new__(Ledger)
+        limited._make(self._database, reader)
+        return limited
+
+    def _make(self, database: Database, reader: Reader | None) -> None:
+        self._database, self.reader = database, reader
+        self.collections = Collections(self._database, reader)
         self.tenants = Tenants(self._database)
-        self.documents = Documents(self._database)
+        self.documents = Documents(self._database, reader)
+        self.readers = DocumentReaders(self._database, reader)
         self.child_documents = ChildDocuments(self._database)
-        self.versions = Versions(self._database)
+        self.versions = Versions(self._database, reader)
         self.fair_queue = FairQueue(self._database)
         self.leases = Leases(self._database)
-        self.failures = Failures(self._database)
-        self.chunks = Chunks(self._database)
+        self.failures = Failures(self._database, reader)
+        self.chunks = Chunks(self._database, reader)
         self.vectors = Vectors(self._database)
         self.token_vectors = TokenVectors(self._database)
         self.sweep = Sweep(self._database)
         self.inventory = Inventory(self._database)
         self.receipts = Receipts(self._database)
         self.moves = Moves(self._database)
-        self.events = Events(self._database)
-        self.batches = Batches(self._database)
+        self.events = Events(self._database, reader)
+        self.batches = Batches(self._database, reader)
         self.webhooks = Webhooks(self._database)
         self.sources = Sources(self._database)
         self.source_runs = SourceRuns(self._database)
         self.facet_values = FacetValues(self._database)
         self.transcripts = Transcripts(self._database)
-        self.memory = Memory(self._database)
-        self.searches = Searches(self._database)
-        self.outcomes = Outcomes(self._database)
-        self.judged = JudgedSearches(self._database)
-        self.conversations = Conversations(self._database)
+        self.memory = Memory(self._database, reader)
+        self.searches = Searches(self._database, reader)
+        self.outcomes = Outcomes(self._database, reader)
+        self.judged = JudgedSearches(self._database, reader)
+        self.conversations = Conversations(self._database, reader)
         self.model_usage = ModelUsage(self._database)
+        self.api_keys = ApiKeys(self._database)
+        self.key_usage = KeyUsage(self._database)
+        self.audit_log = AuditLog(self._database)
+        self.secrets = Secrets(self._database)
+        self.tables = Tables(self._database)
+        self.purge = Purge(self._database)
 
     def create(self) -> None:
         """Create the tables, or migrate those of an older Callslip to the newest revision.

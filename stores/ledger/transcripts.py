@@ -5,10 +5,18 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select
+from sqlalchemy import Connection, Row, delete, exists, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, Conflict
+from callslip.readers import (
+    EVERYONE,
+    LONGEST_READER,
+    MOST_READERS,
+    READER,
+    Readers,
+    audience_of,
+)
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.locks import lock_document
@@ -16,16 +24,21 @@ from callslip.stores.ledger.base.records import STEPS, Failure, Step
 from callslip.stores.ledger.documents import moves
 from callslip.stores.ledger.documents.chunks import IDS_PER_STATEMENT
 from callslip.stores.ledger.documents.moves import Move
+from callslip.stores.ledger.documents.readers import put_audience
 from callslip.stores.ledger.documents.tenants import make_tenant
 from callslip.stores.ledger.outbox import events
 
-_D, _V, _S, _C, _P = (
+_D, _V, _S, _C, _P, _R = (
     table.c
-    for table in (schema.documents, schema.versions, schema.steps, schema.chunks, schema.copies)
+    for table in (
+        *(schema.documents, schema.versions, schema.steps, schema.chunks, schema.copies),
+        schema.readers,
+    )
 )
 
 _Count = Annotated[int, Field(ge=0, lt=2**31)]
 _Name = Annotated[str, Field(max_length=1024)]
+_Reader = Annotated[str, Field(pattern=READER, max_length=LONGEST_READER)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 
 Standing = Literal["new", "same", "newer", "deleted"]
@@ -75,7 +88,10 @@ class ChunkRow:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A live document. `chunks` are those of the live version, by id."""
+    """A live document. `chunks` are those of the live version, by id.
+
+    `readers` is None if everyone may read it.
+    """
 
     document_id: str
     tenant: Annotated[str, Field(max_length=128)]
@@ -87,6 +103,17 @@ class Transcript:
     chunks: dict[str, ChunkRow]
     parent_id: Annotated[str, Field(pattern="^[0-9A-Za-z_-]{1,32}$")] | None = None
     parent_version: _Count | None = None
+    readers: Annotated[tuple[_Reader, ...], Field(max_length=MOST_READERS)] | None = None
+
+    @property
+    def audience(self) -> str:
+        """The id of its list of readers."""
+        return audience_of(self.list_of_readers)
+
+    @property
+    def list_of_readers(self) -> Readers:
+        """Its readers, sorted."""
+        return EVERYONE if self.readers is None else tuple(sorted(set(self.readers)))
 
     @property
     def live(self) -> VersionRow:
@@ -136,6 +163,12 @@ class Transcripts:
         )
         with self._database.reading() as connection:
             return list(connection.scalars(query))
+
+    def any_readers(self, collection: str) -> bool:
+        """Whether a document of the collection is, or was, not for everyone."""
+        limited = exists().where(schema.audiences.c.collection == collection)
+        with self._database.reading() as connection:
+            return bool(connection.scalar(select(limited)))
 
     def counts(self, collection: str) -> dict[str, tuple[int, int]]:
         """The numbers of live documents and their chunks by tenant ("" if there are no tenants)."""
@@ -236,6 +269,7 @@ def _snapshot(connection: Connection, document: Row[Any]) -> Snapshot:
             name=document.name,
             parent_id=document.parent_id,
             parent_version=document.parent_version,
+            readers=_readers_of(connection, document.audience),
             live_version=live,
             created_at=document.created_at,
             versions=tuple(_version(row, live) for row in versions),
@@ -248,6 +282,13 @@ def _snapshot(connection: Connection, document: Row[Any]) -> Snapshot:
         upserts=sum(row.attempts for row in upserts),
         upserting=max((row.lease_until for row in upserts if row.state == "running"), default=None),
     )
+
+
+def _readers_of(connection: Connection, audience: str) -> Readers | None:
+    if not audience:
+        return None
+    query = select(_R.reader).where(_R.audience == audience).order_by(_R.reader)
+    return tuple(connection.scalars(query))
 
 
 def _version(row: Row[Any], live: int) -> VersionRow:
@@ -344,6 +385,7 @@ def _arrive(connection: Connection, collection: str, transcript: Transcript) -> 
     if transcript.tenant:
         make_tenant(connection, collection, transcript.tenant, time.time())
     _check_chunks_free(connection, transcript)
+    audience = put_audience(connection, collection, transcript.tenant, transcript.list_of_readers)
     mine = {"document_id": transcript.document_id}
     elsewhere = _is_elsewhere(connection, collection, transcript)
     connection.execute(
@@ -356,6 +398,7 @@ def _arrive(connection: Connection, collection: str, transcript: Transcript) -> 
             created_at=transcript.created_at,
             parent_id=None if elsewhere else transcript.parent_id,
             parent_version=transcript.parent_version,
+            audience=audience,
         )
     )
     sent = {"dispatched_at": time.time()}

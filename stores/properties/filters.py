@@ -170,6 +170,22 @@ def matches(where: Where, properties: Mapping[str, object]) -> bool:
     )
 
 
+def is_like(parts: tuple[str, ...], text: str) -> bool:
+    """Match text with the parts between the stars of a pattern, in linear time."""
+    first, *middle, last = parts if len(parts) > 1 else (parts[0], "")
+    if len(parts) == 1:
+        return text == first
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in middle:
+        start = text.find(part, at, end)
+        if start < 0:
+            return False
+        at = start + len(part)
+    return True
+
+
 _ISO_8601 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
@@ -244,7 +260,7 @@ def _holds(condition: Condition, properties: Mapping[str, object]) -> bool:
     if isinstance(actual, list | tuple):
         return False
     if condition.operator == "~":
-        return isinstance(actual, str) and _like(str(condition.value), actual)
+        return isinstance(actual, str) and is_like(tuple(str(condition.value).split("*")), actual)
     if condition.operator in ("==", "in"):
         return any(_same(normalize(actual), value) for value in condition.values)
     return _ordered(normalize(actual), condition.operator, condition.values[0])
@@ -252,11 +268,6 @@ def _holds(condition: Condition, properties: Mapping[str, object]) -> bool:
 
 def _same(left: Comparable, right: Comparable) -> bool:
     return type(left) is type(right) and left == right
-
-
-def _like(pattern: str, text: str) -> bool:
-    parts = (re.escape(part) for part in pattern.split("*"))
-    return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
 
 
 def _ordered(left: Comparable, operator: Operator, right: Comparable) -> bool:

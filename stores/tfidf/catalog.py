@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from callslip.errors import CollectionNotFound, StoreReadOnly
+from callslip.errors import CollectionNotFound, StoreDown, StoreReadOnly
 from callslip.stores.records import CollectionSchema
 from callslip.stores.schemas import (
     check_made,
@@ -91,6 +91,16 @@ class Catalog:
                 "SELECT tenant FROM places WHERE collection = ?", (collection,)
             )
             return sorted(tenant for (tenant,) in rows)
+
+    def probe(self) -> None:
+        """Write a row and read it back. Raises StoreDown."""
+        mark = secrets.token_hex(_NAME_BYTES)
+        with self._database().writing() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS probe (id INTEGER PRIMARY KEY, mark)")
+            connection.execute("INSERT OR REPLACE INTO probe VALUES (1, ?)", (mark,))
+        with self._database().reading() as connection:
+            if connection.execute("SELECT mark FROM probe").fetchone() != (mark,):
+                raise StoreDown("The TF-IDF store gives back another row than was written.")
 
     def find(self, collection: str, tenant: str) -> tuple[CollectionSchema, Path]:
         """The schema and the folder of a collection or tenant.

@@ -52,6 +52,12 @@ class Database:
             yield connection
             connection.execute("COMMIT")
 
+    def rewrite(self) -> None:
+        """Write the file anew, without the pages of deleted rows."""
+        with self._answering(), self._connection() as connection:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close every connection; a connection in use is closed after its use."""
         self._closed = True

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from callslip.errors import InvalidFilter
 from callslip.stores.properties.checks import MAX_TEXT_BYTES
-from callslip.stores.properties.filters import COMPLEMENTS, Condition, Where
+from callslip.stores.properties.filters import COMPLEMENTS, Condition, Where, is_like
 from callslip.stores.properties.terms import TEXT, property_term
 from callslip.stores.tfidf.table import Keys, integers
 
@@ -68,22 +68,6 @@ def mask(connection: sqlite3.Connection, clauses: Clauses, keys: Keys) -> Mask:
     if clauses.some:
         passing &= both(np.logical_or, (one(clause) for clause in clauses.some), False)
     return passing
-
-
-def is_like(parts: tuple[str, ...], text: str) -> bool:
-    """Match text with the parts between the stars of a pattern, in linear time."""
-    first, *middle, last = parts if len(parts) > 1 else (parts[0], "")
-    if len(parts) == 1:
-        return text == first
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for part in middle:
-        start = text.find(part, at, end)
-        if start < 0:
-            return False
-        at = start + len(part)
-    return True
 
 
 def _clause(condition: Condition) -> Clause:

@@ -40,6 +40,9 @@ Until then, a view adds the new chunks to the fit.
 OVERDUE = 0.5
 """If more than this share changed, a search refits first: no worker has maintained the store."""
 
+ALWAYS = -1.0
+"""In place of a share: refit even if nothing changed."""
+
 REFIT_SECONDS = 600.0
 """How long a search waits for a refit by another process."""
 
@@ -95,6 +98,11 @@ class Partition:
                 f" ({type(error).__name__})."
             ) from error
 
+    def compact(self) -> None:
+        """Fit anew and rewrite the database, so that nothing of deleted chunks remains."""
+        self.refit(ALWAYS)
+        self.database.rewrite()
+
     def is_due(self) -> bool:
         """Tell whether enough chunks were added or removed for a refit."""
         with self.database.reading() as connection:
@@ -139,7 +147,7 @@ class Partition:
     def _refit(self, share: float) -> None:
         with self.database.reading() as connection:
             before = state(connection)
-            if not _moved(before, share):
+            if share != ALWAYS and not _moved(before, share):
                 return
             name = None
             if before.rows > SMALL:

@@ -66,6 +66,9 @@ class TfidfStore(Store):
     def ping(self) -> None:
         self._catalog.names()
 
+    def probe(self) -> None:
+        self._catalog.probe()
+
     def close(self) -> None:
         with self._lock:
             while self._partitions:
@@ -287,6 +290,9 @@ class TfidfStore(Store):
                 failed = error
         if failed:
             raise failed
+
+    def compact(self, collection: str, *, tenant: str = "") -> None:
+        self._partition(collection, tenant).compact()
 
     def refit(self, collection: str, tenant: str = "") -> None:
         """Refit now, so that scores use the document frequencies of all stored chunks."""

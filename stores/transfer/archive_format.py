@@ -27,6 +27,9 @@ from callslip.stores.transfer.probes import DEPTH, PROBES, Probe
 FORMAT = 1
 """Increase it if an older Callslip would lose or misread a part of the new format."""
 
+FORMAT_WITH_READERS = 2
+"""Of an archive with documents that have readers, so that an older Callslip refuses it."""
+
 MAGIC = "callslip archive"
 BLOCK = 1 << 20
 

@@ -12,12 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from callslip.errors import ArchiveError
 from callslip.stores.ledger import STEPS
 from callslip.stores.properties.checks import chunk_fault, document_fault
-from callslip.stores.records import CollectionSchema, DocumentRecord
+from callslip.stores.records import CollectionSchema, DocumentRecord, for_audience
 from callslip.stores.transfer.archive_format import (
     BLOCK,
     CARD,
     END,
     FORMAT,
+    FORMAT_WITH_READERS,
     HEAD,
     LARGEST,
     MAGIC,
@@ -85,6 +86,7 @@ class Entry:
         ]
         if fault := next(filter(None, faults), None):
             raise self.damaged(fault)
+        record, chunks = for_audience(transcript.audience, record, chunks)
         return DocumentBundle(transcript, record, tuple(chunks))
 
     def blob_names(self) -> list[str]:
@@ -211,9 +213,10 @@ class Archive:
         head = self._json(member, HEAD, "collection.json")
         if head.magic != MAGIC:
             raise ArchiveError(f"{self.path.name} is no archive of Callslip")
-        if head.format != FORMAT:
+        if head.format not in (FORMAT, FORMAT_WITH_READERS):
             raise ArchiveError(
-                f"{self.path.name} has format {head.format}, this Callslip reads {FORMAT}",
+                f"{self.path.name} has format {head.format}, this Callslip reads"
+                f" {FORMAT} and {FORMAT_WITH_READERS}",
                 hint="Import it with the version of Callslip that made it, or a newer one.",
             )
         return head

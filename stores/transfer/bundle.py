@@ -10,7 +10,7 @@ import numpy as np
 from callslip.errors import CopyDiffers, MoveError
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger, Snapshot, Transcript
-from callslip.stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
+from callslip.stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector, for_audience
 
 BATCH = 256
 """The number of chunks that are read or written at once."""
@@ -130,12 +130,12 @@ def fault_of(store: Store, collection: str, bundle: DocumentBundle) -> str | Non
         (copy,) = store.get_chunks(
             collection, [chunk.chunk_id], tenant=tenant, include_vector=True, include_terms=True
         )
-        if differing := _differing(chunk, record(copy)):
+        if differing := _differing(chunk, record_of(copy)):
             return f"of chunk {chunk.chunk_id} differ: {', '.join(differing)}"
     return None
 
 
-def record(chunk: StoredChunk) -> ChunkRecord:
+def record_of(chunk: StoredChunk) -> ChunkRecord:
     """The record to write a chunk that was read with its vectors and terms."""
     assert chunk.vector is not None  # noqa: S101 - it was requested
     plain = {name: getattr(chunk, name) for name in PLAIN}
@@ -152,13 +152,14 @@ def _read(store: Store, collection: str, snapshot: Snapshot) -> DocumentBundle |
         stored = store.get_chunks(
             collection, some, tenant=tenant, include_vector=True, include_terms=True
         )
-        chunks += [record(chunk) for chunk in stored if chunk.vector is not None]
+        chunks += [record_of(chunk) for chunk in stored if chunk.vector is not None]
     records = store.get_documents(collection, [transcript.document_id], tenant=tenant)
     if len(chunks) != len(ids) or not records:
         return None
     # Parents first: a store may accept a reference only to a stored chunk.
     chunks.sort(key=lambda c: (c.level, c.ordinal, c.chunk_id))
-    return DocumentBundle(transcript, records[0], tuple(chunks), snapshot.upserts)
+    record, chunks = for_audience(transcript.audience, records[0], chunks)
+    return DocumentBundle(transcript, record, tuple(chunks), snapshot.upserts)
 
 
 def _differing(one: ChunkRecord, other: ChunkRecord) -> list[str]:

@@ -1,6 +1,9 @@
 """Counts the chunks and documents of a collection in a store."""
 
+from functools import partial
+
 from callslip.errors import TenantNotFound
+from callslip.stores.absence import proven
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 
@@ -14,7 +17,8 @@ def store_counts(ledger: Ledger, store: Store, collection: str) -> dict[str, int
     with_tenants = ledger.collections.get(collection).schema.tenants
     for tenant in ledger.tenants.all(collection) if with_tenants else [""]:
         try:
-            counts[tenant] = store.count(collection, tenant=tenant)
+            count = partial(store.count, collection, tenant=tenant)
+            counts[tenant] = proven(count, store.ping)
         except TenantNotFound:
             counts[tenant] = 0
     return counts

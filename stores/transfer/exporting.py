@@ -16,9 +16,11 @@ from typing import IO
 from callslip.errors import ArchiveError, Conflict, MoveError
 from callslip.stores.backend import Backend
 from callslip.stores.contract import Store
-from callslip.stores.ledger import CollectionRecord, Transcript
+from callslip.stores.ledger import CollectionRecord, Ledger, Transcript
+from callslip.stores.sides import kind_of
 from callslip.stores.transfer.archive_format import (
     FORMAT,
+    FORMAT_WITH_READERS,
     MAGIC,
     End,
     Head,
@@ -47,8 +49,9 @@ def export_collection(backend: Backend, name: str, path: Path, progress: Progres
             f"{path} is there already", hint="Name another file, or remove this one first."
         )
     partial = path.with_name(f"{path.name}.partial")
-    with _opened(partial, _head(collection)) as file:
-        size, last, skipped = _sound_part(partial, collection)
+    head = _head(backend.ledger, collection)
+    with _opened(partial, head) as file:
+        size, last, skipped = _sound_part(partial, collection, head)
         file.truncate(size)
         file.seek(size)
         export = _Export(backend, store, collection, Writer(file), progress)
@@ -180,14 +183,14 @@ def _live(backend: Backend, name: str, *, after: str = "") -> Iterator[tuple[str
         after = page[-1][0]
 
 
-def _head(collection: CollectionRecord) -> Head:
+def _head(ledger: Ledger, collection: CollectionRecord) -> Head:
     return Head(
         magic=MAGIC,
-        format=FORMAT,
+        format=FORMAT_WITH_READERS if ledger.transcripts.any_readers(collection.name) else FORMAT,
         name=collection.name,
         embedder=collection.embedder,
         analyzer=collection.analyzer,
-        store=collection.store,
+        store=kind_of(collection.store),
         default=collection.schema.default,
         named=dict(collection.schema.named),
         tenants=collection.schema.tenants,
@@ -221,7 +224,7 @@ def _opened(partial: Path, head: Head) -> Iterator[IO[bytes]]:
         ) from error
 
 
-def _sound_part(partial: Path, collection: CollectionRecord) -> tuple[int, str, int]:
+def _sound_part(partial: Path, collection: CollectionRecord, head: Head) -> tuple[int, str, int]:
     """Find the valid part of the unfinished archive of a killed export.
 
     Returns the offset in bytes where its last valid document ends, the id of that document, and the
@@ -234,7 +237,7 @@ def _sound_part(partial: Path, collection: CollectionRecord) -> tuple[int, str, 
     except ArchiveError as error:
         raise MoveError(f"{partial} is no unfinished export", hint=advice) from error
     with closing(archive):
-        if archive.head != _head(collection):
+        if archive.head != head:
             raise MoveError(f"{partial} is an unfinished export of another state", hint=advice)
         size, last, count = archive.start, "", 0
         try:

@@ -18,6 +18,7 @@ from callslip.stores.ledger import CollectionRecord, Ledger
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.records import CollectionSchema
 from callslip.stores.schemas import check_schema
+from callslip.stores.sides import finishing, kind_of
 from callslip.stores.transfer.archive_format import End
 from callslip.stores.transfer.archive_reader import Archive
 from callslip.stores.transfer.bundle import DocumentBundle, fault_of, grouped, put
@@ -52,7 +53,9 @@ def import_archive(
         known: CollectionRecord | None = None
         with suppress(CollectionNotFound):
             known = backend.ledger.collections.writable(schema.name)
-        kind = to or (known.store if known else default)
+        kind = to or default
+        if known is not None and to in (None, kind_of(known.store)):
+            kind = known.store
         store = backend.store_of(kind)
         store.ping()
         for tenant in ("", *end.tenants):
@@ -100,10 +103,10 @@ def _leased(backend: Backend, name: str, kind: str) -> MoveLeaseKeeper:
         if home != kind:
             raise Conflict(f"collection {name!r} was moved to store {home!r} just now")
         if move.switched or move.store != kind:
-            to = home if move.switched else move.store
+            command = finishing(name, home, move.store, switched=move.switched)
             raise Conflict(
                 f"a move of collection {name!r} was broken off",
-                hint=f"Finish it first: callslip migrate {name} --to {to}",
+                hint=f"Finish it first: {command}",
             )
     except BaseException:
         moves.release(move)

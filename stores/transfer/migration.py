@@ -6,13 +6,16 @@ at any point, the next call of `migrate` completes the move.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from callslip.errors import Conflict, CopyDiffers, MoveError, NotFound
 from callslip.stores.backend import Backend
 from callslip.stores.contract import Store
-from callslip.stores.ledger import CollectionRecord, Move
-from callslip.stores.transfer.bundle import DocumentBundle, collect, grouped, put
+from callslip.stores.ledger import CollectionRecord, Move, Rebuilt
+from callslip.stores.records import CollectionSchema
+from callslip.stores.sides import kind_of, other_side
+from callslip.stores.transfer.bundle import DocumentBundle, collect, fault_of, grouped, put
 from callslip.stores.transfer.counts import document_ids, store_counts
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
 from callslip.stores.transfer.probes import Comparison, ask, best_of_both, draw
@@ -32,6 +35,43 @@ SETTLE_SECONDS = 5.0
 IDS_PER_CALL = 500
 
 
+@dataclass(frozen=True)
+class Rebuild:
+    """How a collection is built anew on the other side of its store.
+
+    `schema` is that of the new vectors, `analyze` makes the terms of a probe query. `remade`
+    returns a document with new terms and vectors; it calls its second argument, which may raise,
+    between batches.
+    """
+
+    embedder: str
+    analyzer: str
+    schema: Callable[[CollectionSchema], CollectionSchema]
+    remade: Callable[[DocumentBundle, Callable[[], None]], DocumentBundle]
+    analyze: Callable[[str], str]
+
+
+def rebuild(
+    backend: Backend,
+    name: str,
+    how: Rebuild,
+    *,
+    grace: float,
+    progress: Progress,
+    phase: Phase = lambda _: None,
+) -> Report:
+    """Build a collection anew beside its present form, compare both, and switch.
+
+    Searches and ingestion continue at the present form until the switch. An interrupted call is
+    continued by the next one. Errors and `grace` as in `migrate`.
+    """
+    home = backend.ledger.collections.writable(name).store
+    underway = backend.ledger.moves.underway(name)
+    finish = underway is not None and underway[1] and underway[0] == other_side(home)
+    to = home if finish else other_side(home)
+    return _move(backend, name, to, how, keep=False, grace=grace, progress=progress, phase=phase)
+
+
 def migrate(
     backend: Backend,
     name: str,
@@ -49,8 +89,30 @@ def migrate(
     has a foreign collection of this name. Raises CopyDiffers if both stores differ: then the
     collection's store is unchanged.
     """
+    home = backend.ledger.collections.writable(name).store
+    if home != to and kind_of(home) == to:
+        raise _here_already(name, to)
+    return _move(backend, name, to, None, keep=keep, grace=grace, progress=progress, phase=phase)
+
+
+def _here_already(name: str, to: str) -> Conflict:
+    return Conflict(
+        f"collection {name!r} is in store {to!r} already", hint="Name another store with --to."
+    )
+
+
+def _move(
+    backend: Backend,
+    name: str,
+    to: str,
+    how: Rebuild | None,
+    *,
+    keep: bool,
+    grace: float,
+    progress: Progress,
+    phase: Phase,
+) -> Report:
     begun = time.monotonic()
-    backend.ledger.collections.writable(name)
     target = backend.store_of(to)
     target.ping()
     with _Mover(backend, name, to, phase) as mover:
@@ -62,7 +124,7 @@ def migrate(
             return Report(name, documents, sum(counts.values()), time.monotonic() - begun)
         source = backend.store_of(collection.store)
         source.ping()
-        passage = _Passage(backend, collection, source, target, mover, progress)
+        passage = _Passage(backend, collection, source, target, mover, progress, how)
         passage.prepare()
         passage.copy_most()
         mover.pause()
@@ -70,7 +132,7 @@ def migrate(
         passage.copy_rest()
         phase("Comparing both stores")
         tenants, comparison = passage.verify()
-        mover.switch(collection.store)
+        mover.switch(collection.store, passage.rebuilt)
         passage.make_tenants()
         mover.clear(keep, grace)
     return Report(
@@ -105,10 +167,10 @@ class _Mover(MoveLeaseKeeper):
         """Refuse new upserts of the collection until the switch or the end of the move."""
         self._moves.pause(self.move)
 
-    def switch(self, source: str) -> None:
+    def switch(self, source: str, rebuilt: Rebuilt | None) -> None:
         """Make the target the collection's store."""
         self.check()
-        self.move = self._moves.switch(self.move, source)
+        self.move = self._moves.switch(self.move, source, rebuilt)
 
     def clear(self, keep: bool, grace: float) -> None:
         """Drop the copy in the old store after every search there has ended, and end the move."""
@@ -137,10 +199,7 @@ class _Mover(MoveLeaseKeeper):
                 self._moves.release(move)
                 raise
             if here:
-                raise Conflict(
-                    f"collection {self._name!r} is in store {self._to!r} already",
-                    hint="Name another store with --to.",
-                )
+                raise _here_already(self._name, self._to)
 
 
 class _Passage:
@@ -154,11 +213,19 @@ class _Passage:
         target: Store,
         mover: _Mover,
         progress: Progress,
+        how: Rebuild | None,
     ) -> None:
-        self._ledger, self._collection, self._name = backend.ledger, collection, collection.name
+        self._ledger, self._name = backend.ledger, collection.name
         self._source, self._target = source, target
-        self._mover, self._progress = mover, progress
+        self._mover, self._progress, self._how = mover, progress, how
+        self._schema = how.schema(collection.schema) if how else collection.schema
         self._total = sum(n for n, _ in self._ledger.transcripts.counts(self._name).values())
+
+    @property
+    def rebuilt(self) -> Rebuilt | None:
+        """What the collection's record says after the switch; None if it only moves."""
+        how = self._how
+        return Rebuilt(how.embedder, how.analyzer, self._schema) if how else None
 
     def prepare(self) -> None:
         """Create the collection in the target, after dropping an outdated copy there."""
@@ -177,8 +244,15 @@ class _Passage:
                         hint="Drop it there, or move to another store.",
                     )
             self._mover.drop(self._target)
-        self._target.ensure_schema(self._collection.schema)
+        elif self._how and self._target.schema(name) != self._schema:  # of another embedder
+            self._mover.drop(self._target)
+            self._ledger.moves.distrust(name, to)
+        self._target.ensure_schema(self._schema)
         self.make_tenants()
+        if self._how and (copied := self._ledger.moves.a_copy(name, to)):
+            bundle = self._collect(copied)
+            if bundle is None or fault_of(self._target, name, bundle):  # of an earlier analyzer
+                self._ledger.moves.distrust(name, to)
 
     def make_tenants(self) -> None:
         """Create the ledger's tenants in the target."""
@@ -214,7 +288,8 @@ class _Passage:
         """Compare counts and answers. Raises CopyDiffers if they differ."""
         tenants, differing = self._compare_counts()
         comparison = Comparison()
-        for probe in draw(self._ledger, self._source, self._name):
+        analyze = self._how.analyze if self._how else None
+        for probe in draw(self._ledger, self._source, self._name, analyze):
             self._mover.check()
             one = ask(self._ledger, self._source, self._name, probe)
             other = dict(ask(self._ledger, self._target, self._name, probe))
@@ -271,9 +346,16 @@ class _Passage:
         """Read documents from the source; skip those that an upsert is changing."""
         for document_id in document_ids:
             self._mover.check()
-            bundle = collect(self._ledger, self._source, self._name, document_id, settled=True)
+            bundle = self._collect(document_id)
             if bundle is not None:
                 yield bundle
+
+    def _collect(self, document_id: str) -> DocumentBundle | None:
+        """Read a document as the target is to have it; None if an upsert is changing it."""
+        bundle = collect(self._ledger, self._source, self._name, document_id, settled=True)
+        if bundle is None or self._how is None:
+            return bundle
+        return self._how.remade(bundle, self._mover.check)
 
     def _copy(self, group: list[DocumentBundle]) -> int:
         """Copy documents of one tenant. The returned number omits those that changed meanwhile."""

@@ -4,7 +4,7 @@ A probe is a random chunk: its vectors and some of its terms are the queries.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,12 +43,14 @@ Answers = Mapping[str, list[str]]
 class Comparison:
     """Compares the answers of two sides, by retriever.
 
-    `overlaps` has overlap@10 of each probe. `firsts` says for each side whether the probe's own
+    `overlaps` has overlap@10 of each probe, `same_first` whether both have the same first hit.
+    `firsts` says for each side whether the probe's own
     chunk is the first hit. `recalls` has each side's recall of the nearest chunks by exact distance
     among the hits of both sides: an approximate index may miss some.
     """
 
     overlaps: dict[str, list[float]] = field(default_factory=dict)
+    same_first: dict[str, list[bool]] = field(default_factory=dict)
     firsts: dict[str, list[tuple[bool, bool]]] = field(default_factory=dict)
     recalls: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
@@ -59,6 +61,7 @@ class Comparison:
             if not wanted and not got:
                 continue
             self.overlaps.setdefault(retriever, []).append(_share(wanted, got))
+            self.same_first.setdefault(retriever, []).append(wanted[:1] == got[:1])
             first = ([probe.chunk_id] == wanted[:1], [probe.chunk_id] == got[:1])
             self.firsts.setdefault(retriever, []).append(first)
             if best := nearest.get(retriever):
@@ -81,6 +84,7 @@ class Comparison:
             summary[retriever] = {
                 "probes": len(overlaps),
                 f"overlap@{DEPTH}": round(sum(overlaps) / len(overlaps), 4),
+                "same_first": round(sum(self.same_first[retriever]) / len(overlaps), 4),
                 "itself_first": _means(self.firsts[retriever]),
             }
             if retriever in self.recalls:
@@ -96,8 +100,13 @@ def _means(pairs: Sequence[tuple[float, float]]) -> list[float]:
     return [round(sum(pair[side] for pair in pairs) / len(pairs), 4) for side in (0, 1)]
 
 
-def draw(ledger: Ledger, store: Store, collection: str) -> list[Probe]:
-    """Choose probes among the chunks of live documents."""
+def draw(
+    ledger: Ledger, store: Store, collection: str, analyze: Callable[[str], str] | None = None
+) -> list[Probe]:
+    """Choose probes among the chunks of live documents.
+
+    Their terms are some of the stored ones, or with `analyze` those of some words of the text.
+    """
     probes = []
     for document_id in ledger.transcripts.sample(collection, PROBES):
         snapshot = ledger.transcripts.read(document_id)
@@ -107,9 +116,9 @@ def draw(ledger: Ledger, store: Store, collection: str) -> list[Probe]:
         chunk_id = random.choice(sorted(snapshot.transcript.chunks))  # noqa: S311 - a sample
         chunks = store.get_chunks(collection, [chunk_id], tenant=tenant, include_terms=True)
         for chunk in chunks:
-            terms = sorted(set((chunk.terms or "").split()))
-            some = random.sample(terms, min(TERMS, len(terms)))
-            probes.append(Probe(tenant, chunk_id, " ".join(some)))
+            words = sorted(set((chunk.body if analyze else chunk.terms or "").split()))
+            some = " ".join(random.sample(words, min(TERMS, len(words))))
+            probes.append(Probe(tenant, chunk_id, analyze(some) if analyze else some))
     return probes
 
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from weaviate.exceptions import WeaviateDeleteManyError, WeaviateQueryException
 
 from callslip.errors import StoreDown
+from callslip.stores.absence import believed
 from callslip.stores.properties.filters import Where
 from callslip.stores.schemas import check_tenant, tenant_missing
 from callslip.stores.weaviate import classes, names
 from callslip.stores.weaviate.classes import Made
-from callslip.stores.weaviate.connection import At, Connection, answering
+from callslip.stores.weaviate.connection import At, Connection
 from callslip.stores.weaviate.filters import Clause, needed, translate
 
 _REFUSED = (WeaviateQueryException, WeaviateDeleteManyError)
@@ -47,7 +49,9 @@ class Catalog:
     def look_up(self, collection: str) -> Made:
         """Read the schema and properties from the server. Raises CollectionNotFound."""
         self.forget(collection)
-        made = classes.look_up(self._connection, collection)
+        made = believed(
+            partial(classes.look_up, self._connection, collection), self._connection.ping
+        )
         self._known[collection] = made
         return made
 
@@ -59,10 +63,14 @@ class Catalog:
         """
         made = self.look_up(collection)
         check_tenant(made.schema, tenant)
-        with answering():
-            if tenant and not self.at(made).chunks.tenants.exists(names.tenant_of(tenant)):
-                raise tenant_missing(collection, tenant)
+        if tenant:
+            believed(partial(self._check_tenant_exists, made, tenant), self._connection.ping)
         return made
+
+    def _check_tenant_exists(self, made: Made, tenant: str) -> None:
+        written, tenants = names.tenant_of(tenant), self.at(made).chunks.tenants
+        if not self._connection.call(lambda: tenants.exists(written)):
+            raise tenant_missing(made.schema.name, tenant)
 
     def at(self, made: Made, tenant: str = "") -> Scope:
         """The handles of the collection or of one of its tenants. Sends no request."""
@@ -96,8 +104,7 @@ class Catalog:
             ) from error
 
     def _act(self, made: Made, tenant: str, act: Callable[[Scope], T]) -> T:
-        with answering():
-            return act(self.at(made, tenant))
+        return self._connection.call(lambda: act(self.at(made, tenant)))
 
     def clause(self, at: Scope, where: Where | None) -> Clause:
         """Translate a filter. If a property is not in the cache, reads the properties again."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from uuid import uuid4
 
 from weaviate.classes.config import (
     Configure,
@@ -13,18 +14,28 @@ from weaviate.classes.config import (
     Tokenization,
     VectorDistances,
 )
+from weaviate.classes.data import DataObject
 from weaviate.client import WeaviateClient
 from weaviate.exceptions import UnexpectedStatusCodeException, WeaviateInvalidInputError
 
-from callslip.errors import CollectionNotFound, Conflict
+from callslip.errors import CollectionNotFound, Conflict, StoreDown
 from callslip.stores.metrics import Metric
 from callslip.stores.records import FILTERABLE, CollectionSchema
 from callslip.stores.schemas import dump_schema, load_schema
-from callslip.stores.weaviate.connection import At, Connection, answering
-from callslip.stores.weaviate.names import CHUNKS, DOCUMENTS, class_of, vector_of
+from callslip.stores.weaviate.connection import (
+    At,
+    Connection,
+    answering,
+    is_read_only,
+    read_only,
+)
+from callslip.stores.weaviate.names import CHUNKS, DOCUMENTS, class_of, uuid_of, vector_of
 from callslip.stores.weaviate.values import KIND_TYPES, property_at
 
 K1, B = 1.2, 0.75
+
+PROBE = "CallslipProbe"
+"""The class that a probe writes into."""
 
 TERMS, RECORD, BODY, VECTORS = "terms", "record", "body", "vectors"
 
@@ -130,6 +141,26 @@ def make_classes(client: WeaviateClient, schema: CollectionSchema) -> None:
                         for name, spec in {"": schema.default, **schema.named}.items()
                     ],
                 )
+
+
+def probe(connection: Connection) -> None:
+    """Write an object into a class of its own and read it back. Raises StoreDown."""
+    mark, client = str(uuid4()), connection.client()
+    with answering():
+        if not client.collections.exists(PROBE):
+            with _made_already():
+                client.collections.create(
+                    PROBE,
+                    properties=[_property("mark")],
+                    vector_config=Configure.Vectors.self_provided(name=vector_of("")),
+                )
+        at, id_ = connection.at(PROBE), uuid_of(PROBE)
+        refused = at.data.insert_many([DataObject(uuid=id_, properties={"mark": mark})]).errors
+        if any(is_read_only(error.message) for error in refused.values()):
+            raise read_only()
+        stored = at.query.fetch_objects_by_ids([id_], limit=1, return_properties=["mark"]).objects
+    if [each.properties["mark"] for each in stored] != [mark]:
+        raise StoreDown("Weaviate gives back another object than was written.")
 
 
 def add_properties(at: At, names: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -24,6 +24,9 @@ from weaviate.exceptions import (
 from weaviate.proto.v1 import health_weaviate_pb2, weaviate_pb2_grpc
 
 from callslip.errors import SettingsError, StoreDown, StoreReadOnly
+from callslip.stores import breaker
+from callslip.stores.breaker import Breaker
+from callslip.stores.garbled import is_garbled
 
 PING_SECONDS = 5.0
 
@@ -35,10 +38,13 @@ _CHANNEL: Mapping[str, int] = {
     "grpc.enable_http_proxy": 0,  # as over HTTP
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1000,  # by default, a reconnect can take two minutes
+    "grpc.use_local_subchannel_pool": 1,  # else a new channel uses the lost socket of another one
 }
 
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+T = TypeVar("T")
 
 At = Collection[Any, Any]
 """The client's handle of a class or of one tenant in a class."""
@@ -66,23 +72,40 @@ class Connection:
         self._lock = threading.Lock()
         self._client: weaviate.WeaviateClient | None = None
         self._handles: dict[tuple[str, str], At] = {}
+        self._breaker = Breaker("Weaviate", lambda: self._ping_http(breaker.PING_SECONDS))
 
     def ping(self) -> None:
         """Raise StoreDown unless the server answers over HTTP and gRPC."""
-        self._ping_http()
-        with answering():
-            call = self.client()._connection._grpc_channel.unary_unary(  # type: ignore[union-attr]
-                _HEALTH,
-                request_serializer=health_weaviate_pb2.WeaviateHealthCheckRequest.SerializeToString,
-                response_deserializer=health_weaviate_pb2.WeaviateHealthCheckResponse.FromString,
-            )
-            call(health_weaviate_pb2.WeaviateHealthCheckRequest(), timeout=PING_SECONDS)
+        self._breaker.check()
+        self._ping_http(PING_SECONDS)
+        client = self.client()
+        try:
+            with answering():
+                call = client._connection._grpc_channel.unary_unary(  # type: ignore[union-attr]
+                    _HEALTH,
+                    request_serializer=health_weaviate_pb2.WeaviateHealthCheckRequest.SerializeToString,
+                    response_deserializer=health_weaviate_pb2.WeaviateHealthCheckResponse.FromString,
+                )
+                call(health_weaviate_pb2.WeaviateHealthCheckRequest(), timeout=PING_SECONDS)
+        except StoreDown:
+            self._discard(client)
+            raise
+
+    def call(self, act: Callable[[], T]) -> T:
+        """The result of `act`, which sends requests. Raises what `answering` does."""
+
+        def answered() -> T:
+            with answering():
+                return act()
+
+        return self._breaker.call(answered)
 
     def client(self) -> weaviate.WeaviateClient:
         """The connected client."""
         with self._lock:
             if self._client is None:
-                self._ping_http()  # the client's own first call waits as long as any
+                # The client's own first call waits as long as any.
+                self._ping_http(min(PING_SECONDS, self._seconds))
                 self._client = self._connect()
             return self._client
 
@@ -97,24 +120,36 @@ class Connection:
 
     def close(self) -> None:
         """Close the sockets."""
+        self._breaker.close()
         with self._lock:
             if self._client is not None:
                 self._client.close()
                 self._client = None
                 self._handles.clear()
 
-    def _ping_http(self) -> None:
+    def _discard(self, client: weaviate.WeaviateClient) -> None:
+        """Connect anew at the next call: nothing came in time, so the connection may be lost.
+
+        A channel of gRPC that lost its connection without a word would use it for many minutes.
+        """
+        with self._lock:
+            if self._client is client:
+                self._client = None
+                self._handles.clear()
+                client.close()
+
+    def _ping_http(self, seconds: float) -> None:
         host, port, secure = self._http
         url = f"http{'s' if secure else ''}://{host}:{port}/v1/.well-known/ready"
         with answering():
             # Reading certificates takes 16 ms, so a ping without TLS reads none.
-            httpx.get(url, timeout=PING_SECONDS, trust_env=False, verify=secure).raise_for_status()
+            httpx.get(url, timeout=seconds, trust_env=False, verify=secure).raise_for_status()
 
     def _connect(self) -> weaviate.WeaviateClient:
         # The client logs every object that a server refuses, with its text.
         logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
         seconds = self._seconds
-        with answering():
+        try:
             client = weaviate.connect_to_custom(
                 http_host=self._http[0],
                 http_port=self._http[1],
@@ -129,9 +164,15 @@ class Connection:
                 ),
                 skip_init_checks=True,
             )
+        except (AuthenticationFailedError, InsufficientPermissionsError) as error:
+            raise _key_refused() from error
+        except Exception as error:  # whatever it raises, the server may answer a little later
+            raise StoreDown(f"Weaviate does not answer ({type(error).__name__}).") from error
         connection = client._connection
         connection._grpc_stub = weaviate_pb2_grpc.WeaviateStub(  # type: ignore[no-untyped-call]
-            grpc.intercept_channel(connection._grpc_channel, _Promptly())
+            grpc.intercept_channel(
+                connection._grpc_channel, _Promptly(lambda: self._discard(client))
+            )
         )
         return client
 
@@ -139,11 +180,17 @@ class Connection:
 class _Promptly(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc is not typed
     """Raises StoreDown at once: the client would sleep for a minute between attempts."""
 
+    def __init__(self, on_silence: Callable[[], None]) -> None:
+        """`on_silence` is called when no answer came in time."""
+        self._on_silence = on_silence
+
     def intercept_unary_unary(
         self, continuation: Callable[..., Any], details: object, request: object
     ) -> Any:
         call = continuation(details, request)
         code = call.code()
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            self._on_silence()
         if code in _AWAY:
             raise StoreDown(f"Weaviate does not answer ({code.name}).")
         if code in _REFUSED:
@@ -182,6 +229,10 @@ def answering() -> Iterator[None]:
             raise StoreDown(
                 f"Weaviate answered with the status {error.status_code}; its log says more."
             ) from error
+        raise
+    except Exception as error:
+        if is_garbled(error):
+            raise StoreDown("Something that is not Weaviate answered at weaviate.url.") from error
         raise
 
 

@@ -69,6 +69,10 @@ class WeaviateStore(Store):
     def ping(self) -> None:
         self._connection.ping()
 
+    def probe(self) -> None:
+        self.ping()
+        classes.probe(self._connection)
+
     def close(self) -> None:
         self._connection.close()
 
@@ -78,6 +82,7 @@ class WeaviateStore(Store):
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)
+        self._connection.ping()  # a server that is not ready lacks classes that it has
         classes.make_classes(self._connection.client(), schema)
         check_made(self._catalog.look_up(schema.name).schema, schema)
 

@@ -2,10 +2,11 @@
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import httpx
 import numpy as np
+import redis
 from stack import Stack
 
 from callslip.config.settings import ChunkingSettings
@@ -26,24 +27,31 @@ LONGEST_WAIT = 180.0
 class Outcome:
     """Submits documents and looks at what became of them, past the API."""
 
-    def __init__(self, stack: Stack) -> None:
-        self.stack = stack
+    def __init__(
+        self,
+        stack: Stack,
+        headers: Mapping[str, str] | None = None,
+        collection: str = COLLECTION,
+    ) -> None:
+        self.stack, self.collection = stack, collection
         settings = stack.settings
         self.ledger = Ledger(settings.ledger_url)
         self.store = make_store(settings, "chroma")
         self.tokenizer = Tokenizer(settings.models_dir)
-        self.http = httpx.Client(base_url=stack.url, timeout=60, trust_env=False)
-        self.http.post("/v1/collections", json={"name": COLLECTION}).raise_for_status()
+        self.broker = redis.Redis.from_url(stack.broker_url)
+        self.http = httpx.Client(base_url=stack.url, headers=headers, timeout=60, trust_env=False)
+        self.http.post("/v1/collections", json={"name": collection}).raise_for_status()
 
     def close(self) -> None:
         self.http.close()
+        self.broker.close()
         self.store.close()
         self.ledger.close()
 
     def submit(self, text: str, name: str | None = None) -> str:
         """Send a text; the document's id."""
         answer = self.http.post(
-            f"/v1/collections/{COLLECTION}/documents",
+            f"/v1/collections/{self.collection}/documents",
             json={"text": text, "name": name or f"{uuid.uuid4().hex}.txt"},
         )
         assert answer.status_code == 202, answer.text
@@ -71,7 +79,7 @@ class Outcome:
     def assert_whole(self, document_id: str, text: str) -> None:
         """Exactly the chunks of this text, once each, in the ledger and in both halves."""
         expected = self.chunk_ids(document_id, text)
-        held = self.store.chunk_ids(COLLECTION, document_id)
+        held = self.store.chunk_ids(self.collection, document_id)
         assert self.ledger.chunks.live_ids(document_id) == expected
         assert held == {"vector": expected, "keyword": expected}
         upsert = self.step(document_id, "upsert")

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from chroma_server import chroma_server, chroma_settings
+from chroma_server import TENANT, chroma_server, chroma_settings
 from filelock import FileLock
 from processes import waits_until
 from store_cases import EAST, chunk, ids, unit
@@ -19,12 +20,14 @@ from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, StoreDown
 from callslip.stores.chroma import connection
 from callslip.stores.chroma.names import slug
+from callslip.stores.chroma.table import Table
 from callslip.stores.contract import Store
 from callslip.stores.fulltext import index as keyword_index
-from callslip.stores.fulltext.index import Entry, KeywordIndex
+from callslip.stores.fulltext.contract import Entry
+from callslip.stores.fulltext.index import KeywordIndex
 from callslip.stores.fulltext.stored_terms import StoredTerms
 from callslip.stores.properties.filters import parse
-from callslip.stores.records import ChunkRecord, CollectionSchema, VectorSpec
+from callslip.stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 from callslip.stores.registry import make_store
 
 pytest_plugins = ["store_fixtures"]
@@ -142,6 +145,69 @@ def test_no_terms_are_left_of_a_chunk_that_the_index_does_not_have(
     assert (kept.get(["a", "b"]), index.ids(None)) == ({}, [])
 
 
+def test_writers_wait_for_a_compaction_which_keeps_what_they_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = KeywordIndex(tmp_path / "index", "compact")
+    index.create()
+    index.upsert([Entry(i, "every", {}) for i in "ab"] + [Entry("gone", "xyzzymarker", {})])
+    index.delete(["gone"])
+    other = KeywordIndex(tmp_path / "index", "compact")
+    for writer in (
+        threading.Thread(target=other.upsert, args=([Entry("c", "every", {})],)),
+        threading.Thread(target=other.delete, args=(["a"],)),
+    ):
+
+        def ids_before_a_write(where: None, writer: threading.Thread = writer) -> list[str]:
+            present = KeywordIndex.ids(index, where)
+            writer.start()
+            writer.join(0.1)
+            return present
+
+        with monkeypatch.context() as patched:
+            patched.setattr(index, "ids", ids_before_a_write)
+            index.compact()
+        writer.join()
+    assert set(index.ids(None)) == {"b", "c"}
+    files = [path for path in (tmp_path / "index").iterdir() if path.is_file()]
+    assert not any(b"xyzzymarker" in path.read_bytes() for path in files)
+    with closing(sqlite3.connect(tmp_path / "index" / "terms.db")) as terms, terms:
+        terms.execute("DELETE FROM terms WHERE chunk_id = 'b'")  # as a killed writer leaves it
+        terms.execute("DELETE FROM properties")
+    index.compact()
+    assert set(index.ids(None)) == {"b", "c"}
+    assert "1 entries have no properties" in caplog.text
+    index.upsert([Entry("c", "every", {})])
+    index.compact()
+    assert index.ids(None) == ["c"]
+
+
+def test_a_deletion_waits_for_a_compaction(
+    store: Store, chroma_at: Settings, collection_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("stays", "goes"):
+        own = [chunk(f"{name}{n}", document_id=name, level=2) for n in range(3)]
+        store.batch_upsert_documents(collection_name, [DocumentRecord(name, name, name, {})])
+        store.batch_upsert_chunks(collection_name, own)
+    rename = Table._rename
+    with closing(make_store(chroma_at, "chroma")) as other:
+        assert other.chunk_ids(collection_name, "goes")["vector"]
+        deletion = threading.Thread(target=other.delete_document, args=(collection_name, "goes"))
+
+        def meanwhile(self: Table, name: str, to: str) -> None:
+            if not deletion.ident:
+                deletion.start()
+                deletion.join(0.4)
+            rename(self, name, to)
+
+        monkeypatch.setattr(Table, "_rename", meanwhile)
+        store.compact(collection_name)
+        deletion.join()
+    assert store.document_ids(collection_name) == {"stays"}
+    assert store.chunk_ids(collection_name, "goes") == {"vector": set(), "keyword": set()}
+    assert store.count(collection_name) == 3
+
+
 def test_a_writer_that_waits_too_long_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,10 +299,23 @@ def test_a_server_that_never_answers_is_down(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with closing(make_store(chroma_settings(url, tmp_path), "chroma")) as store:
-            with pytest.raises(StoreDown, match="does not answer"):
+            with pytest.raises(StoreDown, match="not answer"):
                 store.ping()
-            with pytest.raises(StoreDown, match="does not answer"):
+            with pytest.raises(StoreDown, match="not answer"):
                 store.vector_query("c", EAST, 5)
+
+
+def test_a_process_that_never_saw_the_server_reads_the_local_half(
+    store: Store, chroma_at: Settings, collection_name: str
+) -> None:
+    store.batch_upsert_chunks(collection_name, [chunk("a", terms="every term")])
+    elsewhere = chroma_settings("http://127.0.0.1:9", chroma_at.data_dir)
+    with closing(make_store(elsewhere, "chroma")) as fresh:
+        assert ids(fresh.keyword_query(collection_name, "term", 5)) == ["a"]
+        assert fresh.terms(collection_name, ["a"]) == {"a": "every term"}
+        assert [c.chunk_id for c in fresh.copies(collection_name, ["a", "b"])] == ["a"]
+        with pytest.raises(StoreDown):
+            fresh.get_chunks(collection_name, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -248,6 +327,11 @@ def test_what_the_client_raises_for_a_server_gone_wrong_is_store_down(
 ) -> None:
     with pytest.raises(StoreDown, match=reply), connection.answering():
         raise raised
+
+
+def test_a_tenant_that_the_server_lacks_is_named_as_the_reason(chroma_url: str) -> None:
+    with pytest.raises(StoreDown, match="no tenant"):
+        connection.Connection(chroma_url, "another").names()
 
 
 def test_a_graph_that_is_being_written_is_looked_for_again(
@@ -262,7 +346,7 @@ def test_a_graph_that_is_being_written_is_looked_for_again(
             raise connection.InternalError("hnsw segment reader: Nothing found on disk")
         return "found"
 
-    opened = connection.Connection(chroma_url)
+    opened = connection.Connection(chroma_url, TENANT)
     monkeypatch.setattr(opened, "_handle", lambda name: name)
     monkeypatch.setattr(connection, "_PAUSES", (0, 0))
     missing = CollectionNotFound("c")

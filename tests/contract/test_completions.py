@@ -266,7 +266,7 @@ def test_a_call_that_was_given_up_disturbs_no_other(openai_server: OpenAIServer)
     def one(n: int) -> str:
         content = f'{{"text": "{"slow" if n % 4 == 0 else n}"}}'
         try:
-            return model.complete("", content, Said, max_tokens=50, timeout=0.5).value.text
+            return model.complete("", content, Said, max_tokens=50, timeout=2).value.text
         except LanguageModelDown:
             return "down"
 

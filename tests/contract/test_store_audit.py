@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sqlite3
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pipeline_parts import doing, make_context, paragraphs, submit
@@ -323,6 +325,42 @@ def test_the_keyword_half_that_a_killed_writer_did_not_reach_is_mended(
     assert two_halves.found() == []
     assert two_halves.store.chunk_ids(name) == {"vector": set(ids), "keyword": set(ids)}
     assert all(map(two_halves.searched, ids))
+
+
+def test_a_lost_keyword_index_fails_no_document_and_is_written_again(
+    two_halves: Audited, chroma_at: Settings
+) -> None:
+    two_halves.ingest("one", "two")
+    before = sorted(two_halves.first_words())
+    shutil.rmtree(chroma_at.index_dir / two_halves.name)
+    two_halves.ingest("three", name="b.txt")
+    halves = two_halves.store.chunk_ids(two_halves.name)
+    assert halves["vector"] - halves["keyword"] == set(before)
+    assert two_halves.found() == [("missing", "keyword", tuple(before))]
+    shutil.rmtree(chroma_at.index_dir / two_halves.name)
+    assert two_halves.repair() == ["", ""]
+    assert two_halves.found() == []
+    assert all(map(two_halves.searched, two_halves.first_words()))
+
+
+def test_what_was_deleted_while_chroma_had_lost_the_collection_is_in_neither_half(
+    two_halves: Audited,
+) -> None:
+    gone = two_halves.ingest("one", name="gone.txt").document_id
+    kept = two_halves.ingest("two", name="kept.txt").document_id
+    chroma: Any = two_halves.store
+    parts = chroma._of(two_halves.name)
+    for table in (parts.documents, *parts.vectors, chroma._schema_table(two_halves.name)):
+        table.drop()  # as a new, empty server has none; the keyword index stays
+    ledger = two_halves.step_context.ledger
+    ledger.documents.delete(gone)
+    ledger.chunks.forget(gone)
+    ledger.documents.removed(gone, {})
+    assert set(two_halves.repair()) == {""}
+    assert two_halves.found() == []
+    live = ledger.chunks.live_ids(kept)
+    assert chroma.chunk_ids(two_halves.name) == {"vector": live, "keyword": live}
+    assert chroma.document_ids(two_halves.name) == {kept}
 
 
 def test_the_vector_half_that_a_killed_deletion_emptied_is_mended(

@@ -23,6 +23,13 @@ def test_making_a_collection_again_keeps_what_it_holds(store: Store, collection_
     assert len(store.vector_query(collection_name, EAST, 5)) == 1
 
 
+def test_a_probe_writes_and_reads_back_without_a_collection(store: Store) -> None:
+    before = store.collections()
+    store.probe()
+    store.probe()
+    assert store.collections() == before
+
+
 def test_another_dimension_is_a_conflict(store: Store, collection_name: str) -> None:
     with pytest.raises(Conflict, match="2 dimensions, not 3"):
         store.ensure_schema(CollectionSchema(collection_name, VectorSpec(3)))

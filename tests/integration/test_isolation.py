@@ -13,7 +13,7 @@ import pytest
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, DocumentError, ExtractionLimit
-from callslip.ingestion.isolation.process import Extractor
+from callslip.ingestion.isolation.process import PASSED_ON, Extractor
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -92,9 +92,16 @@ def test_a_reader_that_died_while_idle_is_not_noticed() -> None:
         assert extractor.extract(b"fine", "a.txt").text == "fine"
 
 
-def test_closing_leaves_no_process() -> None:
+def test_a_child_has_no_secrets_and_closing_leaves_no_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("CALLSLIP_API__KEY", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "secret")
     extractor = Extractor(ExtractSettings())
     child = new_reader(extractor)
+    environment = child.environ()
+    assert set(environment) - {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "LC_CTYPE"} <= PASSED_ON
+    assert environment["PATH"] == os.environ["PATH"]
     extractor.close()
     extractor.close()
     assert not child.is_running()

@@ -4,7 +4,11 @@ The folder and the recorded answers are in tests/data/ledger-6253ab1; its README
 """
 
 import json
+import os
+import re
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +20,7 @@ import pytest
 from stack import MakeStack, Stack
 
 DATA = Path(__file__).parents[1] / "data" / "ledger-6253ab1"
+DOCS = Path(__file__).parents[2] / "docs"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
 
 TOLERANCE = 1e-5
@@ -25,7 +30,7 @@ RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 """Of the last five minutes; null after that."""
 
 
-ADDED = ("matched",)
+ADDED = ("matched", "readers")
 """Fields that answers did not have."""
 
 CHANGED = (
@@ -96,7 +101,35 @@ def upgraded(make_stack: MakeStack) -> Stack:
         archive.extractall(stack.data_dir, filter="data")
     for part in (stack.data_dir / "ledger-6253ab1").iterdir():
         part.rename(stack.data_dir / part.name)
+    (copy,) = commands("cp -a var var")
+    type_in(stack, copy)
     return stack.start()
+
+
+def commands(*starts: str) -> list[str]:
+    """The commands of the chapter of upgrades that begin with one of these, in its order."""
+    text = (DOCS / "operations.md").read_text(encoding="utf-8")
+    chapter = text.partition("## Upgrades")[2].partition("\n## ")[0]
+    blocks = re.findall("```sh\n(.*?)```", chapter, flags=re.DOTALL)
+    lines = [line.partition("#")[0].strip() for line in "".join(blocks).splitlines()]
+    return [line for line in lines if line.startswith(starts)]
+
+
+def type_in(stack: Stack, command: str) -> None:
+    """Run a command of the chapter, whose `var` is the stack's data folder."""
+    data_dir = stack.data_dir.name
+    here = command.replace("var", data_dir)
+    done = subprocess.run(
+        ["/bin/sh", "-ec", here.replace("reindex main", "reindex handbook")],
+        cwd=stack.data_dir.parent,
+        env=stack.environ
+        | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        | {"CALLSLIP_SEARCH__TIMEOUT_SECONDS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout} {done.stderr}"
 
 
 def test_a_ledger_of_6253ab1_answers_the_same(upgraded: Stack) -> None:
@@ -115,3 +148,18 @@ def test_a_ledger_of_6253ab1_answers_the_same(upgraded: Stack) -> None:
         with closing(sqlite3.connect(upgraded.data_dir / f"{name}.db")) as database:
             rows = database.execute(f"SELECT version_num FROM {name}_revision").fetchall()
         assert len(rows) == 1
+    typed = commands("callslip doctor", "callslip audit", "callslip reindex main")
+    assert len(set(typed)) == 3
+    for command in typed:
+        type_in(upgraded, command)
+    with httpx.Client(base_url=upgraded.url, timeout=60, trust_env=False) as http:
+        request = {"collection": "handbook", "query": "how long is parental leave?"}
+        assert http.post("/v1/search", json=request).json()["hits"]
+    upgraded.stop()
+    back = commands("mv var", "cp -a var.before")
+    assert len(back) == 2
+    for command in back:
+        type_in(upgraded, command)
+    with closing(sqlite3.connect(upgraded.data_dir / "ledger.db")) as database:
+        rows = database.execute("SELECT name FROM sqlite_master WHERE name = 'ledger_revision'")
+        assert rows.fetchall() == []

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from api_calls import Api
-from chroma_server import chroma_server, chroma_settings
+from chroma_server import TENANT, chroma_server, chroma_settings
 from moving import COLLECTION, Site, schema
 from processes import waits_until
 from stack import MakeStack, Stack
@@ -89,7 +89,7 @@ def sites(chroma: str, tmp_path: Path) -> Iterator[Callable[[str], Site]]:
 def environ(chroma: str) -> dict[str, str]:
     """What every command sees, but for its data."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CALLSLIP_")}
-    return {**kept, "CALLSLIP_CHROMA__URL": chroma}
+    return {**kept, "CALLSLIP_CHROMA__URL": chroma, "CALLSLIP_CHROMA__TENANT": TENANT}
 
 
 def filled(site: Site) -> Site:
@@ -198,6 +198,10 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
             for target in ("tfidf", "chroma"):
                 output = run(environ_of(stack), "migrate", api.collection, "--to", target)
                 assert output["documents"] >= 12
+            output = run(environ_of(stack), "reindex", api.collection)
+            assert output["documents"] >= 12
+            assert output["probes"]["vector"]["overlap@10"] >= 0.9
+            assert output["probes"]["keyword"]["same_first"] == 1
         finally:
             stop.set()
             for thread in threads:
@@ -226,7 +230,7 @@ def test_an_archive_of_a_running_installation_answers_alike_in_another(
         wanted = api.search("what is the number of the house?").json()["hits"]
         other = make_stack({}).start()
         output = run(environ_of(other), "import", path, "--as", "houses")
-        agree = {"probes": 3, "overlap@10": 1.0, "itself_first": [1.0, 1.0]}
+        agree = {"probes": 3, "overlap@10": 1.0, "same_first": 1.0, "itself_first": [1.0, 1.0]}
         assert output["probes"]["vector"] == {**agree, "recall@10": [1.0, 1.0]}
         with Api(other) as there:
             got = there.search("what is the number of the house?", collection="houses").json()[

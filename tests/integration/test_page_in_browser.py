@@ -3,13 +3,21 @@
 import re
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from api_calls import Api
+from context_parts import LoneBroker, app_over
 from playwright.sync_api import Browser, Dialog, FilePayload, Page, expect, sync_playwright
+from pydantic import SecretStr
+from served import served
 from stack import Stack
+
+from callslip.api.identity.state import identity_of
+from callslip.config.settings import ApiSettings, Settings
+from callslip.stores.ledger import Ledger
 
 CHROMIUM = Path("/usr/bin/chromium")
 LIVE_MS = 120_000
@@ -124,8 +132,8 @@ def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
     expect(steps.locator(".word")).to_have_text(["done"] * 6)
     expect(steps.locator(".took").filter(has_text=" s")).to_have_count(6)
 
-    page.get_by_label("Question").fill("how long is parental leave?")
-    page.get_by_label("Question").press("Enter")
+    page.get_by_label("Question", exact=True).fill("how long is parental leave?")
+    page.get_by_label("Question", exact=True).press("Enter")
     hit = page.locator(".hit").first
     expect(hit.locator("mark").first).to_be_visible()
     assert "Parental" in hit.locator(".excerpt mark").all_text_contents()
@@ -213,7 +221,7 @@ def test_a_filter_is_written_in_rows(page: Page, api: Api) -> None:
     api.live(text=LEAVE, name="a.txt", properties={"year": 2024})
     api.live(text=f"{LEAVE} Since 2026.", name="b.txt", properties={"year": 2026})
     page.goto(f"/?collection={api.collection}")
-    page.get_by_label("Question").fill("parental leave")
+    page.get_by_label("Question", exact=True).fill("parental leave")
     page.locator("summary").filter(has_text="Options").click()
     page.get_by_label("Property").fill("year")
     page.get_by_label("Operator").select_option(">")
@@ -239,9 +247,9 @@ WATCH = """
 
 def ask(page: Page, question: str, box: str = "Question") -> None:
     """Ask, and wait for what is answered to this question."""
-    page.get_by_label(box).fill(question)
+    page.get_by_label(box, exact=True).fill(question)
     page.get_by_role("button", name="Answer" if box == "Question" else "Ask", exact=True).click()
-    expect(page.locator("#answer-heading")).to_have_text(question)
+    expect(page.locator("#answer-heading")).to_have_text(question, timeout=30_000)
 
 
 def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, library: Api) -> None:
@@ -286,11 +294,11 @@ def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Api) 
 def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}&q=leave")
     page.route("**/page/answer", lambda route: route.continue_(post_data="collection=none"))
-    page.get_by_role("button", name="Answer").click()
+    page.get_by_role("button", name="Answer", exact=True).click()
     expect(page.locator("#outcome .problem")).to_contain_text("does not exist")
     page.unroute("**/page/answer")
     page.route("**/page/answer", lambda route: route.abort())
-    page.get_by_role("button", name="Answer").click()
+    page.get_by_role("button", name="Answer", exact=True).click()
     expect(page.locator("#outcome .problem")).to_contain_text("The server does not answer")
     page.unroute("**/page/answer")
     ask(page, LAST)
@@ -300,8 +308,8 @@ def test_asking_needs_no_script(browser: Browser, stack: Stack, library: Api) ->
     with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
         page = context.new_page()
         page.goto(f"/?collection={library.collection}")
-        page.get_by_label("Question").fill("출산 장려금은 얼마인가요?")
-        page.get_by_role("button", name="Answer").click()
+        page.get_by_label("Question", exact=True).fill("출산 장려금은 얼마인가요?")
+        page.get_by_role("button", name="Answer", exact=True).click()
         expect(page.locator(".answer .answer-text")).to_contain_text("이백만 원")
         expect(page.locator(".feedback")).to_be_hidden()
         page.locator("#citation-1").get_by_text("In context").click()
@@ -316,7 +324,7 @@ def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, ap
         page.goto(f"/?collection={api.collection}")
         expect(page.locator("#documents .without-script")).to_be_visible()
         expect(page.locator("#drop")).to_be_hidden()
-        page.get_by_label("Question").fill("출산 장려금은 얼마인가요?")
+        page.get_by_label("Question", exact=True).fill("출산 장려금은 얼마인가요?")
         page.get_by_role("button", name="Search").click()
         expect(page.locator(".hit mark").first).to_be_visible()
         page.get_by_text("In context").click()
@@ -328,10 +336,40 @@ def test_nothing_is_wider_than_the_window(page: Page, api: Api, width: int) -> N
     properties = {"k" * 90: 2}
     api.live(text=f"{LEAVE} {'W' * 300}", name=f"{'n' * 200}.txt", properties=properties)
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto(f"/?collection={api.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1&ask=1")
+    page.goto(f"/?collection={api.collection}&q=leave&key={'k' * 90}&operator=!%3D&value=1")
     expect(page.locator(".hits .hit")).to_have_count(1)
+    page.get_by_role("button", name="Answer", exact=True).click()
     page.locator("#document-list summary").click()
     page.locator(".citation a.in-context").click()
     page.locator(".hits a.in-context").click()
     expect(page.locator(".hits .passage-text")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_key_logs_in_uses_the_page_and_logs_out(browser: Browser, tmp_path: Path) -> None:
+    api = ApiSettings(key=SecretStr("the-right-key"))
+    settings = Settings(data_dir=tmp_path, store="tfidf", api=api)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        app = app_over(settings, ledger=ledger, broker=LoneBroker())
+        with (
+            served(app, settings.api) as server,
+            browser.new_context(base_url=f"http://127.0.0.1:{server.address[1]}") as context,
+        ):
+            page = context.new_page()
+            page.goto("/")
+            expect(page).to_have_title("Log in · Callslip")
+            page.get_by_label("Key").fill("a wrong key")
+            page.get_by_role("button", name="Log in").click()
+            expect(page.locator("body")).to_contain_text("key")
+            page.goto("/login")
+            page.get_by_label("Key").fill("the-right-key")
+            page.get_by_label("Key").press("Enter")
+            page.get_by_label("Name of the new collection").fill("papers")
+            page.get_by_role("button", name="Create").click()
+            expect(page).to_have_url(re.compile("collection=papers$"), timeout=30_000)
+            page.get_by_role("button", name="Log out").click()
+            expect(page).to_have_title("Log in · Callslip")
+            page.goto("/?collection=papers")
+            expect(page).to_have_title("Log in · Callslip")
+        identity_of(app).close()

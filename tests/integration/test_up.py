@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -13,14 +14,18 @@ import pytest
 from processes import is_gone, waits_until
 from stack import WITHOUT_MODEL, MakeStack, Stack
 
-from callslip.workers import runfile
+from callslip.stores.ledger import Ledger
+from callslip.workers.local_access import read_key
+from callslip.workers.supervision import runfile
 from callslip.workers.up import running_url
 
 ROLES = ("ingest", "search", "answer", "maintenance", "api")
 
 
 def api(stack: Stack) -> httpx.Client:
-    return httpx.Client(base_url=stack.url, timeout=30, trust_env=False)
+    key = read_key(stack.data_dir)
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(base_url=stack.url, timeout=30, trust_env=False, headers=headers)
 
 
 def test_everything_is_ready_and_found_from_another_shell(stack: Stack) -> None:
@@ -60,15 +65,26 @@ def test_a_killed_worker_is_started_again(stack: Stack) -> None:
 def test_stopped_or_killed_it_leaves_no_process_and_started_again_it_remembers(
     make_stack: MakeStack,
 ) -> None:
-    stack = make_stack(WITHOUT_MODEL).start()
+    stack = make_stack(WITHOUT_MODEL | {"CALLSLIP_API__OPEN": "false"}).start()
     with api(stack) as client:
         assert client.post("/v1/collections", json={"name": "remembered"}).is_success
+        assert client.get("/v1/collections", headers={"Authorization": ""}).status_code == 401
+        assert (
+            client.get("/v1/collections", headers={"Authorization": "Bearer x"}).status_code == 401
+        )
+    assert stack.says(read_key(stack.data_dir) or "no key")
     family = stack.family()
     stack.process.send_signal(signal.SIGINT)
     assert stack.process.wait() == 0
     assert all(map(is_gone, family))
     assert runfile.read(stack.data_dir) is None
     assert "remembered" in collections_after_start(stack)
+    with closing(Ledger(stack.settings.ledger_url)) as ledger:
+        actions = [row.entry.action for row in ledger.audit_log.rows()]
+        assert "POST collections.create_collection" in actions
+        assert "wrong key" in actions
+        assert ledger.audit_log.verify().fault is None
+        assert [key.name for key in ledger.api_keys.all()] == ["admin"]
 
     family = stack.family()
     stack.process.kill()
@@ -96,9 +112,9 @@ def test_a_taken_port_is_named_with_the_setting(make_stack: MakeStack) -> None:
 
 def test_a_part_that_cannot_start_is_named_and_nothing_is_left(make_stack: MakeStack) -> None:
     stack = make_stack({})
-    manifest = stack.data_dir / "valkey" / "appendonlydir" / "appendonly.aof.manifest"
-    manifest.parent.mkdir(parents=True)
-    manifest.write_text("this is no manifest\n")
+    saved = stack.data_dir / "valkey" / "dump.rdb"
+    saved.parent.mkdir(parents=True)
+    saved.write_text("nothing that Valkey saved\n")
     stack.launch()
     family = stack.family()
     while stack.process.poll() is None:
@@ -128,6 +144,7 @@ def borrowing(
     scopes = {
         "CALLSLIP_BROKER__URL": stack.broker_url[:-1] + "1",
         "CALLSLIP_CHROMA__URL": stack.chroma_url,
+        "CALLSLIP_CHROMA__TENANT": stack.running.chroma_tenant or "",
     }
     second = Stack(tmp_path_factory.mktemp("borrowing"), WITHOUT_MODEL | scopes)
     command = (str(second.callslip), "up", "--no-examples", "--json")

@@ -34,7 +34,7 @@ function outcomeIn(markup) {
 async function answerTo(form, fields, tell) {
   let response;
   try {
-    response = await fetch(form.dataset.ask, { method: "POST", body: fields });
+    response = await fetch(form.dataset.ask, { method: "POST", headers: TOKEN, body: fields });
     if (!response.ok) {
       const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
       const problem = parsed.querySelector(".problem");

@@ -13,6 +13,9 @@ const UNREACHABLE = {
   advice: "Check that Callslip is running, then try again.",
 };
 
+// What changes something carries the page's token (api/http/csrf.py).
+const TOKEN = { "X-CSRF-Token": document.querySelector("meta[name=csrf-token]").content };
+
 const byId = (id) => document.getElementById(id);
 
 function element(name, text = "", className = "") {
@@ -34,7 +37,7 @@ function problemOf({ title, detail, advice }) {
 async function call(url, options) {
   let response, body;
   try {
-    response = await fetch(url, options);
+    response = await fetch(url, { ...options, headers: { ...options?.headers, ...TOKEN } });
     body = await response.json();
   } catch {
     throw UNREACHABLE;

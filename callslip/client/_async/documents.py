@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from callslip.client import models
@@ -29,13 +29,15 @@ class Documents(AsyncTransport):
         allow_duplicate: bool | None = None,
         priority: int | None = None,
         batch: str | None = None,
+        readers: Sequence[str] | None = None,
         on_progress: Callable[[Sent], object] | None = None,
     ) -> models.Submitted:
         """Submit a file; the client reads it part by part from its start.
 
         `file` is a path, bytes (with `filename`) or a file opened with "rb". `name` identifies the
         document, by default it is the file's name: another file of this name is a new version, and
-        the same content changes nothing. The client calls `on_progress` after each part.
+        the same content changes nothing. `readers` may read it: `user:NAME`, `group:NAME`, or
+        `["everyone"]`. The client calls `on_progress` after each part.
         """
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
         fields = without_none(
@@ -46,6 +48,7 @@ class Documents(AsyncTransport):
             allow_duplicate=None if allow_duplicate is None else str(allow_duplicate).lower(),
             priority=None if priority is None else str(priority),
             batch=batch,
+            readers=None if readers is None else to_json(list(readers)),
         )
         stream, known_as, to_close = opened(file, filename)
         try:
@@ -74,6 +77,7 @@ class Documents(AsyncTransport):
         allow_duplicate: bool | None = None,
         priority: int | None = None,
         batch: str | None = None,
+        readers: Sequence[str] | None = None,
     ) -> models.Submitted:
         """Submit a text, which may have Markdown headings; parameters are as for `upload`."""
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
@@ -86,6 +90,7 @@ class Documents(AsyncTransport):
             allow_duplicate=allow_duplicate,
             priority=priority,
             batch=batch,
+            readers=None if readers is None else list(readers),
         )
         return await self._request_model(models.Submitted, "POST", path, json=body, repeatable=True)
 
@@ -122,6 +127,12 @@ class Documents(AsyncTransport):
         """Get a document: its state, its steps with attempts, timings and counts, and its error."""
         path = path_of("/v1/documents/{document_id}", document_id=document_id)
         return await self._request_model(models.Document, "GET", path)
+
+    async def set_readers(self, document_id: str, readers: Sequence[str] | None) -> models.Document:
+        """Set who may read a document and those within it; None means everyone."""
+        path = path_of("/v1/documents/{document_id}", document_id=document_id)
+        body = {"readers": None if readers is None else list(readers)}
+        return await self._request_model(models.Document, "PATCH", path, json=body)
 
     async def delete_document(self, document_id: str) -> models.Deleted:
         """Delete a document: it is hidden at once, and a worker removes it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
 import anyio
 
@@ -140,6 +140,7 @@ class Following(Documents):
         priority: int | None = None,
         allow_duplicate: bool | None = None,
         batch: str | None = None,
+        readers: Sequence[str] | None = None,
         on_progress: Callable[[FolderProgress], object] | None = None,
     ) -> SentFolder:
         """Submit the files of a folder, or the files of a list, as one batch.
@@ -168,6 +169,7 @@ class Following(Documents):
                         priority=priority,
                         allow_duplicate=allow_duplicate,
                         batch=made.batch_id,
+                        readers=readers,
                     )
                     result.submitted.append(submitted)
                     break

@@ -80,6 +80,11 @@ class AsyncTransport:
         """The base URL of the server, without a slash at its end."""
         return self._address.url
 
+    @property
+    def has_key(self) -> bool:
+        """Whether the client sends a key."""
+        return self._address.key is not None
+
     def with_key(self, key: str | SecretStr | None) -> Self:
         """Return a client that shares these connections and sends another key, or none."""
         other = copy.copy(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 from callslip.client import models
 from callslip.client._sync.documents import Documents
@@ -136,6 +136,7 @@ class Following(Documents):
         priority: int | None = None,
         allow_duplicate: bool | None = None,
         batch: str | None = None,
+        readers: Sequence[str] | None = None,
         on_progress: Callable[[FolderProgress], object] | None = None,
     ) -> SentFolder:
         """Submit the files of a folder, or the files of a list, as one batch.
@@ -164,6 +165,7 @@ class Following(Documents):
                         priority=priority,
                         allow_duplicate=allow_duplicate,
                         batch=made.batch_id,
+                        readers=readers,
                     )
                     result.submitted.append(submitted)
                     break

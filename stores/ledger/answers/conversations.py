@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, delete, exists, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.errors import CollectionNotFound, ThreadNotFound
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 
@@ -26,10 +27,10 @@ class ConversationRecord:
 
 
 class Conversations:
-    """The names of conversations, separate for each collection and tenant."""
+    """The names of conversations, separate for each collection, tenant and reader."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._owner = database, reader.owner if reader else ""
 
     def open(
         self, collection: str, tenant: str, thread_id: str, now: float | None = None
@@ -48,7 +49,8 @@ class Conversations:
             settled = connection.scalar(
                 select(_T.created_at).where(_T.collection == collection, _T.name == tenant)
             )
-            key = _key(collection, repr(born), tenant, repr(settled), thread_id)
+            owner = (self._owner,) if self._owner else ()
+            key = _key(collection, repr(born), tenant, repr(settled), thread_id, *owner)
             make = (sqlite if self._database.is_sqlite else postgresql).insert
             row = connection.execute(
                 make(schema.conversations)
@@ -57,6 +59,7 @@ class Conversations:
                     collection=collection,
                     tenant=tenant,
                     thread_id=thread_id,
+                    owner=self._owner,
                     created_at=now,
                     asked_at=now,
                 )
@@ -71,6 +74,7 @@ class Conversations:
             _K.collection == collection,
             _K.tenant == tenant,
             _K.thread_id == thread_id,
+            _K.owner == self._owner,
             _owned(),
         )
         with self._database.reading() as connection:

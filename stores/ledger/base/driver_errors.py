@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from callslip.errors import CallslipError, LedgerError, StoreDown
+from callslip.errors import CallslipError, LedgerError, StoreDown, StoreReadOnly
 
 _DAMAGED_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _NO_SUCH_PART = ("no such table", "no such column", "has no column named")
@@ -62,6 +62,8 @@ def _damaged(subject: str, damage: str) -> CallslipError:
 
 
 def _down(subject: str, error: BaseException | None) -> CallslipError:
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+        return StoreReadOnly(f"{subject} takes nothing: its disk is full")
     return StoreDown(f"{subject} does not answer: {type(error).__name__}")
 
 

@@ -11,6 +11,8 @@ and the tenant queues are served round-robin. A queued version is in one of thes
 
 import time
 from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
@@ -33,6 +35,9 @@ MOST_MISSED = 10
 ends and leaves the rest to the sweep.
 """
 
+MEASURED = 64
+"""The number of documents from which the pace is measured."""
+
 # Statements of the hot path are built once: building one costs more than running it.
 _ANY_WAITS = select(_V.tenant_queue).where(_V.turn == WAITING).limit(1)
 _QUEUE = (
@@ -42,6 +47,21 @@ _SENT = (
     select(_V.tenant_queue.label("tenant_queue"), func.count().label("count"))
     .where(_V.turn == SENT)
     .group_by(_V.tenant_queue)
+)
+_WAITING = (
+    select(
+        _V.tenant_queue.label("tenant_queue"),
+        func.count().label("documents"),
+        func.sum(_V.size).label("size"),
+    )
+    .where(_V.state == "queued")
+    .group_by(_V.tenant_queue)
+)
+_LATEST = (
+    select(_V.dispatched_at.label("sent_at"), _V.finished_at, _V.size)
+    .where(_V.state == "live")
+    .order_by(_V.dispatched_at.desc())
+    .limit(MEASURED)
 )
 _NEXT_QUEUE = select(func.min(_V.tenant_queue)).where(
     _V.turn == WAITING, _V.tenant_queue > bindparam("last")
@@ -63,6 +83,26 @@ _SET_TURN = update(schema.versions).where(
 def tenant_queue_of(collection: str, tenant: str) -> str:
     """The name of a tenant's queue in a collection. Names of collections have no slash."""
     return f"{collection}/{tenant}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Queued documents and their bytes."""
+
+    documents: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Documents, and their bytes, that become live per second of work."""
+
+    documents: float
+    size: float
+
+    def seconds(self, documents: int, size: int) -> float:
+        """The time of this work: by its documents or by its bytes, whichever is longer."""
+        return max(documents / self.documents, size / self.size if self.size else 0.0)
 
 
 class FairQueue:
@@ -107,14 +147,34 @@ class FairQueue:
             taking.fill(window)
             return taking.done()
 
-    def backlog(self, most: int, *, tenant_queue: str | None = None) -> int:
-        """The number of queued versions of one tenant queue, or of all; at most `most`."""
-        query = select(_V.version).where(_V.turn.in_((WAITING, SENT, RESTING)))
-        if tenant_queue is not None:
-            query = query.where(_V.tenant_queue == tenant_queue)
-        counted = select(func.count()).select_from(query.limit(most).subquery())
+    def waiting(self) -> dict[str, Work]:
+        """The queued versions of each tenant queue that has any."""
         with self._database.reading() as connection:
-            return connection.scalar(counted) or 0
+            rows = connection.execute(_WAITING)
+            return {row.tenant_queue: Work(row.documents, row.size) for row in rows}
+
+    def pace(self) -> Pace | None:
+        """The pace at which the last MEASURED documents became live; None if none has.
+
+        The time without a document in the queues does not count.
+        """
+        with self._database.reading() as connection:
+            latest = connection.execute(_LATEST).all()
+        latest = sorted((row for row in latest if row.finished_at), key=lambda row: row.finished_at)
+        if not latest:
+            return None
+        seconds = latest[0].finished_at - latest[0].sent_at
+        for before, row in pairwise(latest):
+            seconds += max(0.0, row.finished_at - max(before.finished_at, row.sent_at))
+        seconds = max(seconds, 0.001)
+        return Pace(len(latest) / seconds, sum(row.size for row in latest) / seconds)
+
+    def oldest(self) -> float | None:
+        """When the oldest queued version was submitted, UTC seconds since 1970; None if none is."""
+        query = select(func.min(_V.created_at)).where(_V.turn.in_((WAITING, SENT, RESTING)))
+        with self._database.reading() as connection:
+            oldest: float | None = connection.scalar(query)
+        return oldest
 
 
 def queue(connection: Connection, document: Row[Any], version: int, now: float) -> None:

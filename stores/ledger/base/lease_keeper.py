@@ -15,13 +15,20 @@ class LeaseKeeper:
     """Renews a lease from a thread, three times per lease length, until the block ends.
 
     `renew` raises LeaseLost if another process has the lease; `what` names the leased object in
-    errors. While the ledger does not answer, the thread tries again: whether it succeeded in time
+    errors. `give_back`, if there is one, ends the lease, so that another process may take it at
+    once. While the ledger does not answer, the thread tries again: whether it succeeded in time
     shows at the next renewal.
     """
 
-    def __init__(self, renew: Callable[[], object], lease_seconds: float, what: str) -> None:
-        self.renew = renew
-        self._seconds, self._what = lease_seconds, what
+    def __init__(
+        self,
+        renew: Callable[[], object],
+        lease_seconds: float,
+        what: str,
+        give_back: Callable[[], object] | None = None,
+    ) -> None:
+        self.renew, self.give_back, self.what = renew, give_back, what
+        self._seconds = lease_seconds
         self._stop = threading.Event()
         self._lost: CallslipError | None = None
         self._thread = threading.Thread(target=self._keep, name="lease-keeper", daemon=True)
@@ -32,6 +39,7 @@ class LeaseKeeper:
             raise self._lost
 
     def __enter__(self) -> Self:
+        _working.add(self)
         self._thread.start()
         return self
 
@@ -41,6 +49,7 @@ class LeaseKeeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        _working.discard(self)
         self._stop.set()
         self._thread.join()
 
@@ -49,7 +58,28 @@ class LeaseKeeper:
             try:
                 self.renew()
             except StoreDown as error:
-                log.warning("cannot renew the lease of %s: %s", self._what, error)
+                log.warning("cannot renew the lease of %s: %s", self.what, error)
             except CallslipError as error:
                 self._lost = error
                 return
+
+
+_working: set[LeaseKeeper] = set()
+
+
+def give_back_all() -> list[str]:
+    """End the leases of this process, which is about to end; return what they were on.
+
+    Only leases that can be given back; the others run out. The work must not go on.
+    """
+    ended = []
+    for keeper in list(_working):
+        if keeper.give_back is None:
+            continue
+        try:
+            keeper.give_back()
+        except CallslipError as error:
+            log.warning("cannot give back the lease of %s: %s", keeper.what, error)
+        else:
+            ended.append(keeper.what)
+    return ended

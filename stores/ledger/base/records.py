@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from callslip.errors import BY_SLUG, CallslipError
 from callslip.messages.options import Options
+from callslip.readers import Readers
 from callslip.stores.records import CollectionSchema
 from callslip.vocabulary import STEPS as STEPS
 from callslip.vocabulary import DocumentState as DocumentState
@@ -99,6 +100,7 @@ class Submission:
     properties: dict[str, Any] | None
     priority: int = 0
     batch: str = ""  # the id of the batch it was submitted in
+    readers: Readers | None = None  # None: as before; of a new document, everyone
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ class DocumentRecord:
     """A document with its newest version and that version's steps.
 
     `parent_id` is the id of the parent document, such as the mail of which it is an attachment.
+    `readers` is None if everyone may read it.
     """
 
     document_id: str
@@ -169,6 +172,7 @@ class DocumentRecord:
     removed_at: float | None
     receipt: dict[str, Any] | None
     parent_id: str | None
+    readers: Readers | None
     newest: VersionRecord
     steps: tuple[StepRecord, ...]
     state: DocumentState

@@ -17,6 +17,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    false,
     text,
 )
 
@@ -88,6 +89,10 @@ documents = Table(
     Column("receipt", JSON),
     Column("parent_id", String(32), index=True),  # the document that contains this one
     Column("parent_version", Integer),  # the parent's newest version that contains it
+    Column("audience", String(32), nullable=False, server_default=""),  # empty: everyone
+    Column(
+        "readers_due", Boolean, nullable=False, server_default=false()
+    ),  # the store may have another audience
     Index(
         "one_document_per_name",
         "collection",
@@ -98,12 +103,36 @@ documents = Table(
         postgresql_where=text("deleted_at IS NULL"),
     ),
     Index(
+        "documents_with_readers_due",
+        "collection",
+        "tenant",
+        sqlite_where=text("readers_due"),
+        postgresql_where=text("readers_due"),
+    ),
+    Index(
         "documents_to_remove",
         "dispatched_at",
         sqlite_where=text("deleted_at IS NOT NULL AND removed_at IS NULL"),
         postgresql_where=text("deleted_at IS NOT NULL AND removed_at IS NULL"),
     ),
 )
+
+readers = Table(
+    "readers",
+    metadata,
+    Column("audience", String(32), primary_key=True),
+    Column("reader", String(256), primary_key=True, index=True),
+)
+"""The readers of each audience, which is a list of readers. An audience without rows has none."""
+
+audiences = Table(
+    "audiences",
+    metadata,
+    Column("collection", String(128), primary_key=True),
+    Column("tenant", String(128), primary_key=True),
+    Column("audience", String(32), primary_key=True),
+)
+"""The audiences that documents of each scope have, or had."""
 
 receipts = Table(
     "receipts",
@@ -287,6 +316,7 @@ sources = Table(
     Column("error", JSON),
     Column("token", String(32)),
     Column("lease_until", Float, nullable=False, server_default="0"),
+    Column("readers", JSON),  # of its documents; null: as before, and of new ones everyone
     Index("one_source_per_name", "collection", "tenant", "name", unique=True),
 )
 """Sources, from which documents are fetched repeatedly. A row also has the lease of its run."""
@@ -353,6 +383,7 @@ conversations = Table(
     Column("thread_id", String(64), nullable=False),
     Column("created_at", Float, nullable=False),
     Column("asked_at", Float, nullable=False, index=True),
+    Column("owner", String(256), nullable=False, server_default=""),  # the reader who began it
     Index("conversations_of_a_place", "collection", "tenant", "thread_id"),
 )
 """Names of conversations with the agent; their turns are not in the ledger."""

@@ -50,7 +50,7 @@ class ChildDocuments:
             line = list(_line(connection, document_id))
             others = [
                 row.document_id
-                for row in _below(connection, [line[-1]])
+                for row in below(connection, [line[-1]])
                 if row.parent_id != document_id
             ]
             contents = connection.scalars(
@@ -157,7 +157,8 @@ def _line(connection: Connection, document_id: str) -> Iterator[str]:
         at = connection.scalar(select(_D.document_id).where(_D.document_id == parent))
 
 
-def _below(connection: Connection, document_ids: list[str]) -> Iterator[Row[str, str | None]]:
+def below(connection: Connection, document_ids: list[str]) -> Iterator[Row[str, str | None]]:
+    """The id and the parent of each document within these that is not deleted."""
     level, met = document_ids, set(document_ids)
     while level:
         children = [

@@ -23,8 +23,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import BatchNotFound
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.readable import of_readable
 from callslip.stores.ledger.base.records import Accepted, BatchItem, BatchReport, Claim, Failure
 
 _B, _I = schema.batches.c, schema.batch_items.c
@@ -48,13 +50,17 @@ _JOINED = schema.batch_items.outerjoin(schema.versions, _OF_ITEM).outerjoin(
 class Batches:
     """Creates batches and reports their progress."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def create(self, batch_id: str | None = None, expected: int | None = None) -> str:
-        """Create a batch, or set an existing one's expected document count. Returns its id."""
+        """Create a batch, or set an existing one's expected document count. Returns its id.
+
+        Raises BatchNotFound if the batch has documents, of which the reader may read none.
+        """
         made = batch_id or f"batch-{uuid.uuid4().hex[:12]}"
         make(self._database, made)
+        self.report(made)
         if expected is not None:
             with self._database.writing() as connection:
                 connection.execute(
@@ -70,8 +76,8 @@ class Batches:
                 select(schema.batches).where(_B.batch_id == batch_id)
             ).one_or_none()
             if batch is None:
-                raise BatchNotFound(f"batch {batch_id!r} does not exist")
-            state = _state(now)
+                raise _missing(batch_id)
+            state, readable = _state(now), of_readable(_I.document_id, self._reader)
             rows = connection.execute(
                 select(
                     state.label("state"),
@@ -81,12 +87,14 @@ class Batches:
                     func.max(case((_I.fresh, _V.finished_at))).label("last_at"),
                 )
                 .select_from(_JOINED)
-                .where(_I.batch_id == batch_id)
+                .where(_I.batch_id == batch_id, readable)
                 .group_by(state)
             ).all()
+            if not rows and self._reader is not None:
+                self._check_empty(connection, batch_id)
             first_at = min((row.first_at for row in rows), default=None)
             since = max(first_at or now, now - WINDOW_SECONDS)
-            lately = connection.execute(_finished(batch_id, since)).one()
+            lately = connection.execute(_finished(batch_id, since).where(readable)).one()
         return _report(batch, rows, lately, since, now)
 
     def items(
@@ -111,7 +119,7 @@ class Batches:
                 _V.error,
             )
             .select_from(_JOINED)
-            .where(_I.batch_id == batch_id)
+            .where(_I.batch_id == batch_id, of_readable(_I.document_id, self._reader))
             .where(
                 (_I.document_id > after_id)
                 | ((_I.document_id == after_id) & (_I.version > after_version))
@@ -124,12 +132,29 @@ class Batches:
         with self._database.reading() as connection:
             return [_item(row) for row in connection.execute(query)]
 
+    def scopes(self, batch_id: str) -> set[tuple[str, str]]:
+        """The collections and tenants of the batch's documents; an empty batch has none.
+
+        Of a document whose rows are gone the collection is known, and the tenant counts as "".
+        """
+        query = select(_I.collection, func.coalesce(_D.tenant, "").label("tenant")).distinct()
+        joined = schema.batch_items.outerjoin(schema.documents, _D.document_id == _I.document_id)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.select_from(joined).where(_I.batch_id == batch_id))
+            return {(row.collection, row.tenant) for row in rows}
+
+    def _check_empty(self, connection: Connection, batch_id: str) -> None:
+        """Raise BatchNotFound if the batch has documents, of which the reader may read none."""
+        if connection.scalar(select(exists().where(_I.batch_id == batch_id))):
+            raise _missing(batch_id)
+
     def recent(self, collection: str, since: float, limit: int = 3) -> list[str]:
         """Ids of batches with a submission to the collection since that time, newest first."""
         newest = func.max(_I.submitted_at)
         query = (
             select(_I.batch_id)
             .where(_I.collection == collection, _I.submitted_at > since)
+            .where(of_readable(_I.document_id, self._reader))
             .group_by(_I.batch_id)
             .order_by(newest.desc())
             .limit(limit)
@@ -147,6 +172,10 @@ class Batches:
             with self._database.writing() as connection:
                 connection.execute(delete(schema.batch_items).where(_I.batch_id == batch_id))
                 connection.execute(delete(schema.batches).where(_B.batch_id == batch_id))
+
+
+def _missing(batch_id: str) -> BatchNotFound:
+    return BatchNotFound(f"batch {batch_id!r} does not exist")
 
 
 def make(database: Database, batch_id: str) -> None:

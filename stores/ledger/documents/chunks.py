@@ -7,10 +7,12 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import Conflict, TransientError
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.memory_tables import forget_document
+from callslip.stores.ledger.base.readable import readable
 from callslip.stores.ledger.base.records import Claim
 from callslip.stores.ledger.documents.progress import claimed_row
 
@@ -72,8 +74,8 @@ class Chunks:
     the chunks below it in one step, without a write to the store.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def expect(
         self,
@@ -142,12 +144,12 @@ class Chunks:
     def seen(
         self, chunk_ids: Sequence[str], *, collection: str = "", tenant: str = ""
     ) -> dict[str, Seen]:
-        """The chunks among these that belong to a live version of a document that is not deleted.
+        """The chunks among these that belong to a live version of a readable document.
 
         With `collection`, only the chunks of that collection and tenant.
         """
         visible: dict[str, Seen] = {}
-        query = _SEEN_THERE if collection else _SEEN
+        query = (_SEEN_THERE if collection else _SEEN).where(readable(self._reader))
         scope = {"collection": collection, "tenant": tenant} if collection else {}
         with self._database.reading() as connection:
             for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
@@ -169,7 +171,7 @@ class Chunks:
         """The first of the chunk ids that a search of this collection and tenant may see."""
         scope = {"collection": collection, "tenant": tenant, "most": most}
         with self._database.reading() as connection:
-            return list(connection.scalars(_FIRST, scope))
+            return list(connection.scalars(_FIRST.where(readable(self._reader)), scope))
 
     def live_ids(self, document_id: str) -> set[str]:
         """Ids of the chunks of a document's live version."""
@@ -178,6 +180,7 @@ class Chunks:
                 select(_C.chunk_id)
                 .join(schema.documents, _D.document_id == _C.document_id)
                 .where(_C.document_id == document_id, _C.first_version <= _D.live_version)
+                .where(readable(self._reader))
                 .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
             )
             return set(ids)

@@ -11,16 +11,19 @@ from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionExists, CollectionNotFound
 from callslip.messages.options import USUAL, Options
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.attached import read_only
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import withdraw
 from callslip.stores.ledger.base.memory_tables import forget_scope
+from callslip.stores.ledger.base.readable import readable
 from callslip.stores.ledger.base.records import Attachment, CollectionRecord
 from callslip.stores.ledger.outbox import events
 from callslip.stores.ledger.sources.sources import drop_sources
 from callslip.stores.records import CollectionSchema
 from callslip.stores.schemas import check_made, dump_schema, load_schema
+from callslip.stores.sides import kind_of
 
 _C, _D, _P = schema.collections.c, schema.documents.c, schema.property_names.c
 _A = schema.attachments.c
@@ -32,8 +35,8 @@ _WITH_TABLE = schema.collections.outerjoin(schema.attachments)
 class Collections:
     """Creates, finds and deletes collections."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def create(
         self,
@@ -79,12 +82,13 @@ class Collections:
                     if attachment
                     else f"collection {name!r} is attached to a table"
                 ) from None
-            if (existing.store, existing.embedder) != (store, embedder):
+            same_store = kind_of(existing.store) == kind_of(store)
+            if not same_store or existing.embedder != embedder:
                 raise CollectionExists(
-                    f"collection {name!r} exists with store {existing.store!r}"
+                    f"collection {name!r} exists with store {kind_of(existing.store)!r}"
                     f" and embedder {existing.embedder!r}",
                     hint=f"`callslip migrate {name} --to {store}` moves it to another store."
-                    if existing.store != store
+                    if not same_store
                     else None,
                 ) from None
             check_made(existing.schema, wanted)
@@ -135,20 +139,27 @@ class Collections:
         if updated.rowcount == 0:
             raise CollectionNotFound(f"collection {name!r} does not exist")
 
-    def all(self) -> list[tuple[CollectionRecord, int]]:
-        """Every collection with the number of its live documents, by name."""
-        live = (
-            select(_D.collection, func.count().label("live"))
-            .where(_D.deleted_at.is_(None), _D.live_version.is_not(None))
-            .group_by(_D.collection)
-            .subquery()
+    def all(
+        self, *, names: Iterable[str] | None = None, tenants: Iterable[str] | None = None
+    ) -> list[tuple[CollectionRecord, int]]:
+        """Every collection, or those of `names`, with the number of its live documents, by name.
+
+        With `tenants`, only their documents count.
+        """
+        counted = select(_D.collection, func.count().label("live")).where(
+            _D.deleted_at.is_(None), _D.live_version.is_not(None), readable(self._reader)
         )
+        if tenants is not None:
+            counted = counted.where(_D.tenant.in_(list(tenants)))
+        live = counted.group_by(_D.collection).subquery()
         query = (
             select(*_RECORD, *_OF_TABLE, func.coalesce(live.c.live, 0).label("live"))
             .select_from(_WITH_TABLE.outerjoin(live, live.c.collection == _C.name))
             .where(_C.deleted_at.is_(None))
             .order_by(_C.name)
         )
+        if names is not None:
+            query = query.where(_C.name.in_(list(names)))
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
         return [(_record(row), row.live) for row in rows]
@@ -210,7 +221,7 @@ class Collections:
                 connection.execute(delete(table).where(table.c.document_id.in_(mine)))
             for table in (
                 *(schema.tenants, schema.property_names, schema.copies, schema.moves),
-                schema.attachments,
+                *(schema.attachments, schema.audiences),
             ):
                 connection.execute(delete(table).where(table.c.collection == name))
             forget_scope(connection, name)

@@ -3,17 +3,20 @@
 import json
 import time
 import uuid
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent
+from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent, NameTaken
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.attached import check_ours
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import WAITING, tenant_queue_of, withdraw
+from callslip.stores.ledger.base.readable import of_readable, readable
 from callslip.stores.ledger.base.records import (
     Accepted,
     Claim,
@@ -25,6 +28,7 @@ from callslip.stores.ledger.base.records import (
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.documents import attachments, batches
 from callslip.stores.ledger.documents.progress import claimed_row
+from callslip.stores.ledger.documents.readers import put_audience
 from callslip.stores.ledger.documents.reading import read_documents, versions_query
 from callslip.stores.ledger.documents.tenants import make_tenant
 from callslip.stores.ledger.documents.versions import add_steps, newest_of, requeue, supersede
@@ -36,14 +40,16 @@ _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 class Documents:
     """Submits, reads and deletes documents."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def id_of(self, collection: str, name: str, *, tenant: str = "") -> str | None:
-        """The id of the document with this name; None if there is none."""
+        """The id of the document with this name; None if there is none that is readable."""
         with self._database.reading() as connection:
             return connection.scalar(
-                _named(collection, tenant, name).with_only_columns(_D.document_id)
+                _named(collection, tenant, name)
+                .where(readable(self._reader))
+                .with_only_columns(_D.document_id)
             )
 
     def submit(
@@ -62,15 +68,19 @@ class Documents:
         process has created the name meanwhile, or a deleted document has the id, the result has
         another id. A queued version is superseded by the new one. If content, title, file name and
         properties equal those of the newest version, no version is made; if that one failed, it is
-        queued again. The first document of a tenant creates the tenant.
+        queued again. The first document of a tenant creates the tenant. The submission's readers
+        apply at once, to every version; `DocumentReaders.due` then has a document without a new
+        version.
 
-        `parent` is the claim on the parent document under which a child document is submitted.
+        `parent` is the claim on the parent document under which a child document is submitted; the
+        child has the readers of its parent.
         With `alone`, no other name may have the same bytes, even if both are submitted at the same
         moment.
 
         Raises CollectionNotFound if the collection does not exist, AttachedReadOnly if it is an
         attached table, Conflict while a tenant of this name is being removed, DuplicateContent if
-        `alone` is violated. For a child: LeaseLost if the parent's claim has ended, and Conflict if
+        `alone` is violated, NameTaken if the name is that of a document that the reader of this
+        ledger may not read. For a child: LeaseLost if the parent's claim has ended, and Conflict if
         a document of another origin has the name.
         """
         if submission.batch:
@@ -104,7 +114,7 @@ class Documents:
                 if not self._database.is_sqlite:  # SQLite has one writer at a time
                     lock = int(submission.sha256[:15], 16)
                     connection.execute(select(func.pg_advisory_xact_lock(lock)))
-                holders = _holders(collection, tenant, submission.sha256, but=submission.name)
+                holders = self._holders(collection, tenant, submission.sha256, but=submission.name)
                 if twin := connection.scalar(holders.limit(1)):
                     raise _duplicate(connection, twin)
             if tenant:
@@ -112,6 +122,7 @@ class Documents:
             existing = connection.execute(
                 _named(collection, tenant, submission.name).with_for_update()
             ).one_or_none()
+            audience = _audience(connection, collection, tenant, submission, parent)
             if existing is None:
                 document_id, version = new_id, 1
                 connection.execute(
@@ -121,12 +132,20 @@ class Documents:
                         tenant=tenant,
                         name=submission.name,
                         created_at=now,
+                        audience=audience or "",
                         **attachments.columns(parent),
                     )
                 )
             else:
                 document_id = existing.document_id
+                self._check_readable(connection, document_id)
                 attachments.adopt(connection, document_id, parent)
+                if audience is not None:
+                    connection.execute(
+                        update(schema.documents)
+                        .where(_D.document_id == document_id, _D.audience != audience)
+                        .values(audience=audience, readers_due=True)
+                    )
                 newest = newest_of(connection, document_id)
                 submission = _completed(submission, newest)
                 if _same_content(newest, submission):
@@ -163,12 +182,19 @@ class Documents:
             events.add(connection, "document.queued", document_id, version, now)
         return accepted
 
+    def check_name(self, collection: str, name: str, *, tenant: str = "") -> None:
+        """Raise NameTaken if a document that the reader may not read has this name."""
+        with self._database.reading() as connection:
+            named = connection.execute(_named(collection, tenant, name)).one_or_none()
+            if named is not None:
+                self._check_readable(connection, named.document_id)
+
     def with_content(
         self, collection: str, sha256: str, *, but: str, tenant: str = ""
     ) -> list[str]:
         """The ids of documents with a name other than `but` that contain exactly these bytes."""
         with self._database.reading() as connection:
-            rows = connection.execute(_holders(collection, tenant, sha256, but=but))
+            rows = connection.execute(self._holders(collection, tenant, sha256, but=but))
             return [row.document_id for row in rows]
 
     def duplicate(self, document_id: str) -> DuplicateContent:
@@ -180,7 +206,9 @@ class Documents:
         """One version of a document. Raises DocumentNotFound if it does not exist."""
         with self._database.reading() as connection:
             row = connection.execute(
-                versions_query().where(_V.document_id == document_id, _V.version == version)
+                versions_query().where(
+                    _V.document_id == document_id, _V.version == version, readable(self._reader)
+                )
             ).one_or_none()
         if row is None:
             raise DocumentNotFound(f"document {document_id!r} has no version {version}")
@@ -190,55 +218,70 @@ class Documents:
         """The name of a step's artifact; None if the step is not done or has no artifact."""
         with self._database.reading() as connection:
             return connection.scalar(
-                select(_S.artifact).where(
-                    _S.document_id == document_id, _S.version == version, _S.step == step
-                )
+                select(_S.artifact)
+                .where(_S.document_id == document_id, _S.version == version, _S.step == step)
+                .where(of_readable(_S.document_id, self._reader))
             )
 
     def get(self, document_id: str) -> DocumentRecord:
         """A document, deleted ones included. Raises DocumentNotFound if it does not exist."""
-        records = read_documents(self._database, [document_id])
+        records = read_documents(self._database, [document_id], self._reader)
         if not records:
             raise DocumentNotFound(f"document {document_id!r} does not exist")
         return records[0]
+
+    def scopes(self, document_ids: Iterable[str]) -> set[tuple[str, str]]:
+        """The collections and tenants of documents, deleted ones included."""
+        query = select(_D.collection, _D.tenant).where(_D.document_id.in_(list(document_ids)))
+        with self._database.reading() as connection:
+            return {(row.collection, row.tenant) for row in connection.execute(query)}
 
     def find(
         self,
         collection: str,
         *,
         tenant: str | None = None,
+        tenants: Collection[str] | None = None,
         parent: str | None = None,
         limit: int = 100,
         before: float | None = None,
     ) -> list[DocumentRecord]:
         """List documents of a collection, newest first.
 
-        Lists the documents of all tenants if `tenant` is None, and only the children of `parent` if
-        it is set. `before` is the smallest creation time of the previous page.
+        Lists the documents of all tenants if `tenant` is None, or only those of `tenants` if it is
+        set, and only the children of `parent` if it is set. `before` is the smallest creation time
+        of the previous page.
         """
         query = (
             select(_D.document_id)
-            .where(_D.collection == collection, _D.deleted_at.is_(None))
+            .where(_D.collection == collection, _D.deleted_at.is_(None), readable(self._reader))
             .order_by(_D.created_at.desc(), _D.document_id)
             .limit(limit)
         )
         if tenant is not None:
             query = query.where(_D.tenant == tenant)
+        if tenants is not None:
+            query = query.where(_D.tenant.in_(list(tenants)))
         if parent is not None:
             query = query.where(_D.parent_id == parent)
         if before is not None:
             query = query.where(_D.created_at < before)
         with self._database.reading() as connection:
             ids = list(connection.scalars(query))
-        return read_documents(self._database, ids)
+        return read_documents(self._database, ids, self._reader)
 
-    def states(self, collection: str | None = None) -> dict[str, int]:
-        """The number of documents by the state of their newest version."""
+    def states(
+        self, collection: str | None = None, *, tenants: Collection[str] | None = None
+    ) -> dict[str, int]:
+        """The number of documents by the state of their newest version.
+
+        Counts those of one collection, if it is set, and of `tenants`, if they are set.
+        """
         newer = schema.versions.alias()
         query = (
             select(_V.state, func.count())
             .join(schema.documents, _D.document_id == _V.document_id)
-            .where(_D.deleted_at.is_(None))
+            .where(_D.deleted_at.is_(None), readable(self._reader))
             .where(
                 ~exists().where(newer.c.document_id == _V.document_id, newer.c.version > _V.version)
             )
@@ -246,6 +289,8 @@ class Documents:
         )
         if collection is not None:
             query = query.where(_D.collection == collection)
+        if tenants is not None:
+            query = query.where(_D.tenant.in_(list(tenants)))
         with self._database.reading() as connection:
             return {row.state: row[1] for row in connection.execute(query)}
 
@@ -258,7 +303,7 @@ class Documents:
         with self._database.writing() as connection:
             updated = connection.execute(
                 update(schema.documents)
-                .where(_D.document_id == document_id)
+                .where(_D.document_id == document_id, readable(self._reader))
                 .values(deleted_at=func.coalesce(_D.deleted_at, now))
             )
             if updated.rowcount == 0:
@@ -287,6 +332,36 @@ class Documents:
             )
             events.add(connection, "document.removed", document_id, None, now, data=receipt)
 
+    def _holders(self, collection: str, tenant: str, sha256: str, *, but: str) -> Select[Any]:
+        return (
+            select(_D.document_id)
+            .join(schema.versions, _V.document_id == _D.document_id)
+            .where(_D.collection == collection, _D.tenant == tenant)
+            .where(_D.deleted_at.is_(None), _D.name != but, readable(self._reader))
+            .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
+        )
+
+    def _check_readable(self, connection: Connection, document_id: str) -> None:
+        """Raise NameTaken unless the reader may read the document whose name it sends."""
+        query = select(_D.document_id).where(_D.document_id == document_id)
+        if connection.scalar(query.where(readable(self._reader))) is None:
+            raise NameTaken("the name is taken")
+
+
+def _audience(
+    connection: Connection,
+    collection: str,
+    tenant: str,
+    submission: Submission,
+    parent: Claim | None,
+) -> str | None:
+    """The audience that a submission sets: its own, or its parent's; None if it sets none."""
+    if parent is not None:
+        return connection.scalar(select(_D.audience).where(_D.document_id == parent.document_id))
+    if submission.readers is None:
+        return None
+    return put_audience(connection, collection, tenant, submission.readers)
+
 
 def _named(collection: str, tenant: str, name: str) -> Select[Any]:
     return select(schema.documents).where(
@@ -311,16 +386,6 @@ def _duplicate(connection: Connection, document_id: str) -> DuplicateContent:
     """The DuplicateContent error that names this document."""
     name = connection.scalar(select(_D.name).where(_D.document_id == document_id))
     return DuplicateContent(f"document {name!r} ({document_id}) holds the same content")
-
-
-def _holders(collection: str, tenant: str, sha256: str, *, but: str) -> Select[Any]:
-    return (
-        select(_D.document_id)
-        .join(schema.versions, _V.document_id == _D.document_id)
-        .where(_D.collection == collection, _D.tenant == tenant)
-        .where(_D.deleted_at.is_(None), _D.name != but)
-        .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
-    )
 
 
 def _completed(submission: Submission, newest: Row[Any]) -> Submission:

@@ -7,9 +7,11 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.readable import readable
 from callslip.stores.ledger.base.records import Failure
 from callslip.stores.ledger.documents.versions import newest_of, requeue
 
@@ -41,7 +43,8 @@ class DeadLetter:
 class Which:
     """A filter on dead letters; a dead letter must match every field that is not None.
 
-    The failure must lie before `before`, and at or after `since` (UTC seconds since 1970).
+    `collections` and `tenants` are those that the caller may see. The failure must lie before
+    `before`, and at or after `since` (UTC seconds since 1970).
     """
 
     document_ids: Collection[str] | None = None
@@ -50,13 +53,15 @@ class Which:
     reason: str | None = None
     before: float | None = None
     since: float | None = None
+    collections: Collection[str] | None = None
+    tenants: Collection[str] | None = None
 
 
 class Failures:
     """Lists dead letters and queues them again."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def find(
         self, which: Which, *, limit: int = 100, after: tuple[float, str] | None = None
@@ -66,7 +71,7 @@ class Failures:
         For the next page, `after` is the failure time and the document id of the previous page's
         last dead letter.
         """
-        query = _failed(which).limit(limit)
+        query = _failed(which).where(readable(self._reader)).limit(limit)
         if after is not None:
             at, document_id = after
             query = query.where(
@@ -121,6 +126,10 @@ def _failed(which: Which) -> Select[Any]:
         query = query.where(_D.collection == which.collection)
     if which.tenant is not None:
         query = query.where(_D.tenant == which.tenant)
+    if which.collections is not None:
+        query = query.where(_D.collection.in_(list(which.collections)))
+    if which.tenants is not None:
+        query = query.where(_D.tenant.in_(list(which.tenants)))
     if which.reason is not None:
         query = query.where(_V.error["type"].as_string() == which.reason)
     if which.before is not None:

@@ -150,6 +150,20 @@ class Inventory:
         with self._database.reading() as connection:
             return connection.scalar(query) or 0
 
+    def published_since(self, store: str, since: float) -> list[str]:
+        """The collections of a store with a live version that was published at or after a time."""
+        query = (
+            select(_D.collection)
+            .distinct()
+            .join(schema.versions, (_V.document_id == _D.document_id))
+            .join(schema.collections, _L.name == _D.collection)
+            .where(_V.version == _D.live_version, _V.finished_at >= since)
+            .where(_D.deleted_at.is_(None), _L.store == store, _L.deleted_at.is_(None))
+            .order_by(_D.collection)
+        )
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
+
     def moving(self, collection: str) -> bool:
         """Whether a move or an import of the collection is running or was interrupted.
 

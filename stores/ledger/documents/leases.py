@@ -7,8 +7,9 @@ the step.
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy import Connection, bindparam, exists, select, update
 
 from callslip.errors import CallslipError
 from callslip.stores.ledger.base import schema
@@ -42,6 +43,12 @@ _SUPERSEDE = (
     .values(state="superseded", superseded_by=bindparam("by"))
 )
 _SET_DOCUMENT = update(schema.documents).where(_D.document_id == bindparam("of_document"))
+_READERS_WRITTEN = (
+    update(schema.documents)
+    .where(_D.document_id == bindparam("of_document"), _D.audience == bindparam("written"))
+    .where(_D.readers_due)
+    .values(readers_due=False)
+)
 _OPEN_CHUNKS = (
     select(_C.chunk_id, _C.first_version)
     .where(_C.document_id == bindparam("document_id"), _C.last_version.is_(None))
@@ -146,7 +153,9 @@ class Leases:
     def keeper(self, claim: Claim) -> LeaseKeeper:
         """A context manager that renews the claim in a thread while its block runs."""
         what = f"step {claim.step!r} of document {claim.document_id}"
-        return LeaseKeeper(lambda: self.renew(claim), claim.lease_seconds, what)
+        return LeaseKeeper(
+            lambda: self.renew(claim), claim.lease_seconds, what, lambda: self.give_back(claim)
+        )
 
     def finish(self, claim: Claim, artifact: str | None, counts: dict[str, int]) -> None:
         """Record a step's result. Raises LeaseLost if the claim no longer owns the step."""
@@ -154,12 +163,20 @@ class Leases:
             claimed_row(connection, claim)
             finish_step(connection, claim, artifact, counts)
 
-    def go_live(self, claim: Claim, chunk_ids: Sequence[str], counts: dict[str, int]) -> None:
+    def go_live(
+        self,
+        claim: Claim,
+        chunk_ids: Sequence[str],
+        counts: dict[str, int],
+        audience: str | None = None,
+    ) -> None:
         """Finish the last step and make its version the live one, in one transaction.
 
         If a chunk of an older version is not in `chunk_ids`, or this version has it at another
         position, its last version is the one before this one. Deletes child documents that only
-        older versions contained. Raises LeaseLost if the claim no longer owns the step.
+        older versions contained. `audience` is that of every chunk in the store; if it is
+        not the document's any more, or None, `DocumentReaders.due` still has the document.
+        Raises LeaseLost if the claim no longer owns the step.
         """
         now = time.time()
         with self._database.writing() as connection:
@@ -188,17 +205,19 @@ class Leases:
                 finished_at=now,
             )
             connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
+            if audience is not None:
+                connection.execute(_READERS_WRITTEN, document | {"written": audience})
             events.add(
                 connection, "document.live", claim.document_id, claim.version, now, data=counts
             )
             hide_vanished(connection, claim, now)
 
-    def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> None:
+    def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> bool:
         """Return a step to the pending state after a transient error.
 
         No worker may claim it for `wait` seconds. If the step has been failing for more than
-        `give_up` seconds by then, the version fails permanently. Raises LeaseLost if the claim no
-        longer owns the step.
+        `give_up` seconds by then, the version fails permanently, and the result is True. Raises
+        LeaseLost if the claim no longer owns the step.
         """
         now = time.time()
         with self._database.writing() as connection:
@@ -207,19 +226,8 @@ class Leases:
             failure = Failure.of(error, claim.step)
             if now + wait - since > give_up:
                 fail_version(connection, claim.document_id, claim.version, claim.step, failure)
-                return
-            set_turn(connection, claim.document_id, claim.version, RESTING)
-            set_step(
-                connection,
-                claim.document_id,
-                claim.version,
-                claim.step,
-                state="pending",
-                lease_until=None,
-                retry_at=now + wait,
-                failing_since=since,
-                error=failure.as_json(),
-            )
+                return True
+            _rest(connection, claim, now + wait, failing_since=since, error=failure.as_json())
             events.add(
                 connection,
                 "step.retrying",
@@ -229,6 +237,16 @@ class Leases:
                 step=claim.step,
                 data=failure.as_json() | {"wait_seconds": round(wait, 1)},
             )
+        return False
+
+    def give_back(self, claim: Claim) -> None:
+        """Return a step to the pending state because its worker stops: neither error nor crash.
+
+        Raises LeaseLost if the claim no longer owns the step.
+        """
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            _rest(connection, claim, time.time())
 
     def fail(self, claim: Claim, error: CallslipError) -> None:
         """Fail the version permanently and record the error. Raises LeaseLost as `finish` does."""
@@ -301,3 +319,18 @@ class Leases:
                 .where(_S.state == "running")
                 .values(state="pending", lease_until=None, retry_at=None)
             ).rowcount
+
+
+def _rest(connection: Connection, claim: Claim, retry_at: float, **values: Any) -> None:
+    """Return a claimed step to the pending state until a time; `values` are further columns."""
+    set_turn(connection, claim.document_id, claim.version, RESTING)
+    set_step(
+        connection,
+        claim.document_id,
+        claim.version,
+        claim.step,
+        state="pending",
+        lease_until=None,
+        retry_at=retry_at,
+        **values,
+    )

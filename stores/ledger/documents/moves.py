@@ -4,6 +4,7 @@ The mover has a lease. While the mover also pauses the collection, no upsert of 
 be claimed. The pause of a killed mover ends with its lease.
 """
 
+import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -17,10 +18,13 @@ from callslip.errors import CollectionNotFound, Conflict, LeaseLost
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.attached import check_ours
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import WAITING
 from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.records import CollectionSchema
+from callslip.stores.schemas import dump_schema
 
 _M, _P, _D, _S = schema.moves.c, schema.copies.c, schema.documents.c, schema.steps.c
-_L = schema.collections.c
+_L, _V = schema.collections.c, schema.versions.c
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,15 @@ class Move:
     switched: bool
     token: str
     lease_seconds: float
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What a collection's record says once the collection is built anew."""
+
+    embedder: str
+    analyzer: str
+    schema: CollectionSchema
 
 
 class Moves:
@@ -90,14 +103,24 @@ class Moves:
         with self._database.writing() as connection:
             _set(connection, move, paused=True)
 
-    def switch(self, move: Move, source: str) -> Move:
-        """Make the target the collection's store. The leftover copy is then the one in `source`."""
+    def switch(self, move: Move, source: str, rebuilt: Rebuilt | None = None) -> Move:
+        """Make the target the collection's store. The leftover copy is then the one in `source`.
+
+        `rebuilt` is the new record of a collection whose target was built anew. Then no artifact
+        with former terms or vectors counts any more, and queued versions repeat these steps.
+        """
+        values: dict[str, Any] = {"store": move.store}
+        if rebuilt is not None:
+            made = json.loads(dump_schema(rebuilt.schema))
+            values |= {"embedder": rebuilt.embedder, "analyzer": rebuilt.analyzer, "schema": made}
         with self._database.writing() as connection:
+            if rebuilt is not None:
+                _repeat_steps(connection, move.collection)
             _set(connection, move, store=source, switched=True, paused=False)
             connection.execute(
                 update(schema.collections)
                 .where(_L.name == move.collection, _L.deleted_at.is_(None))
-                .values(store=move.store)
+                .values(**values)
             )
             _drop_copies(connection, move.collection, move.store)
         return replace(move, store=source, switched=True)
@@ -160,6 +183,18 @@ class Moves:
         mine = exists().where(_P.collection == collection, _P.store == store)
         with self._database.reading() as connection:
             return bool(connection.scalar(select(mine)))
+
+    def a_copy(self, collection: str, store: str) -> str | None:
+        """The id of one live document that was copied; None if there is none."""
+        query = (
+            select(_P.document_id)
+            .join(schema.documents, _D.document_id == _P.document_id)
+            .where(_P.collection == collection, _P.store == store, _P.version > 0)
+            .where(_D.deleted_at.is_(None))
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            return connection.scalar(query)
 
     def distrust(self, collection: str, store: str) -> None:
         """Mark every copy as out of date, so that all documents are copied again."""
@@ -284,6 +319,30 @@ def _set(connection: Connection, move: Move, **values: Any) -> None:
             f"the move of collection {move.collection!r} stood still for too long",
             hint="Run the same command again: it goes on where this one stopped.",
         )
+
+
+def _repeat_steps(connection: Connection, collection: str) -> None:
+    """Forget the artifacts of a collection's terms and vectors, and the steps of queued versions.
+
+    Locks the documents first, as workers do.
+    """
+    ours = select(_D.document_id).where(_D.collection == collection)
+    connection.execute(ours.order_by(_D.document_id).with_for_update()).all()
+    remade = (_S.document_id.in_(ours), _S.step.in_(("enrich", "embed")))
+    version = (_V.document_id == _S.document_id) & (_V.version == _S.version)
+    shown = (_D.document_id == _S.document_id) & (_D.live_version == _S.version)
+    queued = exists().where(version, _V.state == "queued") & ~exists().where(shown)
+    connection.execute(
+        update(schema.steps)
+        .where(*remade, _S.state.in_(("done", "running")), queued)
+        .values(state="pending", lease_until=None, retry_at=None)
+    )
+    connection.execute(update(schema.steps).where(*remade).values(artifact=None))
+    connection.execute(
+        update(schema.versions)
+        .where(_V.document_id.in_(ours), _V.state == "queued", _V.turn.is_not(None))
+        .values(turn=WAITING)
+    )
 
 
 def _drop_copies(connection: Connection, collection: str, store: str) -> None:

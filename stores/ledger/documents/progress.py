@@ -1,16 +1,20 @@
 """Changes of a version's steps within a transaction: done, failed, put off."""
 
+import logging
 import time
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
+from callslip import logs
 from callslip.errors import LeaseLost, TransientError, WorkerLost
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.fair_queue import RESTING, set_turn
 from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.records import Claim, Failure, Step
 from callslip.stores.ledger.outbox import events
+
+log = logging.getLogger(__name__)
 
 _V, _S = schema.versions.c, schema.steps.c
 
@@ -63,6 +67,16 @@ def set_aside_crashed(
     """Fail a version whose workers died too often."""
     lost = WorkerLost(f"the worker died {crashes} times in step {step!r}")
     fail_version(connection, document_id, version, step, Failure.of(lost, step), crashes)
+    logs.event(
+        log,
+        "document",
+        logging.ERROR,
+        document_id=document_id,
+        version=version,
+        step=step,
+        outcome="failed",
+        reason=lost.slug,
+    )
 
 
 def put_off(

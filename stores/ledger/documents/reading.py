@@ -1,13 +1,16 @@
 """Reads documents with their newest versions and the steps of those versions."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select
 
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.readable import readable, readable_counts
 from callslip.stores.ledger.base.records import (
     STEPS,
     DocumentRecord,
@@ -16,25 +19,35 @@ from callslip.stores.ledger.base.records import (
     VersionRecord,
 )
 from callslip.stores.ledger.base.rows import step_record, version_record
+from callslip.stores.ledger.documents.readers import read_readers
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
 
-def read_documents(database: Database, document_ids: Iterable[str]) -> list[DocumentRecord]:
-    """The documents with these ids, in this order, from one snapshot. Ignores unknown ids."""
+def read_documents(
+    database: Database, document_ids: Iterable[str], reader: Reader | None = None
+) -> list[DocumentRecord]:
+    """The documents with these ids, in this order, from one snapshot.
+
+    Ignores unknown ids and, with `reader`, those of documents that it may not read.
+    """
     ids = list(document_ids)
     with database.snapshot() as connection:
         documents = connection.execute(
-            select(schema.documents).where(_D.document_id.in_(ids))
+            select(schema.documents).where(_D.document_id.in_(ids), readable(reader))
         ).all()
         versions = connection.execute(
             versions_query().where(_V.document_id.in_(ids)).order_by(_V.version)
         ).all()
         newest = {row.document_id: version_record(row, row) for row in versions}
         rows = connection.execute(select(schema.steps).where(_S.document_id.in_(ids))).all()
+    readers = read_readers(database, (row.audience for row in documents))
+    parents = _readable_ids(database, {row.parent_id for row in documents}, reader)
     steps: dict[tuple[str, int], list[StepRecord]] = {}
     for row in rows:
-        steps.setdefault((row.document_id, row.version), []).append(step_record(row))
+        steps.setdefault((row.document_id, row.version), []).append(
+            _readable_step(step_record(row), reader)
+        )
     records = {}
     for row in documents:
         version = newest[row.document_id]
@@ -49,12 +62,30 @@ def read_documents(database: Database, document_ids: Iterable[str]) -> list[Docu
             deleted_at=row.deleted_at,
             removed_at=row.removed_at,
             receipt=row.receipt,
-            parent_id=row.parent_id,
+            parent_id=row.parent_id if row.parent_id in parents else None,
+            readers=readers[row.audience],
             newest=version,
             steps=tuple(mine),
             state=_state(row.deleted_at, version, mine),
         )
     return [records[i] for i in ids if i in records]
+
+
+def _readable_step(step: StepRecord, reader: Reader | None) -> StepRecord:
+    if reader is None:
+        return step
+    return replace(step, counts=readable_counts(step.counts, reader) or {})
+
+
+def _readable_ids(
+    database: Database, ids: Collection[str | None], reader: Reader | None
+) -> Collection[str | None]:
+    """The ids among these that the reader may know."""
+    if reader is None or not any(ids):
+        return ids
+    query = select(_D.document_id).where(_D.document_id.in_(filter(None, ids)), readable(reader))
+    with database.reading() as connection:
+        return set(connection.scalars(query))
 
 
 def versions_query() -> Any:

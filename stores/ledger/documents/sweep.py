@@ -95,6 +95,45 @@ class Sweep:
                     set_turn(connection, row.document_id, row.version, SENT, **sent)
         return [*dispatches, *self._fair_queue.take_all(window)]
 
+    def bound_times(self, *, lease_seconds: float, wait_seconds: float) -> int:
+        """Bring back times that lie further ahead than any does: the clock was set back.
+
+        A lease lasts `lease_seconds`, and a retry waits `wait_seconds` at most. A lease that would
+        last twice as long begins anew, which its worker, if it lives, does itself soon. Returns
+        the number of steps.
+        """
+        now = time.time()
+        long_lease = _S.lease_until > now + 2 * lease_seconds
+        long_wait = _S.retry_at > now + 2 * wait_seconds
+        query = (
+            select(_S.document_id, _S.version, _S.step)
+            .join(schema.versions, (_V.document_id == _S.document_id) & (_V.version == _S.version))
+            .join(schema.documents, _D.document_id == _S.document_id)
+            .where(or_(long_lease, long_wait))
+        )
+        queued, unremoved = _V.turn.in_((SENT, RESTING)), _D.deleted_at.is_not(None)
+        with self._database.reading() as connection:
+            rows = [
+                *connection.execute(query.where(queued)),
+                *connection.execute(query.where(unremoved, _D.removed_at.is_(None))),
+            ]
+            ahead = connection.scalar(select(exists().where(queued, _V.dispatched_at > now)))
+        if rows or ahead:
+            with self._database.writing() as connection:
+                for row in rows:
+                    step = update(schema.steps).where(
+                        _S.document_id == row.document_id,
+                        _S.version == row.version,
+                        _S.step == row.step,
+                    )
+                    connection.execute(
+                        step.where(long_lease).values(lease_until=now + lease_seconds)
+                    )
+                    connection.execute(step.where(long_wait).values(retry_at=now))
+                sent = update(schema.versions).where(queued, _V.dispatched_at > now)
+                connection.execute(sent.values(dispatched_at=now))
+        return len(rows)
+
     def unremoved(self, *, resend_seconds: float, limit: int = 1000) -> list[str]:
         """Deleted documents whose data may not all be removed; marks them as sent now."""
         now = time.time()

@@ -99,6 +99,10 @@ class Tenants:
                 )
             )
             if gone.rowcount:
+                of = schema.audiences.c
+                connection.execute(
+                    delete(schema.audiences).where(of.collection == collection, of.tenant == name)
+                )
                 forget_scope(connection, collection, name)
 
 

@@ -8,10 +8,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from callslip.errors import Conflict, DocumentNotFound
+from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import queue
 from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.readable import of_readable, readable, readable_counts
 from callslip.stores.ledger.base.records import STEPS, Accepted, Step, VersionRecord
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.outbox import events
@@ -32,14 +34,16 @@ class PastVersion:
 class Versions:
     """Lists the versions of documents and restores older ones."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def of(self, document_id: str) -> list[PastVersion]:
         """Every version of a document, newest first. Raises DocumentNotFound if there is none."""
         with self._database.reading() as connection:
             document = connection.execute(
-                select(schema.documents).where(_D.document_id == document_id)
+                select(schema.documents).where(
+                    _D.document_id == document_id, readable(self._reader)
+                )
             ).one_or_none()
             if document is None:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
@@ -53,7 +57,9 @@ class Versions:
             ).all()
         counts: dict[int, dict[Step, dict[str, int]]] = {}
         for row in sorted(steps, key=lambda row: STEPS.index(row.step)):
-            counts.setdefault(row.version, {})[row.step] = row.counts or {}
+            counts.setdefault(row.version, {})[row.step] = (
+                readable_counts(row.counts, self._reader) or {}
+            )
         shown = document.live_version if document.deleted_at is None else None
         return [
             PastVersion(
@@ -66,8 +72,14 @@ class Versions:
 
     def live(self, document_ids: Sequence[str]) -> dict[str, int]:
         """The live version of each of these documents, by document id; omits those without one."""
-        query = select(_D.document_id, _D.live_version).where(
-            _D.document_id.in_(document_ids), _D.live_version.is_not(None), _D.deleted_at.is_(None)
+        query = (
+            select(_D.document_id, _D.live_version)
+            .where(
+                _D.document_id.in_(document_ids),
+                _D.live_version.is_not(None),
+                _D.deleted_at.is_(None),
+            )
+            .where(readable(self._reader))
         )
         with self._database.reading() as connection:
             return {row.document_id: row.live_version for row in connection.execute(query)}
@@ -79,6 +91,7 @@ class Versions:
             select(_D.document_id)
             .join(schema.versions, made)
             .where(_D.document_id.in_(document_ids), _D.deleted_at.is_(None), _V.size > 0)
+            .where(readable(self._reader))
         )
         with self._database.reading() as connection:
             return set(connection.scalars(query))
@@ -95,7 +108,9 @@ class Versions:
         with self._database.writing() as connection:
             document = lock_document(connection, document_id)
             old = connection.execute(
-                select(schema.versions).where(_V.document_id == document_id, _V.version == version)
+                select(schema.versions)
+                .where(_V.document_id == document_id, _V.version == version)
+                .where(of_readable(_V.document_id, self._reader))
             ).one_or_none()
             if document is None or old is None:
                 raise DocumentNotFound(f"document {document_id!r} has no version {version}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, and_, case, exists, func, or_, select
 
+from callslip.readers import Reader
 from callslip.stores.ledger.base import memory_tables
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.records import Vector
@@ -39,8 +40,8 @@ class JudgedSearch:
 class JudgedSearches:
     """Reads judged searches in bounded memory."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def newest(self, collection: str, limit: int) -> Iterator[JudgedSearch]:
         """The newest judged searches of a collection over all its tenants, at most `limit`.
@@ -54,6 +55,8 @@ class JudgedSearches:
                 rows = connection.execute(_page(collection, last)).all()
                 helped = _helped(connection, [row.trace_id for row in rows])
             for row in rows:
+                if self._reader and row.settings.get("owner") != self._reader.owner:
+                    continue
                 ranks = [n for n, hit in enumerate(row.hits, 1) if hit in helped[row.trace_id]]
                 if ranks and limit > 0:
                     limit -= 1

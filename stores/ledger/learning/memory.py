@@ -24,9 +24,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from callslip.readers import Reader
 from callslip.stores.chunk_stats import WEEK, ChunkStats, decay
 from callslip.stores.ledger.base import memory_tables, schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.readable import of_readable
 from callslip.stores.ledger.documents.chunks import IDS_PER_STATEMENT, THERE
 from callslip.stores.records import Vector
 
@@ -83,8 +85,8 @@ class MemorySums:
 class Memory:
     """Reads and changes the chunk memory: the outcomes of earlier searches, by chunk."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def scope(self, collection: str, tenant: str = "") -> MemoryScope:
         """The state of a scope's chunk memory; zeros if there is none."""
@@ -114,7 +116,7 @@ class Memory:
 
         Compares the utilities as stored, at most a week old: they all decay at the same rate.
         """
-        mine = _is(_S, collection, tenant)
+        mine = [*_is(_S, collection, tenant), of_readable(_S.document_id, self._reader)]
         query = _ALL.where(*mine)
         if after:
             last = select(_S.utility).where(*mine, _S.chunk_id == after).scalar_subquery()
@@ -131,7 +133,7 @@ class Memory:
             func.count(),
             func.coalesce(func.sum(_S.useful), 0),
             func.coalesce(func.sum(_S.useless), 0),
-        ).where(*_is(_S, collection, tenant))
+        ).where(*_is(_S, collection, tenant), of_readable(_S.document_id, self._reader))
         with self._database.reading() as connection:
             return MemorySums(*connection.execute(query).one())
 
@@ -141,6 +143,7 @@ class Memory:
         """A page of the complete memory in order of chunk ids, for an export."""
         query = (
             _ALL.where(*_is(_S, collection, tenant), _S.chunk_id > after)
+            .where(of_readable(_S.document_id, self._reader))
             .order_by(_S.chunk_id)
             .limit(limit)
         )

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from callslip.errors import Conflict, FeedbackLimit, FeedbackNotFound, InvalidRequest
+from callslip.errors import Conflict, FeedbackLimit, FeedbackNotFound, InvalidRequest, TraceNotFound
+from callslip.readers import Reader
 from callslip.stores.chunk_stats import Verdict
 from callslip.stores.ledger.base import memory_tables
 from callslip.stores.ledger.base.database import Database
@@ -58,8 +59,8 @@ class OutcomeRecord:
 class Outcomes:
     """Records outcomes and withdraws them."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def add(
         self,
@@ -88,7 +89,7 @@ class Outcomes:
         now = time.time() if now is None else now
         chosen = tuple(sorted(set(chunk_ids)))
         with self._database.writing() as connection:
-            event = read_event(connection, trace_id)
+            event = read_event(connection, trace_id, self._reader)
             _check_hits(event, chosen)
             lock_scope(self._database, connection, event.collection, event.tenant)
             named = ("key", key) if key else ("", trace_id, verdict, *chosen)
@@ -131,7 +132,7 @@ class Outcomes:
             if scope is not None:
                 lock_scope(self._database, connection, scope.collection, scope.tenant)
             outcome = _read(connection, outcome_id)
-            if outcome is None:
+            if outcome is None or not self._is_readable(connection, outcome):
                 raise FeedbackNotFound(f"feedback {outcome_id!r} does not exist")
             if outcome.withdrawn_at is not None:
                 return outcome
@@ -145,6 +146,16 @@ class Outcomes:
             )
             return replace(outcome, withdrawn_at=now, counted=())
 
+    def _is_readable(self, connection: Connection, outcome: OutcomeRecord) -> bool:
+        """Whether the outcome is about a search that the reader may read."""
+        if self._reader is None:
+            return True
+        try:
+            read_event(connection, outcome.trace_id, self._reader)
+        except TraceNotFound:
+            return False
+        return True
+
     def weigh_anew(self, half_life_weeks: float, now: float | None = None) -> int:
         """Weigh the outcomes from before revision 2 of the ledger; see `approvals.weigh_anew`."""
         return weigh_anew(self._database, half_life_weeks, time.time() if now is None else now)
@@ -155,6 +166,12 @@ class Outcomes:
         with self._database.snapshot() as connection:
             outcomes = [_read(connection, each) for each in list(connection.scalars(query))]
         return [outcome for outcome in outcomes if outcome is not None]
+
+    def scopes(self, outcome_id: str) -> set[tuple[str, str]]:
+        """The collection and the tenant of an outcome; empty if it does not exist."""
+        query = select(_O.collection, _O.tenant).where(_O.outcome_id == outcome_id)
+        with self._database.reading() as connection:
+            return {(row.collection, row.tenant) for row in connection.execute(query)}
 
     def trim(self, before: float) -> int:
         """Delete outcomes from before this time; the statistics of their chunks stay unchanged.

@@ -22,12 +22,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.errors import TraceNotFound
+from callslip.readers import Reader
 from callslip.stores.ledger.base import memory_tables, schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.readable import readable
 from callslip.stores.records import Vector
 
 _E, _Q = memory_tables.retrieval_events.c, memory_tables.query_profiles.c
 _T, _C = memory_tables.traces.c, schema.collections.c
+_D, _CH = schema.documents.c, schema.chunks.c
 
 PER_TRANSACTION = 500
 """Rows that one transaction deletes; other writers can run between two transactions."""
@@ -107,8 +110,8 @@ def _counts(sign: str) -> bool:
 class Searches:
     """Records searches, reads them and deletes old ones."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def record(self, events: Sequence[RetrievalEvent], *, remember: bool = True) -> None:
         """Record searches in one transaction. Idempotent. Ignores those of deleted collections.
@@ -128,7 +131,14 @@ class Searches:
     def get(self, trace_id: str) -> RetrievalEvent:
         """A recorded search, without its trace. Raises TraceNotFound."""
         with self._database.reading() as connection:
-            return read_event(connection, trace_id)
+            return read_event(connection, trace_id, self._reader)
+
+    def is_hidden(self, trace_id: str) -> bool:
+        """Whether a search is recorded that this ledger's reader may not read, or no longer."""
+        query = select(_E.settings, _E.hits).where(_E.trace_id == trace_id)
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+            return row is not None and not _is_of(connection, row.settings, row.hits, self._reader)
 
     def trace(self, trace_id: str, *, keep_seconds: float) -> TraceRecord:
         """A trace that is at most `keep_seconds` old. Raises TraceNotFound if there is none."""
@@ -137,9 +147,26 @@ class Searches:
         )
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
+            if row is not None and not _is_of(
+                connection, row.body, _hits_of(row.body), self._reader
+            ):
+                row = None
         if row is None:
             raise TraceNotFound(f"trace {trace_id!r} does not exist, or is forgotten by now")
         return TraceRecord(**row._mapping)
+
+    def scopes(self, trace_id: str) -> set[tuple[str, str]]:
+        """The collection and the tenant of a search or an answer; empty if it is not stored."""
+        with self._database.reading() as connection:
+            return {
+                (row.collection, row.tenant)
+                for table, key in ((memory_tables.traces, _T), (memory_tables.retrieval_events, _E))
+                for row in connection.execute(
+                    select(key.collection, key.tenant)
+                    .select_from(table)
+                    .where(key.trace_id == trace_id)
+                )
+            }
 
     def trim(self, before: float, most: int) -> int:
         """Delete searches from before this time, and all but the `most` newest ones.
@@ -205,14 +232,21 @@ class Searches:
             connection.execute(put, _profile_row(event))
 
 
-def read_event(connection: Connection, trace_id: str) -> RetrievalEvent:
-    """A recorded search of a collection that is not deleted. Raises TraceNotFound."""
+def read_event(
+    connection: Connection, trace_id: str, reader: Reader | None = None
+) -> RetrievalEvent:
+    """A recorded search of a collection that is not deleted. Raises TraceNotFound.
+
+    With `reader`, only its own searches, whose documents it may still read.
+    """
     query = (
         select(memory_tables.retrieval_events, _Q.text, _Q.lang, _Q.intent, _Q.entities, _Q.vector)
         .join(memory_tables.query_profiles, _Q.profile_id == _E.profile_id)
         .where(_E.trace_id == trace_id, _open(_E.collection))
     )
     row = connection.execute(query).one_or_none()
+    if row is not None and not _is_of(connection, row.settings, row.hits, reader):
+        row = None
     if row is None:
         raise TraceNotFound(f"search {trace_id!r} was not recorded, or is forgotten by now")
     return RetrievalEvent(
@@ -291,3 +325,27 @@ def _trace_row(event: RetrievalEvent) -> dict[str, Any]:
         "at": event.at,
         "body": dict(event.body or {}),
     }
+
+
+def _is_of(
+    connection: Connection,
+    recorded: Mapping[str, Any],
+    chunk_ids: Sequence[str],
+    reader: Reader | None,
+) -> bool:
+    """Whether a search is the reader's own, and the reader may still read its hits' documents."""
+    if reader is None:
+        return True
+    if recorded.get("owner") != reader.owner:
+        return False
+    hidden = (
+        select(_CH.chunk_id)
+        .join(schema.documents, _D.document_id == _CH.document_id)
+        .where(_CH.chunk_id.in_(list(chunk_ids)), ~readable(reader))
+        .limit(1)
+    )
+    return connection.scalar(hidden) is None
+
+
+def _hits_of(body: Mapping[str, Any]) -> list[str]:
+    return [hit["chunk_id"] for hit in body["hits"]]

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from callslip.errors import LedgerError, SettingsError
-from callslip.stores.ledger.base import memory_tables, outbox_tables, schema
+from callslip.stores.ledger.base import access_tables, memory_tables, outbox_tables, schema
 from callslip.stores.ledger.base.database import Database
 
 log = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ def _run(connection: Connection, history: History, revision: str) -> None:
     command.upgrade(config, revision)
 
 
-(_METADATA,) = {each.metadata for each in (schema, outbox_tables, memory_tables)}
+(_METADATA,) = {each.metadata for each in (schema, outbox_tables, memory_tables, access_tables)}
 """The metadata of all tables of the ledger, to which each module adds its tables at its import."""
 
 
@@ -165,7 +165,7 @@ LEDGER = History(
     name="ledger",
     subject="the ledger",
     folder=_FOLDER / "ledger",
-    newest=2,
+    newest=4,
     tables=frozenset(_METADATA.tables),
     create=_create_ledger,
     check=_check_ledger,

@@ -5,7 +5,7 @@ a document has locked it (`locks`), so the ids of its events increase in the ord
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from sqlalchemy import (
@@ -21,8 +21,10 @@ from sqlalchemy import (
     select,
 )
 
+from callslip.readers import Reader
 from callslip.stores.ledger.base import outbox_tables, schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.readable import of_readable, readable_counts
 from callslip.stores.ledger.base.records import Step, VersionState
 from callslip.vocabulary import EventKind as EventKind
 
@@ -116,19 +118,21 @@ def add_deleted(connection: Connection, where: ColumnElement[bool], at: float) -
 class Events:
     """Reads events and deletes old ones."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
 
     def of_document(self, document_id: str, *, after: int, limit: int = 200) -> list[Event]:
         """Events of a document in order of event ids, starting after the id `after`."""
         query = (
             select(outbox_tables.events)
             .where(_E.document_id == document_id, _E.event_id > after)
+            .where(of_readable(_E.document_id, self._reader))
             .order_by(_E.event_id)
             .limit(limit)
         )
         with self._database.reading() as connection:
-            return [event_of(row) for row in connection.execute(query)]
+            events = [event_of(row) for row in connection.execute(query)]
+        return [replace(e, data=readable_counts(e.data, self._reader)) for e in events]
 
     def corpus_version(self, collection: str, tenant: str) -> int:
         """The corpus version of a collection or tenant; it changes when searches see other data.

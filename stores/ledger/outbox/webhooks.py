@@ -176,6 +176,12 @@ class Webhooks:
         with self._database.reading() as connection:
             return [_delivery(row) for row in connection.execute(query)]
 
+    def states(self) -> dict[str, int]:
+        """The number of deliveries in each state."""
+        query = select(_L.state, func.count()).group_by(_L.state)
+        with self._database.reading() as connection:
+            return {row.state: row[1] for row in connection.execute(query)}
+
     def delivered(self, delivery_id: str, status: int) -> None:
         """Record that the receiver has accepted the delivery."""
         self._attempted(delivery_id, state="delivered", next_at=None, status=status, error=None)

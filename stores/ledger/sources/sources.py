@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, SourceExists
+from callslip.readers import Readers
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.attached import check_ours
 from callslip.stores.ledger.base.database import Database
@@ -48,6 +49,7 @@ class SourceRecord:
     ended_at: float | None
     counts: dict[str, int]
     failure: Failure | None
+    readers: Readers | None = None
 
 
 class Sources:
@@ -66,6 +68,7 @@ class Sources:
         properties: Properties | None = None,
         every_seconds: float | None = None,
         delete_missing: bool = False,
+        readers: Readers | None = None,
     ) -> SourceRecord:
         """Record a source that is due at once. A repeated call returns the same source.
 
@@ -78,6 +81,7 @@ class Sources:
             "properties": dict(properties or {}),
             "every_seconds": every_seconds,
             "delete_missing": delete_missing,
+            "readers": None if readers is None else list(readers),
         }
         key = {"collection": collection, "tenant": tenant, "name": name}
         there = select(_C.name).where(_C.name == collection, _C.deleted_at.is_(None))
@@ -194,6 +198,7 @@ def source_record(row: Row[Any]) -> SourceRecord:
         ended_at=row.ended_at,
         counts=row.counts or {},
         failure=Failure(**row.error) if row.error else None,
+        readers=None if row.readers is None else tuple(row.readers),
     )
 
 

@@ -6,8 +6,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from flask.testing import FlaskClient
 from ledger_moves import publish
 
+from callslip.api.http import csrf
 from callslip.api.page import pages
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import ExtractedText
@@ -26,6 +28,14 @@ def shelved(tmp_path: Path) -> Iterator[Ledger]:
     made.create()
     yield made
     made.close()
+
+
+def of_a_page(client: FlaskClient) -> FlaskClient:
+    """The client sends what a browser sends from a page of the server: its site and the token."""
+    token = "t" * 22
+    client.set_cookie(csrf.COOKIE, token)
+    client.environ_base |= {"HTTP_SEC_FETCH_SITE": "same-origin", "HTTP_X_CSRF_TOKEN": token}
+    return client
 
 
 def make_collection(ledger: Ledger) -> Ledger:

@@ -17,18 +17,16 @@ LEAST_BYTES = 6 * 1024**3
 """A run of the whole suite leaves less than this behind."""
 
 
-def new_folder() -> Path | None:
-    """An empty folder in memory for this process; None where files belong on a disk."""
+def new_folder() -> Path:
+    """An empty folder for this process: in memory, or on a disk where memory has no room."""
     remove_orphans()
-    try:
+    with suppress(OSError):
         folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=MEMORY))
-    except OSError:
-        return None
-    room = min(shutil.disk_usage(folder).free, psutil.virtual_memory().available)
-    if room < LEAST_BYTES or not _runs_programs(folder):
+        room = min(shutil.disk_usage(folder).free, psutil.virtual_memory().available)
+        if room >= LEAST_BYTES and _runs_programs(folder):
+            return folder
         shutil.rmtree(folder)
-        return None
-    return folder
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
 
 
 def remove_orphans() -> None:

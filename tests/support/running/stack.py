@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,8 +17,8 @@ from processes import is_gone, waits_until
 
 from callslip.config.load import load
 from callslip.config.settings import Settings
-from callslip.workers import runfile
-from callslip.workers.runfile import RunFile
+from callslip.workers.supervision import runfile
+from callslip.workers.supervision.runfile import RunFile
 
 MakeStack = Callable[[Mapping[str, str]], "Stack"]
 """Makes a stack with these environment variables, not started yet."""
@@ -61,12 +62,16 @@ class Stack:
         self.cwd = cwd or data_dir  # where no callslip.yaml is
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith("CALLSLIP_")}
         self.environ |= {"CALLSLIP_DATA_DIR": str(data_dir), "CALLSLIP_API__PORT": "0"}
+        # Tests send many documents before the pace is known.
+        self.environ |= {"CALLSLIP_INGEST__MAX_BACKLOG_MINUTES": "1000"}
         # The shared stack has two processes and the reader, as by default.
         self.environ |= {"CALLSLIP_API__PROCESSES": "1", "CALLSLIP_AGENT__READER": "false"}
+        if "CALLSLIP_API__KEY" not in (overrides or {}):
+            self.environ["CALLSLIP_API__OPEN"] = "true"  # tests of keys unset it
         self.environ |= overrides or {}
         self.output = data_dir / "up.out"
         self._process: subprocess.Popen[bytes] | None = None
-        self._killed: dict[str, int] = {}
+        self._signalled: dict[str, tuple[int, float]] = {}
 
     @property
     def process(self) -> "subprocess.Popen[bytes]":
@@ -104,6 +109,7 @@ class Stack:
             "CALLSLIP_API__PORT": self.url.rpartition(":")[2],
             "CALLSLIP_BROKER__URL": self.broker_url,
             "CALLSLIP_CHROMA__URL": self.chroma_url,
+            "CALLSLIP_CHROMA__TENANT": self.running.chroma_tenant or "",
         }
         with patch.dict(os.environ, self.environ | scopes, clear=True):
             return load(self.data_dir).settings
@@ -157,14 +163,22 @@ class Stack:
 
     def kill(self, role: str) -> None:
         """SIGKILL a part and everything it started, as a machine out of memory does."""
-        self._killed[role] = self._times_ready(role)
-        os.killpg(self.running.parts[role].pid, signal.SIGKILL)
+        self._signal(role, signal.SIGKILL)
 
-    def wait_until_back(self, role: str) -> None:
-        """Return once a killed part was started again and is ready."""
-        before = self._killed.pop(role)
+    def hang(self, role: str) -> None:
+        """SIGSTOP a part and everything it started: it lives and does nothing."""
+        self._signal(role, signal.SIGSTOP)
+
+    def wait_until_back(self, role: str) -> float:
+        """Return once a killed or hung part is ready again; the seconds since the signal."""
+        before, since = self._signalled.pop(role)
         back = waits_until(lambda: self._times_ready(role) > before, START_SECONDS)
         assert back, self.tails()
+        return time.monotonic() - since
+
+    def _signal(self, role: str, number: signal.Signals) -> None:
+        self._signalled[role] = self._times_ready(role), time.monotonic()
+        os.killpg(self.running.parts[role].pid, number)
 
     def says(self, text: str) -> bool:
         """Whether the terminal has shown this."""

@@ -2,17 +2,21 @@
 
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from callslip.config.settings import ChromaSettings, Settings
-from callslip.errors import StoreDown
-from callslip.stores.registry import make_store
+from callslip.workers.supervision import services
+from callslip.workers.supervision.child import Part
 
 STARTUP_SECONDS = 60.0
+
+TENANT = services.chroma_tenant()
+"""The secret of all servers of a run of tests."""
 
 
 def free_port() -> int:
@@ -23,33 +27,28 @@ def free_port() -> int:
 
 def chroma_settings(url: str, folder: Path) -> Settings:
     """Settings of a store at this server with its keyword index in the folder."""
-    return Settings(data_dir=folder, chroma=ChromaSettings(url=url))
+    return Settings(data_dir=folder, chroma=ChromaSettings(url=url, tenant=SecretStr(TENANT)))
 
 
 @contextmanager
 def chroma_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A Chroma server on a free port of loopback, its data in the folder."""
+    """The server of `callslip up` on a free port of loopback, its data in `chroma` there."""
     port = free_port()
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--path", str(folder / "data")]
+    part = services.chroma(folder, port, TENANT)
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
+        server = subprocess.Popen(part.argv, stdout=log, stderr=log, env=part.env)
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(chroma_settings(url, folder), server)
+        _wait_for(part, server)
         yield url, server
     finally:
         server.terminate()
         server.wait(30)
 
 
-def _wait_for(settings: Settings, server: subprocess.Popen[bytes]) -> None:
+def _wait_for(part: Part, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + STARTUP_SECONDS
-    with closing(make_store(settings, "chroma")) as made:
-        while True:
-            try:
-                return made.ping()
-            except StoreDown:
-                if server.poll() is not None or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+    while not part.ready(server.pid):
+        assert server.poll() is None, "Chroma has ended"
+        assert time.monotonic() < deadline, "Chroma does not start"
+        time.sleep(0.05)

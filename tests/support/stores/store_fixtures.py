@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 
+import long_forms
 import pytest
 from chroma_server import chroma_server, chroma_settings
 from crate_server import REAL_CRATE, crate_server, crate_settings, schema_at
+from keyword_parts import keyword_service, with_service
 from memory_store import memory_server
 from weaviate_server import REAL_SERVER, weaviate_server, weaviate_settings
 
@@ -29,6 +31,15 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def chroma_at(chroma_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of a Chroma store that runs."""
     return chroma_settings(chroma_url, tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="session")
+def served_keywords_at(
+    chroma_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Settings]:
+    """Settings of a Chroma store whose keyword index is a service."""
+    with keyword_service(tmp_path_factory.mktemp("keyword")) as keyword:
+        yield with_service(chroma_settings(chroma_url, tmp_path_factory.mktemp("none")), keyword)
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +80,7 @@ def real_crate_at() -> Iterator[Settings]:
 
 STORES: Mapping[str, tuple[str, str]] = {
     "chroma": ("chroma", "chroma_at"),
+    **({"keyword-service": ("chroma", "served_keywords_at")} if long_forms.ALL else {}),
     "weaviate": ("weaviate", "weaviate_at"),
     **(
         {"weaviate-server": ("weaviate", "weaviate_server_at")} if REAL_SERVER in os.environ else {}

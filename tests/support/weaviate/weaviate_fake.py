@@ -4,7 +4,9 @@
 
 It is no mock: filters are evaluated, BM25 is computed, vectors are compared, what Weaviate refuses
 is refused, and it passes the suite that a real server passes. It keeps a journal of what it
-acknowledged, so that it can be killed at any moment and started again.
+acknowledged, so that it can be killed at any moment and started again. While a file `starting` is
+beside the journal, it answers as Weaviate does between the election of a leader and its being
+ready: it has no class, with the status 200.
 """
 
 import base64
@@ -38,12 +40,17 @@ class Missing(Exception):
     """There is no such thing: status 404."""
 
 
+class NotReady(Exception):
+    """The server does not know its classes yet: status 503."""
+
+
 class Server:
     """The engine behind both interfaces, one call at a time."""
 
     def __init__(self, journal: Path) -> None:
         self._engine = Engine()
         self._lock = threading.Lock()
+        self._starting = journal.with_name("starting")
         for line in journal.read_text().splitlines() if journal.exists() else []:
             self._replay(json.loads(line))
         self._journal = journal.open("a")
@@ -51,7 +58,7 @@ class Server:
     def call(self, method: str, request: Any) -> Any:
         """Answer a call over gRPC; Refused."""
         with self._lock:
-            reply = CALLS[method](self._engine, request)
+            reply = CALLS[method](self._seen(), request)
             if method in _WRITES:
                 self._note([method, base64.b64encode(request.SerializeToString()).decode()])
             return reply
@@ -63,11 +70,16 @@ class Server:
                 answer = self._rest(verb, path.split("/")[2:], body)
             except Missing:
                 return 404, None
+            except NotReady:
+                return 503, None
             except Refused as error:
                 return 422, {"error": [{"message": str(error)}]}
             if verb not in ("GET", "HEAD"):
                 self._note([verb, path, body])
             return 200, answer
+
+    def _seen(self) -> Engine:
+        return Engine() if self._starting.exists() else self._engine
 
     def _note(self, entry: list[Any]) -> None:
         self._journal.write(json.dumps(entry) + "\n")
@@ -83,12 +95,14 @@ class Server:
 
     def _rest(self, verb: str, path: list[str], body: Any) -> Any:
         match verb, path:
+            case "GET", [".well-known", "ready"] if self._starting.exists():
+                raise NotReady
             case "GET", [".well-known", "ready" | "live"]:
                 return None
             case "GET", ["meta"]:
                 return {"version": VERSION, "grpcMaxMessageSize": MESSAGE_BYTES, "modules": {}}
             case "GET", ["schema"]:
-                return {"classes": [each.definition for each in self._engine.classes.values()]}
+                return {"classes": [each.definition for each in self._seen().classes.values()]}
             case "POST", ["schema"]:
                 self._engine.create(body)
                 return self._definition(body["class"])
@@ -133,7 +147,7 @@ class Server:
         raise Missing
 
     def _definition(self, name: str) -> Json:
-        if name not in self._engine.classes:
+        if name not in self._seen().classes:
             raise Missing
         return self._engine.classes[name].definition
 

@@ -138,7 +138,8 @@ def test_the_running_server_serves_it_beside_its_page(client: FlaskClient) -> No
 def test_a_service_for_every_address_goes_by_the_name_that_it_is_called_by(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
 ) -> None:
-    clean(monkeypatch, tmp_path, CALLSLIP_API__HOST="::", CALLSLIP_API__PORT="8165")
+    api = {"CALLSLIP_API__PORT": "8165", "CALLSLIP_API__HOSTS": "annotator"}
+    clean(monkeypatch, tmp_path, CALLSLIP_API__HOST="::", **api)
     client = annotator_wsgi.create_app().test_client()
     link = upload(client, LAMB)
     assert link == "http://localhost/file?file=a.txt"

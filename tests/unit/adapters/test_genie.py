@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from genie_parts import (
 from memory_store import MemoryStore
 from search_parts import ingest, made_of
 
+from callslip.callers import Caller
 from callslip.compat import genie
 from callslip.compat.context import AdapterContext
 from callslip.compat.genie import WeaviateVectorSimilaritySearchInvoker
@@ -210,6 +212,12 @@ def test_nothing_is_persisted_where_one_chunk_cannot_be(context: AdapterContext)
 def test_tenants_are_made_and_hold_their_own(context: AdapterContext) -> None:
     made = call(context, "CreateTenant", {"collection_name": "notes", "tenant_name": "cy"})
     assert made["multi_tenancy"]["enabled"] is True
+    context.ledger.collections.has_properties("notes", {"merger"})
+    request = {"collection_name": "notes", "tenant_name": "cy"}
+    assert call(context, "CreateTenant", request)["properties"] == {"merger": "any"}
+    cy = Caller("cy", "key", frozenset({"write"}), tenants=frozenset({"cy"}))
+    limited = replace(context, caller=cy)  # the names are of other tenants, too
+    assert call(limited, "CreateTenant", request)["properties"] == {}
     scope = {"collection_name": "notes", "tenant_name": "cy"}
     document = {"filename": "cy.txt", "chunks": [chunk("cy", 5, 1)]}
     assert call(context, "Persist", {"document": document}, **scope)["tenant_name"] == "cy"

@@ -18,8 +18,8 @@ from callslip.agent.messages import Answer, Conversation, NodeMessage, SentenceM
 from callslip.errors import Conflict, ThreadNotFound
 from callslip.models.embedders.none import LexicalEmbedder
 from callslip.tasks import answer as answer_task
-from callslip.tasks import metering, replies
 from callslip.tasks.composition import current
+from callslip.tasks.shared import metering, replies
 
 QUERIES = "What does lunch in the canteen cost?"
 

@@ -19,6 +19,7 @@ from page_parts import (
     blobs_in,
     extracted,
     make_collection,
+    of_a_page,
     shelved,
 )
 
@@ -54,7 +55,7 @@ def filled(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def client(filled: Ledger, tmp_path: Path) -> FlaskClient:
-    return app_over(ledger=filled, blobs=blobs_in(tmp_path)).test_client()
+    return of_a_page(app_over(ledger=filled, blobs=blobs_in(tmp_path)).test_client())
 
 
 @pytest.fixture

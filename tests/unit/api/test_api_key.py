@@ -3,6 +3,7 @@
 import os
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,9 +23,10 @@ KEY = "a=b/c+d~0123"
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith("CALLSLIP_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("CALLSLIP_DATA_DIR", str(tmp_path))
     get_settings.cache_clear()
     yield
     get_settings.cache_clear()
@@ -81,7 +83,7 @@ def test_without_the_key_every_route_is_a_401_problem(
     locked: FlaskClient, header: str | None
 ) -> None:
     headers = {} if header is None else {"Authorization": header}
-    for path in ("/", "/metrics", "/openapi.json", "/v1/collections", "/static/page.css", "/none"):
+    for path in ("/", "/metrics", "/openapi.json", "/v1/collections", "/page/documents", "/none"):
         answer = locked.get(path, headers=headers)
         assert answer.status_code == 401
         assert answer.content_type == "application/problem+json"
@@ -90,10 +92,9 @@ def test_without_the_key_every_route_is_a_401_problem(
         assert KEY not in answer.text
 
 
-def test_a_browser_is_asked_for_the_key(locked: FlaskClient) -> None:
+def test_a_browser_is_led_to_the_login(locked: FlaskClient) -> None:
     answer = locked.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
-    assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == 'Basic realm="Callslip"'
+    assert (answer.status_code, answer.location) == (302, "/login")
 
 
 def test_health_probes_need_no_key_and_nothing_that_looks_like_them_is_open(
@@ -174,17 +175,14 @@ def test_doctor_does_not_send_to_the_log_of_a_server_that_is_not_ours() -> None:
     assert "logs" in doctor._advice("store chroma")
 
 
-def test_doctor_warns_of_a_server_that_others_reach_without_a_key(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_doctor_warns_of_a_server_that_asks_for_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_embedder", lambda _: "none")
 
     def warnings(**api: object) -> list[str]:
         settings = Settings(api=ApiSettings.model_validate(api))
         found = doctor.examine(settings, "http://127.0.0.1:9")
-        return [f"{finding.part}: {finding.advice}" for finding in found if finding.warns]
+        return [finding.part for finding in found if finding.warns]
 
     assert warnings() == []
-    assert warnings(host="10.0.0.5", key=KEY) == []
-    (warning,) = warnings(host="10.0.0.5")
-    assert warning.startswith("api.host: Set api.key")
+    assert warnings(host="10.0.0.5") == []  # never open
+    assert warnings(open=True) == ["api.open"]

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from callslip.api.http.description import described
 
-PAGES = ("/", "/page/", "/static/", "/openapi.json")
+PAGES = ("/", "/page/", "/static/", "/openapi.json", "/login", "/logout")
 """For people: the page, its parts and files, and the document itself."""
 
 
@@ -36,7 +36,7 @@ def test_the_openapi_document_is_valid() -> None:
 def test_every_route_is_described_and_nothing_else() -> None:
     app = app_over()
     assert operations(app) == routes(app)
-    assert len(operations(app)) == 60
+    assert len(operations(app)) == 61
 
 
 def test_every_operation_says_what_it_does_and_how_it_fails() -> None:

@@ -11,11 +11,13 @@ from context_parts import LoneBroker, app_over
 from flask.testing import FlaskClient
 from ledger_moves import publish, store_chunks, submit, taken
 
+from callslip.api.identity import guard, keys
+from callslip.api.identity.state import identity_of
 from callslip.api.v1 import events
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import BrokenFile
 from callslip.stores.blobs import Blobs
-from callslip.stores.ledger import Accepted, Ledger
+from callslip.stores.ledger import Accepted, KeyGrant, Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.tasks import ingest
 
@@ -136,6 +138,25 @@ def test_a_document_that_goes_with_its_collection_ends_its_stream(
     timer.start()
     assert json.loads(follow(client, item)[-1]["data"]) == {"state": "deleted"}
     timer.join()
+
+
+def test_a_stream_ends_when_its_key_is_revoked(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr(keys, "CACHED_SECONDS", 0.0)
+    client, item = client_of(ledger, tmp_path, Settings()), submit(ledger)
+    text, _ = ledger.api_keys.create("reader", KeyGrant(frozenset({"read"})))
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {text}"
+    path = f"/v1/documents/{item.document_id}/events"
+    with client.get(path, buffered=False) as answer:
+        blocks = iter(answer.response)
+        assert next(blocks).startswith(b"retry")
+        assert b"document.queued" in next(blocks)
+        ledger.api_keys.revoke("reader")
+        assert list(blocks) == []
+    assert client.get(path).status_code == 401
+    identity_of(client.application).close()
 
 
 def test_there_are_only_so_many_streams_and_each_gives_its_place_back(

@@ -281,6 +281,9 @@ def test_feedback_names_hits_or_citations(backend: McpBackend) -> None:
         body | {"chunk_ids": ["c9"]},
         body | {"citations": [1, 2]},
     ]
+    backend.key = "sesame-0123"
+    structured(one(backend, "feedback", **request, citations=[3]))
+    assert backend.bodies("/v1/feedback")[2] == request | {"citations": [3]}
 
 
 BOUND = Scope(collection="papers", tenant="mine")

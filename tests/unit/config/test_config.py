@@ -199,6 +199,42 @@ def test_an_empty_variable_unsets_what_the_file_sets(tmp_path):
     assert loaded.origins["broker.url"] == "CALLSLIP_BROKER__URL"
 
 
+def test_a_variable_may_name_a_file_with_the_value(tmp_path):
+    secret = tmp_path / "key"
+    secret.write_text("a-long-secret\n")
+    write(tmp_path, "api:\n  key: of-the-file\n")
+    loaded = load({"CALLSLIP_API__KEY_FILE": str(secret)}, tmp_path)
+    assert loaded.settings.api.key == SecretStr("a-long-secret")
+    assert loaded.origins["api.key"].endswith("key)")
+    both = {"CALLSLIP_API__KEY_FILE": str(secret), "CALLSLIP_API__KEY": "of-the-variable"}
+    assert load(both, tmp_path).settings.api.key == SecretStr("of-the-variable")
+    secret.write_text("\n")
+    assert load({"CALLSLIP_API__KEY_FILE": str(secret)}, tmp_path).settings.api.key is None
+
+
+def test_a_file_of_a_value_that_cannot_be_read_is_named(tmp_path):
+    absent = tmp_path / "absent"
+    assert complaint(tmp_path, CALLSLIP_API__KEY_FILE=str(absent)) == (
+        "CALLSLIP_API__KEY_FILE names absent, which cannot be read: No such file or directory"
+    )
+    long, garbage = tmp_path / "long", tmp_path / "garbage"
+    long.write_bytes(b"x" * 65_537)
+    garbage.write_bytes(b"\xff\xfe")
+    assert "more than 65536 bytes" in complaint(tmp_path, CALLSLIP_API__KEY_FILE=str(long))
+    assert "not UTF-8" in complaint(tmp_path, CALLSLIP_API__KEY_FILE=str(garbage))
+    message = complaint(tmp_path, CALLSLIP_API__KEYS_FILE="x")
+    assert message.startswith("unknown variable CALLSLIP_API__KEYS_FILE")
+
+
+def test_a_setting_whose_name_ends_with_file_is_no_file_of_a_value(tmp_path):
+    model = {
+        "CALLSLIP_RERANK__PROVIDER": "onnx",
+        "CALLSLIP_RERANK__ONNX_FILE": "model.onnx",
+        "CALLSLIP_RERANK__TOKENIZER_FILE": "tokenizer.json",
+    }
+    assert load(model, tmp_path).settings.rerank.onnx_file == Path("model.onnx")
+
+
 def test_settings_that_contradict_each_other_are_named_with_their_origins(tmp_path):
     message = complaint(
         tmp_path, "chunking:\n  overlap_tokens: 450\n", CALLSLIP_CHUNKING__TARGET_TOKENS="400"

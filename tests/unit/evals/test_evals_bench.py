@@ -9,7 +9,7 @@ from benchmarks.latency import Latency, percentiles
 from benchmarks.memory import by_role, unit
 from benchmarks.throughput import Kind, Throughput
 from callslip.models.e5.tokens import Tokenizer
-from callslip.workers.runfile import Process, RunFile
+from callslip.workers.supervision.runfile import Process, RunFile
 
 
 @pytest.fixture(scope="module")

@@ -242,3 +242,10 @@ def test_a_language_model_has_the_last_word_where_the_collection_asks_it() -> No
     requests = enriched("BBC and EU of a@b.kr", "none", confirmer=half, confirm=True)
     assert requests.properties["entities"] == ["BBC"]
     assert half.shown == ["BBC and EU of ■■■■■■", "BBC", "EU"]
+
+
+def test_white_space_after_a_bracket_takes_linear_time() -> None:
+    name = "Data Commission"
+    for before, after in (("(DC", "x"), ("(", "1234567890123")):
+        text = name + before + " " * 100_000 + after
+        assert list(abbreviations(text, [Entity(name, "organisation", 0, len(name))])) == []

@@ -255,3 +255,10 @@ def test_headings_and_blocks_that_are_cut_whole() -> None:
     assert found.text == "Head\ncode\n"
     assert [found.text[h.start : h.end] for h in found.headings] == ["Head"]
     assert [found.text[b.start : b.end] for b in found.blocks] == ["code"]
+
+
+@pytest.mark.parametrize("start", ["![a]( ", "!["])
+@pytest.mark.parametrize("unit", ["{%a%}", "{{a}}", "(a)", "[a](b)"])
+def test_what_is_almost_a_link_takes_no_exponential_time(start: str, unit: str) -> None:
+    text = start + unit * 60
+    assert md(text).text.startswith("!")

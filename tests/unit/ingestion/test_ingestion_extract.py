@@ -390,3 +390,7 @@ def zip_file(parts: dict[str, bytes]) -> bytes:
         for name, data in parts.items():
             archive.writestr(name, data)
     return buffer.getvalue()
+
+
+def test_comments_before_what_is_no_page_take_linear_time() -> None:
+    assert extract(b"<!-- -->" * 500 + b"<x", "a.txt", ExtractSettings()).media_type == "text/plain"

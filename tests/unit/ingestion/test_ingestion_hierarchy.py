@@ -82,7 +82,7 @@ def test_a_document_of_one_passage_has_its_vector() -> None:
 
 def test_vectors_that_cancel_each_other_leave_a_direction() -> None:
     one = np.array([1, 0], np.float32)
-    assert np.array_equal(hierarchy._mean([one, -one]), one)
+    assert np.array_equal(hierarchy.mean_of([one, -one]), one)
 
 
 def test_a_long_section_is_several_and_a_long_document_its_beginning() -> None:

@@ -187,3 +187,12 @@ def test_thousands_of_equal_headings_and_one_huge_line_are_cut() -> None:
     many = "# same\nx\n" * 20_000
     assert len(sections(many)) == 20_000
     assert len(sections("word " * 1_000_000)) == 1
+
+
+def test_headings_beside_many_blocks_take_linear_time() -> None:
+    count, part = 20_000, "# a\nx\n"
+    headings = [Heading(6 * n, 6 * n + 3, 1) for n in range(count)]
+    blocks = [Block(6 * n + 4, 6 * n + 5, "code", 6 * n + 4) for n in range(count)]
+    inner = Heading(4, 5, 1)  # in a block
+    text = ExtractedText(part * count, "text/x", headings=(*headings, inner), blocks=tuple(blocks))
+    assert len(sectionize(text)) == count  # comparing each with each took minutes

@@ -1,6 +1,8 @@
 """The steps of a document on a real ledger and real blobs, with whatever can go wrong."""
 
+import errno
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -25,10 +27,17 @@ from pipeline_parts import (
     with_backend,
 )
 
-from callslip.errors import BrokenFile, EmbedderDown, LeaseLost, ObjectRefused, StoreDown
+from callslip.errors import (
+    BrokenFile,
+    EmbedderDown,
+    LeaseLost,
+    ObjectRefused,
+    StoreDown,
+    StoreReadOnly,
+)
 from callslip.ingestion import steps
 from callslip.ingestion.context import StepContext
-from callslip.ingestion.pipeline import run_step
+from callslip.ingestion.pipeline import MAX_LASTING_WAIT_SECONDS, run_step
 from callslip.ingestion.values import ExtractedText
 from callslip.messages.options import Options
 from callslip.models.embedders.contract import Vectors
@@ -160,6 +169,23 @@ def test_a_worker_that_is_overtaken_while_it_works_drops_its_result(
     assert (step.state, step.artifact, step.attempts) == ("done", "the other's", 2)
 
 
+def test_a_collection_that_is_not_embedded_anew_yet_has_the_previous_embedder(
+    step_context: StepContext,
+) -> None:
+    class Other(Tiny):
+        model = "other"
+
+    item = submit(step_context, paragraphs("one"))
+    other: Any = Other()
+    changed = replace(step_context, embedder=other)
+    assert run(changed, item) == "stopped at embed"
+    later = submit(step_context, paragraphs("two"), "b.txt")
+    both = replace(changed, previous=step_context.embedder)
+    assert run(both, later) != "stopped at embed"
+    assert look(step_context, later).state == "live"
+    assert other.given == []
+
+
 def test_a_transient_error_puts_the_step_back_with_a_time(step_context: StepContext) -> None:
     class Down(Tiny):
         def passages(self, texts: Sequence[str]) -> Vectors:
@@ -184,6 +210,36 @@ def test_a_transient_error_puts_the_step_back_with_a_time(step_context: StepCont
     assert found.state == "failed"
     assert found.newest.failure is not None
     assert (found.newest.failure.type, found.newest.failure.step) == ("embedder-down", "embed")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (StoreDown("no answer"), "store-down"),
+        (StoreReadOnly("full"), "store-read-only"),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk-full"),
+    ],
+)
+def test_no_outage_of_a_store_and_no_full_disk_fails_a_document_for_good(
+    step_context: StepContext, error: Exception, reason: str
+) -> None:
+    class Fails(MemoryStore):
+        def batch_upsert_chunks(self, *_: object, **__: object) -> BatchOutcome:
+            raise error
+
+    fails = Fails()
+    fails.ensure_schema(CollectionSchema("papers", VectorSpec(4)))
+    impatient = SETTINGS.ingest.model_copy(update={"retry_for_seconds": 0.0})
+    settings = SETTINGS.model_copy(update={"ingest": impatient})
+    down = with_backend(step_context, settings=settings, store_of=lambda _: fails)
+    item = submit(down, paragraphs("one"))
+    assert run(down, item) == "stopped at upsert"
+    found = look(step_context, item)
+    assert (found.state, found.steps[-1].state) == ("waiting", "pending")
+    assert found.steps[-1].failure is not None
+    assert found.steps[-1].failure.type == reason
+    assert found.steps[-1].retry_at is not None
+    assert found.steps[-1].retry_at < time.time() + 1.25 * MAX_LASTING_WAIT_SECONDS
 
 
 def test_a_file_that_cannot_be_read_fails_with_its_reason(step_context: StepContext) -> None:
@@ -213,7 +269,6 @@ def test_a_mistake_of_ours_is_named_without_its_message(
     assert (failure.type, failure.step) == ("internal-error", "enrich")
     assert "ValueError at test_pipeline.py:" in failure.detail
     assert "secret" not in str(failure) + caplog.text
-    assert "ValueError" in caplog.text
 
 
 def test_a_document_that_kills_its_worker_each_time_is_set_aside(step_context: StepContext) -> None:

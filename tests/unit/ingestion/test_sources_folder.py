@@ -392,3 +392,13 @@ def test_after_each_run_the_documents_are_what_the_source_holds(
             assert held.items() <= there.items()
             assert set(held.values()) == set(there.values())
             assert not library.again(source).counts.get("failed")
+
+
+def test_the_documents_of_a_source_have_its_readers(library: Library, root: Path) -> None:
+    source = library.add(f"file://{root}", readers=("group:hr",))
+    library.look(source, scope(root))
+    document = library.document("src/a.txt")
+    assert document.readers == ("group:hr",)
+    library.ledger.readers.set(document.document_id, ("user:ann",))
+    plain = library.add(f"file://{root}", name="plain")
+    assert plain.readers is None

@@ -1,8 +1,10 @@
 """A URL as a source: fetched when it changed, and never from inside the network."""
 
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,8 +21,8 @@ from callslip.errors import (
     SourceDown,
     SourceError,
 )
-from callslip.http.addresses import is_allowed
-from callslip.ingestion.sources import source_url
+from callslip.http.addresses import is_allowed, network_of
+from callslip.ingestion.sources import source_url, web
 from callslip.ingestion.sources.web import WebPage
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -257,6 +259,38 @@ def test_a_server_that_drips_is_left_after_the_time_limit(site: Site) -> None:
         stop.set()
 
 
+@pytest.mark.parametrize(
+    "line", [b"HTTP/1.1 100 Continue\r\n\r\n", b"X-Filler: " + b"x" * 80 + b"\r\n", b"x" * 80]
+)
+def test_headers_without_an_end_are_left_at_a_size_or_a_time(
+    monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    monkeypatch.setattr(web, "HEADERS_SECONDS", 1.0)
+    sent = 0
+
+    def send(listener: socket.socket) -> None:
+        nonlocal sent
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            if not line.startswith(b"HTTP"):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                connection.sendall(line * 20)
+                sent += len(line) * 20
+                time.sleep(0.002)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=send, args=(listener,))
+        thread.start()
+        before = time.monotonic()
+        with pytest.raises(SourceDown):
+            read(opened(f"http://127.0.0.1:{listener.getsockname()[1]}/", timeout_seconds=60.0))
+        assert time.monotonic() - before < 4
+        thread.join()
+    if not line.startswith(b"HTTP"):
+        assert sent < 1_000_000
+
+
 def test_a_server_that_does_not_answer_is_down() -> None:
     with pytest.raises(SourceDown, match="does not answer"):
         read(opened("http://127.0.0.1:9/"))
@@ -268,6 +302,7 @@ def test_a_server_that_does_not_answer_is_down() -> None:
         *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
         *("100.64.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "198.18.0.1"),
         *("::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1"),
+        *("fec0::1", "feff::1", "192.0.0.9", "192.0.0.10", "192.88.99.1", "::ffff:192.88.99.1"),
         *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"),
     ],
 )
@@ -307,3 +342,8 @@ def test_an_address_is_checked_when_it_is_added(tmp_path: Path) -> None:
 def test_an_address_that_cannot_be_a_source_is_refused(given: str) -> None:
     with pytest.raises(InvalidRequest):
         source_url(given)
+
+
+def test_a_client_is_known_by_the_network_that_one_machine_has() -> None:
+    assert network_of("::ffff:192.0.2.1") == network_of("192.0.2.1") == "192.0.2.1"
+    assert network_of("2001:db8::1") == network_of("2001:db8::2") != network_of("2001:db8:0:1::1")

@@ -6,15 +6,18 @@ import uuid
 
 import pytest
 from ledger_moves import OVER, submission, taken, work
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from callslip.errors import BrokenFile, StoreDown
-from callslip.stores.ledger import Accepted, Dispatch, Ledger, tenant_queue_of
+from callslip.stores.ledger import Accepted, Dispatch, Ledger, Pace, tenant_queue_of
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
+
+SIZE = len("one")
+"""Bytes of each document."""
 
 
 @pytest.fixture
@@ -141,17 +144,38 @@ def test_what_is_over_holds_no_place(server: Ledger, end: str) -> None:
     assert (sent[0].document_id == item.document_id) <= (end == "replaced")
 
 
-def test_the_backlog_is_counted_by_tenant_queue_and_as_a_whole_up_to_a_bound(
-    server: Ledger,
-) -> None:
+def test_what_waits_is_counted_by_tenant_queue(server: Ledger) -> None:
     for n in range(5):
         send(server, "a", f"{n}")
     send(server, "b", "1")
     server.fair_queue.take(2)
-    assert server.fair_queue.backlog(100) == 6
-    assert server.fair_queue.backlog(4) == 4
-    assert server.fair_queue.backlog(100, tenant_queue=tenant_queue_of("halls", "a")) == 5
-    assert server.fair_queue.backlog(100, tenant_queue=tenant_queue_of("papers", "")) == 0
+    waiting = server.fair_queue.waiting()
+    assert {queue: work.documents for queue, work in waiting.items()} == {
+        tenant_queue_of("halls", "a"): 5,
+        tenant_queue_of("halls", "b"): 1,
+    }
+    assert all(work.size == work.documents * SIZE for work in waiting.values())
+
+
+def test_the_pace_is_that_of_the_last_documents_without_the_idle_time(
+    server: Ledger, ledger_url: str
+) -> None:
+    assert server.fair_queue.pace() is None
+    for name in "12345":
+        finish(server, send(server, "a", name))
+    database = Database(ledger_url)
+    with database.writing() as connection:
+        # Two at once, an hour without any, then three in a row.
+        times = [(0, 4), (0, 5), (3605, 3607), (3605, 3609), (3605, 3610)]
+        rows = connection.execute(select(schema.versions.c.document_id)).scalars().all()
+        for document_id, (sent_at, finished_at) in zip(rows, times, strict=True):
+            connection.execute(
+                update(schema.versions)
+                .where(schema.versions.c.document_id == document_id)
+                .values(dispatched_at=sent_at, finished_at=finished_at)
+            )
+    database.close()
+    assert server.fair_queue.pace() == Pace(documents=5 / 10, size=5 * SIZE / 10)
 
 
 def test_many_who_ask_at_once_are_given_each_version_once(server: Ledger, ledger_url: str) -> None:
@@ -194,6 +218,7 @@ def test_turns_are_quick_before_ten_thousand_that_wait(server: Ledger, ledger_ur
     began = time.perf_counter()
     for _ in range(20):
         server.fair_queue.take(4, document_id=one.document_id)
-        assert server.fair_queue.backlog(100_000) == 10_002
+        waiting = server.fair_queue.waiting().values()
+        assert sum(work.documents for work in waiting) == 10_002
     assert (time.perf_counter() - began) / 20 < 0.1
     assert server.documents.get(late.document_id).state == "waiting"

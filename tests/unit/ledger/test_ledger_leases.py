@@ -5,10 +5,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ledger_moves import OVER, claim, publish, store_chunks, submit, taken, work
+from ledger_moves import LONG, OVER, claim, publish, store_chunks, submission, submit, taken, work
 
 from callslip.errors import BrokenFile, LeaseLost, StoreDown
-from callslip.stores.ledger import STEPS, Claim, Ledger, Refusal
+from callslip.stores.ledger import STEPS, Claim, Ledger, Rebuilt, Refusal
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -192,3 +193,36 @@ def test_all_leases_can_be_ended_without_counting_as_crashes(ledger: Ledger) -> 
     assert {s.document_id for s in stuck} == {items[1].document_id}
     work(ledger, items[1])
     assert ledger.documents.get(items[1].document_id).steps[0].crashes == 0
+
+
+def test_a_step_that_is_given_back_is_taken_again_without_a_crash(ledger: Ledger) -> None:
+    item = submit(ledger)
+    first = taken(ledger, item, "extract")
+    ledger.leases.give_back(first)
+    (again,) = ledger.sweep.stuck(idle=False, resend_seconds=900, max_crashes=3)
+    assert (again.document_id, again.step) == (item.document_id, "extract")
+    second = taken(ledger, item, "extract")
+    assert second.token == first.token + 1
+    step = ledger.documents.get(item.document_id).steps[0]
+    assert (step.attempts, step.crashes) == (2, 0)
+    with pytest.raises(LeaseLost):
+        ledger.leases.give_back(first)
+
+
+def test_a_rebuilt_collection_repeats_the_steps_of_terms_and_vectors(ledger: Ledger) -> None:
+    live = publish(ledger, "one", ["c"])
+    queued = ledger.documents.submit("papers", submission("two", "b.txt"), "b" * 32)
+    work(ledger, queued, upto="enrich")
+    running = taken(ledger, queued, "embed")
+    move = ledger.moves.take("papers", "memory:2", lease_seconds=LONG)
+    schema = CollectionSchema("papers", VectorSpec(7))
+    ledger.moves.switch(move, "memory", Rebuilt("new", "2", schema))
+    record = ledger.collections.get("papers")
+    assert (record.store, record.embedder, record.schema) == ("memory:2", "new", schema)
+    with pytest.raises(LeaseLost):
+        ledger.leases.finish(running, "of the former embedder", {})
+    states = {s.step: s.state for s in ledger.documents.get(queued.document_id).steps}
+    assert [states[step] for step in STEPS[3:]] == ["pending"] * 3
+    assert ledger.documents.artifact(live.document_id, 1, "enrich") is None
+    assert set(ledger.chunks.visible(["c"])) == {"c"}
+    work(ledger, queued)

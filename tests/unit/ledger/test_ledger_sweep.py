@@ -1,5 +1,6 @@
 """The sweep: what is sent again, when, and what is not."""
 
+import math
 import time
 
 import pytest
@@ -195,3 +196,25 @@ def test_times_are_seconds_since_1970(ledger: Ledger) -> None:
     before = time.time()
     item = submit(ledger)
     assert before <= ledger.documents.get(item.document_id).created_at <= time.time()
+
+
+def test_after_the_clock_was_set_back_nothing_waits_until_it_has_caught_up(
+    ledger: Ledger, ledger_url: str
+) -> None:
+    def bound() -> int:
+        return ledger.sweep.bound_times(lease_seconds=30, wait_seconds=60)
+
+    taken(ledger, submit(ledger))
+    assert bound() == 0
+    leased, resting, sent, removed = (submit(ledger, name=name) for name in "abcd")
+    taken(ledger, leased, lease=3600)
+    ledger.leases.release(taken(ledger, resting), StoreDown("no"), wait=3600, give_up=math.inf)
+    taken(ledger, removed, lease=3600)
+    ledger.documents.delete(removed.document_id)
+    let_pass(ledger_url, -3600)
+    assert bound() == 3
+    assert bound() == 0
+    until = ledger.documents.get(leased.document_id).steps[0].lease_until
+    assert until == pytest.approx(time.time() + 30, abs=5)
+    let_pass(ledger_url, 16)
+    assert stuck(ledger, idle=True) == [at(sent, "extract"), at(resting, "extract")]

@@ -22,7 +22,7 @@ from callslip.errors import DeliveryNotFound, InvalidRequest, WebhookNotFound
 from callslip.stores.ledger import Delivery, Ledger, Webhook
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.tasks import webhooks
-from callslip.tasks.receivers import Receivers, key_of, new_secret, sign
+from callslip.tasks.shared.receivers import Receivers, key_of, new_secret, sign
 
 pytest_plugins = ["ledger_fixtures"]
 

@@ -45,8 +45,9 @@ from callslip.stores.metrics import METRICS
 from callslip.stores.properties.checks import MAX_TEXT_BYTES
 from callslip.stores.properties.filters import MAX_VALUES, OPERATORS
 from callslip.stores.records import FILTERABLE
-from callslip.tasks import recording, webhooks
+from callslip.tasks import webhooks
 from callslip.tasks.maintenance import COSTS_DAYS
+from callslip.tasks.shared import recording
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -137,10 +138,14 @@ def test_the_page_of_retrievers_names_every_option_and_what_a_passage_carries() 
 
 def test_the_page_of_operations_names_every_metric() -> None:
     page = (DOCS / "operations.md").read_text(encoding="utf-8")
-    ledger = SimpleNamespace(documents=SimpleNamespace(states=dict))
+    ledger = SimpleNamespace(
+        documents=SimpleNamespace(states=dict),
+        fair_queue=SimpleNamespace(oldest=lambda: None),
+        webhooks=SimpleNamespace(states=dict),
+    )
     with app_over(ledger=ledger, broker=LoneBroker()).app_context():
         names = {f"`{family.name}" for family in metrics.Numbers().collect()}
-    assert len(names) == 14
+    assert len(names) == 33
     assert [name for name in names if name not in page] == []
     assert [name for name in get_args(Outcome) if f"`{name}`" not in page] == []
     assert f"for {COSTS_DAYS} days" in page

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from callslip.config.ranking import SearchSettings
 from callslip.config.settings import Settings
-from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest
+from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest, KeywordsDown, StoreDown
 from callslip.messages.options import Options, Ranking
 from callslip.models.entities import Recognizer
 from callslip.retrieval.candidates.resources import Resources
@@ -40,6 +40,12 @@ class Embedder:
 class Lower:
     def analyze(self, text: str) -> str:
         return text.lower()
+
+
+class NewEmbedder(Embedder):
+    """Of another model and dimension."""
+
+    model, dimension = "new", 3
 
 
 LEVELS = {
@@ -109,6 +115,62 @@ def test_hits_come_nearest_first_with_their_place(engine: Resources) -> None:
     assert {h.chunk_id: (h.parent_id or "", h.level) for h in response.hits} == LEVELS
     assert response.cut is False
     assert all(hit.parent_of is None and hit.vector is None for hit in response.hits)
+
+
+def halve(engine: Resources, monkeypatch: pytest.MonkeyPatch, *, local: bool) -> None:
+    """Make the store's server not answer; `local` says whether its keyword half needs none."""
+    store = engine.store_of("")
+    read = store.get_chunks
+
+    def down(*_: object, **__: object) -> None:
+        raise StoreDown("the server hangs")
+
+    monkeypatch.setattr(store, "local_keywords", local, raising=False)
+    monkeypatch.setattr(store, "copies", read)
+    for method in ("nearest", "exact_query", "get_chunks"):
+        monkeypatch.setattr(store, method, down)
+
+
+@pytest.mark.parametrize("more", [{"alpha": 1}, {"alpha": None}, {"parent_strategy": "include"}])
+def test_while_the_server_is_down_the_local_keyword_half_answers(
+    engine: Resources, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    halve(engine, monkeypatch, local=True)
+    response = ask(engine, **more)
+    assert {hit.chunk_id for hit in response.hits} >= {"page 1", "stray"}
+    assert all(hit.text == f"text of {hit.chunk_id}" for hit in response.hits)
+    assert response.partial
+    assert response.left_out == {"vector": "the server hangs"}
+
+
+def test_a_store_without_a_local_half_or_a_question_without_words_is_down(
+    engine: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halve(engine, monkeypatch, local=True)
+    with pytest.raises(StoreDown, match="the server hangs"):
+        ask(engine, query="", query_embedding=[1.0, 0.0])
+    halve(engine, monkeypatch, local=False)
+    with pytest.raises(StoreDown, match="the server hangs"):
+        ask(engine)
+
+
+@pytest.mark.parametrize("alpha", [0.5, None])
+def test_while_the_keyword_index_is_down_the_vector_half_answers(
+    engine: Resources, monkeypatch: pytest.MonkeyPatch, alpha: float | None
+) -> None:
+    store, whole = engine.store_of(""), ask(engine, alpha=1)
+
+    def down(*_: object, **__: object) -> None:
+        raise KeywordsDown("the service is away")
+
+    for method in ("keyword_query", "terms", "count", "find_ids"):
+        monkeypatch.setattr(store, method, down)
+    response = ask(engine, alpha=alpha)
+    assert [hit.chunk_id for hit in response.hits] == [hit.chunk_id for hit in whole.hits]
+    assert response.partial
+    assert response.left_out == {"keyword": "the service is away"}
+    with pytest.raises(KeywordsDown):
+        ask(engine, alpha=0)
 
 
 def test_what_a_store_has_of_another_tenant_or_collection_is_not_seen(engine: Resources) -> None:
@@ -418,3 +480,17 @@ def test_explain_and_the_record_say_what_the_weights_were_multiplied_with(
     Learning(engine.ledger, engine.settings.memory, engine.settings.traces).record([trace])
     kept = engine.ledger.searches.get(trace.trace_id)
     assert kept.basis == [list(each) for each in trace.basis()]
+
+
+def test_a_collection_that_is_not_embedded_anew_yet_is_searched_with_the_previous_embedder(
+    engine: Resources,
+) -> None:
+    request = SearchRequest(collection="papers", query="page")
+    before = search(engine, request)
+    previous, engine.embedder = engine.embedder, NewEmbedder()  # type: ignore[assignment]
+    with pytest.raises(InvalidRequest, match="callslip reindex papers"):
+        search(engine, request)
+    engine.previous = previous
+    after = search(engine, request)
+    assert [hit.chunk_id for hit in after.hits] == [hit.chunk_id for hit in before.hits]
+    assert not after.partial

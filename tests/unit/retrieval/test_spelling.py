@@ -105,7 +105,7 @@ def test_a_search_is_for_the_spelling_of_the_passages(
     assert make_query(engine, plan, Timings()).keywords == "north east"
     assert found(ask(engine, "northeast", ranking={"alpha": 0})) == ["a1"]
     part = replace(sample("north east"), passages=9)
-    monkeypatch.setattr(engine.calibrations, "of", lambda *_: part)
+    monkeypatch.setattr(engine.calibrations, "of", lambda *_, **__: part)
     query = make_query(engine, plan, Timings())
     assert (query.terms, query.keywords) == ("north east", "north east northeast")
     other = replace(plan, parameters=plan.parameters.model_copy(update={"fusion": "rrf"}))

@@ -1,22 +1,56 @@
-"""Blobs: whole files by name, in a folder and in a store that is none."""
+"""Blobs: whole files by name, in a folder, in a bucket of S3 and in a store that is neither."""
 
 import io
+import logging
 import threading
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from moto.server import ThreadedMotoServer
 
-from callslip.errors import StoreDown
+from callslip.errors import SettingsError, StoreDown
 from callslip.stores.blobs import COPY_BYTES, Blobs
 
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "any",
+    "AWS_SECRET_ACCESS_KEY": "any",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_MAX_ATTEMPTS": "1",
+}
 
-@pytest.fixture(params=["folder", "memory"])
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """The address of a server that speaks S3."""
+    logging.getLogger("werkzeug").disabled = True
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        server.start()
+        yield "http://{}:{}".format(*server.get_host_and_port())
+        server.stop()
+    logging.getLogger("werkzeug").disabled = False
+
+
+def bucket(endpoint: str) -> str:
+    """The URL of a new bucket."""
+    url = f"s3://b-{uuid.uuid4().hex}"
+    Blobs(url, endpoint)._fs.mkdir(url)
+    return f"{url}/prefix"
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     """A blob store of each kind in turn."""
     if request.param == "folder":
         return Blobs(str(tmp_path / "blobs"))
+    if request.param == "s3":
+        endpoint = request.getfixturevalue("s3")
+        return Blobs(bucket(endpoint), endpoint)
     return Blobs(f"memory://{uuid.uuid4().hex}")
 
 
@@ -60,6 +94,7 @@ def test_a_deleted_document_leaves_nothing_and_others_stay(blobs: Blobs) -> None
     assert not blobs.exists("d1", "a")
 
 
+@pytest.mark.parametrize("blobs", ["folder", "memory"], indirect=True)
 @pytest.mark.parametrize("bad", ["", ".", "..", "../d", "a/b", "a\\b", "a\n", "é", "a\0"])
 def test_no_name_gets_out_of_its_folder(blobs: Blobs, bad: str) -> None:
     for call in (
@@ -86,6 +121,28 @@ def test_a_stream_that_breaks_off_leaves_no_file(blobs: Blobs) -> None:
     assert blobs.count("d1") == 0
 
 
+def test_what_another_process_wrote_or_removed_is_seen_at_once(s3: str) -> None:
+    url = bucket(s3)
+    one, other = Blobs(url, s3), Blobs(url, s3)
+    other._fs = type(one._fs)(endpoint_url=s3, use_listings_cache=False, skip_instance_cache=True)
+    assert one.names("d1") == set()
+    other.write("d1", "a", b"one")
+    assert one.exists("d1", "a")
+    assert one.names("d1") == {"a"}
+    other.delete("d1")
+    assert one.count("d1") == 0
+
+
+def test_a_bucket_that_does_not_answer_or_is_missing_is_a_store_that_is_down(s3: str) -> None:
+    with pytest.raises(StoreDown, match=r"cannot write: EndpointConnectionError\n"):
+        Blobs("s3://bucket", "http://127.0.0.1:9").check()
+    with pytest.raises(StoreDown, match="cannot write: FileNotFoundError: The specified bucket"):
+        Blobs("s3://missing", s3).check()
+    with pytest.raises(SettingsError, match=r"blobs.url: x3:// cannot be opened"):
+        Blobs("x3://bucket")
+
+
+@pytest.mark.parametrize("blobs", ["folder", "memory"], indirect=True)
 def test_many_may_check_and_write_at_once(blobs: Blobs) -> None:
     start = threading.Barrier(8)
 

@@ -67,3 +67,9 @@ def test_whatever_is_kept_is_kept_as_it_is_again(name: str) -> None:
     assert clean_name(kept) == kept
     assert kept.isprintable() or not any(ord(letter) < 32 for letter in kept)
     kept.encode()
+
+
+@pytest.mark.parametrize("tenant", [".", "..", "a/..", "./a"])
+def test_no_tenant_has_a_name_that_clients_resolve_to_another_address(tenant: str) -> None:
+    with pytest.raises(InvalidRequest, match="has the part"):
+        clean_tenant(tenant)  # DELETE …/tenants/.. would delete the collection

@@ -15,7 +15,9 @@ from moving import COLLECTION, NEVER, Fate, Killed, Site, fill, mortal, run_out,
 
 from callslip.errors import ArchiveError, Conflict, CopyDiffers, LeaseLost, MoveError
 from callslip.messages.options import Options
+from callslip.readers import Reader
 from callslip.stores.transfer import Report, export_collection, import_archive, migrate, move_lease
+from callslip.stores.transfer.archive_format import FORMAT_WITH_READERS
 from callslip.stores.transfer.archive_reader import Archive
 
 
@@ -452,7 +454,7 @@ DEEP = b'{"chunk_id": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
 LINE = {"chunk_id": "a", "body": "", "terms": "", "parent_id": "", "section": "", "heading": ""}
 
 DAMAGES: dict[str, Callable[[dict[str, bytes]], Any]] = {
-    "unknown format": edited("collection.json", put("format", 2)),
+    "unknown format": edited("collection.json", put("format", 3)),
     "another program's": edited("collection.json", put("magic", "zip")),
     "a hostile name": edited("collection.json", put("name", "../../etc")),
     "a negative dimension": edited("collection.json", put("default.dimension", "2")),
@@ -558,3 +560,25 @@ def test_bytes_turned_over_anywhere_are_noticed_or_mean_nothing(
     except CopyDiffers:
         return
     assert len(there.state()) == 1
+
+
+def test_an_archive_carries_the_readers_of_its_documents(
+    here: Site, there: Site, tmp_path: Path
+) -> None:
+    fill(here)
+    (document_id, _), *_ = here.ledger.transcripts.ids(COLLECTION)
+    here.ledger.readers.set(document_id, ("group:hr", "user:ann"))
+    path = tmp_path / "papers.tar"
+    export_collection(here.backend, COLLECTION, path, silent)
+    with closing(Archive(path)) as archive:
+        assert archive.head.format == FORMAT_WITH_READERS
+    take(there, path)
+    assert there.ledger.documents.get(document_id).readers == ("group:hr", "user:ann")
+    bob = there.ledger.for_reader(Reader("bob", frozenset({"user:bob"})))
+    hidden = bob.readers.unreadable(COLLECTION, "")
+    chunks = there.ledger.chunks.live_ids(document_id)
+    store = there.backend.store_of(there.ledger.collections.get(COLLECTION).store)
+    everything = set(store.find_ids(COLLECTION))
+    assert chunks < everything
+    assert set(store.find_ids(COLLECTION, hidden.left_out_of(None))) == everything - chunks
+    assert bob.chunks.visible(sorted(chunks)) == {}

@@ -57,7 +57,8 @@ def test_an_adapter_of_another_package_adds_endpoints_and_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "outside_adapter:adapter")
-    assert app_over().test_client().get("/v1/outside").text == "42"
+    app = app_over(Settings(data_dir=tmp_path))
+    assert app.test_client().get("/v1/outside").text == "42"
 
 
 @pytest.mark.parametrize("target", ["outside_adapter:nothing", "nowhere:adapter", "json:dumps"])

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from page_parts import make_collection, shelved
 from callslip.agent.messages import AnswerRequest
 from callslip.api.v1 import answering
 from callslip.errors import AnswerTimeout, BrokerDown, CallslipError, Overloaded
-from callslip.tasks import answer, replies
+from callslip.tasks import answer
+from callslip.tasks.shared import replies
 
 NODE = {"node": {"node": "planner", "attempt": 0, "milliseconds": 1.0, "facts": {}}}
 QUESTION = {"collection": "papers", "question": "How long is the leave?"}
@@ -22,11 +23,14 @@ STREAM = {"Accept": answering.EVENTS}
 
 
 class Broker(LoneBroker):
-    """A broker with one reply, and the keys that were set."""
+    """A broker with a worker, one reply, and the keys that were set."""
 
     def __init__(self) -> None:
         self.replies: list[dict[str, Any]] = [NODE]
         self.keys: list[str] = []
+
+    def scan_iter(self, **_: object) -> Iterator[bytes]:
+        return iter((b"consumer:answer:host:1",))
 
     def brpop(self, names: list[str], **_: object) -> tuple[str, str] | None:
         return (names[0], json.dumps(self.replies.pop())) if self.replies else None

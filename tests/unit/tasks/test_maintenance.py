@@ -260,3 +260,38 @@ def test_what_language_models_used_is_remembered_for_longer_than_a_year(
         usage.settle(given, Usage(days, 0))
     maintenance.trim()
     assert [row.input_tokens for row in usage.rows(0)] == [0, 399]
+
+
+class Starting(MemoryStore):
+    """A store whose server has started, answers, and does not know what it has yet."""
+
+    starting = False
+
+    def ping(self) -> None:
+        if self.starting:
+            raise StoreDown("not ready")
+
+    def collections(self) -> list[str]:
+        return [] if self.starting else super().collections()
+
+
+def test_a_deletion_while_a_store_starts_is_put_off(tmp_path: Path) -> None:
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        store = Starting()
+        setup = Setup(ledger, Blobs(str(tmp_path / "blobs")), store)
+        make_collection(setup)
+        item = setup.fill("one", "xy")
+        ledger.documents.delete(item.document_id)
+        parts = {"ledger": ledger, "blobs": setup.blobs, "broker": LoneBroker()}
+        with working(context_of(Settings(), store, **parts)):
+            store.starting = True
+            maintenance.remove(item.document_id)
+            assert ledger.documents.get(item.document_id).removed_at is None
+            store.starting = False
+            assert store.count("papers") == 2
+            maintenance.remove(item.document_id)
+        receipt = ledger.documents.get(item.document_id).receipt
+        assert receipt is not None
+        assert receipt["before"]["memory vector"] == 2
+        assert store.count("papers") == 0

@@ -12,14 +12,17 @@ import pytest
 import redis
 from context_parts import app_over, context_of, working
 from prometheus_client.exposition import generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as in_open_metrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as strictly
 from prometheus_client.parser import text_string_to_metric_families
 
 from callslip.api.v1 import metrics
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
 from callslip.models.language_models.completion import Usage
 from callslip.retrieval.caches import Cache
-from callslip.tasks import metering, search
-from callslip.tasks.metering import HITS, MISSES, SEARCH_TIME, SEARCHES, STAGE, Meter, named
+from callslip.tasks import search
+from callslip.tasks.shared import metering
+from callslip.tasks.shared.metering import HITS, MISSES, SEARCH_TIME, SEARCHES, STAGE, Meter, named
 
 SOON = 0.01
 
@@ -146,7 +149,11 @@ def test_a_part_that_does_not_answer_is_told_and_the_rest_is_there() -> None:
     def down(_: object) -> Any:
         raise StoreDown("the ledger does not answer")
 
-    states = SimpleNamespace(documents=SimpleNamespace(states=lambda: {"live": 7, "failed": 1}))
+    states = SimpleNamespace(
+        documents=SimpleNamespace(states=lambda: {"live": 7, "failed": 1}),
+        fair_queue=SimpleNamespace(oldest=lambda: None),
+        webhooks=SimpleNamespace(states=dict),
+    )
     text = numbers(ledger=states, broker=Broken())
     assert 'callslip_documents{state="live"} 7.0' in text
     assert 'callslip_up{part="broker"} 0.0' in text
@@ -155,6 +162,26 @@ def test_a_part_that_does_not_answer_is_told_and_the_rest_is_there() -> None:
     text = numbers(ledger=away, broker=Broken())
     assert 'callslip_up{part="ledger"} 0.0' in text
     assert "callslip_documents" not in text
+
+
+def test_the_metrics_pass_the_strict_parser_with_any_label() -> None:
+    """That of OpenMetrics, which also refuses repeated series and buckets that do not add up."""
+    strange = 'a "quoted" \\ and\na second line'
+    counted: list[tuple[tuple[str, ...], int]] = [
+        ((name, *(strange for _ in family.labels)), 3) for name, family in metrics.COUNTERS.items()
+    ]
+    for name, family in metrics.TIMES.items():
+        labels = tuple(strange for _ in family.labels)
+        for bucket in (*metering.BUCKETS, metering.MICROSECONDS):
+            counted.append(((name, *labels, bucket), 2))
+    of_processes = metrics.families(counted)
+    with app_over(broker=Broken()).app_context():
+        of_server = list(metrics.Numbers().collect())
+    registry: Any = SimpleNamespace(collect=lambda: [*of_server, *of_processes])
+    parsed = {family.name: family for family in strictly(in_open_metrics(registry).decode())}
+    assert parsed.keys() == {family.name for family in (*of_server, *of_processes)}
+    (sample,) = parsed["callslip_cache_hits"].samples
+    assert (sample.labels, sample.value) == ({"cache": strange}, 3)
 
 
 def numbers(**parts: Any) -> str:
@@ -188,7 +215,9 @@ def test_each_search_is_counted_by_how_it_ended(monkeypatch: pytest.MonkeyPatch)
     meter = Meter(sums.send)
     recorded: list[object] = []
     recorder = SimpleNamespace(put=lambda trace: recorded.append(trace) or len(recorded) < 2)
-    trace = SimpleNamespace(timings={"legs": 4.0, "rank": 1.0})
+    trace = SimpleNamespace(
+        timings={"legs": 4.0, "rank": 1.0}, trace_id="t", hits=(), candidates=0, hotset=False
+    )
 
     def traced(_: object, request: Any) -> Any:
         match request.query:

@@ -17,8 +17,9 @@ from callslip.retrieval.tracing.recording import Learning
 from callslip.retrieval.tracing.trace import Trace
 from callslip.stores.ledger import Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
-from callslip.tasks import memory, recording
-from callslip.tasks.recording import Recorder
+from callslip.tasks import memory
+from callslip.tasks.shared import recording
+from callslip.tasks.shared.recording import Recorder
 
 WEEK = 604_800.0
 

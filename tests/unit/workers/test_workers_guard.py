@@ -12,15 +12,15 @@ import pytest
 from processes import is_gone, waits_until
 
 from callslip.errors import StartError
-from callslip.workers import runfile
-from callslip.workers.runfile import Process, RunFile
+from callslip.workers.supervision import runfile
+from callslip.workers.supervision.runfile import Process, RunFile
 
 SUPERVISOR = """
 import os, sys
 from pathlib import Path
-from callslip.workers import runfile
-from callslip.workers.child import Part
-from callslip.workers.supervisor import Supervisor
+from callslip.workers.supervision import runfile
+from callslip.workers.supervision.child import Part
+from callslip.workers.supervision.supervisor import Supervisor
 
 data_dir = Path(sys.argv[1])
 run = runfile.RunFile(runfile.Process.of(os.getpid()), "http://server", "redis://b", "http://c")
@@ -30,7 +30,8 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 helper = subprocess.Popen([sys.executable, "-ISc", "import time; time.sleep(60)"])
 time.sleep(60)
 '''
-guard = (sys.executable, "-m", "callslip.workers.guard", str(data_dir), str(os.getpid()))
+module = "callslip.workers.supervision.guard"
+guard = (sys.executable, "-m", module, str(data_dir), str(os.getpid()))
 parts = [
     Part("guard", guard, os.environ),
     Part("deaf", (sys.executable, "-ISc", deaf), os.environ),
@@ -96,6 +97,23 @@ def test_the_run_file_is_read_back_and_belongs_to_its_owner(tmp_path: Path) -> N
     assert runfile.read(tmp_path) is None
 
 
+def test_parts_are_ended_though_the_run_file_is_empty(tmp_path: Path) -> None:
+    (tmp_path / runfile.NAME).touch()
+    sleep = [sys.executable, "-ISc", "import time; time.sleep(60)"]
+    mine, other = (
+        subprocess.Popen(sleep, env={**os.environ, runfile.MARK: of}, process_group=0)
+        for of in (str(tmp_path), f"{tmp_path}-other")
+    )
+    try:
+        runfile.end_left(tmp_path)
+        assert mine.wait(5) == -signal.SIGTERM
+        assert other.poll() is None
+    finally:
+        for process in (mine, other):
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"supervisor": null, "parts": {}}']
 )
@@ -103,7 +121,7 @@ def test_a_damaged_run_file_is_said_in_a_sentence(tmp_path: Path, content: bytes
     (tmp_path / runfile.NAME).write_bytes(content)
     with pytest.raises(StartError, match=r"run\.json.* is empty or damaged") as raised:
         runfile.read(tmp_path)
-    assert "delete that file" in raised.value.advice
+    assert "ends what is left" in raised.value.advice
     with (
         runfile.alone(tmp_path),
         pytest.raises(StartError, match=r"runs in .* already\."),

@@ -14,10 +14,10 @@ import pytest
 from processes import is_gone, waits_until
 
 from callslip.errors import StartError
-from callslip.workers import child as child_module
-from callslip.workers import supervisor as supervisor_module
-from callslip.workers.child import Part
-from callslip.workers.supervisor import Supervisor, stop_on_signals
+from callslip.workers.supervision import child as child_module
+from callslip.workers.supervision import supervisor as supervisor_module
+from callslip.workers.supervision.child import Part
+from callslip.workers.supervision.supervisor import Supervisor, stop_on_signals
 
 SLEEP = "import time; time.sleep(60)"
 
@@ -88,6 +88,29 @@ def test_parts_start_once_what_they_need_is_ready(tmp_path: Path, heard: Heard) 
     assert heard.says("first")
     assert heard.says("second")
     assert heard.pids[-1] == {}
+
+
+def test_what_could_not_be_recorded_is_recorded_later(tmp_path: Path, heard: Heard) -> None:
+    full = threading.Event()
+
+    def changed(pids: Mapping[str, int]) -> None:
+        if full.is_set():
+            raise OSError("no space left")
+        heard.changed(pids)
+
+    with Supervisor([part("one", SLEEP)], tmp_path, heard.echo, changed) as supervisor:
+        assert supervisor.start()
+        first = heard.pids[-1]["one"]
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        full.set()
+        os.kill(first, signal.SIGKILL)
+        assert waits_until(lambda: heard.says("ready after") and len(heard.lines) > 2)
+        assert heard.pids[-1] == {"one": first}
+        full.clear()
+        assert waits_until(lambda: heard.pids[-1] != {"one": first})
+        supervisor.request_stop()
+        watching.join()
 
 
 def test_a_part_that_runs_once_holds_back_what_needs_its_result(

@@ -47,7 +47,7 @@ def empty_run_file(folder: Path) -> None:
         (newer, "the ledger has revision 0042", "newer Callslip", ALL),
         (without_a_table, "the ledger is damaged: it has no table 'traces'", "back-up", ALL),
         (no_database, "the ledger is damaged: file is not a database", "back-up", ALL),
-        (empty_run_file, "is empty or damaged", "delete that file", ["up", "source list"]),
+        (empty_run_file, "is empty or damaged", "ends what is left", ["source list"]),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -62,7 +62,7 @@ def test_what_cannot_be_worked_with_is_said_in_a_sentence(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CALLSLIP_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("CALLSLIP_BROKER__URL", "redis://127.0.0.1:1")
-    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("nothing may be started"))
+    monkeypatch.setattr("os.execve", lambda *_: pytest.fail("nothing may be started"))
     damage(tmp_path)  # type: ignore[operator]
     for command in commands:
         result = CliRunner().invoke(main, command.split())

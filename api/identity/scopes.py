@@ -1,0 +1,99 @@
+"""Checks the ids in a request's path: what a caller may not see answers as if it did not exist.
+
+Each error has the words of the error for an id that does not exist.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+
+from callslip.callers import Caller
+from callslip.errors import (
+    BatchNotFound,
+    CollectionNotFound,
+    DocumentNotFound,
+    FeedbackNotFound,
+    TaskNotFound,
+    TraceNotFound,
+    WebhookNotFound,
+)
+from callslip.stores.ledger import Ledger
+
+Scope = tuple[str, str]
+"""A collection and a tenant."""
+
+_TASK = re.compile(r"(?:ingest|delete)-(?P<document>[0-9a-f]{32})(?:-\d{1,9})?")
+
+COLLECTION_RULE = "/v1/collections/<string:name>"
+"""The start of the rules whose `name` is a collection."""
+
+
+def check_arguments(
+    caller: Caller, ledger: Ledger, rule: str, arguments: Mapping[str, str]
+) -> None:
+    """Raise the error of a missing id unless the caller may see what the ids in the path name."""
+    if rule.startswith(COLLECTION_RULE) and not caller.sees_collection(arguments["name"]):
+        raise CollectionNotFound(f"collection {arguments['name']!r} does not exist")
+    for argument, scopes_of in _SCOPES.items():
+        if argument in arguments:
+            value = arguments[argument]
+            scopes = scopes_of(ledger, value)
+            if scopes and not caller.sees_all(scopes):
+                raise _missing(argument, value)
+    if "webhook_id" in arguments:
+        hook = ledger.webhooks.get(arguments["webhook_id"])
+        if not sees_webhook(caller, hook.collection):
+            raise WebhookNotFound(f"webhook {hook.webhook_id!r} does not exist")
+
+
+def sees_webhook(caller: Caller, collection: str | None) -> bool:
+    """Whether a caller may see the webhook of a collection; None: of every collection.
+
+    A webhook receives the events of all tenants.
+    """
+    if not caller.limited:
+        return True
+    return collection is not None and caller.tenants is None and caller.sees_collection(collection)
+
+
+def _document(ledger: Ledger, document_id: str) -> Collection[Scope]:
+    return ledger.documents.scopes([document_id])
+
+
+def _task(ledger: Ledger, task_id: str) -> Collection[Scope]:
+    parts = _TASK.fullmatch(task_id)
+    return ledger.documents.scopes([parts["document"]]) if parts else ()
+
+
+def _trace(ledger: Ledger, trace_id: str) -> Collection[Scope]:
+    return ledger.searches.scopes(trace_id)
+
+
+def _feedback(ledger: Ledger, feedback_id: str) -> Collection[Scope]:
+    return ledger.outcomes.scopes(feedback_id)
+
+
+def _batch(ledger: Ledger, batch_id: str) -> Collection[Scope]:
+    return ledger.batches.scopes(batch_id)
+
+
+_SCOPES: dict[str, Callable[[Ledger, str], Collection[Scope]]] = {
+    "document_id": _document,
+    "task_id": _task,
+    "trace_id": _trace,
+    "feedback_id": _feedback,
+    "batch_id": _batch,
+}
+
+
+def _missing(argument: str, value: str) -> Exception:
+    match argument:
+        case "document_id":
+            return DocumentNotFound(f"document {value!r} does not exist")
+        case "task_id":
+            return TaskNotFound(f"task {value!r} does not exist")
+        case "trace_id":
+            return TraceNotFound(f"trace {value!r} does not exist, or is forgotten by now")
+        case "feedback_id":
+            return FeedbackNotFound(f"feedback {value!r} does not exist")
+        case _:
+            return BatchNotFound(f"batch {value!r} does not exist")

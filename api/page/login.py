@@ -1,0 +1,90 @@
+"""The login of the page: by a key, by a link that works once, or at the OpenID Connect issuer."""
+
+from flask import Blueprint, Response, g, make_response, redirect, render_template, request, url_for
+
+from callslip.api.identity.resolver import of_key, session_of
+from callslip.api.identity.sessions import STATE_COOKIE
+from callslip.api.identity.state import identity
+from callslip.callers import Caller
+from callslip.errors import CallslipError, InvalidRequest, KeyRefused
+
+blueprint = Blueprint("login", __name__)
+
+
+@blueprint.route("/login", methods=["GET", "POST"])
+def login() -> Response:
+    """Show the form, or log in by the form's `key` or by the link's `code`."""
+    known = identity()
+    if request.method == "POST":
+        sent = request.form.get("key", "").strip().encode("ascii", "replace")
+        return _welcome(of_key(known, sent, request.remote_addr or ""))
+    if code := request.args.get("code"):
+        key_id = known.ledger().secrets.spend(code)
+        key = known.keys.by_id(key_id) if key_id is not None else None
+        if key is None:
+            hint = "Log in with a key, or start `callslip up` again for another link."
+            raise KeyRefused("the link was used before, or is too old", hint=hint)
+        return _welcome(key.caller)
+    return make_response(render_template("login.html", issuer=known.settings.oidc.issuer))
+
+
+@blueprint.get("/login/begin")
+def begin() -> Response:
+    """Lead the browser to the issuer's login."""
+    known = identity()
+    if known.provider is None:
+        raise InvalidRequest("oidc.issuer is not set", hint="Log in with a key.")
+    url, state = known.provider.begin(_redirect_uri())
+    response = make_response(redirect(url))
+    known.sessions.keep_state(response, state, secure=_is_secure())
+    return response
+
+
+@blueprint.get("/login/finish")
+def finish() -> Response:
+    """Accept what the issuer's login sends back."""
+    known = identity()
+    state = known.sessions.state(request.cookies.get(STATE_COOKIE))
+    if known.provider is None or state is None or state["state"] != request.args.get("state"):
+        raise KeyRefused("the login did not begin in this browser, or took too long")
+    if "code" not in request.args:
+        raise KeyRefused("the issuer refused the login")
+    return _welcome(known.provider.finish(request.args["code"], state, _redirect_uri()))
+
+
+@blueprint.post("/logout")
+def logout() -> Response:
+    """End the session."""
+    response = make_response(redirect(url_for("login.login")))
+    identity().sessions.end(response)
+    return response
+
+
+@blueprint.errorhandler(CallslipError)
+def _failed(error: CallslipError) -> Response:
+    return make_response(render_template("problem.html", error=error), error.status)
+
+
+def _welcome(caller: Caller) -> Response:
+    """Begin a session of the caller, and show the page."""
+    g.caller = caller  # for the audit log
+    known, groups = identity(), list[str]()
+    if caller.kind == "oidc":
+        from callslip.api.identity.oidc import groups_of_rules
+
+        groups = groups_of_rules(known.settings.oidc, caller.groups)
+    response = make_response(redirect(url_for("pages.page")))
+    values = session_of(caller, groups)
+    known.sessions.begin(response, values, secure=_is_secure())
+    response.delete_cookie(STATE_COOKIE)
+    return response
+
+
+def _redirect_uri() -> str:
+    base = identity().settings.api.url or request.url_root
+    return f"{base.rstrip('/')}{url_for('login.finish')}"
+
+
+def _is_secure() -> bool:
+    """Whether browsers reach the server by HTTPS, so that the cookie needs it."""
+    return (identity().settings.api.url or request.url_root).startswith("https://")

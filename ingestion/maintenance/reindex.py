@@ -1,0 +1,123 @@
+"""Makes the terms and vectors of a collection anew, by the present analyzer and embedder.
+
+The passages stay as they were cut, with their ids, so that what refers to them stays valid. Each is
+read from the store, analyzed and embedded; parents get the terms and the mean vector of their
+passages, as in `ingestion.sections.hierarchy`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from callslip.errors import Conflict
+from callslip.ingestion.chunks.title_context import lacks, line_of
+from callslip.ingestion.sections.hierarchy import LONGEST, mean_of
+from callslip.models.e5.tokens import Tokenizer
+from callslip.models.embedders.contract import Embedder
+from callslip.models.text.analyzer import Analyzer
+from callslip.stores.backend import Backend
+from callslip.stores.levels import DOCUMENT, PASSAGE
+from callslip.stores.records import TABLE_HEADER, ChunkRecord, CollectionSchema, Vector
+from callslip.stores.transfer import Progress, Rebuild, Report, rebuild
+from callslip.stores.transfer.bundle import DocumentBundle
+from callslip.stores.transfer.reports import Phase
+
+EMBED_BATCH = 16
+"""Passages per embedding batch; between batches the lease is checked."""
+
+
+@dataclass(frozen=True)
+class Remaker:
+    """Makes the terms and vectors of documents anew."""
+
+    embedder: Embedder
+    tokenizer: Tokenizer
+    analyzer: Analyzer
+
+    def schema(self, present: CollectionSchema) -> CollectionSchema:
+        """The collection's schema with the dimension of the embedder."""
+        default = replace(present.default, dimension=self.embedder.dimension)
+        return replace(present, default=default)
+
+    def remade(self, bundle: DocumentBundle, alive: Callable[[], None]) -> DocumentBundle:
+        """Return the document with new terms and vectors; `alive` may raise between batches.
+
+        Raises Conflict if a client provided its chunks.
+        """
+        if not bundle.transcript.live.size or any(chunk.named for chunk in bundle.chunks):
+            raise Conflict(
+                f"a client provided the chunks of document {bundle.transcript.document_id}",
+                hint="Only the client can make them anew: in a new collection.",
+            )
+        passages = [chunk for chunk in bundle.chunks if chunk.level >= PASSAGE]
+        title = _title_of(passages)
+        of_title = self.analyzer.analyze(title) if title else ""
+        vectors = self._vectors(passages, title, alive)
+        terms = [self.analyzer.analyze(_content(passage)) for passage in passages]
+        of_passage = {p.chunk_id: n for n, p in enumerate(passages)}
+        chunks = []
+        for chunk in bundle.chunks:
+            if (at := of_passage.get(chunk.chunk_id)) is not None:
+                its_terms, vector = terms[at], vectors[at]
+            else:
+                below = [
+                    n
+                    for n, passage in enumerate(passages)
+                    if chunk.level == DOCUMENT or passage.parent_id == chunk.chunk_id
+                ]
+                near = [n for n in below if passages[n].end - chunk.start <= LONGEST]
+                members = near if below[:1] == near[:1] else [*below[:1], *near]
+                its_terms = " ".join(terms[n] for n in members if terms[n])
+                vector = mean_of([vectors[n] for n in below])
+            chunks.append(replace(chunk, terms=f"{its_terms} {of_title}".strip(), vector=vector))
+        return replace(bundle, chunks=tuple(chunks))
+
+    def _vectors(
+        self, passages: Sequence[ChunkRecord], title: str, alive: Callable[[], None]
+    ) -> list[Vector]:
+        room = self.embedder.max_tokens - len(self.tokenizer.offsets(title)) - 1
+        texts = []
+        for passage in passages:
+            content = _content(passage)
+            fits = len(self.tokenizer.offsets(content)) <= room
+            texts.append(title + content if fits and lacks(content, title) else content)
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), EMBED_BATCH):
+            alive()
+            vectors += list(self.embedder.passages(texts[start : start + EMBED_BATCH]))
+        return vectors
+
+
+def reindex(
+    backend: Backend,
+    name: str,
+    remaker: Remaker,
+    *,
+    grace: float,
+    progress: Progress,
+    phase: Phase = lambda _: None,
+) -> Report:
+    """Build a collection anew while it is searched, compare both forms, and switch.
+
+    Errors and `grace` as in `stores.transfer.rebuild`; Conflict if a client provided chunks.
+    """
+    how = Rebuild(
+        remaker.embedder.model,
+        remaker.analyzer.version,
+        remaker.schema,
+        remaker.remade,
+        remaker.analyzer.analyze,
+    )
+    return rebuild(backend, name, how, grace=grace, progress=progress, phase=phase)
+
+
+def _content(passage: ChunkRecord) -> str:
+    """The text that is analyzed and embedded: the body, below the header of its table."""
+    header = passage.properties.get(TABLE_HEADER)
+    return f"{header}\n{passage.body}" if header else passage.body
+
+
+def _title_of(passages: Sequence[ChunkRecord]) -> str:
+    """The title line; empty if the title is only the file's name."""
+    if not passages or passages[0].title == passages[0].filename:
+        return ""
+    return line_of(passages[0].title)

@@ -1,0 +1,1 @@
+"""API keys, their usage, the audit log, and the secrets of sessions."""

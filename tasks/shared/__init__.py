@@ -1,0 +1,1 @@
+"""What the tasks share: the broker, locks, replies, counters, and what is recorded."""

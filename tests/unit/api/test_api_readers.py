@@ -1,0 +1,237 @@
+"""Who may read a document: every route sees what its caller may read, and nothing else."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reader_parts import COLLECTION, Installation, installation
+
+from callslip.api.identity.current import reader_of
+from callslip.callers import OPEN, Caller
+from callslip.readers import Reader, audience_of
+from callslip.retrieval.facets.readable import read_consistently
+from callslip.stores.ledger import Claim
+from callslip.stores.ledger.documents import readers as ledger_readers
+from callslip.stores.properties.filters import Where
+from callslip.stores.records import AUDIENCE
+
+BOB = Reader("bob", frozenset({"user:bob"}))
+
+
+@pytest.fixture
+def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    with installation(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_a_search_finds_what_its_caller_may_read(it: Installation) -> None:
+    it.put("public.txt", "The canteen opens at nine.")
+    it.put("board.txt", "The merger of the canteen is in May.", readers="group:board,user:ann")
+    assert it.anyone.search("canteen merger") == ["board.txt", "public.txt"]
+    for names in ("user:ann", "user:bob,group:board"):
+        assert it.as_reader(names).search("canteen merger") == ["board.txt", "public.txt"]
+    for names in ("user:bob", "group:ann", ""):
+        assert it.as_reader(names).search("canteen merger") == ["public.txt"]
+
+
+def test_a_change_of_readers_applies_at_once_and_reaches_the_store(it: Installation) -> None:
+    it.put("public.txt", "The canteen opens at nine.")
+    document_id = it.put("board.txt", "The merger of the canteen is in May.")
+    bob = it.as_reader("user:bob")
+    assert bob.search("merger canteen") == ["board.txt", "public.txt"]
+    url = f"/v1/documents/{document_id}"
+    changed = it.anyone.call("PATCH", url, json={"readers": ["user:ann"]})
+    assert changed.json["readers"] == ["user:ann"]
+    assert bob.search("merger canteen") == ["public.txt"]
+    assert bob.call("GET", url).status_code == 404
+    assert bob.call("PATCH", url, json={"readers": None}).status_code == 404
+    assert it.as_reader("user:ann").search("merger canteen") == ["board.txt", "public.txt"]
+    limited = it.ledger.for_reader(Reader("bob", frozenset({"user:bob"}))).readers.unreadable(
+        COLLECTION, ""
+    )
+    assert (len(limited.audiences), limited.documents) == (1, ())
+    assert it.anyone.call("PATCH", url, json={"readers": None}).json["readers"] is None
+    assert bob.search("merger canteen") == ["board.txt", "public.txt"]
+
+
+def test_while_the_store_has_other_readers_the_document_is_left_out_by_its_id(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it.put("public.txt", "The canteen opens at nine.")
+    document_id = it.put("board.txt", "The merger of the canteen is in May.")
+    monkeypatch.setattr(it, "work", lambda: None)
+    due = it.ledger.readers.set(document_id, ("user:ann",))
+    assert due == it.ledger.readers.due() == [(document_id, 1)]
+    hidden = it.ledger.for_reader(BOB).readers.unreadable(COLLECTION, "")
+    assert hidden.documents == (document_id,)
+    store = it.context.store_of("memory")
+    assert store.count(COLLECTION, hidden.left_out_of(None)) == len(it.chunks("public.txt"))
+
+
+def test_a_change_during_an_upsert_is_written_by_the_next_one(it: Installation) -> None:
+    document_id = it.put("board.txt", "The merger of the canteen is in May.")
+    it.ledger.leases.reopen(document_id, 1, "upsert")
+    claim = it.ledger.leases.claim(
+        document_id, 1, "upsert", worker="w", lease_seconds=60, max_crashes=3
+    )
+    assert isinstance(claim, Claim)
+    it.ledger.readers.set(document_id, ("user:ann",))
+    assert it.ledger.readers.due() == []  # the version that is queued
+    it.ledger.leases.go_live(claim, sorted(it.chunks("board.txt")), {}, audience="")
+    assert it.ledger.readers.due() == [(document_id, 1)]
+    it.ledger.leases.reopen(document_id, 1, "upsert")
+    it.work()
+    assert it.ledger.readers.due() == []
+    (chunk, *_) = it.context.store_of("memory").get_chunks(COLLECTION, it.chunks("board.txt"))
+    assert chunk.properties[AUDIENCE] == audience_of(("user:ann",))
+
+
+def test_a_new_version_keeps_its_readers_unless_it_names_others(it: Installation) -> None:
+    it.put("board.txt", "The merger is in May.", readers="user:ann")
+    it.put("board.txt", "The merger is in June.")
+    bob = it.as_reader("user:bob")
+    assert bob.search("merger") == []
+    assert it.as_reader("user:ann").search("merger") == ["board.txt"]
+    it.put("board.txt", "The merger is in June.", readers="everyone")
+    assert bob.search("merger") == ["board.txt"]
+
+
+def test_a_name_that_is_taken_by_a_hidden_document_stays_its_own(it: Installation) -> None:
+    document_id = it.put("board.txt", "The merger is in May.", readers="user:ann")
+    bob = it.as_reader("user:bob")
+    url = f"/v1/collections/{COLLECTION}/documents"
+    sent = bob.call("POST", url, json={"name": "board.txt", "text": "Mine."})
+    assert (sent.status_code, sent.json["type"]) == (409, "urn:callslip:problem:name-taken")
+    same = bob.call("POST", url, json={"name": "mine.txt", "text": "The merger is in May."})
+    assert same.status_code == 202  # not a duplicate of what it may not read
+    shown = it.anyone.call("GET", f"/v1/documents/{document_id}").json
+    assert (shown["version"], shown["readers"]) == (1, ["user:ann"])
+
+
+@pytest.mark.parametrize(
+    "readers", ["ann", "user:", "group: x ", "role:x", "user:a\tb", f"user:{'a' * 300}"]
+)
+def test_a_list_of_readers_is_checked(it: Installation, readers: str) -> None:
+    url = f"/v1/collections/{COLLECTION}/documents"
+    sent = it.anyone.call("POST", url, json={"text": "x", "readers": [readers]})
+    assert (sent.status_code, sent.json["type"]) == (400, "urn:callslip:problem:invalid-request")
+
+
+def test_a_name_may_have_commas_in_json(it: Installation) -> None:
+    document_id = it.put("a.txt", "One.", readers='["group:cn=hr,dc=example", "user:ann"]')
+    shown = it.anyone.call("GET", f"/v1/documents/{document_id}").json
+    assert shown["readers"] == ["group:cn=hr,dc=example", "user:ann"]
+    for readers in ("[", '["user:ann", 1]', '{"user:ann": 1}', "user:ann,everyone"):
+        fields = {"readers": readers, "file": (io.BytesIO(b"x"), "b.txt")}
+        url = f"/v1/collections/{COLLECTION}/documents"
+        assert it.anyone.call("POST", url, data=fields).status_code == 400, readers
+
+
+def test_nobody_sets_or_filters_the_property_of_the_audience(it: Installation) -> None:
+    url = f"/v1/collections/{COLLECTION}/documents"
+    sent = it.anyone.call("POST", url, json={"text": "x", "properties": {AUDIENCE: "y"}})
+    assert sent.status_code == 400
+    it.put("board.txt", "The merger is in May.", readers="user:ann")
+    body = {"collection": COLLECTION, "query": "merger"}
+    for names in (None, "user:ann"):
+        at = it.anyone if names is None else it.as_reader(names)
+        refused = at.call("POST", "/v1/search", json=body | {"having_all": {AUDIENCE: "y"}})
+        assert (refused.status_code, refused.json["type"]) == (
+            400,
+            "urn:callslip:problem:invalid-filter",
+        )
+        (hit, *_) = at.call("POST", "/v1/search", json=body).json["hits"]
+        assert AUDIENCE not in hit["properties"]
+
+
+def test_what_is_within_a_document_has_its_readers(it: Installation) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("inner.txt", "The merger of the canteen is in May.")
+    parent_id = it.put("outer.zip", archive.getvalue(), readers="group:board")
+    (child,) = it.ledger.documents.find(COLLECTION, parent=parent_id)
+    assert child.readers == ("group:board",)
+    bob = it.as_reader("user:bob")
+    assert bob.search("merger") == []
+    url = f"/v1/documents/{parent_id}"
+    it.anyone.call("PATCH", url, json={"readers": ["user:bob"]})
+    assert bob.search("merger") == ["inner.txt", "outer.zip"]
+    it.ledger.readers.set(parent_id, ())
+    it.ledger.readers.set(child.document_id, ("user:bob",))
+    shown = bob.call("GET", f"/v1/documents/{child.document_id}").json
+    assert (shown["name"], shown["parent"]) == ("outer.zip/inner.txt", None)
+
+
+def test_rows_of_a_hidden_faq_stay_as_they_are(it: Installation) -> None:
+    rows = {"rows": [{"id": 1, "question": "When?", "answer": "In May."}]}
+    url, body = "/v1/faq/help", rows | {"strategies": ["question"]}
+    assert it.anyone.call("POST", url, json=body).status_code == 200
+    document_id = it.ledger.documents.id_of("help__question", "faq")
+    it.anyone.call("PATCH", f"/v1/documents/{document_id}", json={"readers": ["user:ann"]})
+    again = it.as_reader("user:ann").call("POST", url, json=body)
+    assert again.json["collections"]["help__question"]["unchanged"] == 1
+    bob = it.as_reader("user:bob")
+    refused = bob.call("POST", url, json=body)
+    assert (refused.status_code, refused.json["type"]) == (409, "urn:callslip:problem:name-taken")
+    assert bob.call("POST", f"{url}/remove", json={"ids": [1]}).json["collections"] == {
+        "help__question": 0
+    }
+    assert it.as_reader("user:ann").call("GET", url).json["collections"] == {"help__question": [1]}
+
+
+def test_a_collection_has_a_bounded_number_of_lists(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_readers, "MOST_AUDIENCES", 1)
+    document_id = it.put("a.txt", "One.", readers="user:ann")
+    it.put("b.txt", "Two.", readers="user:ann")
+    refused = it.anyone.call("PATCH", f"/v1/documents/{document_id}", json={"readers": []})
+    assert (refused.status_code, refused.json["type"]) == (409, "urn:callslip:problem:conflict")
+
+
+def test_facet_values_are_counted_again_while_readers_change(it: Installation) -> None:
+    document_id = it.put("a.txt", "One.", properties='{"kind": "a"}')
+    bob, store = it.ledger.for_reader(BOB), it.context.store_of("memory")
+    seen: list[int] = []
+
+    def read(where: Where | None) -> int:
+        if not seen:
+            it.ledger.readers.set(document_id, ("user:ann",))
+        seen.append(store.count(COLLECTION, where))
+        return seen[-1]
+
+    assert read_consistently(bob, COLLECTION, "", read) == 0
+    assert seen == [1, 0]
+
+
+def test_metrics_count_the_documents_that_their_caller_may_read(it: Installation) -> None:
+    it.put("public.txt", "The canteen opens at nine.")
+    it.put("board.txt", "The merger of the canteen is in May.", readers="user:ann")
+    for caller, count in ((it.anyone, 2), (it.as_reader("user:ann"), 2), (it.as_reader(""), 1)):
+        text = caller.call("GET", "/metrics").text
+        assert f'callslip_documents{{state="live"}} {count}.0' in text
+
+
+def test_a_caller_is_the_reader_of_its_user_and_groups() -> None:
+    key = Caller("k", "key", frozenset({"read"}), user="ann", groups=frozenset({"hr"}))
+    oidc = Caller("ann@x", "oidc", frozenset({"read"}), user="ann")
+    made = reader_of(key)
+    assert made is not None
+    assert made.names == {"user:ann", "group:hr"}
+    again, other = reader_of(oidc), reader_of(Caller("k", "key", frozenset({"read"})))
+    assert again is not None
+    assert other is not None
+    assert made.owner == again.owner != other.owner
+    assert other.names == frozenset()
+    assert reader_of(Caller("k", "key", frozenset({"admin"}), user="ann")) is None
+    assert reader_of(OPEN) is None
+
+
+def test_a_batch_of_hidden_documents_is_not_changed(it: Installation) -> None:
+    it.put("board.txt", "The merger of the canteen is in May.", readers="user:ann", batch="b")
+    body = {"batch_id": "b", "expected": 7}
+    assert it.as_reader("user:bob").call("POST", "/v1/batches", json=body).status_code == 404
+    assert it.ledger.batches.report("b").expected is None
+    assert it.as_reader("user:ann").call("POST", "/v1/batches", json=body).json["expected"] == 7

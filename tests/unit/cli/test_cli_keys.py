@@ -1,0 +1,118 @@
+"""`callslip keys`, and the admin key of the first start."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pydantic import ValidationError
+
+from callslip.api.identity.routes import ROUTES
+from callslip.cli.main import main
+from callslip.config.settings import ApiSettings, Settings
+from callslip.stores.ledger import AuditEntry, Ledger
+from callslip.workers.first_key import login_link, make_first_key
+from callslip.workers.local_access import FILE, local_key, read_key
+from callslip.workers.supervision import runfile
+from callslip.workers.supervision.runfile import Process, RunFile
+
+URL = "http://127.0.0.1:8765"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    for name in [name for name in os.environ if name.startswith("CALLSLIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CALLSLIP_DATA_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as made:
+        made.create()
+        yield made
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, ["keys", *arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_a_key_is_made_listed_rotated_and_revoked(ledger: Ledger) -> None:
+    text = run(
+        *("create", "website", "-c", "handbook", "--permission", "read", "--permission"),
+        *("feedback", "--expires", "90d", "--requests-per-minute", "600", "--user", "kim"),
+    ).stdout.strip()
+    key = ledger.api_keys.of(text)
+    assert key is not None
+    assert key.caller.permissions == {"read", "feedback"}
+    assert key.caller.collections == {"handbook"}
+    assert (key.expires_at or 0) - key.created_at == pytest.approx(90 * 86_400, abs=60)
+    run("create", "website", code=1)
+    run("create", "website", "--expires", "soon", code=2)
+    listed = run("list").stdout
+    assert "600 requests per minute" in listed
+    assert "read,feedback" in listed
+    assert text not in listed
+    rotated = json.loads(run("rotate", "website", "--overlap", "1h", "--json").stdout)
+    assert ledger.api_keys.of(rotated["key"]) is not None
+    assert run("revoke", "website").stdout == "2 keys revoked.\n"
+    run("revoke", "website", code=1)
+    assert "revoked" in run("list").stdout
+
+
+def test_the_log_is_shown_and_verified(ledger: Ledger) -> None:
+    use = AuditEntry(1.8e9, "website", "key", "GET documents.get_document", 200, {"name": "x"})
+    ledger.audit_log.append([use, use])
+    assert run("audit", "--caller", "website").stdout.count("documents.get_document") == 2
+    head = json.loads(run("audit", "--verify", "--json").stdout)["hash"]
+    run("audit", "--verify", "--expect", head)
+    assert "no row has the hash" in run("audit", "--verify", "--expect", "00", code=1).output
+
+
+def test_the_first_start_makes_a_key_that_only_its_owner_reads(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    settings = Settings(data_dir=tmp_path)
+    for other in ({"open": True}, {"key": "a-key-of-settings"}):
+        api = ApiSettings.model_validate(other)
+        assert make_first_key(settings.model_copy(update={"api": api})) is None
+    text = make_first_key(settings)
+    assert text is not None
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert read_key(tmp_path) == text
+    assert make_first_key(settings) is None
+    link = login_link(settings, URL) or ""
+    admin = ledger.api_keys.of(text)
+    assert admin is not None
+    assert ledger.secrets.spend(link.partition("code=")[2]) == admin.key_id
+    rotated = run("rotate", "admin").stdout.strip()
+    assert read_key(tmp_path) == rotated != text
+
+
+def test_the_admin_key_goes_to_the_server_of_its_folder_alone(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    settings = Settings(data_dir=tmp_path)
+    text = make_first_key(settings)
+    assert local_key(settings, URL) is None
+    RunFile(Process.of(os.getpid()), URL, "redis://x", None).write(tmp_path)
+    assert runfile.read(tmp_path)
+    sent = local_key(settings, f"{URL}/")
+    assert sent is not None
+    assert sent.get_secret_value() == text
+    assert local_key(settings, "http://127.0.0.1:8766") is None
+    assert local_key(settings, "http://127.0.0.1:8765.example.org") is None
+
+
+def test_an_open_server_listens_on_loopback() -> None:
+    for wrong in ({"host": "0.0.0.0"}, {"key": "a-key-of-settings"}):  # noqa: S104
+        with pytest.raises(ValidationError):
+            ApiSettings.model_validate({"open": True, **wrong})
+
+
+def test_the_page_of_security_has_every_permission() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
+    for permission in {route.permission for route in ROUTES.values()} - {None}:
+        assert f"| `{permission}` |" in page

@@ -1,0 +1,148 @@
+"""A message of a queue says for whom it is, and the worker answers this reader alone."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from context_parts import LoneBroker, working
+from reader_parts import COLLECTION, Installation, installation
+
+from callslip.agent.messages import AnswerRequest
+from callslip.readers import Reader
+from callslip.retrieval.messages import SearchRequest
+from callslip.tasks import answer, compute, search
+from callslip.tasks.composition import Context
+from callslip.tasks.shared import replies
+
+BOB, BOARD = Reader("bob", frozenset({"user:bob"})), Reader("ann", frozenset({"group:board"}))
+
+
+@pytest.fixture
+def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    ask = answer.ask
+    with installation(tmp_path, monkeypatch) as made:
+        monkeypatch.setattr(answer, "ask", ask)  # over the queue
+        made.put("board.txt", "The merger of the canteen is in May.", readers="group:board")
+        yield made
+
+
+@pytest.fixture
+def queued(it: Installation, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    """A context whose messages a worker answers at once."""
+    sent: list[replies.Reply] = []
+    monkeypatch.setattr(replies, "send", lambda _broker, _to, reply: sent.append(reply))
+    monkeypatch.setattr(replies, "receive", lambda *_: iter([_ok(sent.pop())]))
+    for module, name in (
+        (search, "query"),
+        (answer, "answer"),
+        (answer, "conversation"),
+        (compute, "compute"),
+    ):
+        monkeypatch.setattr(module, name, AtOnce(getattr(module, name)))
+    monkeypatch.setattr(it.context, "local", False)
+    parts: dict[str, Any] = {
+        **{"meter": Meter(), "recorder": Meter(), "broker": Stored()},
+        "consumers": Consumed(),
+    }
+    it.context.provided = {**it.context.provided, **parts}
+    with working(it.context):
+        yield it.context
+
+
+class AtOnce:
+    """A task that runs when it is queued, with what its message has after JSON."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+
+    def apply_async(self, args: Any, kwargs: Any = None, **_: object) -> None:
+        args, kwargs = json.loads(json.dumps([args, kwargs or {}]))
+        self._task(*args, **kwargs)
+
+
+class Meter:
+    """A meter and a recorder that count and write nothing."""
+
+    def add(self, *_: object) -> None: ...
+
+    def took(self, *_: object) -> None: ...
+
+    def caches(self, *_: object) -> None: ...
+
+    def put(self, *_: object) -> bool:
+        return True
+
+
+class Consumed:
+    """Every queue has a consumer."""
+
+    def check(self, _: str) -> None: ...
+
+    def call(self, act: Callable[[], Any], _: float) -> Any:
+        return act()
+
+
+class Stored(LoneBroker):
+    """A broker that stores the requests of jobs."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def lock(self, *_: object, **__: object) -> Any:
+        return nullcontext()
+
+    def set(self, name: str, value: str, **_: object) -> None:
+        self._values[name] = value
+
+    def getdel(self, name: str) -> str:
+        return self._values.pop(name)
+
+    def exists(self, _: str) -> int:
+        return 0
+
+
+def _ok(reply: replies.Reply) -> replies.Reply:
+    assert "ok" in reply, reply
+    return reply
+
+
+def test_a_search_over_the_queue_is_for_its_reader(queued: Context) -> None:
+    request = SearchRequest(collection=COLLECTION, query="merger", top=9)
+    found = {
+        reader: [hit.filename for hit in search.ask(queued.for_reader(reader), request).hits]
+        for reader in (BOB, BOARD, None)
+    }
+    assert found[BOB] == []
+    assert set(found[BOARD]) == set(found[None]) == {"board.txt"}
+
+
+def test_an_answer_over_the_queue_is_for_its_reader(queued: Context) -> None:
+    request = AnswerRequest(collection=COLLECTION, question="When is the merger?", thread_id="t")
+    assert not answer.ask(queued.for_reader(BOB), request).answered
+    assert answer.ask(queued.for_reader(BOARD), request).answered
+    turns = answer.look(queued.for_reader(BOARD), COLLECTION, "", "t").turns
+    assert [turn.answered for turn in turns] == [True]
+    document_id = queued.ledger.documents.id_of(COLLECTION, "board.txt")
+    assert document_id is not None
+    queued.ledger.readers.set(document_id, ())
+    (turn,) = answer.look(queued.for_reader(BOARD), COLLECTION, "", "t").turns
+    assert turn.text == answer.HIDDEN
+    turns = answer.look(queued.for_reader(BOB), COLLECTION, "", "t").turns
+    assert [turn.answered for turn in turns] == [False]
+
+
+def test_a_job_of_an_adapter_works_for_its_reader(
+    queued: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Reader | None] = []
+
+    def job(context: Context, _: object) -> None:
+        given.append(context.reader)
+
+    monkeypatch.setattr(compute, "job_of", lambda _: job)
+    compute.run(queued.for_reader(BOB), "faq.write", {})
+    compute.run(queued, "faq.write", {})
+    assert given == [BOB, None]

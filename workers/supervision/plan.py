@@ -1,0 +1,203 @@
+"""Plans which parts `callslip up` runs, in which order and with which settings."""
+
+import functools
+import json
+import os
+import re
+import secrets
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+
+import redis
+from pydantic import SecretStr
+
+from callslip.config.keys import KEYS
+from callslip.config.load import environment, is_of_settings
+from callslip.config.settings import ApiSettings, Settings
+from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
+from callslip.tasks.shared.broker import connect
+from callslip.workers.commands import FEW_ARENAS, argv
+from callslip.workers.supervision import services
+from callslip.workers.supervision.child import Part
+from callslip.workers.supervision.runfile import MARK
+
+GUARD, MODEL = "guard", "model"
+
+WORKERS: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance")
+
+WORKER_PATIENCE = 6.0
+"""Seconds without the keys of `workers.presence`, which last six seconds themselves."""
+
+API_PATIENCE = 60.0
+"""Seconds without an answer of /healthz: long uploads may occupy every thread of the server."""
+
+_SQLITE = re.compile(r"(sqlite(?:\+\w+)?:///)([^/:?][^?]*)")
+"""The URL of a ledger in a file by a relative path."""
+
+ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
+
+
+def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
+    """Return the settings, with the URLs of the servers that `up` starts, and the parts to run."""
+    broker, chroma, server = services.free_ports(3)
+    host = services.LOOPBACK
+    placed: dict[str, object] = {
+        "data_dir": data_dir,
+        "api": settings.api.model_copy(update={"port": settings.api.port or server}),
+    }
+    servers = []
+    if settings.broker.url is None:
+        password, level = secrets.token_hex(32), settings.log.level_of("valkey")
+        servers.append(services.valkey(data_dir, broker, password, (GUARD,), level))
+        url = f"redis://:{password}@{host}:{broker}/0"
+        placed["broker"] = settings.broker.model_copy(update={"url": url})
+    if settings.chroma.url is None and _needs_chroma(settings, data_dir):
+        tenant, level = services.chroma_tenant(), settings.log.level_of("chroma")
+        servers.append(services.chroma(data_dir, chroma, tenant, (GUARD,), level))
+        update = {"url": f"http://{host}:{chroma}", "tenant": SecretStr(tenant)}
+        placed["chroma"] = settings.chroma.model_copy(update=update)
+    settings = settings.model_copy(update=placed)
+    programs = _programs(settings, after=(GUARD, MODEL, *(server.name for server in servers)))
+    marked = (
+        replace(part, env={**part.env, MARK: str(data_dir)})
+        for part in (_model(settings), *servers, *programs)
+    )
+    return settings, [_alone(part, data_dir) for part in (_guard(data_dir), *marked)]
+
+
+def _alone(part: Part, data_dir: Path) -> Part:
+    """The part in an empty folder, where no `random.py` or `.env` of a user changes it."""
+    folder = data_dir / "cwd"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return replace(part, cwd=folder, env={**part.env, "PYTHONSAFEPATH": "1"})
+
+
+def _needs_chroma(settings: Settings, data_dir: Path) -> bool:
+    """Whether new collections are stored in Chroma, or existing ones may be."""
+    return settings.store == "chroma" or (data_dir / "chroma").exists()
+
+
+def _guard(data_dir: Path) -> Part:
+    command = (
+        sys.executable,
+        "-m",
+        "callslip.workers.supervision.guard",
+        str(data_dir),
+        str(os.getpid()),
+    )
+    return Part(GUARD, command, os.environ)
+
+
+def _model(settings: Settings) -> Part:
+    """The part that prepares the model once, in a separate process, whose end frees its memory."""
+    program = (
+        "import sys, pathlib; from callslip.models.e5.prepare import prepare;"
+        " prepare(pathlib.Path(sys.argv[1]))"
+    )
+    command = (sys.executable, "-c", program, str(settings.models_dir))
+    return Part(MODEL, command, os.environ, after=(GUARD,), once=True, start_seconds=600.0)
+
+
+def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
+    """The API and the workers. Their environment has exactly these settings, from any source.
+
+    Only `log.file` is different: each has a log of its own.
+    """
+    stated = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
+    values = {key: _absolute(key, value) for key, value in stated.items()}
+    inherited = {name: text for name, text in os.environ.items() if not is_of_settings(name)}
+    env = {**FEW_ARENAS, **inherited, **services.NO_TELEMETRY, **environment(values)}
+    logs = settings.data_dir / "logs"
+
+    def env_of(role: Role) -> dict[str, str]:
+        return env | environment({"log.file": logs / f"{role}.log"})
+
+    niceness: dict[Role, int] = {
+        "ingest": settings.ingest.niceness,
+        "answer": settings.agent.niceness,
+    }
+    broker = connect(settings, services.PROBE_SECONDS)
+    return [
+        *(
+            Part(
+                role,
+                (*_nice(niceness.get(role, 0)), *argv(role, settings)),
+                env_of(role),
+                lambda pid, role=role: bool(_reads_its_queues(broker, BY_ROLE[role], pid)),  # type: ignore[misc]
+                works=functools.partial(_reads_its_queues, broker, BY_ROLE[role]),
+                patience=WORKER_PATIENCE,
+                after=after,
+                reopens_log=True,
+            )
+            for role in WORKERS
+        ),
+        Part(
+            "api",
+            argv("api", settings),
+            env_of("api"),
+            ready=lambda pid: _lacks(settings.api) == "",
+            lacks=lambda: _lacks(settings.api, services.PROGRESS_SECONDS),
+            works=lambda pid: services.is_ok(
+                settings.api.port,
+                "/healthz",
+                _host(settings.api),
+                seconds=services.PROGRESS_SECONDS,
+            ),
+            patience=API_PATIENCE,
+            after=after,
+            reopens_log=True,
+        ),
+    ]
+
+
+def _absolute(key: str, value: object) -> object:
+    """The value, with paths that do not depend on the folder in which a process runs."""
+    if isinstance(value, Path):
+        return value.absolute()
+    if key in ("blobs.url", "backup.to") and isinstance(value, str) and "://" not in value:
+        return str(Path(value).absolute())
+    if key == "ledger.url" and isinstance(value, str) and (path := _SQLITE.fullmatch(value)):
+        return path[1] + str(Path(path[2]).absolute())
+    if key == "annotator.documents" and isinstance(value, str):
+        return ",".join(_document(text.strip()) for text in value.split(","))
+    return value
+
+
+def _document(path_or_link: str) -> str:
+    is_path = path_or_link and "://" not in path_or_link
+    return str(Path(path_or_link).absolute()) if is_path else path_or_link
+
+
+def _nice(niceness: int) -> tuple[str, ...]:
+    return ("nice", "-n", str(niceness)) if niceness else ()
+
+
+def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> bool | None:
+    """Whether a worker announces all its queues; None if the broker does not answer."""
+    me = f"{socket.gethostname()}:{pid}"
+    try:
+        return broker.exists(*(f"{PRESENCE}:{queue}:{me}" for queue in queues)) == len(queues)
+    except redis.RedisError:
+        return None
+
+
+def _host(api: ApiSettings) -> str:
+    return services.LOOPBACK if api.host in ANY_ADDRESS else api.host
+
+
+def _lacks(api: ApiSettings, seconds: float = services.PROBE_SECONDS) -> str:
+    """The reason why the server is not ready, from /readyz; empty if the server is ready."""
+    answer = services.get(api.port, "/readyz", _host(api), seconds)
+    if answer is None:
+        return "no answer from /readyz"
+    status, body = answer
+    if status == HTTPStatus.OK:
+        return ""
+    if status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return f"/readyz answers {status}"
+    parts = json.loads(body)["parts"]
+    return "; ".join(f"{name}: {part['reason']}" for name, part in parts.items() if part["reason"])

@@ -1,0 +1,211 @@
+"""Records the processes of `callslip up` in the data folder, to find them and to end leftovers."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+import psutil
+from pydantic import SecretStr
+
+from callslip.errors import StartError
+
+NAME = "run.json"
+
+LOCK = "up.lock"
+
+MARK = "SUPERVISED_BY_CALLSLIP_IN"
+"""The environment variable of every part, with the data folder: finds parts without the file."""
+
+CLOCK_SLACK = 5.0
+"""Seconds by which two readings of a process's start may differ if the clock was set in between."""
+
+GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL for leftovers."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process. The start time (Unix time) distinguishes it from a later process with its id."""
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """The running process with this id. Raises psutil.NoSuchProcess if there is none."""
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def is_alive(self) -> bool:
+        """Whether the process is running; a zombie is not."""
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started) < CLOCK_SLACK
+            return same and process.status() != psutil.STATUS_ZOMBIE
+        return False
+
+    def is_replaced(self) -> bool:
+        """Whether another process has the id of this one now."""
+        with suppress(psutil.NoSuchProcess):
+            return abs(psutil.Process(self.pid).create_time() - self.started) >= CLOCK_SLACK
+        return False
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """The running supervisor, its parts (each the leader of a process group), and the URLs."""
+
+    supervisor: Process
+    api_url: str
+    broker_url: str
+    chroma_url: str | None
+    parts: dict[str, Process] = field(default_factory=dict)
+    chroma_tenant: str | None = None
+
+    def is_running(self) -> bool:
+        """Whether the supervisor that wrote the file is still running."""
+        return self.supervisor.is_alive()
+
+    def chroma(self) -> dict[str, object]:
+        """The settings `chroma.url` and `chroma.tenant`, without `chroma`."""
+        tenant = self.chroma_tenant
+        return {"url": self.chroma_url, "tenant": None if tenant is None else SecretStr(tenant)}
+
+    def write(self, data_dir: Path) -> None:
+        """Replace the file atomically, also over a power cut.
+
+        Only its owner can read it: it contains passwords.
+        """
+        draft = data_dir / f"{NAME}.new"
+        draft.touch(mode=0o600)
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(asdict(self), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(data_dir / NAME)
+
+
+def read(data_dir: Path) -> RunFile | None:
+    """The record of the programs in this folder, running or killed; None after a clean stop.
+
+    Raises StartError if the file is empty or damaged, for instance by a full disk or a power cut.
+    """
+    file = data_dir / NAME
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        values["supervisor"] = Process(**values["supervisor"])
+        values["parts"] = {name: Process(**part) for name, part in values["parts"].items()}
+        return RunFile(**values)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StartError(
+            f"{file}, which says what runs there, is empty or damaged.",
+            hint="Start `callslip up` again: it ends what is left of Callslip on this folder.",
+        ) from error
+
+
+def recorder(run: RunFile, data_dir: Path, leave_out: str) -> Callable[[Mapping[str, int]], None]:
+    """Return the function that updates the file; its argument is the process ids by part name.
+
+    The file omits the part `leave_out`: the guard, which reads the file to end the other parts.
+    The function raises OSError if it cannot write, for instance on a full disk.
+    """
+
+    def record(pids: Mapping[str, int]) -> None:
+        parts = {}
+        for name, pid in pids.items():
+            with suppress(psutil.NoSuchProcess):
+                parts[name] = Process.of(pid)
+        parts.pop(leave_out, None)
+        replace(run, parts=parts).write(data_dir)
+
+    return record
+
+
+def remove(data_dir: Path) -> None:
+    """Remove the file, because no program is running."""
+    (data_dir / NAME).unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(data_dir: Path) -> Iterator[None]:
+    """Lock the folder. Raises StartError, which names the process that already has the lock."""
+    from filelock import FileLock, Timeout  # takes 80 ms, which commands that only read save
+
+    try:
+        with FileLock(data_dir / LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        who = ""
+        with suppress(StartError):
+            if run := read(data_dir):
+                who = f" as process {run.supervisor.pid} at {run.api_url}"
+        raise StartError(
+            f"Callslip runs in {data_dir} already{who}.",
+            hint="Use that one, or stop it (Ctrl-C where it was started, or `kill` that process),"
+            " or give CALLSLIP_DATA_DIR another folder.",
+        ) from error
+
+
+def end_left(data_dir: Path) -> None:
+    """End the parts of a supervisor that was killed, also if the file is empty or damaged."""
+    try:
+        run = read(data_dir)
+    except StartError:
+        _end(_marked(data_dir))
+    else:
+        if run is not None:
+            end_leftovers(run)
+
+
+def end_leftovers(run: RunFile) -> None:
+    """End every process group of a supervisor that was killed; return once none is left.
+
+    A group may outlive its leader, so the function finds the groups by their members.
+    """
+    if run.supervisor.started < psutil.boot_time():
+        return  # no process outlives a reboot; others may have the ids
+    _end({part.pid for part in run.parts.values() if not part.is_replaced()})
+
+
+def _marked(data_dir: Path) -> set[int]:
+    """The process groups of the parts of this folder, without the group of this process."""
+    groups = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # the process of another user, or an ended one
+            if process.environ().get(MARK) == str(data_dir):
+                groups.add(os.getpgid(process.pid))
+    return groups - {os.getpgid(0)}
+
+
+def _end(groups: set[int]) -> None:
+    _signal(groups, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE
+    while (left := _living(groups)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    _signal(left, signal.SIGKILL)
+    while _living(left):
+        time.sleep(0.1)
+
+
+def _living(groups: Iterable[int]) -> set[int]:
+    """The groups with a member that is not a zombie."""
+    living, groups = set(), set(groups)
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            group = os.getpgid(process.pid)
+            if group in groups and process.status() != psutil.STATUS_ZOMBIE:
+                living.add(group)
+    return living
+
+
+def _signal(groups: Iterable[int], number: signal.Signals) -> None:
+    for group in groups:
+        with suppress(ProcessLookupError, PermissionError):  # macOS: a group of zombies only
+            os.killpg(group, number)
