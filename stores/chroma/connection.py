@@ -146,7 +146,7 @@ class Connection:
         def ask() -> T:
             for _ in range(2):
                 try:
-                    with answering():
+                    with self.answering():
                         return self._patiently(name, act)
                 except NotFoundError:
                     self._handles.clear()
@@ -179,10 +179,33 @@ class Connection:
     def names(self) -> list[str]:
         """The names of all Chroma collections."""
         names_: list[str] = []
-        with answering():
+        with self.answering():
             while page := self.client().list_collections(limit=_PAGE, offset=len(names_)):
                 names_ += [each.name for each in page]
         return names_
+
+    def rows_per_call(self) -> int:
+        """The server's limit on the rows of a request."""
+        with self.answering():
+            limit: object = self.client().get_max_batch_size()
+            if not isinstance(limit, int) or limit < 1:  # the client reads a missing one as -1
+                raise _another_program()
+            return limit
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Raise what the function `answering` does, for calls of the client.
+
+        The client keeps the server's answer about its limits forever, also one that is not the
+        server's. After a failure the client requests the limits again.
+        """
+        try:
+            with answering():
+                yield
+        except StoreDown:
+            if client := self._client:
+                client._server.pre_flight_checks = None  # type: ignore[attr-defined]
+            raise
 
     def forget(self, name: str) -> None:
         """Discard the cached handle of a Chroma collection."""
@@ -192,7 +215,7 @@ class Connection:
         """Remove a Chroma collection. Idempotent."""
         self.forget(name)
         try:
-            with answering():
+            with self.answering():
                 self.client().delete_collection(name)
         except NotFoundError:
             self.ping()
@@ -228,8 +251,12 @@ def answering() -> Iterator[None]:
     except Exception as error:
         # The client raises a bare Exception for an answer that is not Chroma's, such as a proxy's.
         if type(error) is Exception or is_garbled(error):
-            raise StoreDown("Something that is not Chroma answered at chroma.url.") from error
+            raise _another_program() from error
         raise
+
+
+def _another_program() -> StoreDown:
+    return StoreDown("Something that is not Chroma answered at chroma.url.")
 
 
 def read_only() -> StoreReadOnly:

@@ -10,7 +10,7 @@ from chromadb.api.collection_configuration import CreateHNSWConfiguration
 
 from callslip.errors import NotFound
 from callslip.stores.batching import slices
-from callslip.stores.chroma.connection import Connection, answering
+from callslip.stores.chroma.connection import Connection
 from callslip.stores.metrics import Metric
 from callslip.stores.records import RetrieverHit, Vector
 
@@ -71,11 +71,10 @@ class Table:
         self._name = name
         self._missing = missing
         self._space = _SPACES.get(metric, "l2")
-        self._rows_per_call = 0
 
     def create(self, about: Mapping[str, str]) -> None:
         """Create the collection with `about` as its metadata if it is missing. Idempotent."""
-        with answering():
+        with self._connection.answering():
             self._connection.client().get_or_create_collection(
                 self._name,
                 metadata=dict(about),
@@ -111,7 +110,7 @@ class Table:
         self._connection.drop(old)
 
     def _rename(self, name: str, to: str) -> None:
-        with answering():
+        with self._connection.answering():
             self._connection.client().get_collection(name, embedding_function=None).modify(name=to)
         self._connection.forget(name)
         self._connection.forget(to)
@@ -143,8 +142,8 @@ class Table:
         If the vector and text of a row are stored already, only its metadata is written: moving a
         point in Chroma's graph costs many times as much as adding it, even to the same position.
         """
-        self._rows_per_call = self._rows_per_call or self._max_batch()
-        for batch in slices(rows, count=self._rows_per_call, size=BYTES_PER_CALL, size_of=_bytes):
+        count = self._connection.rows_per_call()
+        for batch in slices(rows, count=count, size=BYTES_PER_CALL, size_of=_bytes):
             there = self.ids_among([row.id for row in batch])
             old = {row.id: row for row in self.get(there, include_vector=True)}
             known = {row.id for row in batch if row.id in old and self._alike(row, old[row.id])}
@@ -213,10 +212,6 @@ class Table:
     def delete_where(self, where: ChromaWhere) -> None:
         """Remove all rows that match."""
         self._call("delete", where=where)
-
-    def _max_batch(self) -> int:
-        with answering():
-            return self._connection.client().get_max_batch_size()
 
     def _call(self, method: str, **arguments: object) -> Any:
         """Call a method by name: the client's generated signatures accept only its own types."""

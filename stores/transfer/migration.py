@@ -18,7 +18,7 @@ from callslip.stores.sides import kind_of, other_side
 from callslip.stores.transfer.bundle import DocumentBundle, collect, fault_of, grouped, put
 from callslip.stores.transfer.counts import document_ids, store_counts
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
-from callslip.stores.transfer.probes import Comparison, ask, best_of_both, draw
+from callslip.stores.transfer.probes import Comparison, ask, best_of_both, draw, still_live
 from callslip.stores.transfer.reports import Phase, Progress, Report
 
 FEW = 20
@@ -293,6 +293,8 @@ class _Passage:
             self._mover.check()
             one = ask(self._ledger, self._source, self._name, probe)
             other = dict(ask(self._ledger, self._target, self._name, probe))
+            if not still_live(self._ledger, probe, one):  # a document was deleted meanwhile
+                continue
             if self._source.keyword_score != self._target.keyword_score:
                 other.pop("keyword", None)
             best = best_of_both(self._target, self._name, probe, one, other)

@@ -141,6 +141,12 @@ def ask(ledger: Ledger, store: Store, collection: str, probe: Probe) -> Answers:
     return answers
 
 
+def still_live(ledger: Ledger, probe: Probe, answers: Answers) -> bool:
+    """Whether the probe's chunk and every chunk of the answers are live."""
+    ids = {probe.chunk_id}.union(*answers.values())
+    return ids <= ledger.chunks.visible(sorted(ids)).keys()
+
+
 def best_of_both(
     store: Store, collection: str, probe: Probe, one: Answers, other: Answers
 ) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from chroma_server import TENANT, chroma_server, chroma_settings
+from faulty_proxy import Faults, faulty_proxy
 from filelock import FileLock
 from processes import waits_until
 from store_cases import EAST, chunk, ids, unit
@@ -327,6 +328,36 @@ def test_what_the_client_raises_for_a_server_gone_wrong_is_store_down(
 ) -> None:
     with pytest.raises(StoreDown, match=reply), connection.answering():
         raise raised
+
+
+@pytest.mark.parametrize("kind", ["a list", "another shape"])
+def test_an_answer_of_another_program_is_forgotten(
+    chroma_url: str, tmp_path: Path, kind: str
+) -> None:
+    faults = Faults()
+    with faulty_proxy(int(chroma_url.rpartition(":")[2]), faults) as port:
+        url = f"http://127.0.0.1:{port}"
+
+        def write(*, at: int) -> int:
+            """Write with a new client; the fault is at this request. The number of requests."""
+            with closing(make_store(chroma_settings(url, tmp_path), "chroma")) as store:
+                store.ping()
+                faults.begin(kind, at)
+                with suppress(StoreDown):
+                    store.batch_upsert_chunks("forgotten", [chunk(f"{at}")])
+                sent = faults.requests
+                faults.begin()
+                store.batch_upsert_chunks("forgotten", [chunk(f"{at}")])
+                assert f"{at}" in ids(store.vector_query("forgotten", EAST, 50))
+                return sent
+
+        with closing(make_store(chroma_settings(url, tmp_path), "chroma")) as store:
+            store.ensure_schema(CollectionSchema("forgotten", VectorSpec(2)))
+            requests = write(at=-1)
+            assert requests > 5
+            for at in range(requests):
+                write(at=at)
+            store.drop_collection("forgotten")
 
 
 def test_a_tenant_that_the_server_lacks_is_named_as_the_reason(chroma_url: str) -> None:

@@ -191,6 +191,27 @@ class Leaking(OtherStore):
         return super().count(*given, **more) + 1
 
 
+def test_a_document_that_is_deleted_between_two_queries_of_a_probe_is_no_difference(
+    site: Site,
+) -> None:
+    fill(site)
+    for n in range(6):
+        site.publish(f"{n}", f"alpha beta word{n}")
+    other = site.stores["other"]
+    sound = other.keyword_query
+
+    def query(*given: Any, **more: Any) -> list[RetrieverHit]:
+        if len(ids := site.ledger.transcripts.ids(COLLECTION)) == 10:
+            site.ledger.documents.delete(ids[-1][0])
+        return sound(*given, **more)
+
+    other.keyword_query = query  # type: ignore[method-assign]
+    report = move(site)
+    assert report.probes["keyword"]["probes"] >= 1
+    assert report.probes["keyword"]["same_first"] == 1
+    assert report.probes["keyword"]["overlap@10"] == 1
+
+
 @pytest.mark.parametrize("kind", [Forgetful, Wrong, Confused, Leaking])
 def test_a_target_that_differs_is_not_switched_to(site: Site, kind: type[OtherStore]) -> None:
     fill(site)
