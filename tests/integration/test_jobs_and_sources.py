@@ -23,7 +23,7 @@ from stack import WITHOUT_MODEL, MakeStack, Stack
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(sys.executable).with_name("callslip"))
 
-MANY = 60
+MANY = 40
 """Files of a manifest, so that it can be stopped before all are sent."""
 
 Cli = Callable[..., Any]
@@ -173,8 +173,9 @@ def test_a_wrong_manifest_sends_nothing(
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_manifest_goes_on_and_does_nothing_twice(
-    cli: Cli, stack: Stack, collection: str, tmp_path: Path, kill: signal.Signals
+    lexical_stack: Stack, collection: str, tmp_path: Path, kill: signal.Signals
 ) -> None:
+    stack = lexical_stack
     manifest = write_manifest(tmp_path, MANY, collection=collection)
     with subprocess.Popen(
         (PROGRAM, "jobs", "run", str(manifest)),
@@ -186,7 +187,7 @@ def test_a_stopped_manifest_goes_on_and_does_nothing_twice(
         assert waits_until(lambda: _sent(stack, collection) >= 5, 60)
         os.kill(process.pid, kill)
         process.wait()
-    done = cli("jobs", "run", str(manifest))
+    done = call(stack, "jobs", "run", str(manifest))
     assert done["failed"] == []
     found = documents(stack, collection)
     assert len(found) == MANY
