@@ -5,16 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from urllib.parse import urlencode
 
 from callslip.agent.messages import Citation
 from callslip.errors import StoreDown
 from callslip.ingestion.artifacts import SECTIONS
-from callslip.ingestion.values import Section
-from callslip.retrieval.messages import Hit, Span
+from callslip.ingestion.boxes import areas
+from callslip.ingestion.page_areas import extract_of
+from callslip.ingestion.values import ExtractedText, Section
+from callslip.retrieval.messages import Area, Hit, Pages, Span
 from callslip.retrieval.query.as_of import FROM, TO
+from callslip.retrieval.ranking.hits import pages_of
 from callslip.stores.backend import Backend
+from callslip.stores.ledger import NO_PAGES, PageTable
 from callslip.stores.properties.filters import instant
 
 
@@ -23,12 +27,15 @@ class Citations:
     """Creates citations; the same sentence of the same passage is cited once.
 
     `versions` maps a document id to its version; `readable` has the documents with a readable text;
-    `outline` returns the sections of a version, in order, or none.
+    `outline` returns the sections of a version, in order, or none. `tables` maps a document id to
+    its pages; `lines` returns the extract of a version, with its lines, or None.
     """
 
     versions: Mapping[str, int]
     readable: AbstractSet[str]
     outline: Callable[[str, int], Sequence[Section]] = lambda document_id, version: ()
+    tables: Mapping[str, PageTable] = field(default_factory=dict)
+    lines: Callable[[str, int], ExtractedText | None] = lambda document_id, version: None
     made: dict[tuple[str, int, int], Citation] = field(default_factory=dict)
 
     @classmethod
@@ -41,7 +48,9 @@ class Citations:
         def outline(document_id: str, version: int) -> Sequence[Section]:
             return _outline(backend, document_id, version)
 
-        return cls(versions.live(documents), versions.readable(documents), outline)
+        live, lines = versions.live(documents), cache(partial(extract_of, backend))
+        tables = backend.ledger.pages.of(live)
+        return cls(live, versions.readable(documents), outline, tables, lines)
 
     def cite(self, hit: Hit, span: Span) -> int:
         """Return the citation number of a sentence of a hit; create the citation if needed."""
@@ -50,8 +59,21 @@ class Citations:
             version = self.versions.get(hit.document_id, 0)
             url = _url(hit, span, version) if hit.document_id in self.readable else None
             heading = self._heading(hit, span, version) if url else hit.heading
-            self.made[key] = _citation(len(self.made) + 1, hit, span, version, heading, url)
+            made = _citation(len(self.made) + 1, hit, span, version, heading, url)
+            pages = pages_of(self.tables.get(hit.document_id, NO_PAGES), span.start, span.end)
+            update = {"pages": pages, "boxes": self._boxes(hit, span, version, pages)}
+            self.made[key] = made.model_copy(update=update)
         return self.made[key].number
+
+    def _boxes(self, hit: Hit, span: Span, version: int, pages: Pages | None) -> list[Area] | None:
+        """Return the lines of a sentence on the pages of a PDF; None if they are unknown."""
+        if pages is None or pages.unit != "page":
+            return None
+        extract = self.lines(hit.document_id, version)
+        if extract is None or not extract.boxes:
+            return None
+        lines = areas(extract.boxes, extract.text, span.start, span.end)
+        return [Area(**line._asdict()) for line in lines]
 
     def _heading(self, hit: Hit, span: Span, version: int) -> str:
         """Return the nearest heading above a sentence; the passage's if none is in between."""

@@ -16,6 +16,7 @@ from callslip.api.v1 import (
     facets,
     failures,
     feedback,
+    files,
     health,
     memory,
     metrics,
@@ -37,8 +38,8 @@ def create_app(context: Context) -> OpenAPI:
     guard(app)
     csrf.guard(app)
     for module in (
-        *(collections, documents, versions, events, batches, webhooks, failures, tasks, facets),
-        *(searches, answering, recorded_answers),
+        *(collections, documents, files, versions, events, batches, webhooks, failures, tasks),
+        *(facets, searches, answering, recorded_answers),
     ):
         app.register_api(module.blueprint)
     for blueprint in blueprints():

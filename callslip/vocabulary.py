@@ -23,6 +23,8 @@ computes all others, equally for every store."""
 
 ParentStrategy = Literal["include", "replace"]
 
+PageUnit = Literal["page", "slide", "sheet", "chapter"]
+
 TimeSource = Literal["given", "understood", "default"]
 """The source of a search's time: the request, the question, or the settings."""
 

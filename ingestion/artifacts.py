@@ -15,7 +15,7 @@ from callslip.stores.records import Vector
 
 T = TypeVar("T")
 
-FORMAT = "5"
+FORMAT = "6"
 """Part of every artifact's name. Raise it if a code change alters the output of a step."""
 
 

@@ -32,6 +32,7 @@ from callslip.ingestion.chunks.title_context import lacks, line_of
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.enrich import Source, Tools, enrich
 from callslip.ingestion.enrich.scrub import masked_extract
+from callslip.ingestion.page_units import page_table
 from callslip.ingestion.sections.sectionize import sectionize
 from callslip.ingestion.values import Chunk, Enriched, ExtractedText, Section
 from callslip.languages import DEFAULT
@@ -40,7 +41,7 @@ from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import version_of
 from callslip.stores.blobs import original_name
-from callslip.stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
+from callslip.stores.ledger import Claim, LeaseKeeper, PageTable, Step, VersionRecord
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.ledger.documents.chunks import Span
 from callslip.stores.levels import PASSAGE
@@ -372,8 +373,11 @@ def upsert_chunks(work: Work) -> Stored:
     collection = ledger.collections.get(version.collection)
     store, tenant = work.context.store_of(collection.store), version.tenant
     spans: dict[str, Span] | None = None
+    pages: PageTable | None = None
     try:
-        document, chunks = _made(work)
+        extracted = work.read("extract", EXTRACTED)
+        document, chunks = _made(work, extracted)
+        pages = page_table(extracted)
         ids = [c.chunk_id for c in chunks]
         spans = {c.chunk_id: (c.start, c.end) for c in chunks}
     except FileNotFoundError:
@@ -383,7 +387,7 @@ def upsert_chunks(work: Work) -> Stored:
         document, chunks = records.still_stored(version, store, ids, work.context.analyzer)
     audience = ledger.readers.audience(version.document_id)
     document, chunks = for_audience(audience, document, chunks)
-    ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans)
+    ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans, pages)
     names = set(document.properties).union(*(c.properties for c in chunks))
     ledger.collections.has_properties(version.collection, names - {AUDIENCE})
     try:
@@ -411,10 +415,10 @@ def upsert_chunks(work: Work) -> Stored:
     return Stored(ids, audience, counts | {"written": len(new) + len(changed)})
 
 
-def _made(work: Work) -> tuple[DocumentRecord, list[ChunkRecord]]:
+def _made(work: Work, extracted: ExtractedText) -> tuple[DocumentRecord, list[ChunkRecord]]:
     return records.made(
         work.version,
-        work.read("extract", EXTRACTED),
+        extracted,
         work.read("enrich", ENRICHED),
         work.read("embed", VECTORS),
     )

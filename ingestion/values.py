@@ -1,8 +1,11 @@
 """The values that the ingestion steps pass to each other."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import PlainSerializer, PlainValidator
+
+from callslip.ingestion.boxes import Box, pack, unpack
 from callslip.models.entities import Entity
 
 
@@ -17,11 +20,15 @@ class Heading:
 
 @dataclass(frozen=True)
 class Page:
-    """The span of one page of the original; numbers count from 1."""
+    """The span of one page of the original; numbers count from 1.
+
+    `label` is the number that is printed on the page, or a sheet's name; empty if there is none.
+    """
 
     number: int
     start: int
     end: int
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,10 @@ class Attachment:
 
 @dataclass(frozen=True)
 class ExtractedText:
-    """All text of one file. All spans refer to `text`, which is NFC with `\\n` line ends."""
+    """All text of one file. All spans refer to `text`, which is NFC with `\\n` line ends.
+
+    `boxes` has the lines of a PDF in the order of the text.
+    """
 
     text: str
     media_type: str
@@ -73,6 +83,9 @@ class ExtractedText:
     properties: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
+    boxes: Annotated[
+        tuple[Box, ...], PlainSerializer(pack, return_type=str), PlainValidator(unpack)
+    ] = ()
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from callslip.messages.options import Ranking
+from callslip.messages.search import Area as Area
 from callslip.messages.search import Hit as Hit
 from callslip.messages.search import Leg as Leg
 from callslip.messages.search import Legs as Legs
 from callslip.messages.search import Matched as Matched
+from callslip.messages.search import Pages as Pages
 from callslip.messages.search import Reasons as Reasons
 from callslip.messages.search import SearchResponse as SearchResponse
 from callslip.messages.search import Span as Span
@@ -81,6 +83,9 @@ class SearchRequest(BaseModel):
         None, description="the name of a chunk's vector; default: the default vector"
     )
     include_vector: bool = Field(False, description="return the hits' vectors too")
+    include_boxes: bool = Field(
+        False, description="return the lines of hits on the pages of a PDF too"
+    )
     horizon: float | None = Field(
         None, allow_inf_nan=False, description="the greatest distance of a hit, by `method`"
     )

@@ -34,6 +34,7 @@ from callslip.models.registry import (
 from callslip.models.text.analyzer import Analyzer
 from callslip.per_process import PerProcess
 from callslip.readers import Reader
+from callslip.retrieval.caches import Cache
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.run import search
@@ -56,6 +57,9 @@ if TYPE_CHECKING:  # LangGraph takes a second to import, and only the answer wor
     from callslip.models.telemetry import Spans
 
 T = TypeVar("T")
+
+DRAWINGS = 32
+"""The images of pages that a process keeps, of some hundred KB each."""
 
 
 class part(Generic[T]):  # noqa: N801 - used as a decorator, as functools.cached_property is
@@ -134,9 +138,9 @@ class Context:
         return {kind: self.store_of(kind) for kind in names}
 
     def close(self) -> None:
-        """Close the ledger, the stores and the conversations that were made."""
+        """Close the ledger, the stores and the conversations that were made; end the drawer."""
         built: list[Any] = [each.built() for each in self._stores.values()]
-        for name in ("conversations", "ledger"):
+        for name in ("conversations", "drawer", "ledger"):
             if name in self.made:
                 built.append(self.made[name].built())
         for each in built:
@@ -186,6 +190,16 @@ class Context:
             confirmer=make_confirmer(self.settings),
             previous=make_previous_embedder(self.settings),
         )
+
+    @part
+    def drawer(self) -> Extractor:
+        """The child process that draws pages, which starts with the first page."""
+        return Extractor(self.settings.extract)
+
+    @part
+    def drawings(self) -> Cache[bytes]:
+        """The last images of pages."""
+        return Cache(DRAWINGS)
 
     @part
     def resources(self) -> Resources:

@@ -17,8 +17,9 @@ from callslip.errors import (
     SearchTimeout,
 )
 from callslip.http.deadline import until
+from callslip.ingestion.page_areas import areas_of
 from callslip.readers import Reader, as_json
-from callslip.retrieval.messages import SearchRequest, SearchResponse
+from callslip.retrieval.messages import Area, SearchRequest, SearchResponse
 from callslip.retrieval.run import traced
 from callslip.retrieval.tracing.trace import Trace
 from callslip.tasks.composition import Context, current
@@ -114,10 +115,27 @@ def ask(context: Context, request: SearchRequest) -> SearchResponse:
     the queue, SearchTimeout if no reply arrives in time, BrokerDown if the broker does not answer.
     """
     if context.local:
-        return context.search(request)
-    context.consumers.check(SEARCH)
-    seconds = context.settings.search.timeout_seconds
-    return context.consumers.call(partial(_queued, context, request), seconds + MARGIN_SECONDS)
+        response = context.search(request)
+    else:
+        context.consumers.check(SEARCH)
+        seconds = context.settings.search.timeout_seconds + MARGIN_SECONDS
+        response = context.consumers.call(partial(_queued, context, request), seconds)
+    return _with_boxes(context, response) if request.include_boxes else response
+
+
+def _with_boxes(context: Context, response: SearchResponse) -> SearchResponse:
+    """Add the lines of hits on the pages of a PDF. Reads the extract of each document once."""
+    paged = [hit for hit in response.hits if hit.pages and hit.pages.unit == "page"]
+    versions = context.ledger.versions.live(list({hit.document_id for hit in paged}))
+    boxes: dict[str, list[Area]] = {}
+    for document_id, version in versions.items():
+        hits = [hit for hit in paged if hit.document_id == document_id]
+        spans = [(hit.span.start, hit.span.end) for hit in hits]
+        by_hit = areas_of(context.backend, document_id, version, spans)
+        for hit, areas in zip(hits, by_hit, strict=True):
+            boxes[hit.chunk_id] = [Area(**area._asdict()) for area in areas]
+    hits = [hit.model_copy(update={"boxes": boxes.get(hit.chunk_id)}) for hit in response.hits]
+    return response.model_copy(update={"hits": hits})
 
 
 def _queued(context: Context, request: SearchRequest) -> SearchResponse:

@@ -13,7 +13,7 @@ from callslip.agent.state import State, required
 from callslip.retrieval.tracing.build import trace_of
 
 RECORDED = {"number", "chunk_id", "document_id", "version", "span", "passage"} | {
-    *("valid_from", "valid_to", "url")
+    *("pages", "boxes", "valid_from", "valid_to", "url")
 }
 """The fields of a citation without text."""
 

@@ -49,6 +49,8 @@ ROUTES: dict[str, Route] = {
     "documents.list_documents": Route("read", "endpoint"),
     "documents.get_document": Route("read", "arguments"),
     "documents.get_text": Route("read", "arguments"),
+    "files.get_file": Route("read", "arguments"),
+    "files.get_page": Route("read", "arguments"),
     "documents.change_document": Route("write", "arguments"),
     "documents.delete_document": Route("write", "arguments"),
     "versions.list_versions": Route("read", "arguments"),

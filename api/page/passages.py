@@ -2,7 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
+from flask import url_for
 from markupsafe import Markup
 from werkzeug.datastructures import MultiDict
 
@@ -11,12 +13,17 @@ from callslip.api.page.markdown import markup
 from callslip.api.page.marking import Passage, tighten, whole
 from callslip.api.v1.documents import extracted_of
 from callslip.errors import DocumentNotFound, InvalidRequest
-from callslip.ingestion.extract.sniff import MARKDOWN
+from callslip.ingestion.extract.sniff import MARKDOWN, PDF
+from callslip.ingestion.page_units import page_table
 from callslip.ingestion.values import ExtractedText
 from callslip.models.text.language import lang
 from callslip.retrieval.evidence.sentences import reflow
 from callslip.retrieval.messages import Span
+from callslip.retrieval.ranking.hits import pages_of
 from callslip.stores.ledger import DocumentRecord
+
+MOST_IMAGES = 3
+"""The pages of a passage that are drawn."""
 
 SURROUNDINGS = 500
 """Characters that the page shows before and after a passage."""
@@ -54,12 +61,21 @@ class PassageLocation:
 
 
 @dataclass(frozen=True)
+class PageImage:
+    """A page on which the passage stands: its name, its image with marks, and the file."""
+
+    name: str
+    url: str
+    file: str
+
+
+@dataclass(frozen=True)
 class Reading:
     """A passage and the text around it; `window` is the span of both in the document's text.
 
     `version` is the shown version if its text differs from the live version's. `gone` is the
     requested version if its text is no longer stored: then the live text is shown, without marks.
-    `markup` is the whole as Markdown, where the document is that.
+    `markup` is the whole as Markdown, where the document is that. `images` are the pages of a PDF.
     """
 
     window: Span
@@ -73,6 +89,7 @@ class Reading:
     version: int | None = None
     gone: int | None = None
     markup: Markup | None = None
+    images: tuple[PageImage, ...] = ()
 
 
 def read(record: DocumentRecord, location: PassageLocation, query: str) -> Reading:
@@ -109,6 +126,30 @@ def read(record: DocumentRecord, location: PassageLocation, query: str) -> Readi
         after=_after(flowing[end - at :], window, len(text)),
         version=version,
         markup=_markup(extracted, window, Span(start=start, end=end), location.sentence, query),
+        images=_images(record, version, extracted, location.sentence or Span(start=start, end=end)),
+    )
+
+
+def _images(
+    record: DocumentRecord, version: int | None, extracted: ExtractedText, span: Span
+) -> tuple[PageImage, ...]:
+    """The pages of a PDF on which a span stands; none for other formats."""
+    if extracted.media_type != PDF:
+        return ()
+    pages = pages_of(page_table(extracted), span.start, span.end)
+    if pages is None:
+        return ()
+    number = version or record.live_version or record.newest.version
+    where: dict[str, Any] = {"document_id": record.document_id, "version": number}
+    marks: dict[str, Any] = {"start": span.start, "end": span.end}
+    shown = range(pages.first, min(pages.last + 1, pages.first + MOST_IMAGES))
+    return tuple(
+        PageImage(
+            name=pages.model_copy(update={"first": n, "last": n, "labels": []}).short(),
+            url=url_for("files.get_page", number=n, **where, **marks),
+            file=url_for("files.get_file", show=True, **where, _anchor=f"page={n}"),
+        )
+        for n in shown
     )
 
 

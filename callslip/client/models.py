@@ -67,10 +67,12 @@ if TYPE_CHECKING:
     from callslip.messages.problems import FailureMessage as FailureMessage
     from callslip.messages.ranking import JudgedSearchLine as JudgedSearchLine
     from callslip.messages.ranking import RankingMessage as RankingMessage
+    from callslip.messages.search import Area as Area
     from callslip.messages.search import Hit as Hit
     from callslip.messages.search import Leg as Leg
     from callslip.messages.search import Legs as Legs
     from callslip.messages.search import Matched as Matched
+    from callslip.messages.search import Pages as Pages
     from callslip.messages.search import Reasons as Reasons
     from callslip.messages.search import SearchResponse as SearchResponse
     from callslip.messages.search import Span as Span
@@ -149,7 +151,10 @@ MODULES = {
     "options": ("JsonFields", "Options", "Ranking", "Rule"),
     "problems": ("FailureMessage",),
     "ranking": ("JudgedSearchLine", "RankingMessage"),
-    "search": ("Hit", "Leg", "Legs", "Matched", "Reasons", "SearchResponse", "Span", "TimeClamp"),
+    "search": (
+        *("Area", "Hit", "Leg", "Legs", "Matched", "Pages", "Reasons", "SearchResponse", "Span"),
+        "TimeClamp",
+    ),
     "usage": ("Today", "UsageMessage", "Used", "UsedOnDay"),
     "webhooks": ("Deliveries", "Delivery", "Webhook", "WebhookMade", "Webhooks"),
 }

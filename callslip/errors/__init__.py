@@ -15,6 +15,7 @@
     │   │   ├── TenantNotFound
     │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
+    │   │   ├── PageNotFound        a page of a PDF, to draw
     │   │   ├── SourceNotFound
     │   │   ├── TaskNotFound
     │   │   ├── BatchNotFound
@@ -162,6 +163,7 @@ from callslip.errors.requests import KeyRefused as KeyRefused
 from callslip.errors.requests import MetricNotIndexed as MetricNotIndexed
 from callslip.errors.requests import NameTaken as NameTaken
 from callslip.errors.requests import NotFound as NotFound
+from callslip.errors.requests import PageNotFound as PageNotFound
 from callslip.errors.requests import PermissionMissing as PermissionMissing
 from callslip.errors.requests import QueryTooLong as QueryTooLong
 from callslip.errors.requests import SourceExists as SourceExists

@@ -103,6 +103,13 @@ class DocumentNotFound(NotFound):
     hint = "Use the document id that the upload answered; a deleted document is gone."
 
 
+class PageNotFound(NotFound):
+    """The document has no page of this number, or none that can be drawn."""
+
+    slug = "page-not-found"
+    hint = "Pages count from 1; only pages of a PDF are drawn."
+
+
 class SourceNotFound(NotFound):
     """The collection has no source of this name."""
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from callslip.messages.base import Message, Word
-from callslip.messages.search import Span, TimeClamp
+from callslip.messages.search import Area, Pages, Span, TimeClamp
 
 Action = Literal["DRILLDOWN", "RELAX", "PIVOT"]
 """The next attempt if an answer is not approved (specification 003, §7).
@@ -48,6 +48,12 @@ class Citation(Message):
     quote: str = Field(description="the sentence, verbatim")
     span: Span = Field(description="span of the quote in the extracted text")
     passage: Span = Field(description="span of the whole passage")
+    pages: Pages | None = Field(
+        default=None, description="where the sentence stands; null as in a hit of a search"
+    )
+    boxes: list[Area] | None = Field(
+        default=None, description="the lines of the sentence on the pages of a PDF"
+    )
     valid_from: datetime | None = Field(description="in force from; null: no start")
     valid_to: datetime | None = Field(description="in force until, exclusive; null: no end")
     url: str | None = Field(
@@ -141,6 +147,8 @@ class RecordedCitation(Message):
     quote: str | None = Field(description="null if the version's text is no longer stored")
     span: Span = Field(description="span of the quote in the extracted text")
     passage: Span = Field(description="span of the whole passage")
+    pages: Pages | None = None
+    boxes: list[Area] | None = None
     valid_from: datetime | None
     valid_to: datetime | None
     url: str | None

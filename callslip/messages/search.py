@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from callslip.messages.base import Message, Word
-from callslip.vocabulary import Fusion, TimeSource
+from callslip.vocabulary import Fusion, PageUnit, TimeSource
 
 
 class Leg(Message):
@@ -28,6 +28,42 @@ class Span(Message):
 
     start: int
     end: int
+
+
+_UNITS = {
+    "page": ("p.", "pp."),
+    "slide": ("slide", "slides"),
+    "sheet": ("sheet", "sheets"),
+    "chapter": ("chapter", "chapters"),
+}
+
+
+class Pages(Message):
+    """Where a passage stands in a file that has pages, slides, sheets or chapters."""
+
+    unit: Word[PageUnit]
+    first: int = Field(description="from 1")
+    last: int = Field(description="the same as `first` if the passage is on one page")
+    labels: list[str] = Field(
+        description="what is printed on the first and the last page, such as `iv`, or the sheets'"
+        " names; empty if the file does not tell"
+    )
+
+    def short(self) -> str:
+        """Return the pages as people cite them: `p. 3`, `pp. iv–v`, `slide 2`, `sheet Rates`."""
+        one, several = _UNITS.get(self.unit, (self.unit, self.unit))
+        first, last = self.labels if len(self.labels) == 2 else (str(self.first), str(self.last))
+        return f"{one} {first}" if self.first == self.last else f"{several} {first}–{last}"
+
+
+class Area(Message):
+    """A rectangle on a page of a PDF, in points from the top left corner of the page."""
+
+    page: int
+    left: float
+    top: float
+    right: float
+    bottom: float
 
 
 class Reasons(Message):
@@ -60,6 +96,15 @@ class Hit(Message):
     heading: str
     text: str
     span: Span
+    pages: Pages | None = Field(
+        default=None,
+        description="null if the format has no pages, or if the document was ingested before"
+        " Callslip kept them",
+    )
+    boxes: list[Area] | None = Field(
+        default=None,
+        description="the lines of the passage on the pages of a PDF, if `include_boxes` is set",
+    )
     lang: str
     properties: dict[str, Any]
     legs: Legs

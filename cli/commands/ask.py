@@ -13,6 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.models import Answer, NodeMessage
 from callslip.client.requests import plain
+from callslip.messages.search import Pages
 from callslip.vocabulary import STAGES, certainty_of, share_right
 
 
@@ -97,7 +98,8 @@ def _tell(answer: dict[str, Any]) -> None:
     for citation in answer["citations"] or answer["nearest"]:
         click.secho(f"[{citation['number']}] {citation['title']}", bold=True, nl=False)
         version = f"  (version {citation['version']})" if citation["version"] else ""
-        click.echo(f"  {citation['heading']}{version}")
+        pages = f", {Pages(**citation['pages']).short()}" if citation.get("pages") else ""
+        click.echo(f"  {citation['heading']}{pages}{version}")
         click.echo(f"    {' '.join(citation['quote'].split())[:300]}")
     verdict = answer["verdict"]
     tried = len(answer["attempts"]) - 1

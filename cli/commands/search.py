@@ -9,6 +9,7 @@ from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain
+from callslip.messages.search import Pages
 from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
 
 
@@ -93,7 +94,8 @@ def search_command(
         click.echo("Nothing found.")
     for hit in response["hits"]:
         click.secho(f"{hit['rank']}. {hit['title']}", bold=True, nl=False)
-        click.echo(f"  {hit['heading']}  ({hit['score']:.3f}{_why(hit['legs'])})")
+        pages = f", {Pages(**hit['pages']).short()}" if hit.get("pages") else ""
+        click.echo(f"  {hit['heading']}{pages}  ({hit['score']:.3f}{_why(hit['legs'])})")
         if reasons := hit["reasons"]:
             click.secho(f"   {_parts(reasons)}", dim=True)
         click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from callslip.agent.messages import Reason
-from callslip.retrieval.messages import Span, TimeClamp
+from callslip.retrieval.messages import Pages, Span, TimeClamp
 from callslip.vocabulary import Certainty
 
 
@@ -27,6 +27,7 @@ class Passage(Result):
     document_id: str = Field(description="for get_document")
     chunk_id: str = Field(description="for feedback")
     span: Span = Field(description="where it stands in the document's text")
+    pages: Pages | None = Field(None, description="where it stands in the file, if it has pages")
     valid_from: str | None = Field(None, description="in force from this day; null: ever since")
     valid_to: str | None = Field(
         None, description="in force until this day, not included; null: open"
@@ -54,6 +55,7 @@ class Source(Result):
     chunk_id: str
     version: int = Field(description="of the document, when this was answered")
     span: Span = Field(description="where the quote stands in the document's text")
+    pages: Pages | None = Field(None, description="where it stands in the file, if it has pages")
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
@@ -136,5 +138,7 @@ def as_text(answer: AnswerResult, question: str) -> str:
 
 def _as_line(source: Source) -> str:
     heading = " › ".join(filter(None, (source.title, source.heading)))
+    if source.pages:
+        heading += f", {source.pages.short()}"
     at = f"document_id {source.document_id}, {source.span.start}–{source.span.end}"
     return f"[{source.number}] {heading} ({at}): {source.quote}"

@@ -14,11 +14,20 @@ import time
 from pathlib import Path
 from typing import IO
 
+import pypdfium2 as pdfium
+
 from callslip.config.settings import MEGABYTE, ExtractSettings
-from callslip.errors import CallslipError, ExtractionLimit, NoTextLayer
+from callslip.errors import BrokenFile, CallslipError, ExtractionLimit, NoTextLayer
+from callslip.ingestion.boxes import Area
 from callslip.ingestion.extract import extract, recognize
 from callslip.ingestion.extract.readers.pdf import ocr
-from callslip.ingestion.isolation.frames import LENGTHS, error_frame, more_time_frame, text_frame
+from callslip.ingestion.isolation.frames import (
+    LENGTHS,
+    error_frame,
+    image_frame,
+    more_time_frame,
+    text_frame,
+)
 from callslip.ingestion.values import ExtractedText
 
 PARENT_CHECK_SECONDS = 0.5
@@ -39,7 +48,11 @@ def main(arguments: list[str]) -> None:
         _start_clock(limits.timeout_seconds)
         try:
             data = sys.stdin.buffer.read(body_length)
-            answer: tuple[bytes, ...] = text_frame(_text(data, head["filename"], own, replies))
+            answer: tuple[bytes, ...]
+            if drawing := head.get("draw"):
+                answer = image_frame(_image(data, **drawing))
+            else:
+                answer = text_frame(_text(data, head["filename"], own, replies))
         except CallslipError as error:
             answer = error_frame(error)
         except MemoryError:
@@ -62,6 +75,17 @@ def _text(data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes
     replies.flush()
     _start_clock(limits.ocr_timeout_seconds)
     return recognize(data, filename, limits)
+
+
+def _image(data: bytes, page: int, areas: list[list[float]], width: int) -> bytes:
+    """Return a page of a PDF as an image."""
+    # Imported here: Pillow takes 4 MB, and most children draw nothing.
+    from callslip.ingestion.extract.readers.pdf.drawing import draw
+
+    try:
+        return draw(data, page, [Area(int(number), *edges) for number, *edges in areas], width)
+    except (OSError, ValueError, pdfium.PdfiumError) as error:
+        raise BrokenFile(f"page {page} cannot be drawn ({type(error).__name__})") from None
 
 
 def _confine(limits: ExtractSettings) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from callslip.errors import ExtractionLimit, GarbageText, NoText
+from callslip.ingestion.boxes import Box
 from callslip.ingestion.values import Block, ExtractedText, Heading, Link, Page
 from callslip.models.text.normalization import normalized
 
@@ -75,8 +76,9 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
 
     Readers put the ends of spans at the edges of words, so NFC composes nothing across an end.
     """
-    spans: list[Heading | Page | Block | Link] = [*raw.headings, *raw.pages, *raw.blocks]
+    spans: list[Heading | Page | Block | Link | Box] = [*raw.headings, *raw.pages, *raw.blocks]
     spans += raw.links
+    spans += raw.boxes
     ends = {s.start for s in spans} | {s.end for s in spans} | {b.header for b in raw.blocks}
     marks = sorted({0, len(raw.text)} | ends)
     pieces: list[str] = []
@@ -91,7 +93,8 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
         raw,
         text="".join(pieces),
         headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
-        pages=tuple(Page(p.number, at[p.start], at[p.end]) for p in raw.pages),
+        pages=tuple(Page(p.number, at[p.start], at[p.end], p.label) for p in raw.pages),
         blocks=tuple(Block(at[b.start], at[b.end], b.kind, at[b.header]) for b in raw.blocks),
         links=tuple(Link(at[each.start], at[each.end], each.target) for each in raw.links),
+        boxes=tuple(b._replace(start=at[b.start], end=at[b.end]) for b in raw.boxes),
     )

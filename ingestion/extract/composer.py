@@ -1,6 +1,7 @@
 """Builds a text from paragraphs, headings, tables and code, with the span of each."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal
 
@@ -70,8 +71,9 @@ class Composer:
     def sheet(self, name: str, rows: Iterable[Sequence[str]]) -> None:
         """Add the tables of a sheet, which empty rows separate, under a heading with its name.
 
-        A sheet without a table is left out.
+        A sheet is a page, which is empty without a table.
         """
+        self.page(name)
         named = False
         for filled, block in groupby(rows, key=any):
             if filled:
@@ -80,10 +82,11 @@ class Composer:
                     named = True
                 self.table(_aligned(list(block)))
 
-    def page(self) -> None:
+    def page(self, label: str = "") -> None:
         """Start a new page."""
         self._end_page()
-        self._pages.append(Page(len(self._pages) + 1, self._length, self._length))
+        label = " ".join(label.split())
+        self._pages.append(Page(len(self._pages) + 1, self._length, self._length, label))
 
     def put(self, part: ExtractedText) -> None:
         """Add another text with its headings and blocks, but without its pages."""
@@ -135,7 +138,7 @@ class Composer:
     def _end_page(self) -> None:
         if self._pages:
             last = self._pages[-1]
-            self._pages[-1] = Page(last.number, last.start, self._length)
+            self._pages[-1] = replace(last, end=self._length)
 
 
 def _filled(row: Sequence[str]) -> list[str]:

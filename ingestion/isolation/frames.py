@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from callslip.errors import BY_SLUG, CallslipError
+from callslip.ingestion.boxes import pack, unpack
 from callslip.ingestion.values import Attachment, Block, ExtractedText, Heading, Link, Page
 
 LENGTHS = struct.Struct("<QQ")
@@ -27,14 +28,20 @@ def text_frame(text: ExtractedText) -> tuple[bytes, ...]:
         "media_type": text.media_type,
         "title": text.title,
         "headings": [(h.start, h.end, h.level) for h in text.headings],
-        "pages": [(p.number, p.start, p.end) for p in text.pages],
+        "pages": [(p.number, p.start, p.end, p.label) for p in text.pages],
         "blocks": [(b.start, b.end, b.kind, b.header) for b in text.blocks],
         "links": [(each.start, each.end, each.target) for each in text.links],
         "properties": text.properties,
         "warnings": text.warnings,
         "attachments": [(a.name, a.sha256, a.size) for a in text.attachments],
+        "boxes": pack(text.boxes),
     }
     return *frame(head, text.text.encode()), *(a.content for a in text.attachments)
+
+
+def image_frame(image: bytes) -> tuple[bytes, bytes]:
+    """Return the frame for the image of a page."""
+    return frame({}, image)
 
 
 def error_frame(error: CallslipError) -> tuple[bytes, bytes]:
@@ -52,13 +59,18 @@ def sizes(head: dict[str, Any]) -> list[int]:
     return [int(size) for _, _, size in head.get("attachments", ())]
 
 
+def check(head: dict[str, Any]) -> None:
+    """Raise the error of a frame, if it has one; KeyError or TypeError for an invalid frame."""
+    if "error" in head:
+        raise BY_SLUG[head["error"]](head["detail"], hint=head["advice"])
+
+
 def outcome(head: dict[str, Any], body: bytes, files: Sequence[bytes]) -> ExtractedText:
     """Return the text from a frame and the attachments after it, or raise the error of the frame.
 
     Raises KeyError, TypeError or ValueError for an invalid frame.
     """
-    if "error" in head:
-        raise BY_SLUG[head["error"]](head["detail"], hint=head["advice"])
+    check(head)
     return ExtractedText(
         body.decode(),
         head["media_type"],
@@ -73,4 +85,5 @@ def outcome(head: dict[str, Any], body: bytes, files: Sequence[bytes]) -> Extrac
             Attachment(name, sha256, size, content)
             for (name, sha256, size), content in zip(head["attachments"], files, strict=True)
         ),
+        unpack(head["boxes"]),
     )

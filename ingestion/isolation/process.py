@@ -12,13 +12,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import BrokenFile, ExtractionLimit
-from callslip.ingestion.isolation.frames import LENGTHS, frame, outcome, sizes
+from callslip.ingestion.boxes import Area
+from callslip.ingestion.isolation.frames import LENGTHS, check, frame, outcome, sizes
 from callslip.ingestion.values import ExtractedText
 
 MAX_FILES = 1000
@@ -35,6 +36,11 @@ PASSED_ON = frozenset(
 )
 """The variables that a child gets, and those of the locale (LC_…). Keys and passwords are in
 others: no library that reads files, and no program that it starts, needs them."""
+
+PNG = b"\x89PNG\r\n"
+"""The first bytes of a PNG image."""
+
+T = TypeVar("T")
 
 READ_SIZE = 1 << 20
 GRACE_SECONDS = 2.0
@@ -65,11 +71,34 @@ class Extractor:
         Raises the errors of `ingestion.extract.extract`; also ExtractionLimit if the file takes too
         much time or memory, and BrokenFile if it crashes its reader.
         """
+        head = {"filename": filename, "json_fields": dict(json_fields)}
+        return self._answer(data, head, filename, outcome)
+
+    def draw(
+        self, data: bytes, filename: str, page: int, areas: Sequence[Area], width: int
+    ) -> bytes:
+        """Return a page of a PDF (from 1) as a PNG image of `width` pixels, with areas marked.
+
+        Raises PageNotFound, NeedsPassword, BrokenFile or ExtractionLimit.
+        """
+        head = {
+            "filename": filename,
+            "json_fields": {},
+            "draw": {"page": page, "areas": [tuple(area) for area in areas], "width": width},
+        }
+        return self._answer(data, head, filename, _image)
+
+    def _answer(
+        self,
+        data: bytes,
+        head: dict[str, Any],
+        filename: str,
+        result: Callable[[dict[str, Any], bytes, list[bytes]], T],
+    ) -> T:
         with self._lock:
             child = self._ready_child()
-            head = {"filename": filename, "json_fields": dict(json_fields)}
             try:
-                return outcome(*self._ask(child, data, head))
+                return result(*self._ask(child, data, head))
             except TimeoutError:  # before OSError, its base class
                 self._end()
                 raise self._too_slow(filename) from None
@@ -162,6 +191,14 @@ class Extractor:
 
     def _too_slow(self, filename: str) -> ExtractionLimit:
         return ExtractionLimit(f"{filename} took longer than {self._seconds:g} s to read")
+
+
+def _image(head: dict[str, Any], body: bytes, _: list[bytes]) -> bytes:
+    """Return the image of a frame, or raise the error of the frame."""
+    check(head)
+    if not body.startswith(PNG):
+        raise ValueError("no image")
+    return body
 
 
 def child_environment(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -214,7 +214,7 @@ def _positions(resources: Resources, plan: Plan, chunk_ids: list[str]) -> dict[s
     Each row of an attached table is live and is a document of its own.
     """
     if plan.record.attached:
-        return {chunk_id: Seen(chunk_id, None) for chunk_id in chunk_ids}
+        return {chunk_id: Seen(chunk_id, None, 0) for chunk_id in chunk_ids}
     return resources.ledger.chunks.seen(chunk_ids, collection=plan.collection, tenant=plan.tenant)
 
 

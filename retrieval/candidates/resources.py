@@ -1,5 +1,6 @@
 """The resources that all searches of a process share: the backend, the models and the caches."""
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,14 @@ from callslip.retrieval.candidates.calibration import ScoreCalibrations
 from callslip.retrieval.candidates.hotset import Hotset
 from callslip.retrieval.facets.weights import FacetTables
 from callslip.stores.backend import Backend, OnBackend
-from callslip.stores.ledger import CollectionRecord
+from callslip.stores.ledger import NO_PAGES, CollectionRecord, PageTable
 from callslip.stores.records import Vector
 
 BRANCHES = 4
 """Threads that count branches, for all searches of a process."""
+
+PAGE_TABLES = 512
+"""The maximum number of documents whose pages are cached."""
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Resources(OnBackend):
     questions: Cache[Vector] = field(init=False)
     candidates: Cache[CandidateList] = field(init=False)
     hotset: Hotset = field(init=False)
+    page_tables: Cache[PageTable] = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +57,7 @@ class Resources(OnBackend):
         self.questions = Cache(search.query_cache)
         self.candidates = Cache(search.result_cache, search.result_cache_seconds)
         self.hotset = Hotset(self.ledger, self.settings)
+        self.page_tables = Cache(PAGE_TABLES)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
 
     def for_reader(self, reader: Reader | None) -> "Resources":
@@ -65,6 +71,17 @@ class Resources(OnBackend):
     def embedder_of(self, collection: CollectionRecord) -> Embedder:
         """The embedder of a collection's vectors; the present one if there is none."""
         return embedder_of(collection.embedder, self.embedder, self.previous)
+
+    def pages_of(self, versions: Mapping[str, int]) -> dict[str, PageTable]:
+        """The pages of these live versions by document id; reads each version once."""
+        cached = {key: self.page_tables.get(key) for key in versions.items()}
+        tables = {key[0]: table for key, table in cached.items() if table is not None}
+        if missing := {i: version for i, version in versions.items() if i not in tables}:
+            read = self.ledger.pages.of(missing)
+            for key in missing.items():
+                tables[key[0]] = read.get(key[0], NO_PAGES)
+                self.page_tables.put(key, tables[key[0]])
+        return tables
 
     @property
     def caches(self) -> dict[str, Counted]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from callslip.retrieval.messages import Hit, Leg, Legs, Reasons, SearchRequest, Span
+from callslip.retrieval.messages import Hit, Leg, Legs, Pages, Reasons, SearchRequest, Span
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.ranking.scored import Scored
 from callslip.stores.fusion import RetrieverScore
+from callslip.stores.ledger import PageTable
 from callslip.stores.records import StoredChunk, public
 
 
@@ -14,9 +15,17 @@ def _retriever(score: RetrieverScore | None) -> Leg | None:
 
 
 def make_hit(
-    rank: int, scored: Scored, chunk: StoredChunk, child: str, request: SearchRequest
+    rank: int,
+    scored: Scored,
+    chunk: StoredChunk,
+    child: str,
+    request: SearchRequest,
+    table: PageTable,
 ) -> Hit:
-    """Return a hit; a parent has the score and the ranks of the child chunk `child`."""
+    """Return a hit; a parent has the score and the ranks of the child chunk `child`.
+
+    `table` has the pages of its document.
+    """
     name = request.vector_name
     vector = chunk.named.get(name) if name else chunk.vector
     if not request.include_vector:  # the vector may have been read for MMR
@@ -32,6 +41,7 @@ def make_hit(
         heading=chunk.heading,
         text=chunk.body,
         span=Span(start=chunk.start, end=chunk.end),
+        pages=pages_of(table, chunk.start, chunk.end),
         lang=chunk.lang,
         properties=public(chunk.properties),
         legs=Legs(
@@ -42,6 +52,14 @@ def make_hit(
         parent_of=child or None,
         vector=None if vector is None else vector.tolist(),
     )
+
+
+def pages_of(table: PageTable, start: int, end: int) -> Pages | None:
+    """Return the pages of a span of the document's text; None if they are unknown."""
+    pages = table.of(start, end)
+    if pages is None:
+        return None
+    return Pages(unit=pages.unit, first=pages.first, last=pages.last, labels=list(pages.labels))
 
 
 def explained(

@@ -17,6 +17,7 @@ from callslip.retrieval.ranking.parents import add_parents
 from callslip.retrieval.ranking.scored import Scored
 from callslip.retrieval.ranking.stage import Ranked
 from callslip.retrieval.timings import Timings
+from callslip.stores.ledger import NO_PAGES
 
 
 def respond(
@@ -70,6 +71,7 @@ def _hits(
     ranked = {s.chunk_id: s for s in best}
     chunks = reader.read(list(ranked))
     order = [(chunk_id, "") for chunk_id in ranked if chunk_id in chunks]
+    positions = dict(reader.positions)
     if request.parent_strategy is not None:
         parent_ids = {c.parent_id for c in chunks.values() if c.parent_id}
         seen = resources.ledger.chunks.seen(
@@ -78,8 +80,19 @@ def _hits(
         chunks |= reader.read(list(seen), seen)
         parents = {i: chunks[i].parent_id for i, _ in order if chunks[i].parent_id in seen}
         parents = {child: parent for child, parent in parents.items() if parent in chunks}
+        positions |= seen
         order = add_parents([i for i, _ in order], parents, request.parent_strategy)
+    tables = resources.pages_of(
+        {at.document_id: at.version for i, _ in order if (at := positions[i]).version}
+    )
     return [
-        make_hit(rank, ranked[child or i], chunks[i], child, request)
+        make_hit(
+            rank,
+            ranked[child or i],
+            chunks[i],
+            child,
+            request,
+            tables.get(chunks[i].document_id, NO_PAGES),
+        )
         for rank, (i, child) in enumerate(order, 1)
     ]

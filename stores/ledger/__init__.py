@@ -40,6 +40,7 @@ from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Whic
 from callslip.stores.ledger.documents.inventory import Inventory, Item
 from callslip.stores.ledger.documents.leases import Leases
 from callslip.stores.ledger.documents.moves import Move, Moves, Rebuilt
+from callslip.stores.ledger.documents.pages import NO_PAGES, PageRange, Pages, PageTable
 from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.receipts import Receipt, Receipts
 from callslip.stores.ledger.documents.sweep import Sweep
@@ -66,6 +67,7 @@ from callslip.stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, T
 
 __all__ = [
     "ATTACHED",
+    "NO_PAGES",
     "PRIORITIES",
     "STEPS",
     "Accepted",
@@ -106,6 +108,8 @@ __all__ = [
     "Outcome",
     "OutcomeRecord",
     "Pace",
+    "PageRange",
+    "PageTable",
     "PastVersion",
     "QueryProfile",
     "Rebuilt",
@@ -162,6 +166,7 @@ class Ledger:
         self.leases = Leases(self._database)
         self.failures = Failures(self._database, reader)
         self.chunks = Chunks(self._database, reader)
+        self.pages = Pages(self._database, reader)
         self.vectors = Vectors(self._database)
         self.token_vectors = TokenVectors(self._database)
         self.sweep = Sweep(self._database)

@@ -24,6 +24,7 @@ from callslip.stores.ledger.base.records import STEPS, Failure, Step
 from callslip.stores.ledger.documents import moves
 from callslip.stores.ledger.documents.chunks import IDS_PER_STATEMENT
 from callslip.stores.ledger.documents.moves import Move
+from callslip.stores.ledger.documents.pages import PageTable
 from callslip.stores.ledger.documents.readers import put_audience
 from callslip.stores.ledger.documents.tenants import make_tenant
 from callslip.stores.ledger.outbox import events
@@ -61,6 +62,7 @@ class VersionRow:
     finished_at: _Time | None
     restores: _Count | None = None
     superseded_by: _Count | None = None
+    pages: PageTable | None = None
 
 
 @dataclass(frozen=True)
@@ -306,6 +308,7 @@ def _version(row: Row[Any], live: int) -> VersionRow:
         finished_at=row.finished_at,
         restores=row.restores,
         superseded_by=row.superseded_by,
+        pages=PageTable.from_json(row.pages) if row.pages else None,
     )
 
 

@@ -128,6 +128,38 @@ class Documents(AsyncTransport):
         path = path_of("/v1/documents/{document_id}", document_id=document_id)
         return await self._request_model(models.Document, "GET", path)
 
+    async def get_file(
+        self, document_id: str, *, version: int | None = None, show: bool | None = None
+    ) -> bytes:
+        """Get the original of a version, by default of the live one, byte for byte.
+
+        `show` concerns browsers alone.
+        """
+        path = path_of("/v1/documents/{document_id}/file", document_id=document_id)
+        return await self.request_bytes(path, params=without_none(version=version, show=show))
+
+    async def get_page_image(
+        self,
+        document_id: str,
+        number: int,
+        *,
+        version: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        width: int | None = None,
+    ) -> bytes:
+        """Get a page of a PDF (from 1) as a PNG image of `width` pixels.
+
+        With `start` and `end`, the lines of that part of the extracted text are marked.
+        """
+        path = path_of(
+            "/v1/documents/{document_id}/pages/{number}.png",
+            document_id=document_id,
+            number=str(number),
+        )
+        params = without_none(version=version, start=start, end=end, width=width)
+        return await self.request_bytes(path, params=params)
+
     async def set_readers(self, document_id: str, readers: Sequence[str] | None) -> models.Document:
         """Set who may read a document and those within it; None means everyone."""
         path = path_of("/v1/documents/{document_id}", document_id=document_id)

@@ -125,7 +125,11 @@ class AsyncTransport:
 
     async def request_text(self, path: str) -> str:
         """GET a response and decode it as UTF-8."""
-        return (await self._replied("GET", path)).content.decode("utf-8", "replace")
+        return (await self.request_bytes(path)).decode("utf-8", "replace")
+
+    async def request_bytes(self, path: str, *, params: Mapping[str, Any] | None = None) -> bytes:
+        """GET a response and return its body."""
+        return (await self._replied("GET", path, params=params)).content
 
     async def request_lines(
         self, path: str, *, params: Mapping[str, Any] | None = None

@@ -124,7 +124,11 @@ class Transport:
 
     def request_text(self, path: str) -> str:
         """GET a response and decode it as UTF-8."""
-        return (self._replied("GET", path)).content.decode("utf-8", "replace")
+        return (self.request_bytes(path)).decode("utf-8", "replace")
+
+    def request_bytes(self, path: str, *, params: Mapping[str, Any] | None = None) -> bytes:
+        """GET a response and return its body."""
+        return (self._replied("GET", path, params=params)).content
 
     def request_lines(
         self, path: str, *, params: Mapping[str, Any] | None = None

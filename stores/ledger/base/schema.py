@@ -173,6 +173,7 @@ versions = Table(
     Column("former", Integer, key="previous_version"),  # live at submission, or the restored one
     Column("restores", Integer),  # the version whose content this version restores
     Column("superseded_by", Integer),
+    Column("pages", JSON(none_as_null=True)),  # stores/ledger/documents/pages.py; null: unknown
     Index("versions_by_state", "state", "dispatched_at"),
     Index(
         "versions_waiting",

@@ -14,6 +14,7 @@ from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.memory_tables import forget_document
 from callslip.stores.ledger.base.readable import readable
 from callslip.stores.ledger.base.records import Claim
+from callslip.stores.ledger.documents.pages import PageTable
 from callslip.stores.ledger.documents.progress import claimed_row
 
 _C, _D = schema.chunks.c, schema.documents.c
@@ -29,7 +30,7 @@ _OF_DOCUMENT = (
     .order_by(_C.first_version)
 )
 _SEEN = (
-    select(_C.chunk_id, _C.document_id, _C.start, _C.end)
+    select(_C.chunk_id, _C.document_id, _C.start, _C.end, _D.live_version)
     .join(schema.documents, _D.document_id == _C.document_id)
     .where(_C.chunk_id.in_(bindparam("chunk_ids", expanding=True)))
     .where(_D.deleted_at.is_(None), _C.first_version <= _D.live_version)
@@ -55,6 +56,15 @@ _PUT = update(schema.chunks).where(
     _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
 )
 
+_PUT_PAGES = (
+    update(schema.versions)
+    .where(
+        schema.versions.c.document_id == bindparam("of_document"),
+        schema.versions.c.version == bindparam("of_version"),
+    )
+    .values(pages=bindparam("pages_of", type_=schema.versions.c.pages.type))
+)
+
 Span = tuple[int, int]
 """The position of a chunk in the text of its version: `text[start:end]`."""
 
@@ -64,6 +74,7 @@ class Seen(NamedTuple):
 
     document_id: str
     span: Span | None
+    version: int
 
 
 class Chunks:
@@ -82,12 +93,13 @@ class Chunks:
         claim: Claim,
         text_hashes: Mapping[str, str],
         spans: Mapping[str, Span] | None = None,
+        pages: PageTable | None = None,
     ) -> None:
         """Record the chunks (id → hash of the text) that a version is about to store.
 
         Call it before the store is written, so that the ledger knows every chunk in a store. The
         chunks are invisible until the version goes live. Without spans, chunks keep their recorded
-        positions. Idempotent.
+        positions. With `pages`, records the pages of the version's text. Idempotent.
 
         Raises LeaseLost if the claim no longer has the step: otherwise chunks of a late worker
         would be visible in a newer live version. Raises TransientError while a store still deletes
@@ -95,7 +107,7 @@ class Chunks:
         only with ids from clients.
         """
         try:
-            self._expect(claim, text_hashes, spans or {})
+            self._expect(claim, text_hashes, spans or {}, pages)
         except IntegrityError:
             raise Conflict(
                 f"a chunk of document {claim.document_id} is here already, as another document's",
@@ -104,10 +116,17 @@ class Chunks:
             ) from None
 
     def _expect(
-        self, claim: Claim, text_hashes: Mapping[str, str], spans: Mapping[str, Span]
+        self,
+        claim: Claim,
+        text_hashes: Mapping[str, str],
+        spans: Mapping[str, Span],
+        pages: PageTable | None,
     ) -> None:
         with self._database.writing() as connection:
             claimed_row(connection, claim)
+            if pages is not None:
+                which = {"of_document": claim.document_id, "of_version": claim.version}
+                connection.execute(_PUT_PAGES, which | {"pages_of": pages.as_json()})
             rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
             open_ = (row for row in rows if row.last_version is None)
             known = {row.chunk_id: row for row in open_ if row.first_version <= claim.version}
@@ -155,9 +174,9 @@ class Chunks:
             for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
                 some = list(chunk_ids[start : start + IDS_PER_STATEMENT])
                 rows = connection.execute(query, {"chunk_ids": some, **scope}).all()
-                for chunk_id, document_id, start_at, end_at in rows:
+                for chunk_id, document_id, start_at, end_at, version in rows:
                     span = None if start_at is None else (start_at, end_at)
-                    visible[chunk_id] = Seen(document_id, span)
+                    visible[chunk_id] = Seen(document_id, span, version)
         return visible
 
     def visible(

@@ -27,6 +27,7 @@ from callslip.stores.ledger.base.records import (
 )
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.documents import attachments, batches
+from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
 from callslip.stores.ledger.documents.readers import put_audience
 from callslip.stores.ledger.documents.reading import read_documents, versions_query
@@ -68,9 +69,9 @@ class Documents:
         process has created the name meanwhile, or a deleted document has the id, the result has
         another id. A queued version is superseded by the new one. If content, title, file name and
         properties equal those of the newest version, no version is made; if that one failed, it is
-        queued again. The first document of a tenant creates the tenant. The submission's readers
-        apply at once, to every version; `DocumentReaders.due` then has a document without a new
-        version.
+        queued again. The exception is a live version whose pages are unknown: it is made anew. The
+        first document of a tenant creates the tenant. The submission's readers apply at once, to
+        every version; `DocumentReaders.due` then has a document without a new version.
 
         `parent` is the claim on the parent document under which a child document is submitted; the
         child has the readers of its parent.
@@ -148,7 +149,7 @@ class Documents:
                     )
                 newest = newest_of(connection, document_id)
                 submission = _completed(submission, newest)
-                if _same_content(newest, submission):
+                if _same_content(newest, submission) and not lacks_pages(newest):
                     again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
                     batches.add(connection, submission.batch, collection, again, now)
                     batches.add_within(connection, parent, collection, again, now)

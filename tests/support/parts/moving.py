@@ -16,7 +16,7 @@ from callslip.config.settings import Settings
 from callslip.stores.backend import Backend
 from callslip.stores.blobs import Blobs, original_name
 from callslip.stores.contract import Store
-from callslip.stores.ledger import STEPS, Accepted, Claim, Ledger, Step
+from callslip.stores.ledger import STEPS, Accepted, Claim, Ledger, PageTable, Step
 from callslip.stores.ledger.base import schema as ledger_schema
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.records import (
@@ -107,7 +107,8 @@ class Site:
             return False
         store = self.stores[self.ledger.collections.get(COLLECTION).store]
         chunks = chunks_of(item.document_id, text, {**PROPERTIES, **more})
-        self.ledger.chunks.expect(found, {c.chunk_id: text_hash(c.body) for c in chunks})
+        hashes = {c.chunk_id: text_hash(c.body) for c in chunks}
+        self.ledger.chunks.expect(found, hashes, pages=PageTable("page", (0, 5), ("iv", "")))
         self.ledger.collections.has_properties(COLLECTION, chunks[0].properties if chunks else ())
         if tenant:
             store.ensure_tenant(COLLECTION, tenant)

@@ -82,6 +82,11 @@ CALLS: dict[str, Calls] = {
         ("GET", f"/v1/documents/{i.document}/text", {}),
         ("GET", f"/v1/documents/{i.document}/text?version=1", {}),
     ],
+    "files.get_file": lambda i: [
+        ("GET", f"/v1/documents/{i.document}/file", {}),
+        ("GET", f"/v1/documents/{i.document}/file?version=1", {}),
+    ],
+    "files.get_page": lambda i: [("GET", f"/v1/documents/{i.document}/pages/1.png", {})],
     "documents.change_document": lambda i: [
         ("PATCH", f"/v1/documents/{i.document}", {"json": {"readers": None}})
     ],

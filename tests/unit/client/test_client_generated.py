@@ -24,7 +24,8 @@ from tools import client_code
 
 HELPERS = {
     *("documents", "upload_folder", "wait_for_batch", "wait_until_live"),
-    *("request_events", "request_json", "request_lines", "request_text", "resumed_events"),
+    *("request_bytes", "request_events", "request_json", "request_lines", "request_text"),
+    "resumed_events",
     *("close", "has_key", "url", "with_key"),
 }
 """What stands over the operations, and the doors for what has no method."""
@@ -141,7 +142,8 @@ def sent_request(name: str) -> tuple[Operation, httpx.Request]:
             result = method(**given)
             next(result if isinstance(result, Iterator) else iter(()), None)
     [request] = requests
-    path = "/".join("{}" if "-value" in part else part for part in request.url.path.split("/"))
+    parts = request.url.path.replace("/3.png", "/{}.png").split("/")
+    path = "/".join("{}" if "-value" in part else part for part in parts)
     return (request.method, path), request
 
 

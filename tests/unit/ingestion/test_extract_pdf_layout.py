@@ -15,7 +15,8 @@ def page(*texts: str) -> list[Line]:
 
 
 def outline(pages: list[list[Line]], *bookmarks: Bookmark) -> list[tuple[int, str]]:
-    text, headings, _, _ = assemble(pages, bookmarks)
+    made = assemble(pages, bookmarks)
+    text, headings = made.text, made.headings
     return [(h.level, text[h.start : h.end]) for h in headings]
 
 
@@ -64,7 +65,8 @@ def test_columns_are_left_as_drawn() -> None:
 
 def test_rows_of_figures_are_a_table_under_its_header() -> None:
     rows = [f"State {n} 1,{n}00 22 (3) 4%" for n in range(6)]
-    text, _, _, tables = assemble([page("Name Sum Days Loss Share", *rows)])
+    made = assemble([page("Name Sum Days Loss Share", *rows)])
+    text, tables = made.text, made.tables
     (table,) = tables
     assert text[table.start : table.header] == "Name Sum Days Loss Share\n"
     assert text[table.header : table.end].splitlines() == rows

@@ -339,7 +339,7 @@ def test_pdf_lines_become_paragraphs_headings_and_pages() -> None:
         [],
         [line("Bold one", 10, bold=True)],
     ]
-    text, headings, spans, tables = assemble(pages)
+    text, headings, spans, tables, _ = assemble(pages)
     assert tables == ()
     assert text.split("\n\n") == [
         "Large heading",

@@ -171,7 +171,9 @@ class Workers(RuleBasedStateMachine):
     @invariant()
     def what_is_seen_is_what_is_live_and_stored(self) -> None:
         alive = {d: v for d, v in self.live.items() if d not in self.deleted}
-        expected = {i: Seen(d, at) for d, v in alive.items() for i, at in self._spans(d, v).items()}
+        expected = {
+            i: Seen(d, at, v) for d, v in alive.items() for i, at in self._spans(d, v).items()
+        }
         every = {f"{d}-{letter}" for d, _ in self.contents for letter in "xyz"}
         assert self.ledger.chunks.seen(sorted(every)) == expected
         assert set(expected) <= self.store

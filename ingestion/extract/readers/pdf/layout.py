@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
+from callslip.ingestion.boxes import Box
 from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line, marked
 from callslip.ingestion.values import Block, Heading, Page
 
@@ -49,6 +51,16 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _SENTENCE_END = re.compile(r"[.!?。…][\"'”’)\]]*$")
 
 
+class Assembled(NamedTuple):
+    """The text of a document, and the spans of its headings, pages, tables and lines."""
+
+    text: str
+    headings: tuple[Heading, ...]
+    pages: tuple[Page, ...]
+    tables: tuple[Block, ...]
+    boxes: tuple[Box, ...]
+
+
 @dataclass(frozen=True)
 class Paragraph:
     """A paragraph, a heading or a table, with its page number.
@@ -59,13 +71,12 @@ class Paragraph:
     text: str
     level: int
     page: int
+    lines: list[Line]
     header: int | None = None
 
 
-def assemble(
-    pages: list[list[Line]], bookmarks: Sequence[Bookmark] = ()
-) -> tuple[str, tuple[Heading, ...], tuple[Page, ...], tuple[Block, ...]]:
-    """Join lines into paragraphs; return the text and the spans of headings, pages and tables.
+def assemble(pages: list[list[Line]], bookmarks: Sequence[Bookmark] = ()) -> Assembled:
+    """Join lines into paragraphs, headings and tables.
 
     Blank lines separate the paragraphs. Lines that bookmarks point to are headings of the
     bookmark's level; larger or bold lines are headings below these. Without bookmarks only larger
@@ -75,7 +86,7 @@ def assemble(
     levels = {style: level + deepest for style, level in _levels(pages).items()}
     step = _usual_step(pages)
     blocks = [
-        Paragraph(_join(lines), _heading_level(lines, levels, turn), number, _header(lines))
+        Paragraph(_join(lines), _heading_level(lines, levels, turn), number, lines, _header(lines))
         for number, page in enumerate(pages, 1)
         for turn in [_usual_turn(page)]
         for lines in _paragraphs(page, levels, step)
@@ -83,6 +94,7 @@ def assemble(
     running = _running_heads(blocks)
     headings: list[Heading] = []
     tables: list[Block] = []
+    boxes: list[Box] = []
     bounds: dict[int, tuple[int, int]] = {}
     at = 0
     for block in blocks:
@@ -91,6 +103,7 @@ def assemble(
             headings.append(Heading(at, end, block.level))
         if block.header is not None and not block.level:
             tables.append(Block(at, end, "table", at + block.header))
+        boxes += _boxes(block, at)
         bounds[block.page] = (bounds.get(block.page, (at, at))[0], end)
         at = end + 2
     spans = []
@@ -99,7 +112,15 @@ def assemble(
         start, last = bounds.get(number, (last, last))  # an empty page is an empty span
         spans.append(Page(number, start, last))
     text = "\n\n".join(block.text for block in blocks)
-    return text, tuple(headings), tuple(spans), tuple(tables)
+    return Assembled(text, tuple(headings), tuple(spans), tuple(tables), tuple(boxes))
+
+
+def _boxes(block: Paragraph, start: int) -> Iterator[Box]:
+    """Yield the box of each line of a paragraph that begins at `start`."""
+    for line, text in zip(block.lines, _pieces(block.lines), strict=True):
+        for part in line.parts:
+            yield Box(start + part.start, start + part.end, block.page, *part.edges, part.words)
+        start += len(text)
 
 
 def _downwards(page: list[Line]) -> list[Line]:
@@ -190,14 +211,19 @@ def _parts(before: Line, line: Line, levels: dict[Style, int], usual: float) -> 
 
 def _join(lines: list[Line]) -> str:
     """Join lines by line ends; join a divided word if its second part starts in lower case."""
-    pieces = [lines[0].text]
-    for before, line in pairwise(lines):
-        if not before.hyphen:
-            pieces.append("\n")
-        elif not line.text[0].islower():
-            pieces.append("-\n")
-        pieces.append(line.text)
-    return "".join(pieces)
+    return "".join(_pieces(lines))
+
+
+def _pieces(lines: list[Line]) -> Iterator[str]:
+    """Yield each line with what follows it in the text."""
+    for line, after in pairwise(lines):
+        if not line.hyphen:
+            yield f"{line.text}\n"
+        elif after.text[0].islower():
+            yield line.text
+        else:
+            yield f"{line.text}-\n"
+    yield lines[-1].text
 
 
 def _header(lines: list[Line]) -> int | None:

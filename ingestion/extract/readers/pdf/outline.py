@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from callslip.ingestion.extract.readers.pdf.geometry import Edges
+
 FEW_BOOKMARKS = 2
 """The minimum number of bookmarks that occur in the text; fewer are a title, not an outline."""
 
@@ -23,12 +25,25 @@ class Bookmark:
     page: int
 
 
+class LinePart(NamedTuple):
+    """A part of a line that is drawn in one row: `text[start:end]` of the line.
+
+    `edges` and `words` are those of its `Box`. A line has more parts if a program draws words of
+    several rows one after the other.
+    """
+
+    start: int
+    end: int
+    edges: Edges
+    words: tuple[float, ...] | None
+
+
 class Line(NamedTuple):
     """A line: text without outer white space, type size in points, distance down the page.
 
     `hyphen`: the last word continues in the next line. `mapped`: the font has a Unicode value for
     the first character. `turn`: the direction in quarter turns. `bookmark`: the bookmark that
-    points to the line.
+    points to the line. `parts`: where it is drawn.
 
     A tuple, because there are thousands: a frozen dataclass takes three times as long to create.
     """
@@ -41,6 +56,7 @@ class Line(NamedTuple):
     mapped: bool
     turn: int = 0
     bookmark: Bookmark | None = None
+    parts: tuple[LinePart, ...] = ()
 
 
 def marked(pages: list[list[Line]], bookmarks: Sequence[Bookmark]) -> tuple[list[list[Line]], int]:

@@ -5,20 +5,25 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice, zip_longest
+from dataclasses import replace
+from itertools import islice, pairwise, zip_longest
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
+from callslip.ingestion.extract.readers.pdf.geometry import NOWHERE, Edges, Shown, union
 from callslip.ingestion.extract.readers.pdf.layout import assemble
-from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line
+from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line, LinePart
 from callslip.ingestion.extract.sniff import PDF
 from callslip.ingestion.values import ExtractedText
 
 MAX_UNMAPPED = 0.5
 """The maximum share of characters without a Unicode value; above it the text layer is useless."""
+
+MOST_LABEL = 32
+"""The maximum characters of a page's printed number."""
 
 MAX_BOOKMARKS = 10_000
 MAX_DEPTH = 6
@@ -28,10 +33,21 @@ _PASSWORD_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 _SEPARATOR = re.compile("(\r\n|\ufffe)")
 """PDFium ends a line with CRLF, or with U+FFFE in place of the hyphen of a divided word."""
 
+_SPACE = re.compile(r"\s+(?=\S)")
+_WORD = re.compile(r"\S+")
+
+ROW = 1.6
+"""A line that is higher than its highest part by this factor is drawn in several rows."""
+
+HOLE = 1.5
+"""Words that are farther apart than this multiple of their height have a hole between them."""
+
 _BOLD_WEIGHT = 600
 
 _index, _matrix = raw.FPDFText_GetCharIndexFromTextIndex, raw.FPDFText_GetMatrix
 _font_size, _weight = raw.FPDFText_GetFontSize, raw.FPDFText_GetFontWeight
+_rectangles, _rectangle = raw.FPDFText_CountRects, raw.FPDFText_GetRect
+_char_box = raw.FPDFText_GetCharBox
 _origin, _unmapped = raw.FPDFText_GetCharOrigin, raw.FPDFText_HasUnicodeMapError
 
 _NO_TITLE = re.compile(r"^$|^untitled|\.[a-z]{2,4}$", re.I)
@@ -46,13 +62,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     Raises NeedsPassword, BrokenFile, NoTextLayer (only images or drawings), NoText (blank pages)
     or GarbageText (a text layer in fonts without Unicode values).
     """
-    try:
-        document = pdfium.PdfDocument(data)
-    except pdfium.PdfiumError as error:
-        if error.err_code in _PASSWORD_ERRORS:
-            raise NeedsPassword("the PDF opens only with a password") from None
-        raise BrokenFile("the PDF is too damaged to open") from None
-    with document:
+    with opened(data) as document:
         pages: list[list[Line]] = []
         unread = []
         drawn = False
@@ -70,17 +80,29 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             pages.append(lines)
         title = document.get_metadata_value("Title").strip()
         bookmarks = list(_bookmarks(document))
+        labels = [_label(document, number) for number in range(len(document))]
     _judge(pages, unread, drawn)
-    text, headings, spans, tables = assemble(pages, bookmarks)
+    made = assemble(pages, bookmarks)
     return ExtractedText(
-        text,
+        made.text,
         PDF,
         None if _NO_TITLE.search(title) else title,
-        headings,
-        spans,
-        tables,
+        made.headings,
+        tuple(replace(page, label=labels[page.number - 1]) for page in made.pages),
+        made.tables,
+        boxes=made.boxes,
         warnings=(f"pages that cannot be read: {_some(unread)}",) if unread else (),
     )
+
+
+def opened(data: bytes) -> pdfium.PdfDocument:
+    """Open a PDF. Raises NeedsPassword or BrokenFile."""
+    try:
+        return pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as error:
+        if error.err_code in _PASSWORD_ERRORS:
+            raise NeedsPassword("the PDF opens only with a password") from None
+        raise BrokenFile("the PDF is too damaged to open") from None
 
 
 def _bookmarks(document: pdfium.PdfDocument) -> Iterator[Bookmark]:
@@ -91,6 +113,12 @@ def _bookmarks(document: pdfium.PdfDocument) -> Iterator[Bookmark]:
             page = target.get_index() if target else None
             if page is not None:
                 yield Bookmark(item.get_title(), item.level + 1, page)
+
+
+def _label(document: pdfium.PdfDocument, number: int) -> str:
+    """Return the printed number of a page (from 0); empty if it is that of the page itself."""
+    label = " ".join(document.get_page_label(number).split())[:MOST_LABEL]
+    return "" if label == str(number + 1) else label
 
 
 def _judge(pages: list[list[Line]], unread: list[int], drawn: bool) -> None:
@@ -114,13 +142,13 @@ def _some(numbers: list[int]) -> str:
 def _lines(page: pdfium.PdfPage) -> Iterator[Line]:
     """Yield the lines of a page.
 
-    Calls PDFium five to eight times per line, not per character, because the calls take most of the
-    time.
+    Calls PDFium eight to eleven times per line and once per word, not per character, because the
+    calls take most of the time.
     """
     textpage = page.get_textpage()
     try:
         text = textpage.get_text_range()
-        probe = _Probe(textpage, len(text))
+        probe = _Probe(textpage, len(text), Shown(page))
         start = 0
         pieces = _SEPARATOR.split(text)
         for line, separator in zip_longest(pieces[::2], pieces[1::2], fillvalue=""):
@@ -136,14 +164,17 @@ def _lines(page: pdfium.PdfPage) -> Iterator[Line]:
 class _Probe:
     """Reads the properties of characters from PDFium, with buffers that are made once per page."""
 
-    def __init__(self, textpage: pdfium.PdfTextPage, length: int) -> None:
+    def __init__(self, textpage: pdfium.PdfTextPage, length: int, shown: Shown) -> None:
         self._page = textpage.raw
+        self._shown = shown
         # Both indexes only increase: if they are equal at the end, they are equal everywhere.
         self._alike = _index(self._page, length - 1) == length - 1
         self._matrix = raw.FS_MATRIX()
         self._x, self._y = ctypes.c_double(), ctypes.c_double()
         self._matrix_at = ctypes.byref(self._matrix)
         self._x_at, self._y_at = ctypes.byref(self._x), ctypes.byref(self._y)
+        self._edges = [ctypes.c_double() for _ in range(4)]
+        self._edges_at = [ctypes.byref(edge) for edge in self._edges]
         self._usual = 0.0
 
     def line(self, text: str, first: int, last: int, hyphen: bool) -> Line:
@@ -167,7 +198,54 @@ class _Probe:
             bold = bold and _weight(page, end) >= _BOLD_WEIGHT
             self._usual = size
         turn = round(math.atan2(b, a) / (math.pi / 2)) % 4 if b or a <= 0 else 0
-        return Line(text, size, down, bold, hyphen, _unmapped(page, at) != 1, turn)
+        mapped = _unmapped(page, at) != 1
+        parts = tuple(self._parts(text, first, turn == self._shown.turn))
+        return Line(text, size, down, bold, hyphen, mapped, turn, None, parts)
+
+    def _parts(self, text: str, first: int, horizontal: bool) -> Iterator[LinePart]:
+        """Yield the rows of a line: usually one, with the left edge of each word after its first.
+
+        The first row of a divided word's line is longer by the hyphen, which the text lacks.
+        """
+        whole, highest = self._box(first, len(text))
+        lefts = self._lefts(text, first) if horizontal else None
+        one_row = whole[3] - whole[1] <= ROW * highest
+        if not horizontal or (one_row and not (lefts and _has_hole(text, whole, lefts))):
+            yield LinePart(0, len(text), whole, lefts)
+            return
+        row: list[tuple[int, int, Edges]] = []
+        for word in _WORD.finditer(text):
+            edges, _ = self._box(first + word.start(), len(word[0]))
+            if row and not _beside(row[-1][2], edges):
+                yield _row(row)
+                row = []
+            row.append((word.start(), word.end(), edges))
+        if row:
+            yield _row(row)
+
+    def _box(self, first: int, count: int) -> tuple[Edges, float]:
+        """Return the box around characters as the page is shown, and the greatest height in it."""
+        page, (left, top, right, bottom) = self._page, self._edges_at
+        at = first if self._alike else _index(page, first)
+        last = first + count - 1
+        count = (last if self._alike else _index(page, last)) - at + 1
+        around, highest = None, 0.0
+        for number in range(_rectangles(page, at, count)):
+            _rectangle(page, number, left, top, right, bottom)
+            box = self._shown.box(*(edge.value for edge in self._edges))
+            highest = max(highest, box[3] - box[1])
+            around = box if around is None else union(around, box)
+        return around or NOWHERE, highest
+
+    def _lefts(self, text: str, first: int) -> tuple[float, ...] | None:
+        """Return the left edge of each word after the first; None if one is left of another."""
+        page, (left, top, right, bottom) = self._page, self._edges_at
+        lefts: list[float] = []
+        for space in _SPACE.finditer(text):
+            at = first + space.end()
+            _char_box(page, at if self._alike else _index(page, at), left, right, bottom, top)
+            lefts.append(self._shown.box(*(edge.value for edge in self._edges))[0])
+        return tuple(lefts) if lefts == sorted(lefts) else None
 
     def _size(self, at: int) -> float:
         """Return the drawn size in points, rounded to .5; set `_matrix` to the character's."""
@@ -175,3 +253,30 @@ class _Probe:
         scale = math.hypot(self._matrix.c, self._matrix.d) or 1.0
         size: float = _font_size(self._page, at)
         return round(2 * scale * size) / 2
+
+
+def _has_hole(text: str, whole: Edges, lefts: tuple[float, ...]) -> bool:
+    """Whether words of a line may have a hole between them, in which others are drawn."""
+    height = whole[3] - whole[1]
+    edges = pairwise((whole[0], *lefts, whole[2]))
+    words = text.split()
+    return len(words) == len(lefts) + 1 and any(
+        right - left > (len(word) + HOLE) * height
+        for word, (left, right) in zip(words, edges, strict=True)
+    )
+
+
+def _beside(one: Edges, other: Edges) -> bool:
+    """Whether a word is drawn to the right of another one, in the same row and without a hole."""
+    middle = (other[1] + other[3]) / 2
+    row = one[1] <= middle <= one[3]
+    return row and one[0] <= other[0] <= one[2] + HOLE * (one[3] - one[1])
+
+
+def _row(words: list[tuple[int, int, Edges]]) -> LinePart:
+    """Return the part of a line that these words are, each with its span and box."""
+    around = words[0][2]
+    for _, _, edges in words[1:]:
+        around = union(around, edges)
+    lefts = tuple(edges[0] for _, _, edges in words[1:])
+    return LinePart(words[0][0], words[-1][1], around, lefts)

@@ -38,6 +38,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             encryption = etree.fromstring(archive.read("META-INF/encryption.xml"), _PARSER)
             hidden = {unquote(c.get("URI", "")) for c in encryption.iter(_CIPHER)}
         for path in _spine(package, posixpath.dirname(where)):
+            composer.page()
             if path in hidden:
                 raise NeedsPassword("the book's chapters are encrypted")
             if path not in names:

@@ -1,0 +1,171 @@
+"""/v1/documents/{id}/file and /pages/{n}.png: the original of a version, and pages of a PDF."""
+
+from contextlib import ExitStack
+from pathlib import PurePath
+from typing import Any
+
+from flask import Response, request
+from flask_openapi3 import APIBlueprint, Tag
+from pydantic import BaseModel, Field
+from werkzeug.wsgi import wrap_file
+
+from callslip.api.http.context import current
+from callslip.api.messages import documents
+from callslip.api.v1.documents import MOST_VERSIONS, DocumentPath
+from callslip.errors import DocumentNotFound, PageNotFound
+from callslip.ingestion.extract.sniff import BINARY_NAMES, PDF, PLAIN, TEXT_NAMES
+from callslip.ingestion.page_areas import areas_of
+from callslip.stores.blobs import original_name
+from callslip.stores.ledger import VersionRecord
+
+blueprint = APIBlueprint("files", __name__, abp_tags=[Tag(name="documents")])
+
+UNKNOWN = "application/octet-stream"
+
+SHOWN = frozenset({PDF, PLAIN})
+"""The types that a browser may show: it runs nothing of them."""
+
+SANDBOX = "sandbox; default-src 'none'"
+"""The policy of an original, which may be hostile: no script, no form, no origin."""
+
+SHOWN_PDF = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'"
+"""The policy of a PDF that a browser shows; its viewer does not start in a sandbox."""
+
+MOST_DIGITS = 8
+
+CACHE_SECONDS = 3600
+"""How long a browser may keep the image of a page, which is that of one version."""
+
+
+def _binary(media_type: str) -> dict[str, Any]:
+    schema = {"type": "string", "format": "binary"}
+    return {"description": "the bytes", "content": {media_type: {"schema": schema}}}
+
+
+class OfVersion(documents.Request):
+    version: int | None = Field(
+        None, ge=1, le=MOST_VERSIONS, description="which version; left out: the live one"
+    )
+
+
+class FileQuery(OfVersion):
+    show: bool = Field(
+        False, description="let a browser show a PDF or plain text instead of saving the file"
+    )
+
+
+class PagePath(BaseModel):
+    document_id: str
+    number: str = Field(description="from 1")
+
+
+class PageQuery(OfVersion):
+    start: int | None = Field(None, ge=0, description="mark the lines from this character on")
+    end: int | None = Field(None, ge=0, description="up to this character of the extracted text")
+    width: int = Field(1000, ge=100, le=3000, description="of the image, in pixels")
+
+
+@blueprint.get(
+    "/v1/documents/<string:document_id>/file",
+    responses={200: _binary("*/*"), 206: _binary("*/*")},
+)
+def get_file(path: DocumentPath, query: FileQuery) -> Response:
+    """The original of a version, byte for byte. Ranges and `If-None-Match` are respected.
+
+    404 if the version has no file, such as one of provided chunks.
+    """
+    version = _version(path.document_id, query.version)
+    with ExitStack() as stack:
+        try:
+            reading = current().blobs.reading(version.document_id, original_name(version.sha256))
+            size, file = stack.enter_context(reading)
+        except FileNotFoundError:
+            raise _no_file(version) from None
+        media_type = PDF if b"%PDF-" in file.read(1024) else _type(version.filename)
+        file.seek(0)
+        shown = query.show and media_type in SHOWN
+        response = Response(wrap_file(request.environ, file), content_type=media_type)
+        response.content_length = size
+        response.set_etag(version.sha256)
+        response.make_conditional(request, accept_ranges=True, complete_length=size)
+        disposition = "inline" if shown else "attachment"
+        name = PurePath(version.filename).name or "file"
+        response.headers.set("Content-Disposition", disposition, filename=name)
+        policy = SHOWN_PDF if shown and media_type == PDF else SANDBOX
+        response.headers["Content-Security-Policy"] = policy
+        response.call_on_close(stack.pop_all().close)
+    return response
+
+
+@blueprint.get(
+    "/v1/documents/<string:document_id>/pages/<string:number>.png",
+    responses={200: _binary("image/png")},
+)
+def get_page(path: PagePath, query: PageQuery) -> Response:
+    """A page of a PDF as an image; with `start` and `end`, the lines of that text are marked.
+
+    404 if the version is no PDF or has no such page; an error of the file if it cannot be drawn.
+    """
+    version = _version(path.document_id, query.version)
+    number = _number(path)
+    marks = (query.start, query.end) if query.start is not None and query.end else None
+    etag = f"{version.sha256[:32]}-{number}-{query.width}-{marks}"
+    response = Response(content_type="image/png")
+    response.set_etag(etag)
+    response.headers["Cache-Control"] = f"private, max-age={CACHE_SECONDS}"
+    if request.if_none_match.contains(etag):
+        response.status_code = 304
+        return response
+    key = (version.document_id, etag)
+    image = current().drawings.get(key)
+    if image is None:
+        areas = []
+        if marks is not None:
+            whole = areas_of(current().backend, version.document_id, version.version, [marks])
+            areas = [area for area in whole[0] if area.page == number]
+        data = _original(version)
+        if b"%PDF-" not in data[:1024]:
+            raise PageNotFound(f"document {version.document_id!r} is no PDF")
+        image = current().drawer.draw(data, version.filename, number, areas, query.width)
+        current().drawings.put(key, image)
+    response.set_data(image)
+    return response
+
+
+def _number(path: PagePath) -> int:
+    if not (path.number.isascii() and path.number.isdecimal() and len(path.number) < MOST_DIGITS):
+        raise PageNotFound(f"{path.number[:MOST_DIGITS]!r} is no number of a page")
+    return int(path.number)
+
+
+def _version(document_id: str, number: int | None) -> VersionRecord:
+    """The version of this number, by default the live one, or else the newest."""
+    record = current().ledger.documents.get(document_id)
+    if record.deleted_at is not None:
+        raise DocumentNotFound(f"document {document_id!r} was deleted")
+    wanted = number or record.live_version or record.newest.version
+    version = current().ledger.documents.version(document_id, wanted)
+    if not version.size:
+        raise _no_file(version)
+    return version
+
+
+def _original(version: VersionRecord) -> bytes:
+    try:
+        return current().blobs.read(version.document_id, original_name(version.sha256))
+    except FileNotFoundError:
+        raise _no_file(version) from None
+
+
+def _no_file(version: VersionRecord) -> DocumentNotFound:
+    return DocumentNotFound(
+        f"version {version.version} of document {version.document_id!r} has no file",
+        hint="Its text was sent, its chunks were provided, or its file is no longer stored.",
+    )
+
+
+def _type(filename: str) -> str:
+    """The media type of a file by the ending of its name."""
+    suffix = PurePath(filename).suffix.lower()
+    media_type = PLAIN if suffix == ".txt" else TEXT_NAMES.get(suffix) or BINARY_NAMES.get(suffix)
+    return media_type or UNKNOWN

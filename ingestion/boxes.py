@@ -1,0 +1,118 @@
+"""Where the lines of a PDF are on its pages, packed for storage and cut to a span of the text."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice, pairwise
+from typing import NamedTuple
+
+MOST_BYTES = 1 << 28
+"""The maximum size of unpacked boxes; an imported archive may hold hostile ones."""
+
+_TENTHS = 10
+_UNKNOWN = -1
+"""The number of words where they are unknown."""
+
+_FIXED = 8
+"""Numbers of a packed box before the positions of its words."""
+
+
+class Box(NamedTuple):
+    """A line of a page. Lengths are points from the top left corner of the page as it is shown.
+
+    `text[start:end]` is the line. `words` has the left edge of each word after the first one; None
+    if the words do not follow each other from left to right.
+    """
+
+    start: int
+    end: int
+    page: int
+    left: float
+    top: float
+    right: float
+    bottom: float
+    words: tuple[float, ...] | None = None
+
+
+class Area(NamedTuple):
+    """A rectangle on a page, in points from the top left corner of the page as it is shown."""
+
+    page: int
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def pack(boxes: Iterable[Box]) -> str:
+    """Return boxes as text: tenths of points, differences between lines, deflated, base64."""
+    rows = [_numbers(box) for box in boxes]
+    columns = zip(*(row[:_FIXED] for row in rows), strict=True)
+    numbers = [len(rows)]
+    for column in columns:
+        numbers += [column[0], *(b - a for a, b in pairwise(column))]
+    numbers += chain.from_iterable(row[_FIXED:] for row in rows)
+    packed = zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 9)
+    return base64.b64encode(packed).decode()
+
+
+def unpack(packed: str) -> tuple[Box, ...]:
+    """Return the boxes of a packed text. Raises ValueError."""
+    try:
+        content = zlib.decompressobj().decompress(base64.b64decode(packed), MOST_BYTES)
+        count, *numbers = struct.unpack(f"<{len(content) // 4}i", content)
+        columns = [accumulate(numbers[at * count : (at + 1) * count]) for at in range(_FIXED)]
+        words = iter(numbers[_FIXED * count :])
+        return tuple(_box(row, words) for row in zip(*columns, strict=True))
+    except (zlib.error, struct.error) as error:
+        raise ValueError("the boxes of lines are damaged") from error
+
+
+def _numbers(box: Box) -> list[int]:
+    edges = (round(edge * _TENTHS) for edge in box[3:7])
+    if box.words is None:
+        return [box.start, box.end, box.page, *edges, _UNKNOWN]
+    tenths = [round(word * _TENTHS) for word in box.words]
+    return [box.start, box.end, box.page, *edges, len(tenths), *tenths]
+
+
+def _box(row: Sequence[int], words: Iterator[int]) -> Box:
+    start, end, page, *edges, count = row
+    left, top, right, bottom = (edge / _TENTHS for edge in edges)
+    after_first = None
+    if count != _UNKNOWN:
+        after_first = tuple(word / _TENTHS for word in islice(words, count))
+    return Box(start, end, page, left, top, right, bottom, after_first)
+
+
+def areas(boxes: Sequence[Box], text: str, start: int, end: int) -> list[Area]:
+    """Return the areas of `text[start:end]`, one for each line.
+
+    A line that the span has in part is cut at the edges of words, and within a word in proportion
+    to the characters. A line whose words are unknown is not cut.
+    """
+    cut = []
+    for box in boxes:
+        first, last = max(start, box.start), min(end, box.end)
+        if not text[first:last].strip():
+            continue
+        words = text[box.start : box.end].split()
+        left, right = box.left, box.right
+        if box.words is not None and len(words) == len(box.words) + 1:
+            left = left if first == box.start else _edge(box, text, words, first)
+            right = right if last == box.end else _edge(box, text, words, last)
+        cut.append(Area(box.page, left, box.top, right, box.bottom))
+    return cut
+
+
+def _edge(box: Box, text: str, words: Sequence[str], at: int) -> float:
+    """Return the horizontal position of a character of a line."""
+    edges = (box.left, *(box.words or ()), box.right)
+    offset = box.start
+    for word, (left, right) in zip(words, pairwise(edges), strict=True):
+        offset = text.index(word, offset)
+        if at <= offset + len(word):
+            return left + (right - left) * max(0, at - offset) / len(word)
+        offset += len(word)
+    return box.right

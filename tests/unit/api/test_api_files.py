@@ -1,0 +1,222 @@
+"""The originals of documents and the pages of PDFs over HTTP."""
+
+import hashlib
+import io
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import pypdfium2 as pdfium
+import pytest
+from context_parts import app_over
+from flask.testing import FlaskClient
+from ledger_moves import store_chunks
+from own_messy import pdf
+from page_parts import blobs_in, make_collection, shelved
+from PIL import Image
+
+from callslip.config.settings import ExtractSettings
+from callslip.ingestion.artifacts import EXTRACTED
+from callslip.ingestion.extract import extract
+from callslip.ingestion.extract.readers.pdf.drawing import MOST_PIXELS
+from callslip.stores.blobs import original_name
+from callslip.stores.ledger import Ledger, Submission
+
+HTML = b"<script>alert(1)</script><p>Rates</p>"
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+YELLOW = (255, 231, 140)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with shelved(tmp_path) as made:
+        yield make_collection(made)
+
+
+@pytest.fixture
+def client(ledger: Ledger, tmp_path: Path) -> Iterator[FlaskClient]:
+    app = app_over(ledger=ledger, blobs=blobs_in(tmp_path))
+    yield app.test_client()
+    app.extensions["callslip"].close()
+
+
+def live(ledger: Ledger, tmp_path: Path, content: bytes, filename: str) -> str:
+    """A live document with this file; its id."""
+    digest = hashlib.sha256(content).hexdigest()
+    known = ledger.documents.id_of("papers", filename, tenant="")
+    document_id, blobs = known or uuid.uuid4().hex, blobs_in(tmp_path)
+    sent = Submission(filename, filename, "", digest, len(content), {})
+    item = ledger.documents.submit("papers", sent, document_id)
+    blobs.write(document_id, original_name(digest), content)
+    ledger.leases.go_live(store_chunks(ledger, item, [document_id]), [document_id], {})
+    return document_id
+
+
+def live_pdf(ledger: Ledger, tmp_path: Path, content: bytes, filename: str = "a.pdf") -> str:
+    """The same of a PDF, with its text and lines."""
+    document_id = live(ledger, tmp_path, content, filename)
+    text = extract(content, filename, ExtractSettings())
+    blobs_in(tmp_path).write(document_id, "extract-artifact", EXTRACTED.dump(text))
+    return document_id
+
+
+@pytest.mark.parametrize(
+    ("filename", "content", "media_type"),
+    [
+        ("rates.html", HTML, "text/html"),
+        ("drawing.svg", SVG, "application/octet-stream"),
+        ("page.pdf", pdf("One"), "application/pdf"),
+        ("no ending", pdf("One"), "application/pdf"),
+        ("notes.txt", HTML, "text/plain"),
+        ("휴가 규정.pdf", pdf("One"), "application/pdf"),
+    ],
+)
+@pytest.mark.parametrize("show", [False, True])
+def test_an_original_is_as_it_was_sent_and_runs_nowhere(
+    client: FlaskClient,
+    ledger: Ledger,
+    tmp_path: Path,
+    filename: str,
+    content: bytes,
+    media_type: str,
+    show: bool,
+) -> None:
+    document_id = live(ledger, tmp_path, content, filename)
+    response = client.get(f"/v1/documents/{document_id}/file?show={show}")
+    assert response.status_code == 200
+    assert response.data == content
+    assert response.content_type == media_type
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    disposition, policy = (
+        response.headers[name] for name in ("Content-Disposition", "Content-Security-Policy")
+    )
+    harmless = media_type in ("application/pdf", "text/plain")
+    assert disposition.startswith("inline" if show and harmless else "attachment")
+    assert policy.startswith("default-src 'none'" if show and "pdf" in media_type else "sandbox;")
+    assert "script-src" not in policy
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_ranges_and_etags_of_an_original(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path
+) -> None:
+    url = f"/v1/documents/{live(ledger, tmp_path, b'0123456789', 'a.txt')}/file"
+    part = client.get(url, headers={"Range": "bytes=3-5"})
+    assert (part.status_code, part.data) == (206, b"345")
+    assert part.headers["Content-Range"] == "bytes 3-5/10"
+    beyond = client.get(url, headers={"Range": "bytes=90-"})
+    assert beyond.status_code == 416
+    etag = client.get(url).headers["ETag"]
+    again = client.get(url, headers={"If-None-Match": etag})
+    assert (again.status_code, again.data) == (304, b"")
+
+
+def test_every_version_keeps_its_file(client: FlaskClient, ledger: Ledger, tmp_path: Path) -> None:
+    document_id = live(ledger, tmp_path, b"first", "a.txt")
+    assert live(ledger, tmp_path, b"second", "a.txt") == document_id
+    url = f"/v1/documents/{document_id}/file"
+    assert client.get(url).data == b"second"
+    assert client.get(f"{url}?version=1").data == b"first"
+    assert client.get(f"{url}?version=3").status_code == 404
+    blobs_in(tmp_path).delete(document_id)
+    gone = client.get(url)
+    assert gone.status_code == 404
+    assert "no file" in gone.text
+
+
+def test_a_page_is_drawn_with_the_lines_of_a_text_marked(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path
+) -> None:
+    document_id = live_pdf(ledger, tmp_path, pdf("First page", "Second page"))
+    url = f"/v1/documents/{document_id}/pages"
+    plain = client.get(f"{url}/2.png?width=612")
+    assert (plain.status_code, plain.content_type) == (200, "image/png")
+    assert not marked(plain.data)
+    text = "First page\n\nSecond page"
+    start = text.index("page", 15)
+    drawn = client.get(f"{url}/2.png?width=612&start={start}&end={start + 4}")
+    left, top, right, bottom = marked(drawn.data) or (0, 0, 0, 0)
+    assert 115 < left < right < 180
+    assert 70 < top < bottom < 105
+    other = client.get(f"{url}/1.png?width=612&start={start}&end={start + 4}")
+    assert not marked(other.data)
+    again = client.get(f"{url}/2.png?width=612", headers={"If-None-Match": plain.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+    assert plain.headers["Cache-Control"].startswith("private")
+
+
+def marked(png: bytes) -> tuple[int, int, int, int] | None:
+    """The box around what has the color of marks."""
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    return Image.fromarray((pixels == YELLOW).all(axis=-1)).getbbox()
+
+
+@pytest.mark.parametrize("number", ["0", "3", "99999999999999999999", "-1", "1.5", "one", "²"])
+def test_a_page_that_is_not_there_is_named(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, number: str
+) -> None:
+    document_id = live_pdf(ledger, tmp_path, pdf("First", "Second"))
+    response = client.get(f"/v1/documents/{document_id}/pages/{number}.png")
+    assert response.status_code == 404
+    assert "page-not-found" in response.json["type"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("content", "filename", "slug"),
+    [
+        (b"Some text.", "a.txt", "page-not-found"),
+        (pdf("One")[:200], "cut.pdf", "broken-file"),
+        (b"%PDF-1.7 and nothing more", "empty.pdf", "broken-file"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, content: bytes, filename: str, slug: str
+) -> None:
+    document_id = live(ledger, tmp_path, content, filename)
+    response = client.get(f"/v1/documents/{document_id}/pages/1.png")
+    assert 400 <= response.status_code < 500
+    assert slug in response.json["type"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("size", [(28_346, 28_346), (28_346, 10), (10, 28_346), (1, 1)])
+def test_a_page_of_any_size_is_an_image_of_bounded_size(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    file = io.BytesIO()
+    with pdfium.PdfDocument(pdf("One")) as document:
+        page = document[0]
+        page.set_mediabox(0, 0, *size)
+        document.save(file)
+        page.close()
+    document_id = live(ledger, tmp_path, file.getvalue(), "large.pdf")
+    response = client.get(f"/v1/documents/{document_id}/pages/1.png?width=3000")
+    assert response.status_code == 200
+    width, height = Image.open(io.BytesIO(response.data)).size
+    assert 1 <= width * height <= MOST_PIXELS * 1.05
+    assert width <= 3000
+
+
+@pytest.mark.parametrize("query", ["width=1", "width=99999", "start=-1", "version=0", "other=1"])
+def test_an_invalid_query_is_named(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, query: str
+) -> None:
+    document_id = live_pdf(ledger, tmp_path, pdf("One"))
+    response = client.get(f"/v1/documents/{document_id}/pages/1.png?{query}")
+    assert response.status_code == 400
+    assert query.partition("=")[0] in response.text
+
+
+def test_the_passage_of_a_pdf_is_shown_on_its_page(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path
+) -> None:
+    document_id = live_pdf(ledger, tmp_path, pdf("First page", "Second page"))
+    where = {"document": document_id, "start": 12, "end": 23, "from": 12, "to": 18}
+    page = client.get(f"/page/passage?{urlencode(where)}")
+    assert page.status_code == 200
+    image = f"/v1/documents/{document_id}/pages/2.png?version=1&amp;start=12&amp;end=18"
+    assert f'src="{image}"' in page.text
+    assert "p. 2 of" in page.text
+    assert f"/v1/documents/{document_id}/file?show=True&amp;version=1#page=2" in page.text
+    assert client.get(image.replace("&amp;", "&")).status_code == 200
