@@ -21,11 +21,12 @@ FORMAT = "6"
 
 @dataclass(frozen=True)
 class Artifact(Generic[T]):
-    """The serialization of one step's output, and the output's counters."""
+    """The serialization of one step's output, its counters, and what the step left out."""
 
     dump: Callable[[T], bytes]
     load: Callable[[bytes], T]
     counts: Callable[[T], dict[str, int]]
+    warnings: Callable[[T], tuple[str, ...]] = lambda _: ()
 
 
 def artifact_name(step: str, /, *sources: str, **matters: Any) -> str:
@@ -63,7 +64,7 @@ def _load_vectors(content: bytes) -> Vector:
 
 
 def _text_counts(text: ExtractedText) -> dict[str, int]:
-    counts = {"chars": len(text.text), "pages": len(text.pages), "warnings": len(text.warnings)}
+    counts = {"chars": len(text.text), "pages": len(text.pages)}
     return counts | ({"files": len(text.attachments)} if text.attachments else {})
 
 
@@ -72,19 +73,22 @@ EXTRACTED = Artifact(
     lambda text: _TEXT.dump_json(text, exclude={"attachments": {"__all__": {"content"}}}),
     _TEXT.validate_json,
     _text_counts,
+    lambda text: text.warnings,
 )
 SECTIONS = _json(TypeAdapter(list[Section]), lambda sections: {"sections": len(sections)})
 CHUNKS = _json(
     TypeAdapter(list[Chunk]),
     lambda chunks: {"chunks": len(chunks), "tokens": sum(c.tokens for c in chunks)},
 )
-ENRICHED = _json(
-    TypeAdapter(Enriched),
+_ENRICHED = TypeAdapter(Enriched)
+ENRICHED = Artifact(
+    _ENRICHED.dump_json,
+    _ENRICHED.validate_json,
     lambda e: {
         "chunks": len(e.chunks),
         "terms": sum(c.terms.count(" ") + 1 for c in e.chunks),
         "entities": len(e.properties.get("entities", ())),
-        "warnings": len(e.warnings),
     },
+    lambda e: e.warnings,
 )
 VECTORS = Artifact(_dump_vectors, _load_vectors, lambda vectors: {"vectors": len(vectors)})

@@ -44,6 +44,9 @@ MOST_DOUBLINGS = 30
 """The maximum number of doublings of the wait. A step's attempts are never reset, and 2.0**1024
 overflows."""
 
+MOST_WARNINGS = 100
+"""The maximum number of warnings that are recorded for a step."""
+
 _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
     "extract": (steps.extract_text, artifacts.EXTRACTED),
     "sectionize": (steps.find_sections, artifacts.SECTIONS),
@@ -145,7 +148,8 @@ def _do(context: StepContext, claim: Claim) -> None:
             context.blobs.write(claim.document_id, name, kind.dump(output))
         if claim.step == "extract":
             attachments.bring_in(work, output)
-        context.ledger.leases.finish(claim, name, kind.counts(output) | work.counts)
+        counts = kind.counts(output) | work.counts
+        context.ledger.leases.finish(claim, name, counts, kind.warnings(output)[:MOST_WARNINGS])
 
 
 def _put_back(

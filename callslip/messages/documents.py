@@ -58,6 +58,7 @@ class Document(Message):
     finished_at: float | None
     properties: dict[str, Any]
     steps: list[StepMessage]
+    warnings: list[str] = Field([], description="what was left out, or read in another way")
     error: FailureMessage | None
     readers: list[str] | None = Field(
         None, description="who may read it: `user:NAME`, `group:NAME`; null: everyone"
@@ -88,6 +89,7 @@ class VersionMessage(Message):
     title: str
     properties: dict[str, Any]
     counts: dict[str, dict[str, int]] = Field(description="counts of each step")
+    warnings: list[str] = Field([], description="what was left out, or read in another way")
     superseded_by: int | None = Field(description="the version that replaced it")
     restores: int | None = Field(description="of a rollback: the restored version")
     error: FailureMessage | None
@@ -114,7 +116,7 @@ class Event(Message):
     step: Word[Step] | None
     at: float
     data: dict[str, Any] | None = Field(
-        description="counts or attempt of a step, the error, or a deletion's receipt"
+        description="counts or attempt of a step, warnings, the error, or a deletion's receipt"
     )
 
 

@@ -112,6 +112,8 @@ def _tell_document(document: dict[str, Any]) -> None:
             f"  {step['step']:10} {step['state']:8} {seconds:>9}"
             f"  attempts {step['attempts']}  {counts}"
         )
+    for warning in document["warnings"]:
+        click.secho(f"  note: {warning}", fg="yellow")
     if document["error"]:
         click.secho(document["error"]["detail"], fg="red")
         click.echo(document["error"]["advice"])

@@ -64,12 +64,13 @@ def masked(text: str) -> str:
 
 
 def masked_extract(extracted: ExtractedText) -> ExtractedText:
-    """Return the extracted text, title and properties without personal data."""
+    """Return the extracted text, title, properties and warnings without personal data."""
     return replace(
         extracted,
         text=masked(extracted.text),
         title=masked(extracted.title) if extracted.title else extracted.title,
         properties={name: masked(value) for name, value in extracted.properties.items()},
+        warnings=tuple(map(masked, extracted.warnings)),
     )
 
 

@@ -30,7 +30,7 @@ RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 """Of the last five minutes; null after that."""
 
 
-ADDED = ("matched", "readers")
+ADDED = ("matched", "pages", "readers", "warnings")
 """Fields that answers did not have."""
 
 CHANGED = (

@@ -152,6 +152,7 @@ class StepRecord:
     artifact: str | None
     counts: dict[str, int] = field(default_factory=dict)
     failure: Failure | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -46,4 +46,5 @@ def step_record(row: Row[Any]) -> StepRecord:
         artifact=row.artifact,
         counts=row.counts or {},
         failure=Failure(**row.error) if row.error else None,
+        warnings=tuple(row.warnings or ()),
     )

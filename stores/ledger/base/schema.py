@@ -209,6 +209,7 @@ steps = Table(
     Column("artifact", String(256)),
     Column("counts", JSON),
     Column("error", JSON),
+    Column("warnings", JSON),  # what the step left out, in sentences
 )
 
 chunks = Table(

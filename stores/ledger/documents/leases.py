@@ -157,11 +157,20 @@ class Leases:
             lambda: self.renew(claim), claim.lease_seconds, what, lambda: self.give_back(claim)
         )
 
-    def finish(self, claim: Claim, artifact: str | None, counts: dict[str, int]) -> None:
-        """Record a step's result. Raises LeaseLost if the claim no longer owns the step."""
+    def finish(
+        self,
+        claim: Claim,
+        artifact: str | None,
+        counts: dict[str, int],
+        warnings: Sequence[str] = (),
+    ) -> None:
+        """Record a step's result, and what it left out in sentences.
+
+        Raises LeaseLost if the claim no longer owns the step.
+        """
         with self._database.writing() as connection:
             claimed_row(connection, claim)
-            finish_step(connection, claim, artifact, counts)
+            finish_step(connection, claim, artifact, counts, warnings)
 
     def go_live(
         self,
@@ -207,8 +216,11 @@ class Leases:
             connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
             if audience is not None:
                 connection.execute(_READERS_WRITTEN, document | {"written": audience})
+            done = steps_of(connection, claim.document_id, claim.version)
+            warnings = [each for step in done for each in step.warnings or ()]
+            data = counts | ({"warnings": warnings} if warnings else {})
             events.add(
-                connection, "document.live", claim.document_id, claim.version, now, data=counts
+                connection, "document.live", claim.document_id, claim.version, now, data=data
             )
             hide_vanished(connection, claim, now)
 

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
@@ -101,9 +102,14 @@ def put_off(
 
 
 def finish_step(
-    connection: Connection, claim: Claim, artifact: str | None, counts: dict[str, int]
+    connection: Connection,
+    claim: Claim,
+    artifact: str | None,
+    counts: dict[str, int],
+    warnings: Sequence[str] = (),
 ) -> None:
     now = time.time()
+    left_out = {"warnings": list(warnings)} if warnings else {}
     set_step(
         connection,
         claim.document_id,
@@ -116,6 +122,7 @@ def finish_step(
         finished_at=now,
         artifact=artifact,
         counts=counts,
+        warnings=list(warnings),
     )
     events.add(
         connection,
@@ -124,7 +131,7 @@ def finish_step(
         claim.version,
         now,
         step=claim.step,
-        data=counts,
+        data=counts | left_out,
     )
 
 

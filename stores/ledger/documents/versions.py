@@ -24,11 +24,12 @@ _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
 @dataclass(frozen=True)
 class PastVersion:
-    """A version with the counts that each of its steps recorded; `live` if searches see it."""
+    """A version with what its steps counted and left out; `live` if searches see it."""
 
     record: VersionRecord
     live: bool
     counts: dict[Step, dict[str, int]]
+    warnings: tuple[str, ...] = ()
 
 
 class Versions:
@@ -53,19 +54,24 @@ class Versions:
                 .order_by(_V.version.desc())
             ).all()
             steps = connection.execute(
-                select(_S.version, _S.step, _S.counts).where(_S.document_id == document_id)
+                select(_S.version, _S.step, _S.counts, _S.warnings).where(
+                    _S.document_id == document_id
+                )
             ).all()
         counts: dict[int, dict[Step, dict[str, int]]] = {}
+        warnings: dict[int, list[str]] = {}
         for row in sorted(steps, key=lambda row: STEPS.index(row.step)):
             counts.setdefault(row.version, {})[row.step] = (
                 readable_counts(row.counts, self._reader) or {}
             )
+            warnings.setdefault(row.version, []).extend(row.warnings or ())
         shown = document.live_version if document.deleted_at is None else None
         return [
             PastVersion(
                 version_record(row, document),
                 live=row.version == shown,
                 counts=counts.get(row.version, {}),
+                warnings=tuple(warnings.get(row.version, ())),
             )
             for row in rows
         ]

@@ -84,6 +84,23 @@ def test_a_document_goes_through_all_steps_and_is_live(step_context: StepContext
     assert all(c.properties["dept"] == "law" for c in stored)
 
 
+def test_what_a_reader_leaves_out_is_told(step_context: StepContext) -> None:
+    item = submit(step_context, "<!DOCTYPE html><html><body><p>One.</p></body></html>")
+    assert run(step_context, item) == "went on"
+    warnings = ("the name ends in .txt, the content is text/html",)
+    assert [step.warnings for step in look(step_context, item).steps] == [warnings] + [()] * (
+        len(STEPS) - 1
+    )
+    (version,) = step_context.ledger.versions.of(item.document_id)
+    assert version.warnings == warnings
+    told = {
+        (event.kind, event.step): (event.data or {}).get("warnings")
+        for event in step_context.ledger.events.of_document(item.document_id, after=0)
+    }
+    assert told["step.finished", "extract"] == told["document.live", None] == list(warnings)
+    assert told["step.finished", "chunk"] is None
+
+
 def test_a_collection_says_which_fields_of_json_are_what(step_context: StepContext) -> None:
     def read(record: str, **fields: list[str]) -> tuple[list[str], str]:
         options = Options.model_validate({"json_fields": fields})
