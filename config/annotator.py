@@ -52,8 +52,8 @@ class AnnotatorSettings(Section):
     )
     config_path: Path | None = Field(
         default=None,
-        description="the original's doc_retriever_config.json; only its tokenizer is used;"
-        " CONFIG_PATH",
+        description="the original's doc_retriever_config.json; only its tokenizer is used, and a"
+        " tokenizer that this service does not have is an error; CONFIG_PATH",
     )
     documents: str | None = Field(
         default=None,

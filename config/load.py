@@ -15,7 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from callslip.config import annotator, yaml_file
+from callslip.config import annotator, faq, models, stores, yaml_file
 from callslip.config.keys import KEYS, PREFIX, Stated, accepts, did_you_mean, key_of, variable
 from callslip.config.masking import shown
 from callslip.config.settings import Settings
@@ -23,6 +23,9 @@ from callslip.errors import SettingsError
 
 FILE = "callslip.yaml"
 FILE_VARIABLE = "CALLSLIP_CONFIG"
+KNOWN_ELSEWHERE = annotator.VARIABLES | faq.VARIABLES | models.VARIABLES | stores.VARIABLES
+"""Variables with the names of other systems, each with its setting."""
+
 TEST_PREFIX = "CALLSLIP_TEST_"
 """Variables of the test suite; they are not settings."""
 
@@ -114,7 +117,7 @@ def _known_elsewhere() -> dict[str, Stated]:
     """The non-empty variables with the names of other systems, by key."""
     return {
         key: Stated(os.environ[name], name)
-        for name, key in annotator.VARIABLES.items()
+        for name, key in KNOWN_ELSEWHERE.items()
         if os.environ.get(name)
     }
 

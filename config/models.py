@@ -6,6 +6,10 @@ from pydantic import Field, SecretStr, model_validator
 
 from callslip.config.section import Section
 
+VARIABLES = {"EMBED_MODEL": "embedder.model", "EMBED_API_KEY": "embedder.api_key"}
+"""Variables of the Weaviate stack, each with its setting; Callslip's own variables override
+them."""
+
 
 class EmbedderSettings(Section):
     """The model that computes the vectors of texts."""
@@ -16,10 +20,10 @@ class EmbedderSettings(Section):
     )
     base_url: str | None = Field(default=None, description="URL of the OpenAI-compatible server")
     api_key: SecretStr | None = Field(
-        default=None, description="key of the OpenAI-compatible server"
+        default=None, description="key of the OpenAI-compatible server; EMBED_API_KEY"
     )
     model: str | None = Field(
-        default=None, description="model name at the OpenAI-compatible server"
+        default=None, description="model name at the OpenAI-compatible server; EMBED_MODEL"
     )
     query_model: str | None = Field(
         default=None, description="model name for queries, if the server has a separate one"
@@ -51,6 +55,12 @@ class PreviousEmbedderSettings(EmbedderSettings):
 
     kind: Literal["e5", "openai", "none"] = Field(
         default="none", description="as embedder.kind; none: there is no previous embedder"
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="key of the OpenAI-compatible server"
+    )
+    model: str | None = Field(
+        default=None, description="model name at the OpenAI-compatible server"
     )
 
 

@@ -7,6 +7,10 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from callslip.config.section import Section
 
+VARIABLES = {"WEAVIATE_ENDPOINT": "weaviate.url", "WEAVIATE_API_KEY": "weaviate.api_key"}
+"""Variables of the Weaviate stack, each with its setting; Callslip's own variables override
+them."""
+
 
 class ChromaSettings(Section):
     """A Chroma server, and the keyword index for it."""
@@ -67,13 +71,14 @@ class WeaviateSettings(Section):
     """A Weaviate server, for the collections in the store `weaviate`."""
 
     url: str | None = Field(
-        default=None, description="URL of its HTTP interface, such as http://127.0.0.1:8080"
+        default=None,
+        description="URL of its HTTP interface, such as http://127.0.0.1:8080; WEAVIATE_ENDPOINT",
     )
     grpc_url: str | None = Field(
         default=None, description="URL of its gRPC interface; unset: port 50051 of the same host"
     )
     api_key: SecretStr | None = Field(
-        default=None, description="API key, if the server requires one"
+        default=None, description="API key, if the server requires one; WEAVIATE_API_KEY"
     )
     timeout_seconds: float = Field(default=60.0, gt=0, description="the longest time of one call")
 

@@ -71,8 +71,7 @@ def query(
         outcome = "partial" if response.partial else "answered"
     except Exception as error:
         reply = replies.failed(error, "search")
-        reason = error.slug if isinstance(error, CallslipError) else type(error).__name__
-        outcome = "refused" if isinstance(error, PermanentError) else "failed"
+        reason, outcome = _failure(error)
     took = time.perf_counter() - started
     replies.send(context.broker, reply_to, reply)
     if trace is not None and not context.recorder.put(trace):
@@ -115,12 +114,46 @@ def ask(context: Context, request: SearchRequest) -> SearchResponse:
     the queue, SearchTimeout if no reply arrives in time, BrokerDown if the broker does not answer.
     """
     if context.local:
-        response = context.search(request)
+        response = _here(context, request)
     else:
         context.consumers.check(SEARCH)
         seconds = context.settings.search.timeout_seconds + MARGIN_SECONDS
         response = context.consumers.call(partial(_queued, context, request), seconds)
     return _with_boxes(context, response) if request.include_boxes else response
+
+
+def _here(context: Context, request: SearchRequest) -> SearchResponse:
+    """Search in this process; log it as a worker does, without a queue and a stored trace."""
+    started = time.perf_counter()
+    reason, level = None, logging.INFO
+    response: SearchResponse | None = None
+    outcome = "answered"
+    try:
+        response = context.search(request)
+        outcome = "partial" if response.partial else "answered"
+        return response
+    except Exception as error:
+        reason, outcome = _failure(error)
+        level = logging.WARNING if outcome == "failed" else logging.INFO
+        raise
+    finally:
+        logs.event(
+            log,
+            "search",
+            level,
+            collection=request.collection,
+            ms=logs.milliseconds(time.perf_counter() - started),
+            outcome=outcome,
+            reason=reason,
+            trace_id=response and response.trace_id,
+            hits=response and len(response.hits),
+        )
+
+
+def _failure(error: Exception) -> tuple[str, str]:
+    """The reason and the outcome of a search that failed."""
+    reason = error.slug if isinstance(error, CallslipError) else type(error).__name__
+    return reason, "refused" if isinstance(error, PermanentError) else "failed"
 
 
 def _with_boxes(context: Context, response: SearchResponse) -> SearchResponse:

@@ -106,7 +106,12 @@ def _texts(
 
 
 def _words(of: str, counted: Tokenizer) -> str:
-    return words(of, stop_words=counted.filter_stopwords, stems=counted.lemmas)
+    return words(
+        of,
+        stop_words=counted.filter_stopwords,
+        stems=counted.lemmas,
+        alphas_only=counted.alphas_only,
+    )
 
 
 def _database(cut: Sequence[Chunk]) -> bytes:

@@ -26,14 +26,18 @@ _WORD = re.compile(r"[^\W_]+")
 _analyzer = Analyzer()
 
 
-def words(text: str, *, stop_words: bool, stems: bool) -> str:
+def words(text: str, *, stop_words: bool, stems: bool, alphas_only: bool = False) -> str:
     """Return the words in lower case, separated by spaces; `stop_words` removes stop words.
+
+    `alphas_only` removes words with anything but letters.
 
     Words in Hangul, Han, kana and Thai become the analyzer's terms, because these scripts attach
     particles to words or write no spaces. With `stems`, words of other scripts also become terms.
     """
     normal = normalized("NFKC", well_formed(text)).lower()
     tokens = _WORD.findall(_APOSTROPHES.sub("", normal))
+    if alphas_only:
+        tokens = [word for word in tokens if word.isalpha()]
     if stop_words:
         tokens = [word for word in tokens if word not in STOP_WORDS]
     if stems:

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +25,9 @@ from annotator_parts import (
 from flask.testing import FlaskClient
 
 from callslip.api import annotator_wsgi
+from callslip.compat.annotator.configuration import Tokenizer, tokenizer
+from callslip.compat.annotator.words import words
+from callslip.errors import SettingsError
 
 pytest_plugins = ["annotator_fixtures"]
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -188,6 +192,61 @@ def test_texts_too_long_together_are_refused(
     links_of_two = {name: links[name] for name in "ab"}
     assert post(client, "vectorize_documents", [dialog(links_of_two)]) != [{}]
     assert post(client, "vectorize_documents", [dialog(links)]) == [{}]
+
+
+ORIGINAL: dict[str, Any] = {
+    "class_name": "stream_spacy_tokenizer",
+    **{"lemmas": True, "lowercase": True, "filter_stopwords": True, "ngram_range": [1, 2]},
+}
+"""The tokenizer of the original's doc_retriever_config.json."""
+
+
+def configured(folder: Path, *pipe: Any) -> Tokenizer:
+    path = folder / f"{time.monotonic_ns()}.json"
+    path.write_text(json.dumps({"chainer": {"pipe": list(pipe)}}))
+    return tokenizer(path)
+
+
+def test_the_tokenizer_of_a_configuration_is_followed(tmp_path: Path) -> None:
+    vectorizer = {"class_name": "hashing_tfidf_vectorizer", "tokenizer": ORIGINAL}
+    assert configured(tmp_path, vectorizer, {"class_name": "tfidf_ranker"}) == Tokenizer(
+        lemmas=True
+    )
+    step = {"id": "words", "class_name": "stream_spacy_tokenizer", "alphas_only": True}
+    assert configured(tmp_path, step, {"tokenizer": "#words"}) == Tokenizer(alphas_only=True)
+    assert configured(tmp_path, {"tokenizer": {"alphas_only": None}}) == Tokenizer()
+    assert configured(tmp_path) == Tokenizer()
+    assert words("Room 7 has B52", stop_words=False, stems=False, alphas_only=True) == "room has"
+
+
+@pytest.mark.parametrize(
+    ("pipe", "named"),
+    [
+        ([{"tokenizer": {"class_name": "ru_tokenizer", "lemmas": True}}], "'ru_tokenizer'"),
+        ([{"class_name": "nltk_tokenizer", "in": ["docs"]}], "'nltk_tokenizer'"),
+        ([{"tokenizer": ORIGINAL}, {"tokenizer": {"lemmas": False}}], "tokenizers differ"),
+        ([{"tokenizer": ORIGINAL | {"ngram_range": [1, 3]}}], r"ngram_range .* is \[1, 3\]"),
+        ([{"tokenizer": {"lowercase": False}}], "lowercase .* is false"),
+        ([{"tokenizer": {"stopwords": ["a"]}}], "stopwords"),
+        ([{"tokenizer": {"lemmas": 1}}], "lemmas"),
+        ([{"tokenizer": {"stems": True}}], "'stems'"),
+        ([{"tokenizer": "#words"}], "'#words'"),
+        ([{"tokenizer": 7}], "#ID"),
+    ],
+)
+def test_a_tokenizer_that_is_not_followed_is_named(
+    tmp_path: Path, pipe: list[Any], named: str
+) -> None:
+    with pytest.raises(SettingsError, match=named):
+        configured(tmp_path, *pipe)
+
+
+@pytest.mark.parametrize("text", ["7", "null", '"a"', "[", "{}}", "[" * 9000])
+def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / f"{time.monotonic_ns()}.json"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=path.name):
+        tokenizer(path)
 
 
 def test_the_variables_of_the_original_hold(

@@ -1,10 +1,13 @@
 """`VectorSearch` and the rows of an FAQ over a ledger and a store in memory."""
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,12 +24,19 @@ from callslip.compat.faq.collections import made, sibling, siblings
 from callslip.compat.faq.compare import ComparedHit, merged
 from callslip.config import get_settings
 from callslip.config.settings import Settings
-from callslip.errors import CollectionExists, EmbedderDown, InvalidRequest, SettingsError
+from callslip.errors import (
+    CollectionExists,
+    CollectionNotFound,
+    EmbedderDown,
+    InvalidRequest,
+    SettingsError,
+)
 from callslip.messages.options import Options, Ranking
 from callslip.models.embedders.contract import Vectors
 from callslip.retrieval.messages import STRANGERS, SearchRequest, SearchResponse
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
+from callslip.tasks.search import ask
 
 
 @pytest.fixture
@@ -318,3 +328,22 @@ def test_whoever_finds_the_document_made_meanwhile_adds_to_it(
     monkeypatch.setattr(entries.provided_chunks, "_known", late)
     assert entries.put(context, record, "answer", ROWS[1:2]).new == 1
     assert entries.ids(context, record) == [1, 2]
+
+
+def test_each_search_of_a_program_is_logged_without_its_text(
+    context: AdapterContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    ingest(context, "faq")
+    local: Any = SimpleNamespace(local=True, search=context.search)
+    search = VectorSearch("faq__question", context=replace(context, search=partial(ask, local)))
+    with caplog.at_level(logging.INFO, "callslip.tasks.search"):
+        search.search("0 what")
+        with pytest.raises(CollectionNotFound):
+            ask(local, SearchRequest(collection="nowhere", query="0 what"))
+    first, second = (record["callslip_fields"] for record in map(vars, caplog.records))
+    assert first["ms"] > 0
+    assert (first["collection"], first["outcome"]) == ("faq__question", "answered")
+    assert first["hits"] == len(ROWS)
+    assert first["trace_id"]
+    assert (second["outcome"], second["reason"]) == ("refused", "collection-not-found")
+    assert "what" not in f"{first} {second}"

@@ -1,6 +1,7 @@
 """Loading, explaining and documenting the settings."""
 
 import os
+from functools import reduce
 from pathlib import Path
 from unittest.mock import patch
 
@@ -9,7 +10,7 @@ from pydantic import SecretStr
 
 from callslip.config import Loaded, describe, environment, get_settings, masked
 from callslip.config import load as load_in_force
-from callslip.config.keys import KEYS, accepts
+from callslip.config.keys import KEYS, accepts, variable
 from callslip.errors import SettingsError
 from tools.settings_page import reference
 
@@ -331,3 +332,45 @@ def test_every_setting_says_what_it_is_and_what_it_takes():
 def test_docs_settings_is_what_the_model_says():
     written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert written == reference(), "run: python -m tools.settings_page > docs/settings.md"
+
+
+OF_OTHER_SYSTEMS = {
+    "CHROMA_COLLECTION_NAME": ("faq.collection", "help"),
+    "TOP_K": ("faq.top_k", "7"),
+    "SIMILARITY_THRESHOLD": ("faq.threshold", "0.75"),
+    "WEAVIATE_ENDPOINT": ("weaviate.url", "http://weaviate:8080"),
+    "WEAVIATE_API_KEY": ("weaviate.api_key", "of-weaviate"),
+    "EMBED_MODEL": ("embedder.model", "openai/text-embedding-3-large"),
+    "EMBED_API_KEY": ("embedder.api_key", "of-the-embedder"),
+}
+
+
+def value_of(loaded: Loaded, key: str) -> str:
+    value = reduce(getattr, key.split("."), loaded.settings)
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+
+
+@pytest.mark.parametrize("name", OF_OTHER_SYSTEMS)
+def test_a_variable_of_another_system_wins_over_the_file_and_ours_over_it(tmp_path, name):
+    key, text = OF_OTHER_SYSTEMS[name]
+    section, field = key.split(".")
+    write(tmp_path, f"{section}:\n  {field}: '1'\n")
+    loaded = load({name: text}, tmp_path)
+    assert (value_of(loaded, key), loaded.origins[key]) == (text, name)
+    ours = load({name: text, variable(key): "1"}, tmp_path)
+    assert (value_of(ours, key), ours.origins[key]) == (
+        value_of(load({}, tmp_path), key),
+        variable(key),
+    )
+    assert value_of(load({name: ""}, tmp_path), key) == value_of(load({}, tmp_path), key)
+    assert name in (KEYS[key].description or "")
+
+
+def test_a_wrong_value_of_another_systems_variable_names_it(tmp_path):
+    assert complaint(tmp_path, TOP_K="many").startswith("faq.top_k in TOP_K: expected")
+    assert "SIMILARITY_THRESHOLD" in complaint(tmp_path, SIMILARITY_THRESHOLD="7")
+
+
+def test_variables_of_another_system_send_no_text_anywhere(tmp_path):
+    loaded = load({"EMBED_MODEL": "openai/x", "EMBED_API_KEY": "k"}, tmp_path)
+    assert loaded.settings.embedder.kind == "e5"
