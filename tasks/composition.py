@@ -58,6 +58,9 @@ if TYPE_CHECKING:  # LangGraph takes a second to import, and only the answer wor
 
 T = TypeVar("T")
 
+DRAW_SECONDS = 10.0
+"""The longest time to draw a page: a thread of the API waits for it."""
+
 DRAWINGS = 32
 """The images of pages that a process keeps, of some hundred KB each."""
 
@@ -194,7 +197,9 @@ class Context:
     @part
     def drawer(self) -> Extractor:
         """The child process that draws pages, which starts with the first page."""
-        return Extractor(self.settings.extract)
+        limits = self.settings.extract
+        seconds = min(DRAW_SECONDS, limits.timeout_seconds)
+        return Extractor(limits.model_copy(update={"timeout_seconds": seconds}))
 
     @part
     def drawings(self) -> Cache[bytes]:

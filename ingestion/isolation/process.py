@@ -17,7 +17,7 @@ from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self, TypeVar
 
 from callslip.config.settings import MEGABYTE, ExtractSettings
-from callslip.errors import BrokenFile, ExtractionLimit
+from callslip.errors import BrokenFile, ExtractionLimit, Overloaded
 from callslip.ingestion.boxes import Area
 from callslip.ingestion.isolation.frames import LENGTHS, check, frame, outcome, sizes
 from callslip.ingestion.values import ExtractedText
@@ -43,6 +43,9 @@ PNG = b"\x89PNG\r\n"
 T = TypeVar("T")
 
 READ_SIZE = 1 << 20
+DRAW_WAIT_SECONDS = 3.0
+"""The longest wait of a thread for the child that draws for another one."""
+
 GRACE_SECONDS = 2.0
 """Added to the time limit, for the start of the child and the transfer of file and text."""
 
@@ -79,14 +82,15 @@ class Extractor:
     ) -> bytes:
         """Return a page of a PDF (from 1) as a PNG image of `width` pixels, with areas marked.
 
-        Raises PageNotFound, NeedsPassword, BrokenFile or ExtractionLimit.
+        Raises PageNotFound, NeedsPassword, BrokenFile or ExtractionLimit; Overloaded if the child
+        draws for others all the time.
         """
         head = {
             "filename": filename,
             "json_fields": {},
             "draw": {"page": page, "areas": [tuple(area) for area in areas], "width": width},
         }
-        return self._answer(data, head, filename, _image)
+        return self._answer(data, head, filename, _image, DRAW_WAIT_SECONDS)
 
     def _answer(
         self,
@@ -94,8 +98,13 @@ class Extractor:
         head: dict[str, Any],
         filename: str,
         result: Callable[[dict[str, Any], bytes, list[bytes]], T],
+        wait_seconds: float = -1,
     ) -> T:
-        with self._lock:
+        if not self._lock.acquire(timeout=wait_seconds):
+            raise Overloaded(
+                "other pages are being drawn", hint="Repeat the request in a few seconds."
+            )
+        try:
             child = self._ready_child()
             try:
                 return result(*self._ask(child, data, head))
@@ -107,6 +116,8 @@ class Extractor:
             except (KeyError, TypeError, ValueError):
                 self._end()
                 raise BrokenFile(f"{filename} made its reader answer nonsense") from None
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """End the child. Idempotent; the next file starts another child."""

@@ -1,12 +1,13 @@
-"""The time limits of a child that reads files: the error names the one that was reached."""
+"""The time limits of a child that reads files: the error names the one that was reached, and none waits long for a drawing."""
 
 import os
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from callslip.config.settings import ExtractSettings
-from callslip.errors import ExtractionLimit
+from callslip.errors import ExtractionLimit, Overloaded
 from callslip.ingestion.isolation import process
 from callslip.ingestion.isolation.frames import more_time_frame
 
@@ -32,3 +33,30 @@ def test_the_error_names_the_limit_that_was_reached(
         monkeypatch.setattr(extractor, "_ready_child", lambda: pipes)
         with pytest.raises(ExtractionLimit, match=f"scan.pdf took longer than {limit} s"):
             extractor.extract(b"%PDF", "scan.pdf")
+
+
+def test_a_page_waits_a_moment_for_others_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "DRAW_WAIT_SECONDS", 0.05)
+    drawing, go_on = threading.Event(), threading.Event()
+
+    def slow_child() -> None:
+        drawing.set()
+        go_on.wait(10)
+        raise BrokenPipeError
+
+    extractor = process.Extractor(ExtractSettings())
+    monkeypatch.setattr(extractor, "_ready_child", slow_child)
+    other = threading.Thread(target=_draws, args=(extractor,))
+    other.start()
+    assert drawing.wait(10)
+    try:
+        with pytest.raises(Overloaded, match="other pages are being drawn"):
+            extractor.draw(b"%PDF", "a.pdf", 1, [], 100)
+    finally:
+        go_on.set()
+        other.join()
+
+
+def _draws(extractor: process.Extractor) -> None:
+    with pytest.raises(OSError, match=""):
+        extractor.draw(b"%PDF", "a.pdf", 1, [], 100)
