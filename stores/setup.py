@@ -4,11 +4,36 @@ The `setup` module of each store imports its vendor's client only when a store i
 import takes a second, and every process imports the registry.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from callslip.config.settings import Settings
+from callslip.errors import StoreTooOld
 from callslip.stores.contract import Store
+
+OLDEST: Mapping[str, tuple[int, int, int]] = {
+    "Chroma": (1, 0, 0),  # every later server of Chroma says that it is 1.0.0
+    "CrateDB": (6, 3, 5),  # the oldest that ran the contract suite
+    "Weaviate": (1, 33, 0),  # the first that can negate a filter
+}
+"""The oldest supported version of each server. A connection checks it before its first request."""
+
+
+def check_version(server: str, version: str) -> None:
+    """Raise StoreTooOld if a server's version, such as `6.4.3`, is older than the supported ones.
+
+    Letters and further numbers at the end of the version are ignored. Raises ValueError for a text
+    that is no version.
+    """
+    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
+    if match is None:
+        raise ValueError(f"{version!r} is no version")
+    if tuple(int(part or 0) for part in match.groups()) < OLDEST[server]:
+        oldest = ".".join(map(str, OLDEST[server]))
+        raise StoreTooOld(
+            f"{server} is of version {version[:40]}; the oldest supported is {oldest}."
+        )
 
 
 @dataclass(frozen=True)

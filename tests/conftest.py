@@ -8,6 +8,7 @@ from pathlib import Path
 import in_memory
 import pytest
 import schedule
+import store_servers
 from filelock import FileLock
 from otlp_receiver import OtlpReceiver
 from stack import WITHOUT_MODEL, MakeStack, Stack, new_home
@@ -76,6 +77,20 @@ def pytest_runtest_teardown(
         return (yield)
     finally:
         schedule.stop_shared_stack(item, nextitem)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    store_servers.add_to(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    if servers := store_servers.noted(reports):
+        terminalreporter.section("servers of the stores")
+        terminalreporter.write_line("\n".join(servers))
 
 
 @pytest.hookimpl(trylast=True)

@@ -69,6 +69,7 @@
         │   │   └── KeywordsLost    its files are gone
         │   ├── StoreReadOnly
         │   ├── StoreNotAllowed     the store's user lacks a privilege
+        │   ├── StoreTooOld         the server's version is not supported
         │   └── BatchInterrupted    only some objects were written; it lists them
         ├── EmbedderDown
         ├── LanguageModelDown
@@ -144,6 +145,7 @@ from callslip.errors.passing import SourceDown as SourceDown
 from callslip.errors.passing import StoreDown as StoreDown
 from callslip.errors.passing import StoreNotAllowed as StoreNotAllowed
 from callslip.errors.passing import StoreReadOnly as StoreReadOnly
+from callslip.errors.passing import StoreTooOld as StoreTooOld
 from callslip.errors.passing import TooManyRequests as TooManyRequests
 from callslip.errors.passing import WorkTimeout as WorkTimeout
 from callslip.errors.requests import AttachedReadOnly as AttachedReadOnly

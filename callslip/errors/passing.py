@@ -49,6 +49,13 @@ class StoreNotAllowed(StoreDown):
     hint = "Grant the user of the store's settings what is named; nothing is lost meanwhile."
 
 
+class StoreTooOld(StoreDown):
+    """The store's server is older than the oldest supported version."""
+
+    slug = "store-too-old"
+    hint = "Update the server (docs/operations.md has the versions); nothing is lost meanwhile."
+
+
 class BatchInterrupted(StoreDown):
     """The connection to the store broke in the middle of a batch.
 

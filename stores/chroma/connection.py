@@ -22,6 +22,7 @@ from callslip.stores import breaker
 from callslip.stores.absence import believed
 from callslip.stores.breaker import Breaker
 from callslip.stores.garbled import is_garbled
+from callslip.stores.setup import check_version
 
 PING_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
@@ -109,6 +110,7 @@ class Connection:
         with self._lock:
             if self._client is None:
                 self.ping()  # the constructor would wait longer
+                self._check_version()
                 try:
                     client = _Client(
                         tenant=self._tenant,
@@ -129,6 +131,17 @@ class Connection:
                     session.event_hooks["request"].append(self._bound)
                 self._client = client
             return self._client
+
+    def _check_version(self) -> None:
+        """Raise StoreTooOld if the server is older than the supported versions."""
+        with answering():
+            seconds = deadline.share(PING_SECONDS)
+            answer = httpx.get(f"{self._url}/api/v2/version", timeout=seconds, verify=self._ssl)
+            version = answer.raise_for_status().json()
+        try:
+            check_version("Chroma", str(version))
+        except ValueError:
+            raise _another_program() from None
 
     def _bound(self, request: httpx.Request) -> None:
         """Refuse a request at once if the server is down; limit its time by the deadline."""

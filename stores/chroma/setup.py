@@ -14,7 +14,9 @@ def _make(settings: Settings) -> Store:
     if settings.chroma.url is None:
         raise SettingsError(
             "chroma.url is not set.",
-            hint="Start `callslip up`, which runs one, or set CALLSLIP_CHROMA__URL to a server's.",
+            hint="`callslip up` runs one if the setting `store` is chroma: start it, or stop it and"
+            " start it with CALLSLIP_STORE=chroma. Or set CALLSLIP_CHROMA__URL to a server's"
+            " address for every process.",
         )
     tenant = settings.chroma.tenant
     indexes = KeywordService(settings.keyword) if settings.keyword.url else None

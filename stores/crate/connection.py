@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ from callslip.errors import (
 from callslip.stores import breaker
 from callslip.stores.breaker import Breaker
 from callslip.stores.garbled import is_garbled
+from callslip.stores.setup import check_version
 
 CONNECT_SECONDS = 3.0
 """The time limit for opening a connection; the client tries ten more times."""
@@ -89,8 +91,9 @@ class Connection:
 
         def client(timeout: object, **more: Any) -> _OneServer:
             login = {"username": user, "password": password}
-            return _OneServer([url.rstrip("/")], timeout=timeout, compress=False, **login, **more)
+            return _OneServer([self._url], timeout=timeout, compress=False, **login, **more)
 
+        self._url, self._supported = url.rstrip("/"), False
         connect = min(CONNECT_SECONDS, timeout)
         limits = urllib3.Timeout(connect=connect, read=timeout)
         self._client = client(limits, pool_size=_THREADS)
@@ -101,7 +104,19 @@ class Connection:
     def ping(self) -> None:
         """Raise StoreDown unless the server answers."""
         self._breaker.check()
+        self._check_version(self._pinger)
         _answer(self._pinger, *_PING)
+
+    def _check_version(self, client: _OneServer) -> None:
+        """Raise StoreTooOld if the server is older than the supported versions."""
+        if not self._supported:
+            with _answering():
+                _, _, version = client.server_infos(self._url)
+            try:
+                check_version("CrateDB", str(version))
+            except ValueError:
+                raise _not_crate() from None
+            self._supported = True
 
     def run(self, sql: Sql) -> list[list[Any]]:
         """Run one statement and return its rows."""
@@ -120,7 +135,11 @@ class Connection:
         return refused
 
     def _answer(self, part: str, *arguments: object) -> Any:
-        return self._breaker.call(partial(_answer, self._client, part, *arguments))
+        def answered() -> Any:
+            self._check_version(self._client)
+            return _answer(self._client, part, *arguments)
+
+        return self._breaker.call(answered)
 
     def close(self) -> None:
         """Close the sockets."""
@@ -129,16 +148,23 @@ class Connection:
             client.close()
 
 
-def _answer(client: _OneServer, part: str, *arguments: object) -> Any:
-    """The part of the server's answer to a statement; its form is checked."""
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Turn the client's errors into Callslip's."""
     try:
-        answer = client.sql(*arguments)
+        yield
     except Error as error:
         raise _translated(error) from error
     except Exception as error:
         if is_garbled(error):
             raise _not_crate() from error
         raise
+
+
+def _answer(client: _OneServer, part: str, *arguments: object) -> Any:
+    """The part of the server's answer to a statement; its form is checked."""
+    with _answering():
+        answer = client.sql(*arguments)
     if not isinstance(answer, dict) or not isinstance(answer.get(part), list):
         raise _not_crate()
     return answer[part]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from callslip.stores.crate.columns import KINDS
 from callslip.stores.crate.connection import Sql
 from callslip.stores.properties.filters import Condition, Where
 from callslip.stores.properties.terms import TEXT, PropertyTerm, property_term
@@ -42,10 +43,10 @@ def _condition(condition: Condition, find: Find) -> Sql:
     items = _property_terms(condition)
     match condition.operator:
         case "==" | "in":
-            return join("OR", _by_type(items, find, "{0} = ANY(?)", NOTHING))
+            return join("OR", _by_type(items, find, "{0} = ANY({1})", NOTHING))
         case "!=" | "not-in":
             # In SQL, a comparison with a missing property is NULL, even `!=`.
-            unlike = "({0} IS NULL OR NOT ({0} = ANY(?)))"
+            unlike = "({0} IS NULL OR NOT ({0} = ANY({1})))"
             return join("AND", _by_type(items, find, unlike, EVERYTHING))
         case "@" | "contains":
             return join("OR", [_on(item, find, "? = ANY({0})", item.value) for item in items])
@@ -64,12 +65,17 @@ def _on(item: PropertyTerm, find: Find, form: str, value: object, missing: Sql =
 
 
 def _by_type(items: Iterable[PropertyTerm], find: Find, form: str, missing: Sql) -> list[Sql]:
-    """One clause for each type of value."""
+    """One clause for each type of value.
+
+    The list of values is cast to its type: compared with a column of unknown type, which is what
+    names beyond the columns of a table have, a list without a cast finds nothing in CrateDB 6.3.
+    """
     clauses = []
     for (mark, name), group in groupby(sorted(items), key=lambda item: (item.mark, item.name)):
         column = find(mark, name)
         values = [item.value for item in group]
-        clauses.append(Sql(form.format(column), (values,)) if column else missing)
+        listed = f"?::{KINDS[mark.upper()][1]}"
+        clauses.append(Sql(form.format(column, listed), (values,)) if column else missing)
     return clauses
 
 

@@ -18,7 +18,10 @@ def crate_connection(settings: Settings) -> "Connection":
     crate = settings.crate
     if crate.url is None:
         raise SettingsError(
-            "crate.url is not set.", hint="Set CALLSLIP_CRATE__URL for every process."
+            "crate.url is not set.",
+            hint="`callslip up` starts no CrateDB: start one (docs/operations.md, Servers of"
+            " stores), set CALLSLIP_CRATE__URL to its address for every process, and start"
+            " `callslip up` again with it.",
         )
     password = crate.password.get_secret_value() if crate.password else None
     return Connection(crate.url, crate.user, password, crate.timeout_seconds)

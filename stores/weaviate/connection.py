@@ -1,6 +1,7 @@
 """The connection to a Weaviate server, opened at the first use. Raises Callslip's errors."""
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,10 +24,11 @@ from weaviate.exceptions import (
 )
 from weaviate.proto.v1 import health_weaviate_pb2, weaviate_pb2_grpc
 
-from callslip.errors import SettingsError, StoreDown, StoreReadOnly
+from callslip.errors import SettingsError, StoreDown, StoreReadOnly, StoreTooOld
 from callslip.stores import breaker
 from callslip.stores.breaker import Breaker
 from callslip.stores.garbled import is_garbled
+from callslip.stores.setup import check_version
 
 PING_SECONDS = 5.0
 
@@ -43,6 +45,9 @@ _CHANNEL: Mapping[str, int] = {
 
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+_REFUSED_VERSION = re.compile(r"version (\S+) is not supported")
+"""In the client's error for a server that is too old for the client itself."""
 
 T = TypeVar("T")
 
@@ -167,8 +172,15 @@ class Connection:
         except (AuthenticationFailedError, InsufficientPermissionsError) as error:
             raise _key_refused() from error
         except Exception as error:  # whatever it raises, the server may answer a little later
+            if refused := _REFUSED_VERSION.search(str(error)):
+                check_version("Weaviate", refused[1])
             raise StoreDown(f"Weaviate does not answer ({type(error).__name__}).") from error
         connection = client._connection
+        try:
+            check_version("Weaviate", connection.server_version)
+        except StoreTooOld:
+            client.close()
+            raise
         connection._grpc_stub = weaviate_pb2_grpc.WeaviateStub(  # type: ignore[no-untyped-call]
             grpc.intercept_channel(
                 connection._grpc_channel, _Promptly(lambda: self._discard(client))

@@ -13,7 +13,9 @@ def _make(settings: Settings) -> Store:
     if server.url is None:
         raise SettingsError(
             "weaviate.url is not set.",
-            hint="Set CALLSLIP_WEAVIATE__URL and CALLSLIP_WEAVIATE__GRPC_URL for every process.",
+            hint="`callslip up` starts no Weaviate: start one (docs/operations.md, Servers of"
+            " stores), set CALLSLIP_WEAVIATE__URL and CALLSLIP_WEAVIATE__GRPC_URL to its addresses"
+            " for every process, and start `callslip up` again with them.",
         )
     key = server.api_key.get_secret_value() if server.api_key else None
     return WeaviateStore(server.url, server.grpc_url, key, server.timeout_seconds)

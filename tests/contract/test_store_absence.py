@@ -1,11 +1,13 @@
 """A not-found or an empty list counts only if the server said afterwards that it is ready."""
 
 from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
 import pytest
 
-from callslip.errors import NotFound, StoreDown
+from callslip.errors import NotFound, StoreDown, StoreTooOld
+from callslip.stores import setup
 from callslip.stores.absence import proven
 from callslip.stores.contract import Store
 from callslip.stores.records import CollectionSchema, VectorSpec
@@ -72,6 +74,19 @@ def test_a_not_found_counts_only_from_a_ready_server(
         return
     with pytest.raises(StoreDown, match="not ready"):
         MISSING[call](store, starting)
+
+
+def test_a_server_older_than_the_supported_versions_is_refused(
+    open_store: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "OLDEST", dict.fromkeys(setup.OLDEST, (99, 0, 0)))
+    with closing(open_store()) as made:
+        if made.kind in ("tfidf", "memory"):
+            return  # it has no server
+        with pytest.raises(
+            StoreTooOld, match=r"of version [\d.]+; the oldest supported is 99\.0\.0"
+        ):
+            made.collections()
 
 
 def test_both_count_from_a_ready_server(store: Store, collection_name: str) -> None:

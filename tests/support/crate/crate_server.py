@@ -10,8 +10,7 @@ from pathlib import Path
 from callslip.config.settings import CrateSettings, Settings
 from callslip.stores.contract import Store
 from callslip.stores.crate.connection import Connection, Sql
-from callslip.stores.crate.tables import Layout, table_name
-from callslip.stores.registry import make_store
+from callslip.stores.crate.tables import table_name
 
 REAL_CRATE = "CALLSLIP_TEST_CRATEDB_URL"
 """The address of a real server, where the suite is to run against one too."""
@@ -28,13 +27,17 @@ def schema_at(url: str) -> Iterator[Settings]:
     """A schema of its own on a server, which is dropped at the end."""
     settings = crate_settings(url, f"t{time.monotonic_ns()}")
     yield settings
-    layout = Layout(settings.crate.schema_name, 1, "0")
-    with closing(make_store(settings, "crate")) as store:
-        for collection in store.collections():
-            store.drop_collection(collection)
     with closing(Connection(url, settings.crate.user, None, 60)) as connection:
-        for table in (layout.documents, layout.collections):
-            connection.run(Sql(f"DROP TABLE IF EXISTS {table}"))
+        for name, kind in tables_in(connection, settings.crate.schema_name):
+            what = "VIEW" if kind == "VIEW" else "TABLE"
+            connection.run(Sql(f'DROP {what} "{settings.crate.schema_name}"."{name}"'))
+        assert tables_in(connection, settings.crate.schema_name) == []
+
+
+def tables_in(connection: Connection, schema: str) -> list[list[str]]:
+    """The names and kinds of the tables and views in a schema."""
+    query = "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = ?"
+    return connection.run(Sql(query, (schema,)))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 _TOKEN = re.compile(
     r"""\s*(?:(?P<quoted>"(?:[^"]|"")+")|(?P<string>'(?:[^']|'')*')
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)
-    |(?P<numbered>\$\d+)|(?P<sign><>|<=|>=|[=<>(),.?*+/\[\]]))""",
+    |(?P<numbered>\$\d+)|(?P<sign><>|<=|>=|::|[=<>(),.?*+/\[\]]))""",
     re.VERBOSE,
 )
 
@@ -377,7 +377,8 @@ class _Parser:
     def _primary(self) -> Node:
         if self._take("?"):
             self.parameters += 1
-            return Node("?", self.parameters - 1)
+            node = Node("?", self.parameters - 1)
+            return Node("listed", self._type(), (node,)) if self._take("::") else node
         if self._peek()[0] == "numbered":
             number = int(self._peek()[1][1:])
             self._at += 1

@@ -131,8 +131,12 @@ class Scope:
 
     def _on_any(self, node: Node) -> Value:
         one, many = node.inner
-        if many.kind == "?":
+        if many.kind in ("?", "listed"):
             type_ = self._type(one)
+            if many.kind == "listed":
+                type_, (many,) = {"type": many.value["of"]}, many.inner
+            elif type_["type"] == "undefined":  # CrateDB 6.3 compares nothing, without an error
+                return lambda _: None
             if not isinstance(self._args[many.value], list):
                 raise sql_error("Cannot cast to an array")
             values = [cast(type_, member) for member in self._args[many.value]]

@@ -8,11 +8,12 @@ from functools import partial
 
 import long_forms
 import pytest
+import store_servers
 from chroma_server import chroma_server, chroma_settings
 from crate_server import REAL_CRATE, crate_server, crate_settings, schema_at
 from keyword_parts import keyword_service, with_service
 from memory_store import memory_server
-from weaviate_server import REAL_SERVER, weaviate_server, weaviate_settings
+from weaviate_server import REAL_SERVER, new_classes_dropped, weaviate_server, weaviate_settings
 
 from callslip.config.settings import Settings, WeaviateSettings
 from callslip.stores.contract import Store
@@ -24,6 +25,7 @@ from callslip.stores.registry import make_store
 def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real Chroma server for the whole session."""
     with chroma_server(tmp_path_factory.mktemp("chroma")) as (url, _):
+        store_servers.note("Chroma", f"{url}/api/v2/version", "of its wheel")
         yield url
 
 
@@ -46,16 +48,21 @@ def served_keywords_at(
 def weaviate_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings of a store at the suite's own Weaviate server, which runs."""
     with weaviate_server(tmp_path_factory.mktemp("weaviate")) as (ports, _):
+        url = f"http://127.0.0.1:{ports[0]}"
+        store_servers.note("Weaviate", f"{url}/v1/meta", "the suite's own server")
         yield weaviate_settings(ports)
 
 
 @pytest.fixture(scope="session")
-def weaviate_server_at() -> Settings:
-    """Settings of a store at a real Weaviate server."""
+def weaviate_server_at() -> Iterator[Settings]:
+    """Settings of a store at a real Weaviate server, whose new classes are dropped at the end."""
     url, grpc_url = (
         os.environ.get(name) for name in (REAL_SERVER, REAL_SERVER.replace("_URL", "_GRPC_URL"))
     )
-    return Settings(weaviate=WeaviateSettings(url=url, grpc_url=grpc_url))
+    settings = Settings(weaviate=WeaviateSettings(url=url, grpc_url=grpc_url))
+    store_servers.note("Weaviate", f"{url}/v1/meta", REAL_SERVER)
+    with new_classes_dropped(settings):
+        yield settings
 
 
 @pytest.fixture(scope="session")
@@ -68,12 +75,14 @@ def tfidf_at(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def crate_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings of a store at a fake of CrateDB."""
     with crate_server(tmp_path_factory.mktemp("crate")) as (url, _):
+        store_servers.note("CrateDB", url, "the suite's own server")
         yield crate_settings(url)
 
 
 @pytest.fixture(scope="session")
 def real_crate_at() -> Iterator[Settings]:
     """Settings of a store at a real CrateDB, in a schema of its own."""
+    store_servers.note("CrateDB", os.environ[REAL_CRATE], REAL_CRATE)
     with schema_at(os.environ[REAL_CRATE]) as settings:
         yield settings
 

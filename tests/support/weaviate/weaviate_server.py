@@ -12,6 +12,7 @@ from chroma_server import free_port
 from callslip.config.settings import Settings, WeaviateSettings
 from callslip.errors import StoreDown
 from callslip.stores.registry import make_store
+from callslip.stores.weaviate.connection import Connection
 
 STARTUP_SECONDS = 60.0
 
@@ -46,6 +47,18 @@ def weaviate_server(
     finally:
         server.kill()
         server.wait(30)
+
+
+@contextmanager
+def new_classes_dropped(settings: Settings) -> Iterator[None]:
+    """Drop at the end the classes that the server did not have at the beginning."""
+    server = settings.weaviate
+    with closing(Connection(str(server.url), server.grpc_url, None, 60)) as connection:
+        before = set(connection.client().collections.list_all(simple=True))
+        yield
+        made = connection.client().collections.list_all(simple=True).keys() - before
+        connection.client().collections.delete(sorted(made))
+        assert connection.client().collections.list_all(simple=True).keys() <= before
 
 
 def _wait_for(settings: Settings, server: "subprocess.Popen[bytes]") -> None:

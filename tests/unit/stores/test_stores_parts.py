@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from callslip.config.settings import ChromaSettings, Settings
-from callslip.errors import InvalidRequest, SettingsError, StoreDown
+from callslip.errors import InvalidRequest, SettingsError, StoreDown, StoreTooOld
 from callslip.stores.chroma.connection import Connection
 from callslip.stores.chroma.names import chunks_of, slug, tenant_of
 from callslip.stores.properties.checks import MAX_TEXT_BYTES, chunk_fault, document_fault
@@ -20,7 +20,9 @@ from callslip.stores.records import (
     VectorSpec,
 )
 from callslip.stores.registry import make_store
+from callslip.stores.setup import check_version
 from callslip.stores.ties import best
+from callslip.stores.weaviate.connection import _REFUSED_VERSION
 
 SCHEMA = CollectionSchema("c", VectorSpec(2))
 CHUNK = ChunkRecord("c", "d", "body", "term", np.array([1, 0], np.float32))
@@ -102,6 +104,36 @@ def test_a_tie_at_the_limit_is_asked_for_as_a_whole() -> None:
     assert [hit.chunk_id for hit in best(fetch, 3)] == ["c000", "c001", "c002"]
     assert len(requests) > 1
     assert best(fetch, 0) == []
+
+
+def test_versions_of_servers_are_compared_as_numbers() -> None:
+    for server, version in (
+        ("CrateDB", "6.10.0"),
+        ("CrateDB", "7.0.0-SNAPSHOT-e3af1b2"),
+        ("Weaviate", "v1.33.0-rc.0"),
+        ("Weaviate", "1.100"),
+    ):
+        check_version(server, version)
+    for server, version in (("CrateDB", "6.3.4"), ("Weaviate", "1.9.99"), ("Chroma", "0.6.3")):
+        with pytest.raises(StoreTooOld, match=version):
+            check_version(server, version)
+    refused = (
+        "Weaviate version 1.26.1 is not supported. Please use Weaviate version 1.27.0 or higher."
+    )
+    found = _REFUSED_VERSION.search(refused)
+    assert found is not None
+    assert found[1] == "1.26.1"
+    for text in ("", "new", "6"):
+        with pytest.raises(ValueError, match="no version"):
+            check_version("CrateDB", text)
+
+
+def test_a_store_that_was_not_started_says_how_to_start_it() -> None:
+    for kind in ("chroma", "weaviate", "crate"):
+        with pytest.raises(SettingsError, match=rf"{kind}\.url is not set") as caught:
+            make_store(Settings(), kind)
+        assert "callslip up" in caught.value.advice
+        assert f"CALLSLIP_{kind.upper()}__URL" in caught.value.advice
 
 
 def test_the_registry_names_what_is_wrong(tmp_path: Path) -> None:
