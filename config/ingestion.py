@@ -96,7 +96,13 @@ class IngestSettings(Section):
     resend_seconds: float = Field(
         default=15.0, gt=0, description="the wait with empty queues after which a step is stalled"
     )
-    batch_size: int = Field(default=256, ge=1, le=5000, description="number of objects per upsert")
+    batch_size: int | None = Field(
+        default=None,
+        ge=1,
+        le=5000,
+        description="number of objects per upsert; unset: it tunes itself to each store by the time"
+        " and the errors of its upserts, from 256 within 200 to 1,000",
+    )
     in_flight: int = Field(
         default=0,
         ge=0,

@@ -40,7 +40,9 @@ from callslip.messages.options import Options
 from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import version_of
+from callslip.stores.batching import batches
 from callslip.stores.blobs import original_name
+from callslip.stores.contract import Store
 from callslip.stores.ledger import Claim, LeaseKeeper, PageTable, Step, VersionRecord
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.ledger.documents.chunks import Span
@@ -399,11 +401,8 @@ def upsert_chunks(work: Work) -> Stored:
             f"store {store.kind!r} has lost collection {version.collection!r}",
             hint="`callslip audit --repair` creates it again from the ledger.",
         ) from None
-    size = work.context.settings.ingest.batch_size
-    batches = [some[at : at + size] for some in (new, changed) for at in range(0, len(some), size)]
-    for batch in batches:
-        work.keeper.check()
-        _whole(store.batch_upsert_chunks(version.collection, batch, tenant=tenant).failed)
+    for some in (new, changed):
+        _write(work, store, some)
     _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
     written = {c.chunk_id for c in chunks}
     stored_ids = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
@@ -413,6 +412,18 @@ def upsert_chunks(work: Work) -> Stored:
     passages = sum(c.level >= PASSAGE for c in chunks)
     counts = {"chunks": passages, "parents": len(ids) - passages}
     return Stored(ids, audience, counts | {"written": len(new) + len(changed)})
+
+
+def _write(work: Work, store: Store, chunks: Sequence[ChunkRecord]) -> None:
+    """Write chunks in batches of the settings' size, or of the size that suits the store."""
+    fixed, tuned = work.context.settings.ingest.batch_size, store.batch_size
+    for batch in batches(chunks, lambda: fixed or tuned.size):
+        work.keeper.check()
+        with tuned.measured(len(batch)):
+            outcome = store.batch_upsert_chunks(
+                work.version.collection, batch, tenant=work.version.tenant
+            )
+        _whole(outcome.failed)
 
 
 def _made(work: Work, extracted: ExtractedText) -> tuple[DocumentRecord, list[ChunkRecord]]:

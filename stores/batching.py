@@ -1,12 +1,66 @@
-"""Writes a batch in slices, so that the acknowledged slices are known if the store is lost."""
+"""The sizes of batches and of their slices, and what of a batch is stored if the store is lost."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
-from callslip.errors import BatchInterrupted, StoreDown
+from callslip.errors import BatchInterrupted, StoreDown, TransientError
 from callslip.stores.records import BatchOutcome
 
 T = TypeVar("T")
+
+FIRST, LEAST, MOST = 256, 200, 1000
+"""The first, the smallest and the greatest number of objects of a batch that tunes itself."""
+
+GOAL_SECONDS = 1.0
+"""The time that a batch should take: the lease of a step is checked between two batches."""
+
+_GROWTH = 1.25
+"""The most by which a batch grows, so that one fast answer does not make it four times as large."""
+
+
+class BatchSize:
+    """The number of objects of one upsert into one store, by the time and the errors of the last.
+
+    After each batch the size is what the store writes in GOAL_SECONDS, between half of the former
+    size and 1.25 times; a batch that was not full can only lessen it. After a transient error, such
+    as a time-out, it is half of the former size: multiplicative decrease, as in congestion control.
+    The size stays between LEAST and MOST. Threads may share it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.size = FIRST
+        self.on_change: Callable[[int], None] = lambda _: None
+        """Called with the size after each batch."""
+        self._clock = clock
+
+    @contextmanager
+    def measured(self, objects: int) -> Iterator[None]:
+        """Measure a batch of this number of objects, which is written within."""
+        begun = self._clock()
+        try:
+            yield
+        except TransientError:
+            self._set(self.size / 2)
+            raise
+        seconds = max(self._clock() - begun, 1e-6)
+        within_goal = objects / seconds * GOAL_SECONDS
+        if objects >= self.size or within_goal < self.size:
+            self._set(max(self.size / 2, min(self.size * _GROWTH, within_goal)))
+
+    def _set(self, size: float) -> None:
+        self.size = round(max(LEAST, min(MOST, size)))
+        self.on_change(self.size)
+
+
+def batches(items: Sequence[T], size: Callable[[], int]) -> Iterator[Sequence[T]]:
+    """Cut items into batches; the size of each is read when it begins."""
+    start = 0
+    while start < len(items):
+        batch = items[start : start + size()]
+        yield batch
+        start += len(batch)
 
 
 def slices(

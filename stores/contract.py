@@ -9,6 +9,7 @@ the parameters of a search.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -17,9 +18,10 @@ from callslip.errors import InvalidRequest, MetricNotIndexed, StoreCannot
 from callslip.stores.fusion import Candidate, Fusion, Scale, fuse
 from callslip.stores.metrics import Metric, distance, score_of_unit, scores
 from callslip.stores.operations import StoreOperations
-from callslip.stores.properties.filters import Where
+from callslip.stores.properties.filters import Condition, Where, also, normalize
 from callslip.stores.records import (
     RetrieverHit,
+    Scalar,
     StoredChunk,
     Value,
     Vector,
@@ -247,6 +249,33 @@ class Store(StoreOperations):
         chunks = self.get_chunks(collection, chunk_ids, tenant=tenant)
         return {chunk.chunk_id: under(wanted, visible(chunk)) for chunk in chunks}
 
+    def count_documents(
+        self,
+        collection: str,
+        prop: str,
+        values: Sequence[Scalar],
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+    ) -> list[int]:
+        """For each of these values, the number of documents with a matching chunk that has it.
+
+        `values` are those of `aggregate_group_by`, which counts chunks; a value alone and a member
+        of a list are counted together, as there.
+        """
+        return [
+            len(
+                {
+                    document_id
+                    for condition in _having(prop, value)
+                    for document_id, _ in self.aggregate_group_by(
+                        collection, "document_id", also(where, condition), tenant=tenant
+                    )
+                }
+            )
+            for value in values
+        ]
+
     def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
         """The greatest level of any chunk; None if there is no chunk."""
         levels = (value for value, _ in self.aggregate_group_by(collection, "level", tenant=tenant))
@@ -308,6 +337,13 @@ def score_chunks(
         return []
     distances = scores(metric, vector, np.stack([v for _, v in pairs]))
     return [RetrieverHit(i, float(score)) for (i, _), score in zip(pairs, distances, strict=True)]
+
+
+def _having(prop: str, value: Scalar) -> tuple[Condition, Condition]:
+    """The conditions of a value alone, a date as it is written, and of one in a list."""
+    normal = normalize(value)
+    alone = Condition(prop, "~", value) if isinstance(normal, datetime) else None
+    return alone or Condition(prop, "==", normal), Condition(prop, "@", normal)
 
 
 def _by_cosine(spec: VectorSpec) -> frozenset[Metric]:

@@ -6,9 +6,11 @@ every store.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import ClassVar, Literal
 
 from callslip.stores.absence import LISTINGS, confirmed
+from callslip.stores.batching import BatchSize
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import (
@@ -57,6 +59,11 @@ class StoreOperations(ABC):
 
     local_keywords: ClassVar[bool] = False
     """Whether the keyword retriever and `copies` need no server, or another than the vectors."""
+
+    @cached_property
+    def batch_size(self) -> BatchSize:
+        """The number of chunks that callers write at once; it tunes itself to the server."""
+        return BatchSize()
 
     # Collections
 

@@ -249,7 +249,12 @@ class Context:
     def meter(self) -> metering.Meter:
         """The meter, which sends the counters of this process to the broker, if there is one."""
         to_broker = self.settings.broker.url is not None and not self.local
-        made = metering.Meter(partial(metering.send, self.broker) if to_broker else metering.drop)
+        if to_broker:
+            made = metering.Meter(
+                partial(metering.send, self.broker), keep=partial(metering.keep, self.broker)
+            )
+        else:
+            made = metering.Meter(metering.drop)
         atexit.register(made.close)
         return made
 

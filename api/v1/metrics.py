@@ -163,7 +163,15 @@ class Numbers(Collector):
         for queue in ALL:
             waiting.add_metric([queue], backlog(current().broker, queue))
             workers.add_metric([queue], readers[queue])
-        yield from (waiting, workers)
+        size = _gauge(
+            "callslip_upsert_batch_size",
+            "Chunks per upsert, as the last process that wrote has tuned it.",
+            "store",
+        )
+        for (name, *labels), value in metering.levels(current().broker):
+            if name == metering.BATCH_SIZE:
+                size.add_metric(labels, value)
+        yield from (waiting, workers, size)
         yield from families(metering.counted(current().broker))
 
     def _machine(self) -> Iterator[Metric]:

@@ -1,14 +1,13 @@
 """The filter of a search: the checked conditions of the request, and the chunk level."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from difflib import get_close_matches
 
 from callslip.errors import InvalidFilter
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Unreadable
 from callslip.stores.levels import PASSAGES
-from callslip.stores.properties.filters import Condition, Operator, Where
+from callslip.stores.properties.filters import Condition, Operator, Where, also
 from callslip.stores.records import AUDIENCE, ENRICHED_PROPERTIES, FILTERABLE
 
 
@@ -39,7 +38,7 @@ def passages(where: Where | None) -> Where:
     """Narrow a filter to passages unless it names a level or a parent."""
     if where and any(condition.prop in ("level", "parent_id") for condition in where):
         return where
-    return _and(where, PASSAGES)
+    return also(where, PASSAGES)
 
 
 def at_level(
@@ -55,12 +54,12 @@ def at_level(
     Level 0 is the top; level -1 is the deepest level of the collection, or of its tenant.
     """
     if level >= 0:
-        return _and(where, Condition("level", "==", float(level)))
+        return also(where, Condition("level", "==", float(level)))
     deepest = _deepest(store, collection, tenant, unreadable)
     if deepest is None or deepest + 1 + level < 0:
         return None
     operator: Operator = ">=" if level == -1 else "=="  # so that the condition may equal PASSAGES
-    return _and(where, Condition("level", operator, float(deepest + 1 + level)))
+    return also(where, Condition("level", operator, float(deepest + 1 + level)))
 
 
 def _deepest(store: Store, collection: str, tenant: str, unreadable: Unreadable) -> int | None:
@@ -69,7 +68,3 @@ def _deepest(store: Store, collection: str, tenant: str, unreadable: Unreadable)
     where = unreadable.left_out_of(None)
     levels = store.aggregate_group_by(collection, "level", where, tenant=tenant)
     return max((int(level) for level, _ in levels), default=None)
-
-
-def _and(where: Where | None, condition: Condition) -> Where:
-    return replace(where, every=(*where.every, condition)) if where else Where(every=(condition,))

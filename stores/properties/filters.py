@@ -100,6 +100,11 @@ def parse(
     return where
 
 
+def also(where: Where | None, condition: Condition) -> Where:
+    """A filter that another condition narrows."""
+    return replace(where, every=(*where.every, condition)) if where else Where((condition,))
+
+
 def typed(text: str, operator: str) -> object:
     """Parse the value of a condition that a person wrote as text.
 

@@ -270,6 +270,21 @@ class TfidfStore(Store):
             among = None if where is None else _matching(connection, where)
             return table.groups(connection, prop, among)
 
+    def count_documents(
+        self,
+        collection: str,
+        prop: str,
+        values: Sequence[Scalar],
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+    ) -> list[int]:
+        with self._partition(collection, tenant).database.reading() as connection:
+            among = None if where is None else _matching(connection, where)
+            counted = table.documents_by_value(connection, prop, among)
+        documents = {(type(value), value): number for value, number in counted}
+        return [documents.get((type(value), value), 0) for value in values]
+
     def maintain(self) -> None:
         """Refit the collections and tenants that are due, and remove folders that a crash left.
 

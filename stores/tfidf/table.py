@@ -7,7 +7,7 @@ snapshot.
 
 import json
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -272,6 +272,39 @@ def groups(
     connection: sqlite3.Connection, prop: str, among: Keys | None
 ) -> list[tuple[Scalar, int]]:
     """Count the chunks for each value of a property, most frequent first; `among` limits them."""
+    values, by, _ = _held(connection, prop, among)
+    counts: Counter[tuple[str, Scalar]] = Counter()
+    for id_, count in zip(*np.unique(by, return_counts=True), strict=True):
+        counts[values[int(id_)]] += int(count)  # the value alone and the value in a list
+    ranked = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
+    return [(_scalar(mark, value), count) for (mark, value), count in ranked]
+
+
+def documents_by_value(
+    connection: sqlite3.Connection, prop: str, among: Keys | None
+) -> list[tuple[Scalar, int]]:
+    """Count the documents that have a chunk with each value; `among` limits the chunks."""
+    values, by, chunks = _held(connection, prop, among)
+    ranks = connection.execute(
+        "SELECT group_concat(key), group_concat(rank) FROM"
+        " (SELECT key, dense_rank() OVER (ORDER BY document_id) AS rank FROM chunks ORDER BY key)"
+    )
+    keys, rank = (_integers(joined) for joined in ranks.fetchone())
+    documents: dict[tuple[str, Scalar], set[int]] = defaultdict(set)
+    order = np.argsort(keys)
+    of_chunk = rank[order[np.searchsorted(keys[order], chunks)]] if len(keys) else chunks
+    for id_, document in np.unique(np.stack([by, of_chunk]), axis=1).T.tolist():
+        documents[values[id_]].add(document)
+    return [(_scalar(mark, value), len(ids)) for (mark, value), ids in documents.items()]
+
+
+def _held(
+    connection: sqlite3.Connection, prop: str, among: Keys | None
+) -> tuple[dict[int, tuple[str, Scalar]], Keys, Keys]:
+    """The values of a property by their ids, and pairs of these ids and of chunks that have them.
+
+    The mark of a value in a list is that of the value alone.
+    """
     rows = connection.execute(
         "SELECT id, lower(mark), value FROM atoms"
         " WHERE name = ? AND mark IN ('t', 'T', 'n', 'N', 'b', 'B')",
@@ -284,12 +317,8 @@ def groups(
         (json.dumps(list(values)),),
     )
     by, chunks = (_integers(joined) for joined in stored.fetchone())
-    counts: Counter[tuple[str, Scalar]] = Counter()
-    passing = by if among is None else by[np.isin(chunks, among)]
-    for id_, count in zip(*np.unique(passing, return_counts=True), strict=True):
-        counts[values[int(id_)]] += int(count)  # the value alone and the value in a list
-    ranked = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
-    return [(_scalar(mark, value), count) for (mark, value), count in ranked]
+    passing = slice(None) if among is None else np.isin(chunks, among)
+    return values, by[passing], chunks[passing]
 
 
 def _integers(joined: str | None) -> Keys:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from callslip.errors import CopyDiffers, MoveError
+from callslip.stores.batching import batches
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger, Snapshot, Transcript
 from callslip.stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector, for_audience
 
 BATCH = 256
-"""The number of chunks that are read or written at once."""
+"""The number of chunks that are read at once, and about which documents are grouped."""
 
 SETTLE_SECONDS = 30.0
 """How long a read waits for a running upsert of the document."""
@@ -97,10 +98,12 @@ def put(
     _whole(store.batch_upsert_documents(collection, records, tenant=tenant).failed, {})
     chunks = [chunk for bundle in bundles for chunk in bundle.chunks]
     owners = {chunk.chunk_id: chunk.document_id for chunk in chunks}
-    for start in range(0, len(chunks), BATCH):
+    tuned = store.batch_size
+    for some in batches(chunks, lambda: tuned.size):
         alive()
-        some = chunks[start : start + BATCH]
-        _whole(store.batch_upsert_chunks(collection, some, tenant=tenant).failed, owners)
+        with tuned.measured(len(some)):
+            outcome = store.batch_upsert_chunks(collection, some, tenant=tenant)
+        _whole(outcome.failed, owners)
     for bundle in bundles:
         alive()
         document_id = bundle.transcript.document_id

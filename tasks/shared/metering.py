@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -33,6 +33,10 @@ KEY = "metrics"
 """The broker's hash. Its fields are a name and labels, joined by SEPARATOR; its values integers."""
 
 SEPARATOR = "|"
+
+LEVELS = "metrics:levels"
+"""The broker's hash of values that are not added up: each is that of the last process that set it.
+"""
 
 EVERY_SECONDS = 1.0
 
@@ -59,6 +63,7 @@ STEPS, STEP_TIME = "steps", "step"
 DOCUMENTS, DOCUMENT_TIME = "documents_ended", "document"
 STORE_CALLS, STORE_TIME = "store_calls", "store"
 DELIVERIES = "deliveries"
+BATCH_SIZE = "upsert_batch_size"
 ERRORS = "errors"
 MICROSECONDS = "us"
 """Replaces the bucket in a name: the counter is then the sum of the times, in microseconds."""
@@ -79,13 +84,21 @@ class Meter:
     """The counters of this process. Threads may share it."""
 
     def __init__(
-        self, send: Callable[[Mapping[str, int]], None], *, every_seconds: float = EVERY_SECONDS
+        self,
+        send: Callable[[Mapping[str, int]], None],
+        *,
+        keep: Callable[[Mapping[str, int]], None] | None = None,
+        every_seconds: float = EVERY_SECONDS,
     ) -> None:
-        """`send` adds numbers to those of all processes, or raises BrokerDown."""
-        self._send = send
+        """`send` adds numbers to those of all processes, `keep` replaces them.
+
+        Either raises BrokerDown if the broker does not answer.
+        """
+        self._send, self._keep = send, keep or drop
         self._every_seconds = every_seconds
         self._totals: Counter[str] = Counter()
         self._sent: Counter[str] = Counter()
+        self._levels: dict[str, int] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
@@ -100,6 +113,11 @@ class Meter:
         """Add a number to the counter of each name."""
         with self._lock:
             self._totals.update(counts)
+
+    def level(self, name: str, value: int) -> None:
+        """Set a value that is not a sum, such as a size."""
+        with self._lock:
+            self._levels[name] = value
 
     def took(self, what: str, seconds: float) -> None:
         """Count a time in seconds, of SEARCH_TIME, a stage (`named(STAGE, …)`) or another time."""
@@ -137,10 +155,15 @@ class Meter:
     def _flush(self) -> None:
         with self._lock:
             totals = self._totals.copy()
+            levels = self._levels.copy()
         new = totals - self._sent
         if new:
             self._send(new)
             self._sent = totals
+        if levels:
+            self._keep(levels)
+            with self._lock:
+                self._levels = {n: v for n, v in self._levels.items() if levels.get(n) != v}
 
 
 def named(*parts: str) -> str:
@@ -159,6 +182,14 @@ def send(broker: redis.Redis, counts: Mapping[str, int]) -> None:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
+def keep(broker: redis.Redis, levels: Mapping[str, int]) -> None:
+    """Replace the values of these levels. Raises BrokerDown."""
+    try:
+        broker.hset(LEVELS, mapping=dict(levels))
+    except redis.RedisError as error:
+        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
+
+
 def drop(counts: Mapping[str, int]) -> None:
     """Take counts of a process without a broker."""
 
@@ -168,8 +199,17 @@ def counted(broker: redis.Redis) -> Iterator[tuple[tuple[str, ...], int]]:
 
     Raises BrokerDown if the broker does not answer.
     """
+    return _read(broker, KEY)
+
+
+def levels(broker: redis.Redis) -> Iterator[tuple[tuple[str, ...], int]]:
+    """As `counted`, for the values that are not sums."""
+    return _read(broker, LEVELS)
+
+
+def _read(broker: redis.Redis, key: str) -> Iterator[tuple[tuple[str, ...], int]]:
     try:
-        counts = broker.hgetall(KEY)
+        counts = broker.hgetall(key)
     except redis.RedisError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
     for name, count in counts.items():
@@ -193,6 +233,7 @@ def observed(store: Store, meter: Meter, spans: "Spans | None") -> Store:
     for operation in OPERATIONS:
         call = getattr(store, operation)
         setattr(store, operation, _observed(call, store.kind, operation, meter, spans))
+    store.batch_size.on_change = partial(meter.level, named(BATCH_SIZE, store.kind))
     return store
 
 

@@ -283,6 +283,7 @@ def test_filters_mean_of_a_row_what_they_mean_of_a_hit(
     assert dict(store.aggregate_group_by("films", "tags")) == {"sea": 2, "wind": 1}
     assert dict(store.aggregate_group_by("films", "seen")) == {True: 1, False: 1}
     assert store.aggregate_group_by("films", "nobody") == []
+    assert store.count_documents("films", "tags", ["sea", "wind", "nobody"]) == [2, 1, 0]
 
 
 def test_times_of_a_typed_column_are_read_as_dates(

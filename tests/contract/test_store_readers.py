@@ -54,6 +54,8 @@ def test_what_a_reader_may_not_read_is_left_out(store: Store, filled: str) -> No
         assert store.count(filled, where) == len(expected)
         assert store.find_ids(filled, where) == expected
         assert sorted(store.aggregate_group_by(filled, "kind", where)) == [(i, 1) for i in expected]
+        documents = store.count_documents(filled, "kind", list("abcde"), where)
+        assert documents == [int(i in expected) for i in "abcde"]
     _check_narrowed(store, filled)
 
 

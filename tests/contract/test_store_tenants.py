@@ -46,6 +46,7 @@ CALLS: dict[str, Callable[[Store, str, str], object]] = {
     "delete_document": lambda s, c, t: s.delete_document(c, "d", tenant=t),
     "count": lambda s, c, t: s.count(c, tenant=t),
     "aggregate_group_by": lambda s, c, t: s.aggregate_group_by(c, "p", tenant=t),
+    "count_documents": lambda s, c, t: s.count_documents(c, "p", ["x"], tenant=t),
     "deepest_level": lambda s, c, t: s.deepest_level(c, tenant=t),
 }
 

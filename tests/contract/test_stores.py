@@ -73,6 +73,7 @@ CALLS: dict[str, Callable[[Store, str], object]] = {
     "delete_document": lambda s, c: s.delete_document(c, "d"),
     "count": lambda s, c: s.count(c),
     "aggregate_group_by": lambda s, c: s.aggregate_group_by(c, "p"),
+    "count_documents": lambda s, c: s.count_documents(c, "p", ["x"]),
 }
 
 
@@ -344,6 +345,36 @@ def test_groups_are_counted_by_value_and_type(store: Store, collection_name: str
         (2.5, 1),
     ]
     assert store.aggregate_group_by(collection_name, "lang") == [("", 13)]
+
+
+def test_documents_are_counted_by_value_and_not_by_their_chunks(
+    store: Store, collection_name: str
+) -> None:
+    values: dict[str, list[object]] = {
+        "one": ["가", "가", ["가", "나"], 2, "2024-03-01"],
+        "two": ["가", True, 2.0, "2", "2024-03-01T00:00:00Z", "x*y"],
+        "three": [["나"], 2.5, [2], "xzy"],
+    }
+    store.batch_upsert_chunks(
+        collection_name,
+        [
+            chunk(f"{name}{i}", document_id=name, properties={"p": value, "n": i})
+            for name, of_document in values.items()
+            for i, value in enumerate(of_document)
+        ],
+    )
+    counted = {"가": 2, "나": 2, "2": 1, "2024-03-01": 1, "2024-03-01T00:00:00Z": 1}
+    wanted = [*counted, 2, 2.5, True, "x*y", "nothing"]
+    assert sorted(map(str, wanted[:-1])) == sorted(
+        str(value) for value, _ in store.aggregate_group_by(collection_name, "p") if value != "xzy"
+    )
+    documents = store.count_documents(collection_name, "p", wanted)
+    assert documents == [*counted.values(), 3, 1, 1, 1, 0]
+    where = parse({"n <": 3}, {"document_id in": ["one", "three"]})
+    assert store.count_documents(collection_name, "p", ["가", "나", 2], where) == [1, 2, 1]
+    assert store.count_documents(collection_name, "unknown", ["가"]) == [0]
+    store.delete_document(collection_name, "one")
+    assert store.count_documents(collection_name, "p", ["가", "나", 2]) == [1, 1, 2]
 
 
 def test_groups_forget_what_was_replaced_or_deleted(store: Store, collection_name: str) -> None:
