@@ -81,6 +81,7 @@ ROUTES: dict[str, Route] = {
     # ranking
     "facets.list_facets": Route("read", "endpoint"),
     "facets.propose_facets": Route("read", "endpoint"),
+    "facets.count_by_property": Route("read", "endpoint"),
     "facets.rebuild_facets": Route("admin", "endpoint"),
     "memory.show_memory": Route("read", "endpoint"),
     "memory.export_memory": Route("read", "endpoint"),

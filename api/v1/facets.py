@@ -1,4 +1,4 @@
-"""/v1/collections/{name}/facets: values that have vectors, rebuilding them, proposals."""
+"""/v1/collections/{name}/facets: values that have vectors, rebuilding them, proposals, counts."""
 
 from dataclasses import replace
 
@@ -11,11 +11,14 @@ from callslip.api.http.json_response import answer
 from callslip.api.messages import facets as messages
 from callslip.api.v1.collections import CollectionPath, collection_of
 from callslip.errors import InvalidRequest
+from callslip.retrieval.facets.counts import count_by
 from callslip.retrieval.facets.discovery import discover
 from callslip.retrieval.facets.readable import readable_values
 from callslip.retrieval.facets.vectors import check_can_be_built
+from callslip.retrieval.query.filters import check_not_reserved, check_properties_known
 from callslip.stores.ledger import FacetBuild, FacetValue
 from callslip.stores.ledger.learning.facet_values import FacetScope
+from callslip.stores.properties.filters import Condition, also, parse
 from callslip.tasks import facets
 
 blueprint = APIBlueprint("facets", __name__, abp_tags=[Tag(name="facets")])
@@ -75,6 +78,31 @@ def propose_facets(path: CollectionPath, query: messages.ProposalsQuery) -> Resp
                 for c in proposals.clusters
             ],
             sampled=proposals.sampled,
+        )
+    )
+
+
+@blueprint.post("/v1/collections/<string:name>/counts", responses={200: messages.PropertyCounts})
+def count_by_property(path: CollectionPath, body: messages.CountBy) -> Response:
+    """Count passages and documents by the values of a property, under a filter."""
+    record, tenant = collection_of(path.name, body.tenant or ""), body.tenant or ""
+    ledger, store = current().ledger, current().store_of(record.store)
+    where = parse(body.having_all, body.having_any)
+    named = also(where, Condition(body.by, "==", ""))
+    check_not_reserved(named)
+    if ledger.reader is None:  # the names of properties would tell of unreadable documents
+        known = store.property_names(path.name)
+        check_properties_known(
+            named, ledger.collections.property_names(path.name) if known is None else known
+        )
+    counted = count_by(ledger, store, record, tenant, body.by, where, body.limit)
+    return answer(
+        messages.PropertyCounts(
+            by=body.by,
+            values=[messages.ValueCount(**value.__dict__) for value in counted.values],
+            distinct=counted.distinct,
+            chunks=counted.chunks,
+            documents=counted.documents,
         )
     )
 

@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from callslip.messages.facets import Facets as Facets
     from callslip.messages.facets import FacetsAsked as FacetsAsked
     from callslip.messages.facets import FacetValue as FacetValue
+    from callslip.messages.facets import PropertyCounts as PropertyCounts
     from callslip.messages.facets import ProposedCluster as ProposedCluster
     from callslip.messages.facets import ProposedProperty as ProposedProperty
+    from callslip.messages.facets import ValueCount as ValueCount
     from callslip.messages.failures import DeadLetter as DeadLetter
     from callslip.messages.failures import DeadLetters as DeadLetters
     from callslip.messages.failures import Retried as Retried
@@ -134,8 +136,10 @@ MODULES = {
         "FacetValue",
         "Facets",
         "FacetsAsked",
+        "PropertyCounts",
         "ProposedCluster",
         "ProposedProperty",
+        "ValueCount",
     ),
     "failures": ("DeadLetter", "DeadLetters", "Retried"),
     "health": ("Health", "Part", "Readiness"),

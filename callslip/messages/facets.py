@@ -46,6 +46,24 @@ class Facets(Message):
     facets: list[Facet]
 
 
+class ValueCount(Message):
+    """A value of a property with its counts."""
+
+    value: str | bool | int | float
+    chunks: int = Field(description="passages with this value")
+    documents: int = Field(description="documents with such a passage")
+
+
+class PropertyCounts(Message):
+    """Passages and documents by the values of a property, the most frequent value first."""
+
+    by: str
+    values: list[ValueCount]
+    distinct: int = Field(description="number of all values")
+    chunks: int = Field(description="passages that match, with and without the property")
+    documents: int = Field(description="documents of these passages")
+
+
 class ProposedProperty(Message):
     """A property that could be a facet."""
 

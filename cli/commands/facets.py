@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from callslip.cli.shared.conditions import conditions
 from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.cli.shared.server import connect, url_option
@@ -103,6 +104,55 @@ def list_command(collection: str, tenant: str | None, url: str | None, json_out:
         _tell_error(facet)
     if not listed["facets"]:
         click.echo("Nothing yet; make them with:  callslip facets rebuild-vectors --facet all")
+
+
+@facets_group.command(name="count")
+@click.argument("prop", metavar="PROPERTY")
+@collection_option
+@tenant_option
+@click.option(
+    "-w",
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="What must hold, e.g. doc_type=policy, 'year>=2024' or 'lang in=en,ko'.",
+)
+@click.option(
+    "-n", "--top", type=click.IntRange(1, 200), default=20, show_default=True, help="Most values."
+)
+@url_option
+@as_json
+@reporting
+def count_command(
+    prop: str,
+    collection: str,
+    tenant: str | None,
+    where: tuple[str, ...],
+    top: int,
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Count passages and documents by the values of PROPERTY.
+
+    \b
+    Example:  callslip facets count doc_type -c laws
+              callslip facets count section -c laws -w lang=ko
+    """
+    with connect(url) as client:
+        counted = plain(
+            client.count_by(
+                collection, prop, tenant=tenant, having_all=conditions(where) or None, limit=top
+            )
+        )
+    if json_out:
+        emit(counted)
+        return
+    click.secho(f"{'documents':>10} {'passages':>10}  {prop}", bold=True)
+    for value in counted["values"]:
+        click.echo(f"{value['documents']:10,} {value['chunks']:10,}  {value['value']}")
+    if (left := counted["distinct"] - len(counted["values"])) > 0:
+        click.echo(f"{'':22} and {many(left, 'more value')}")
+    click.secho(f"{counted['documents']:10,} {counted['chunks']:10,}  in all", bold=True)
 
 
 @facets_group.command(name="discover")

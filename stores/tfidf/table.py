@@ -272,7 +272,7 @@ def groups(
     connection: sqlite3.Connection, prop: str, among: Keys | None
 ) -> list[tuple[Scalar, int]]:
     """Count the chunks for each value of a property, most frequent first; `among` limits them."""
-    values, by, _ = _held(connection, prop, among)
+    values, by, _ = _pairs(connection, prop, among)
     counts: Counter[tuple[str, Scalar]] = Counter()
     for id_, count in zip(*np.unique(by, return_counts=True), strict=True):
         counts[values[int(id_)]] += int(count)  # the value alone and the value in a list
@@ -284,7 +284,7 @@ def documents_by_value(
     connection: sqlite3.Connection, prop: str, among: Keys | None
 ) -> list[tuple[Scalar, int]]:
     """Count the documents that have a chunk with each value; `among` limits the chunks."""
-    values, by, chunks = _held(connection, prop, among)
+    values, by, chunks = _pairs(connection, prop, among)
     ranks = connection.execute(
         "SELECT group_concat(key), group_concat(rank) FROM"
         " (SELECT key, dense_rank() OVER (ORDER BY document_id) AS rank FROM chunks ORDER BY key)"
@@ -298,7 +298,7 @@ def documents_by_value(
     return [(_scalar(mark, value), len(ids)) for (mark, value), ids in documents.items()]
 
 
-def _held(
+def _pairs(
     connection: sqlite3.Connection, prop: str, among: Keys | None
 ) -> tuple[dict[int, tuple[str, Scalar]], Keys, Keys]:
     """The values of a property by their ids, and pairs of these ids and of chunks that have them.

@@ -185,7 +185,7 @@ def send(broker: redis.Redis, counts: Mapping[str, int]) -> None:
 def keep(broker: redis.Redis, levels: Mapping[str, int]) -> None:
     """Replace the values of these levels. Raises BrokerDown."""
     try:
-        broker.hset(LEVELS, mapping=dict(levels))
+        broker.hset(LEVELS, mapping=dict(levels.items()))
     except redis.RedisError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 

@@ -110,6 +110,25 @@ class Collections(AsyncTransport):
             models.FacetProposals, "GET", path, params=without_none(tenant=tenant)
         )
 
+    async def count_by(
+        self,
+        collection: str,
+        by: str,
+        *,
+        tenant: str | None = None,
+        having_all: Mapping[str, Any] | None = None,
+        having_any: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> models.PropertyCounts:
+        """Count passages and documents by the values of a property, under a filter."""
+        path = path_of("/v1/collections/{collection}/counts", collection=collection)
+        body = without_none(
+            by=by, tenant=tenant, having_all=having_all, having_any=having_any, limit=limit
+        )
+        return await self._request_model(
+            models.PropertyCounts, "POST", path, json=body, repeatable=True
+        )
+
     async def show_ranking(self, collection: str) -> models.RankingMessage:
         """Get the ranking parameters of a collection."""
         path = path_of("/v1/collections/{collection}/ranking", collection=collection)

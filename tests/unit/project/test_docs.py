@@ -145,7 +145,7 @@ def test_the_page_of_operations_names_every_metric() -> None:
     )
     with app_over(ledger=ledger, broker=LoneBroker()).app_context():
         names = {f"`{family.name}" for family in metrics.Numbers().collect()}
-    assert len(names) == 33
+    assert len(names) == 34
     assert [name for name in names if name not in page] == []
     assert [name for name in get_args(Outcome) if f"`{name}`" not in page] == []
     assert f"for {COSTS_DAYS} days" in page

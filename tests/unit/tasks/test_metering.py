@@ -5,16 +5,19 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
 from context_parts import app_over, context_of, working
+from memory_store import MemoryStore
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as in_open_metrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as strictly
 from prometheus_client.parser import text_string_to_metric_families
+from valkey_parts import valkey
 
 from callslip.api.v1 import metrics
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
@@ -203,6 +206,8 @@ def test_a_broker_that_is_away_is_named() -> None:
         metering.send(broker, {"a": 1})
     with pytest.raises(BrokerDown, match="ConnectionError"):
         list(metering.counted(broker))
+    with pytest.raises(BrokerDown, match="ConnectionError"):
+        metering.keep(broker, {"a": 1})
 
 
 class Pipeline:
@@ -258,3 +263,33 @@ def test_calls_of_the_language_model_are_told_by_outcome_and_its_tokens_by_direc
     assert found["callslip_model_calls_total", "down"] == 1
     assert found["callslip_model_tokens_total", "input"] == 39
     assert found["callslip_model_tokens_total", "output"] == 5
+
+
+def test_a_size_is_told_as_it_is_and_not_added_up() -> None:
+    kept: dict[str, int] = {}
+    meter = Meter(metering.drop, keep=kept.update, every_seconds=SOON)
+    name = named(metering.BATCH_SIZE, "chroma")
+    for size in (256, 320, 400):
+        meter.level(name, size)
+        time.sleep(3 * SOON)
+    meter.close()
+    assert kept == {name: 400}
+
+
+def test_a_store_tells_the_size_of_its_batches_as_it_changes() -> None:
+    kept: dict[str, int] = {}
+    meter = Meter(metering.drop, keep=kept.update)
+    store = metering.observed(MemoryStore(), meter, None)
+    with store.batch_size.measured(store.batch_size.size):
+        pass
+    meter.close()
+    assert kept == {named(metering.BATCH_SIZE, "memory"): 320}
+
+
+def test_the_size_of_a_batch_is_among_the_metrics(tmp_path: Path) -> None:
+    with valkey(tmp_path) as broker:
+        metering.keep(broker, {named(metering.BATCH_SIZE, "crate"): 781})
+        assert dict(metering.levels(broker))[(metering.BATCH_SIZE, "crate")] == 781
+        app = app_over(broker=broker)
+        text = app.test_client().get("/metrics").text
+    assert 'callslip_upsert_batch_size{store="crate"} 781.0' in text
