@@ -8,6 +8,7 @@ from email.message import EmailMessage
 import docx
 import pypdfium2
 from office_files import deck, epub, hwpx, open_document, workbook, zip_file
+from pdf_files import written
 
 NOTICE = "The harbour office is closed on the first Monday of every month."
 KOREAN = "항만 사무소는 매월 첫째 월요일에 문을 닫습니다. 문의는 전화로만 받습니다.\n"
@@ -51,15 +52,7 @@ def _pdf(pages: Sequence[tuple[bytes, bytes]], shared: Sequence[bytes]) -> bytes
             b" /Contents %d 0 R >>" % (resources, first + 2 * number + 1),
             b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
         ]
-    made, offsets = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        offsets.append(len(made))
-        made += b"%d 0 obj\n%s\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    return made + (
-        b"xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R /Info 3 0 R >>\n"
-        b"startxref\n%d\n%%%%EOF\n"
-    ) % (len(objects) + 1, table, len(objects) + 1, len(made))
+    return written(objects, info=3)
 
 
 def letter(*paragraphs: str) -> bytes:

@@ -11,6 +11,7 @@ import pypdfium2 as pdfium
 from callslip.config.settings import ExtractSettings
 from callslip.errors import ExtractionLimit, NoTextLayer
 from callslip.ingestion.extract.composer import Composer
+from callslip.ingestion.extract.readers.pdf.left_out import Files
 from callslip.ingestion.extract.sniff import PDF
 from callslip.ingestion.values import ExtractedText
 
@@ -45,9 +46,12 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             composer.page()
             composer.paragraph(text)
             has_text = has_text or bool(text.strip())
+        files = Files(limits)
+        files.add_embedded(document)
     if not has_text:
         raise NoTextLayer("OCR found no text on its pages", hint="There may be none.")
-    return composer.text(PDF, warnings=("read by OCR",))
+    warnings = ("read by OCR", *files.warnings)
+    return composer.text(PDF, warnings=warnings, attachments=files.all())
 
 
 def _options(limits: ExtractSettings) -> list[str]:

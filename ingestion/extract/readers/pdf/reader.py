@@ -1,21 +1,31 @@
 """PDF: text with the position and font of each line, by pypdfium2."""
 
-import ctypes
-import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice, pairwise, zip_longest
+from itertools import islice
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
-from callslip.ingestion.extract.readers.pdf.geometry import NOWHERE, Edges, Shown, union
+from callslip.ingestion.extract.composer import Composer
+from callslip.ingestion.extract.readers.pdf import ocr, xfa
+from callslip.ingestion.extract.readers.pdf.forms import Notes, with_values
+from callslip.ingestion.extract.readers.pdf.geometry import Shown
+from callslip.ingestion.extract.readers.pdf.hidden import (
+    Drawn,
+    examine,
+    hidden_texts,
+    take_off,
+    unseen_texts,
+)
 from callslip.ingestion.extract.readers.pdf.layout import assemble
-from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line, LinePart
+from callslip.ingestion.extract.readers.pdf.left_out import Files, LeftOut
+from callslip.ingestion.extract.readers.pdf.lines import characters, lines_of
+from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line
 from callslip.ingestion.extract.sniff import PDF
 from callslip.ingestion.values import ExtractedText
 
@@ -25,73 +35,113 @@ MAX_UNMAPPED = 0.5
 MOST_LABEL = 32
 """The maximum characters of a page's printed number."""
 
+OVER = 1.0
+"""Points by which a line may reach over the edge of its page."""
+
 MAX_BOOKMARKS = 10_000
 MAX_DEPTH = 6
 """The maximum depth of the outline; deeper bookmarks are left out."""
 
 _PASSWORD_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
-_SEPARATOR = re.compile("(\r\n|\ufffe)")
-"""PDFium ends a line with CRLF, or with U+FFFE in place of the hyphen of a divided word."""
-
-_SPACE = re.compile(r"\s+(?=\S)")
-_WORD = re.compile(r"\S+")
-
-ROW = 1.6
-"""A line that is higher than its highest part by this factor is drawn in several rows."""
-
-HOLE = 1.5
-"""Words that are farther apart than this multiple of their height have a hole between them."""
-
-_BOLD_WEIGHT = 600
-
-_index, _matrix = raw.FPDFText_GetCharIndexFromTextIndex, raw.FPDFText_GetMatrix
-_font_size, _weight = raw.FPDFText_GetFontSize, raw.FPDFText_GetFontWeight
-_rectangles, _rectangle = raw.FPDFText_CountRects, raw.FPDFText_GetRect
-_char_box = raw.FPDFText_GetCharBox
-_origin, _unmapped = raw.FPDFText_GetCharOrigin, raw.FPDFText_HasUnicodeMapError
-
 _NO_TITLE = re.compile(r"^$|^untitled|\.[a-z]{2,4}$", re.I)
 """Titles that programs write by default: an empty one, `untitled`, the name of the file."""
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Read every page in the order of its content.
+    """Read every page in the order of its content, without what a reader cannot see.
 
-    Headings are the lines that bookmarks point to, and lines of larger or bold type.
+    Headings are the lines that bookmarks point to, and lines of larger or bold type. Values of a
+    form are lines near their fields. Attached files become documents of their own.
 
     Raises NeedsPassword, BrokenFile, NoTextLayer (only images or drawings), NoText (blank pages)
-    or GarbageText (a text layer in fonts without Unicode values).
+    or GarbageText (a text layer in fonts without Unicode values). A file with attachments but
+    without text raises neither NoText nor, where OCR cannot run, NoTextLayer.
     """
     with opened(data) as document:
-        pages: list[list[Line]] = []
-        unread = []
-        drawn = False
-        for number in range(len(document)):
-            try:
-                page = document[number]
-                lines = list(_lines(page))
-                drawn = (
-                    drawn or bool(lines) or next(page.get_objects(max_depth=1), None) is not None
-                )
-                page.close()
-            except pdfium.PdfiumError:
-                unread.append(number + 1)
-                lines = []
-            pages.append(lines)
-        title = document.get_metadata_value("Title").strip()
+        notes, files, left_out = Notes(document), Files(limits), LeftOut()
+        files.add_embedded(document)
+        if xfa.is_dynamic(document):
+            composer = Composer(limits)
+            xfa.put(document, composer)
+            return composer.text(
+                PDF, _title(document), warnings=files.warnings, attachments=files.all()
+            )
+        pages = [_page(document, n, notes, files, left_out) for n in range(len(document))]
+        title = _title(document)
         bookmarks = list(_bookmarks(document))
         labels = [_label(document, number) for number in range(len(document))]
-    _judge(pages, unread, drawn)
+    warnings = (*left_out.warnings(notes), *files.warnings)
+    attached = files.all()
+    if attached and not any(pages) and not (left_out.drawn and ocr.available(limits)):
+        return ExtractedText("", PDF, title, warnings=warnings, attachments=attached)
+    _judge(pages, left_out)
     made = assemble(pages, bookmarks)
     return ExtractedText(
         made.text,
         PDF,
-        None if _NO_TITLE.search(title) else title,
+        title,
         made.headings,
         tuple(replace(page, label=labels[page.number - 1]) for page in made.pages),
         made.tables,
         boxes=made.boxes,
-        warnings=(f"pages that cannot be read: {_some(unread)}",) if unread else (),
+        warnings=warnings,
+        attachments=attached,
+    )
+
+
+def _page(
+    document: pdfium.PdfDocument, at: int, notes: Notes, files: Files, left_out: LeftOut
+) -> list[Line]:
+    """Return the lines of a page (from 0), and record what is left out of them."""
+    try:
+        page = document[at]
+        shown, drawn = Shown(page), examine(page)
+        lines, hidden = _seen(page, shown, drawn)
+        left_out.hidden(at + 1, hidden)
+        fields, attached = notes.read(page, shown)
+        files.add(document, attached)
+        if fields:
+            lines = with_values(lines, fields, shown)
+        left_out.seen(at + 1, lines, drawn)
+        page.close()
+    except pdfium.PdfiumError:
+        left_out.unread.append(at + 1)
+        return []
+    return lines
+
+
+def _seen(page: pdfium.PdfPage, shown: Shown, drawn: Drawn) -> tuple[list[Line], int]:
+    """Return the lines of a page that a reader sees, and the number of characters of the others.
+
+    Only pages with such texts are read twice.
+    """
+    hidden = 0
+    if texts := hidden_texts(page, drawn):
+        hidden = characters(page)
+        take_off(page, drawn, texts)
+    lines = list(lines_of(page, shown))
+    if hidden:
+        hidden -= _characters(lines)
+    size = page.get_size()
+    doubtful = any(_may_be_unseen(line, size) for line in lines)
+    if doubtful and (texts := unseen_texts(page, drawn)):
+        hidden += _characters(lines)
+        take_off(page, drawn, texts)
+        lines = list(lines_of(page, shown))
+        hidden -= _characters(lines)
+    return lines, hidden
+
+
+def _characters(lines: Iterable[Line]) -> int:
+    """Return the number of characters of lines, without white space."""
+    return sum(len("".join(line.text.split())) for line in lines)
+
+
+def _may_be_unseen(line: Line, size: tuple[float, float]) -> bool:
+    """Whether a line has no size or reaches over an edge of its page."""
+    return not line.size or any(
+        min(part.edges) < -OVER or part.edges[2] > size[0] + OVER or part.edges[3] > size[1] + OVER
+        for part in line.parts
     )
 
 
@@ -121,162 +171,20 @@ def _label(document: pdfium.PdfDocument, number: int) -> str:
     return "" if label == str(number + 1) else label
 
 
-def _judge(pages: list[list[Line]], unread: list[int], drawn: bool) -> None:
+def _title(document: pdfium.PdfDocument) -> str | None:
+    title = str(document.get_metadata_value("Title")).strip()
+    return None if _NO_TITLE.search(title) else title
+
+
+def _judge(pages: list[list[Line]], left_out: LeftOut) -> None:
     """Raise the error of the document as a whole, if it has one."""
-    if len(unread) == len(pages):
+    if len(left_out.unread) == len(pages):
         raise BrokenFile("no page of the PDF can be read")
     characters = sum(len(line.text) for page in pages for line in page)
-    if not characters and drawn:
+    if not characters and left_out.drawn:
         raise NoTextLayer(f"none of its {len(pages)} pages holds text")
     if not characters:
         raise NoText("its pages are blank")
     unmapped = sum(len(line.text) for page in pages for line in page if not line.mapped)
     if unmapped > MAX_UNMAPPED * characters:
         raise GarbageText(f"{unmapped} of {characters} characters have no Unicode value")
-
-
-def _some(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:10])) + (" …" if len(numbers) > 10 else "")
-
-
-def _lines(page: pdfium.PdfPage) -> Iterator[Line]:
-    """Yield the lines of a page.
-
-    Calls PDFium eight to eleven times per line and once per word, not per character, because the
-    calls take most of the time.
-    """
-    textpage = page.get_textpage()
-    try:
-        text = textpage.get_text_range()
-        probe = _Probe(textpage, len(text), Shown(page))
-        start = 0
-        pieces = _SEPARATOR.split(text)
-        for line, separator in zip_longest(pieces[::2], pieces[1::2], fillvalue=""):
-            inner = line.strip()
-            if inner:
-                first = start + line.index(inner[0])
-                yield probe.line(inner, first, first + len(inner) - 1, separator == "\ufffe")
-            start += len(line) + len(separator)
-    finally:
-        textpage.close()
-
-
-class _Probe:
-    """Reads the properties of characters from PDFium, with buffers that are made once per page."""
-
-    def __init__(self, textpage: pdfium.PdfTextPage, length: int, shown: Shown) -> None:
-        self._page = textpage.raw
-        self._shown = shown
-        # Both indexes only increase: if they are equal at the end, they are equal everywhere.
-        self._alike = _index(self._page, length - 1) == length - 1
-        self._matrix = raw.FS_MATRIX()
-        self._x, self._y = ctypes.c_double(), ctypes.c_double()
-        self._matrix_at = ctypes.byref(self._matrix)
-        self._x_at, self._y_at = ctypes.byref(self._x), ctypes.byref(self._y)
-        self._edges = [ctypes.c_double() for _ in range(4)]
-        self._edges_at = [ctypes.byref(edge) for edge in self._edges]
-        self._usual = 0.0
-
-    def line(self, text: str, first: int, last: int, hyphen: bool) -> Line:
-        """Describe a line by its first character, and by its last one if the first is unusual.
-
-        Unusual is bold type, or another size than that of the line before. So a bold lead-in or a
-        large initial does not make its line a heading.
-        """
-        page = self._page
-        at = first if self._alike else _index(page, first)
-        size = self._size(at)
-        m = self._matrix
-        a, b, c, d = m.a, m.b, m.c, m.d
-        _origin(page, at, self._x_at, self._y_at)
-        # The distance down the page relative to the line's direction: pages may be rotated.
-        down = -(self._x.value * c + self._y.value * d) / (math.hypot(c, d) or 1.0)
-        bold = _weight(page, at) >= _BOLD_WEIGHT
-        if bold or size != self._usual:
-            end = last if self._alike else _index(page, last)
-            size = min(size, self._size(end))
-            bold = bold and _weight(page, end) >= _BOLD_WEIGHT
-            self._usual = size
-        turn = round(math.atan2(b, a) / (math.pi / 2)) % 4 if b or a <= 0 else 0
-        mapped = _unmapped(page, at) != 1
-        parts = tuple(self._parts(text, first, turn == self._shown.turn))
-        return Line(text, size, down, bold, hyphen, mapped, turn, None, parts)
-
-    def _parts(self, text: str, first: int, horizontal: bool) -> Iterator[LinePart]:
-        """Yield the rows of a line: usually one, with the left edge of each word after its first.
-
-        The first row of a divided word's line is longer by the hyphen, which the text lacks.
-        """
-        whole, highest = self._box(first, len(text))
-        lefts = self._lefts(text, first) if horizontal else None
-        one_row = whole[3] - whole[1] <= ROW * highest
-        if not horizontal or (one_row and not (lefts and _has_hole(text, whole, lefts))):
-            yield LinePart(0, len(text), whole, lefts)
-            return
-        row: list[tuple[int, int, Edges]] = []
-        for word in _WORD.finditer(text):
-            edges, _ = self._box(first + word.start(), len(word[0]))
-            if row and not _beside(row[-1][2], edges):
-                yield _row(row)
-                row = []
-            row.append((word.start(), word.end(), edges))
-        if row:
-            yield _row(row)
-
-    def _box(self, first: int, count: int) -> tuple[Edges, float]:
-        """Return the box around characters as the page is shown, and the greatest height in it."""
-        page, (left, top, right, bottom) = self._page, self._edges_at
-        at = first if self._alike else _index(page, first)
-        last = first + count - 1
-        count = (last if self._alike else _index(page, last)) - at + 1
-        around, highest = None, 0.0
-        for number in range(_rectangles(page, at, count)):
-            _rectangle(page, number, left, top, right, bottom)
-            box = self._shown.box(*(edge.value for edge in self._edges))
-            highest = max(highest, box[3] - box[1])
-            around = box if around is None else union(around, box)
-        return around or NOWHERE, highest
-
-    def _lefts(self, text: str, first: int) -> tuple[float, ...] | None:
-        """Return the left edge of each word after the first; None if one is left of another."""
-        page, (left, top, right, bottom) = self._page, self._edges_at
-        lefts: list[float] = []
-        for space in _SPACE.finditer(text):
-            at = first + space.end()
-            _char_box(page, at if self._alike else _index(page, at), left, right, bottom, top)
-            lefts.append(self._shown.box(*(edge.value for edge in self._edges))[0])
-        return tuple(lefts) if lefts == sorted(lefts) else None
-
-    def _size(self, at: int) -> float:
-        """Return the drawn size in points, rounded to .5; set `_matrix` to the character's."""
-        _matrix(self._page, at, self._matrix_at)
-        scale = math.hypot(self._matrix.c, self._matrix.d) or 1.0
-        size: float = _font_size(self._page, at)
-        return round(2 * scale * size) / 2
-
-
-def _has_hole(text: str, whole: Edges, lefts: tuple[float, ...]) -> bool:
-    """Whether words of a line may have a hole between them, in which others are drawn."""
-    height = whole[3] - whole[1]
-    edges = pairwise((whole[0], *lefts, whole[2]))
-    words = text.split()
-    return len(words) == len(lefts) + 1 and any(
-        right - left > (len(word) + HOLE) * height
-        for word, (left, right) in zip(words, edges, strict=True)
-    )
-
-
-def _beside(one: Edges, other: Edges) -> bool:
-    """Whether a word is drawn to the right of another one, in the same row and without a hole."""
-    middle = (other[1] + other[3]) / 2
-    row = one[1] <= middle <= one[3]
-    return row and one[0] <= other[0] <= one[2] + HOLE * (one[3] - one[1])
-
-
-def _row(words: list[tuple[int, int, Edges]]) -> LinePart:
-    """Return the part of a line that these words are, each with its span and box."""
-    around = words[0][2]
-    for _, _, edges in words[1:]:
-        around = union(around, edges)
-    lefts = tuple(edges[0] for _, _, edges in words[1:])
-    return LinePart(words[0][0], words[-1][1], around, lefts)

@@ -1,0 +1,110 @@
+"""What is left out of a PDF's text, in sentences, and its files, which become documents."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pypdfium2 as pdfium
+
+from callslip.config.settings import ExtractSettings
+from callslip.ingestion.extract.container import Members
+from callslip.ingestion.extract.readers.pdf.forms import Notes
+from callslip.ingestion.extract.readers.pdf.hidden import Drawn
+from callslip.ingestion.extract.readers.pdf.outline import Line
+from callslip.ingestion.values import Attachment
+
+MOST_NUMBERS = 10
+"""The maximum number of pages that a sentence names."""
+
+
+class LeftOut:
+    """Records pages that cannot be read, pages that are pictures, and text that is not seen.
+
+    `drawn` is whether any page has anything on it.
+    """
+
+    def __init__(self) -> None:
+        self.unread: list[int] = []
+        self.drawn = False
+        self._pictures: list[int] = []
+        self._hidden: dict[int, int] = {}
+
+    def hidden(self, number: int, characters: int) -> None:
+        """Record how many characters of a page a reader cannot see."""
+        if characters > 0:
+            self._hidden[number] = self._hidden.get(number, 0) + characters
+
+    def seen(self, number: int, lines: Sequence[Line], drawn: Drawn) -> None:
+        """Record what a page has."""
+        self.drawn = self.drawn or bool(lines or drawn)
+        if not lines and drawn.has_image:
+            self._pictures.append(number)
+
+    def warnings(self, notes: Notes) -> Iterable[str]:
+        """Yield a sentence for each kind of what is left out."""
+        if self.unread:
+            yield f"pages that cannot be read: {_some(self.unread)}"
+        if self._pictures:
+            yield (
+                f"pages that are pictures without text: {_some(self._pictures)};"
+                " OCR over the file (ocrmypdf --skip-text) gives them text"
+            )
+        if self._hidden:
+            count = sum(self._hidden.values())
+            yield (
+                f"{count:,} characters that a reader cannot see were left out,"
+                f" on pages {_some(list(self._hidden))}"
+            )
+        if notes.hidden:
+            yield f"values of {notes.hidden} form fields that are not shown were left out"
+        if notes.secret:
+            yield f"values of {notes.secret} password fields were left out"
+        if notes.comments:
+            yield f"{notes.comments} comments on pages were left out"
+
+
+class Files:
+    """Collects the files that are attached to a PDF or to its pages."""
+
+    def __init__(self, limits: ExtractSettings) -> None:
+        self._members = Members(limits)
+        self._added: set[tuple[str, bytes]] = set()
+        self.warnings: tuple[str, ...] = ()
+
+    def add_embedded(self, document: pdfium.PdfDocument) -> None:
+        """Add the files of the document as a whole. Raises ExtractionLimit."""
+        for number in range(document.count_attachments()):
+            try:
+                self._add(document.get_attachment(number))
+            except pdfium.PdfiumError:
+                self._missing(f"number {number + 1}")
+
+    def add(self, document: pdfium.PdfDocument, handles: Iterable[Any]) -> None:
+        """Add files that notes on a page attach. Raises ExtractionLimit."""
+        for handle in handles:
+            self._add(pdfium.PdfAttachment(handle, document))
+
+    def all(self) -> tuple[Attachment, ...]:
+        """Return the files, in order."""
+        return self._members.all()
+
+    def _add(self, file: pdfium.PdfAttachment) -> None:
+        name = ""
+        try:
+            name = file.get_name()
+            content = bytes(file.get_data())
+        except pdfium.PdfiumError:
+            self._missing(name)
+            return
+        key = (name, hashlib.sha256(content).digest())
+        if key not in self._added:  # a page may attach a file of the document as a whole
+            self._added.add(key)
+            self._members.add(name, content)
+
+    def _missing(self, name: str) -> None:
+        self.warnings += (f"attachment not read: {name}",)
+
+
+def _some(numbers: Sequence[int]) -> str:
+    more = " …" if len(numbers) > MOST_NUMBERS else ""
+    return ", ".join(map(str, numbers[:MOST_NUMBERS])) + more
