@@ -65,6 +65,8 @@ def _load_vectors(content: bytes) -> Vector:
 
 def _text_counts(text: ExtractedText) -> dict[str, int]:
     counts = {"chars": len(text.text), "pages": len(text.pages)}
+    tables = sum(block.kind == "table" for block in text.blocks)
+    counts |= {"tables": tables} if tables else {}
     return counts | ({"files": len(text.attachments)} if text.attachments else {})
 
 

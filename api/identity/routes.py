@@ -51,6 +51,7 @@ ROUTES: dict[str, Route] = {
     "documents.get_text": Route("read", "arguments"),
     "files.get_file": Route("read", "arguments"),
     "files.get_page": Route("read", "arguments"),
+    "files.get_table": Route("read", "arguments"),
     "documents.change_document": Route("write", "arguments"),
     "documents.delete_document": Route("write", "arguments"),
     "versions.list_versions": Route("read", "arguments"),

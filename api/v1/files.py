@@ -1,4 +1,4 @@
-"""/v1/documents/{id}/file and /pages/{n}.png: the original of a version, and pages of a PDF."""
+"""/v1/documents/{id}/file, /pages/{n}.png and /tables/{n}.csv: a file, its pages and tables."""
 
 from contextlib import ExitStack
 from pathlib import PurePath
@@ -11,10 +11,11 @@ from werkzeug.wsgi import wrap_file
 
 from callslip.api.http.context import current
 from callslip.api.messages import documents
-from callslip.api.v1.documents import MOST_VERSIONS, DocumentPath
-from callslip.errors import DocumentNotFound, PageNotFound
+from callslip.api.v1.documents import MOST_VERSIONS, DocumentPath, extracted_of
+from callslip.errors import DocumentNotFound, DocumentTableNotFound, PageNotFound
 from callslip.ingestion.extract.sniff import BINARY_NAMES, PDF, PLAIN, TEXT_NAMES
 from callslip.ingestion.page_areas import areas_of
+from callslip.ingestion.tables import as_csv
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import VersionRecord
 
@@ -57,6 +58,11 @@ class FileQuery(OfVersion):
 class PagePath(BaseModel):
     document_id: str
     number: str = Field(description="from 1")
+
+
+class TablePath(BaseModel):
+    document_id: str
+    number: str = Field(description="from 1, in the order of the text")
 
 
 class PageQuery(OfVersion):
@@ -107,7 +113,9 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
     404 if the version is no PDF or has no such page; an error of the file if it cannot be drawn.
     """
     version = _version(path.document_id, query.version)
-    number = _number(path)
+    number = _number(path.number)
+    if number is None:
+        raise PageNotFound(f"{path.number[:MOST_DIGITS]!r} is no number of a page")
     marks = (query.start, query.end) if query.start is not None and query.end else None
     etag = f"{version.sha256[:32]}-{number}-{query.width}-{marks}"
     response = Response(content_type="image/png")
@@ -132,10 +140,30 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
     return response
 
 
-def _number(path: PagePath) -> int:
-    if not (path.number.isascii() and path.number.isdecimal() and len(path.number) < MOST_DIGITS):
-        raise PageNotFound(f"{path.number[:MOST_DIGITS]!r} is no number of a page")
-    return int(path.number)
+@blueprint.get(
+    "/v1/documents/<string:document_id>/tables/<string:number>.csv",
+    responses={200: _binary("text/csv")},
+)
+def get_table(path: TablePath, query: OfVersion) -> Response:
+    """A table of the extracted text as CSV (RFC 4180, UTF-8), its header rows first.
+
+    Values are as they are in the file: a program for spreadsheets may take `=1+1` for a formula.
+    """
+    number = _number(path.number)
+    if number is None:
+        raise DocumentTableNotFound(f"{path.number[:MOST_DIGITS]!r} is no number of a table")
+    record = current().ledger.documents.get(path.document_id)
+    response = Response(
+        as_csv(extracted_of(record, query.version), number), content_type="text/csv; charset=utf-8"
+    )
+    name = f"{PurePath(record.newest.filename).stem or 'file'}-table-{number}.csv"
+    response.headers.set("Content-Disposition", "attachment", filename=name)
+    return response
+
+
+def _number(text: str) -> int | None:
+    """The number from 0 in a path; None if it is none, or too long to be one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS else None
 
 
 def _version(document_id: str, number: int | None) -> VersionRecord:

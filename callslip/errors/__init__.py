@@ -16,6 +16,7 @@
     │   │   ├── VectorNotFound
     │   │   ├── DocumentNotFound
     │   │   ├── PageNotFound        a page of a PDF, to draw
+    │   │   ├── DocumentTableNotFound  a table of a text, as CSV
     │   │   ├── SourceNotFound
     │   │   ├── TaskNotFound
     │   │   ├── BatchNotFound
@@ -155,6 +156,7 @@ from callslip.errors.requests import CollectionNotFound as CollectionNotFound
 from callslip.errors.requests import Conflict as Conflict
 from callslip.errors.requests import DeliveryNotFound as DeliveryNotFound
 from callslip.errors.requests import DocumentNotFound as DocumentNotFound
+from callslip.errors.requests import DocumentTableNotFound as DocumentTableNotFound
 from callslip.errors.requests import DuplicateContent as DuplicateContent
 from callslip.errors.requests import EmptyQuery as EmptyQuery
 from callslip.errors.requests import FeedbackNotFound as FeedbackNotFound

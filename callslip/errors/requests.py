@@ -110,6 +110,13 @@ class PageNotFound(NotFound):
     hint = "Pages count from 1; only pages of a PDF are drawn."
 
 
+class DocumentTableNotFound(NotFound):
+    """The text of the document has no table of this number."""
+
+    slug = "document-table-not-found"
+    hint = "Tables count from 1; the count `tables` of the step `extract` has their number."
+
+
 class SourceNotFound(NotFound):
     """The collection has no source of this name."""
 

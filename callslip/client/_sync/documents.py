@@ -159,6 +159,15 @@ class Documents(Transport):
         params = without_none(version=version, start=start, end=end, width=width)
         return self.request_bytes(path, params=params)
 
+    def get_table(self, document_id: str, number: int, *, version: int | None = None) -> bytes:
+        """Get a table of a document's text (from 1) as CSV in UTF-8, its header rows first."""
+        path = path_of(
+            "/v1/documents/{document_id}/tables/{number}.csv",
+            document_id=document_id,
+            number=str(number),
+        )
+        return self.request_bytes(path, params=without_none(version=version))
+
     def set_readers(self, document_id: str, readers: Sequence[str] | None) -> models.Document:
         """Set who may read a document and those within it; None means everyone."""
         path = path_of("/v1/documents/{document_id}", document_id=document_id)

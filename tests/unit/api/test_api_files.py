@@ -54,8 +54,8 @@ def live(ledger: Ledger, tmp_path: Path, content: bytes, filename: str) -> str:
     return document_id
 
 
-def live_pdf(ledger: Ledger, tmp_path: Path, content: bytes, filename: str = "a.pdf") -> str:
-    """The same of a PDF, with its text and lines."""
+def live_text(ledger: Ledger, tmp_path: Path, content: bytes, filename: str = "a.pdf") -> str:
+    """The same with the text of the file."""
     document_id = live(ledger, tmp_path, content, filename)
     text = extract(content, filename, ExtractSettings())
     blobs_in(tmp_path).write(document_id, "extract-artifact", EXTRACTED.dump(text))
@@ -129,7 +129,7 @@ def test_every_version_keeps_its_file(client: FlaskClient, ledger: Ledger, tmp_p
 def test_a_page_is_drawn_with_the_lines_of_a_text_marked(
     client: FlaskClient, ledger: Ledger, tmp_path: Path
 ) -> None:
-    document_id = live_pdf(ledger, tmp_path, pdf("First page", "Second page"))
+    document_id = live_text(ledger, tmp_path, pdf("First page", "Second page"))
     url = f"/v1/documents/{document_id}/pages"
     plain = client.get(f"{url}/2.png?width=612")
     assert (plain.status_code, plain.content_type) == (200, "image/png")
@@ -157,7 +157,7 @@ def marked(png: bytes) -> tuple[int, int, int, int] | None:
 def test_a_page_that_is_not_there_is_named(
     client: FlaskClient, ledger: Ledger, tmp_path: Path, number: str
 ) -> None:
-    document_id = live_pdf(ledger, tmp_path, pdf("First", "Second"))
+    document_id = live_text(ledger, tmp_path, pdf("First", "Second"))
     response = client.get(f"/v1/documents/{document_id}/pages/{number}.png")
     assert response.status_code == 404
     assert "page-not-found" in response.json["type"]  # type: ignore[index]
@@ -202,7 +202,7 @@ def test_a_page_of_any_size_is_an_image_of_bounded_size(
 def test_an_invalid_query_is_named(
     client: FlaskClient, ledger: Ledger, tmp_path: Path, query: str
 ) -> None:
-    document_id = live_pdf(ledger, tmp_path, pdf("One"))
+    document_id = live_text(ledger, tmp_path, pdf("One"))
     response = client.get(f"/v1/documents/{document_id}/pages/1.png?{query}")
     assert response.status_code == 400
     assert query.partition("=")[0] in response.text
@@ -211,7 +211,7 @@ def test_an_invalid_query_is_named(
 def test_the_passage_of_a_pdf_is_shown_on_its_page(
     client: FlaskClient, ledger: Ledger, tmp_path: Path
 ) -> None:
-    document_id = live_pdf(ledger, tmp_path, pdf("First page", "Second page"))
+    document_id = live_text(ledger, tmp_path, pdf("First page", "Second page"))
     where = {"document": document_id, "start": 12, "end": 23, "from": 12, "to": 18}
     page = client.get(f"/page/passage?{urlencode(where)}")
     assert page.status_code == 200
@@ -220,3 +220,28 @@ def test_the_passage_of_a_pdf_is_shown_on_its_page(
     assert "p. 2 of" in page.text
     assert f"/v1/documents/{document_id}/file?show=True&amp;version=1#page=2" in page.text
     assert client.get(image.replace("&amp;", "&")).status_code == 200
+
+
+def test_a_table_is_csv_that_a_browser_saves(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path
+) -> None:
+    document_id = live_text(
+        ledger, tmp_path, "ship,sum\nAurora,=1+1\n하늘호,12\n".encode(), "선박.csv"
+    )
+    response = client.get(f"/v1/documents/{document_id}/tables/1.csv")
+    assert response.status_code == 200
+    assert response.content_type == "text/csv; charset=utf-8"
+    assert response.text == "ship,sum\r\nAurora,=1+1\r\n하늘호,12\r\n"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Disposition"].startswith("attachment")
+    assert client.get(f"/v1/documents/{document_id}/tables/1.csv?version=1").text == response.text
+
+
+@pytest.mark.parametrize("number", ["0", "2", "99999999999999999999", "-1", "one"])
+def test_a_table_that_is_not_there_is_named(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, number: str
+) -> None:
+    document_id = live_text(ledger, tmp_path, b"ship,sum\nAurora,1\n", "a.csv")
+    response = client.get(f"/v1/documents/{document_id}/tables/{number}.csv")
+    assert response.status_code == 404
+    assert "document-table-not-found" in response.json["type"]  # type: ignore[index]

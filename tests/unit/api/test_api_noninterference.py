@@ -87,6 +87,7 @@ CALLS: dict[str, Calls] = {
         ("GET", f"/v1/documents/{i.document}/file?version=1", {}),
     ],
     "files.get_page": lambda i: [("GET", f"/v1/documents/{i.document}/pages/1.png", {})],
+    "files.get_table": lambda i: [("GET", f"/v1/documents/{i.document}/tables/1.csv", {})],
     "documents.change_document": lambda i: [
         ("PATCH", f"/v1/documents/{i.document}", {"json": {"readers": None}})
     ],

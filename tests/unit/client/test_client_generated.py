@@ -142,7 +142,7 @@ def sent_request(name: str) -> tuple[Operation, httpx.Request]:
             result = method(**given)
             next(result if isinstance(result, Iterator) else iter(()), None)
     [request] = requests
-    parts = request.url.path.replace("/3.png", "/{}.png").split("/")
+    parts = re.sub(r"/3\.(png|csv)$", r"/{}.\1", request.url.path).split("/")
     path = "/".join("{}" if "-value" in part else part for part in parts)
     return (request.method, path), request
 
