@@ -37,8 +37,9 @@ def extract(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedTex
 
 
 def recognize(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
-    """Read a scanned PDF by OCR, after `extract` raised NoTextLayer; the errors are the same."""
-    return _read(registry.ocr_reader, data, filename, limits)
+    """Read a scan by OCR, after `extract` raised NoTextLayer; the errors are the same."""
+    read = registry.ocr_reader(sniff.detect(data, filename).media_type)
+    return _read(read, data, filename, limits)
 
 
 def _read(read: Reader, data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:

@@ -20,7 +20,7 @@ from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import BrokenFile, CallslipError, ExtractionLimit, NoTextLayer
 from callslip.ingestion.boxes import Area
 from callslip.ingestion.extract import extract, recognize
-from callslip.ingestion.extract.readers.pdf import ocr
+from callslip.ingestion.extract.readers import tesseract
 from callslip.ingestion.isolation.frames import (
     LENGTHS,
     error_frame,
@@ -69,7 +69,7 @@ def _text(data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes
     try:
         return extract(data, filename, limits)
     except NoTextLayer:
-        if not ocr.available(limits):
+        if not tesseract.available(limits):
             raise
     replies.write(b"".join(more_time_frame()))
     replies.flush()

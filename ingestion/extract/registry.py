@@ -35,7 +35,9 @@ BUILT_IN: Mapping[str, str] = {
     sniff.DOCX: "office.word.read",
     sniff.DOC: "office.word97.read",
     sniff.PPTX: "office.slides.read",
+    sniff.PPT: "office.slides97.read",
     sniff.XLSX: "office.workbook.read",
+    sniff.XLS: "office.workbook97.read",
     sniff.CSV: "text.delimited.read",
     sniff.ODT: "office.opendocument.read",
     sniff.ODS: "office.opendocument.read",
@@ -51,6 +53,10 @@ BUILT_IN: Mapping[str, str] = {
     sniff.EMAIL: "mail.message.read",
     sniff.MSG: "mail.outlook.read",
     sniff.ZIP: "archive.read",
+    sniff.PNG: "image.read",
+    sniff.JPEG: "image.read",
+    sniff.TIFF: "image.read",
+    sniff.WEBP: "image.read",
     sniff.PLAIN: "text.plain.read",
 }
 """Module and function in `ingestion/extract/readers`, by media type."""
@@ -61,9 +67,9 @@ def reader(media_type: str) -> Reader:
     return partial(_read, BUILT_IN[media_type])
 
 
-def ocr_reader(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Read a scanned PDF by OCR."""
-    return _read("pdf.ocr.read", data, limits)
+def ocr_reader(media_type: str) -> Reader:
+    """Return the reader by OCR of a media type whose reader raised NoTextLayer."""
+    return partial(_read, "pdf.ocr.read" if media_type == sniff.PDF else "image.recognize")
 
 
 def outside_reader(filename: str) -> Reader | None:

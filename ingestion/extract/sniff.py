@@ -29,6 +29,12 @@ HWPX = "application/hwp+zip"
 MSG = "application/vnd.ms-outlook"
 RTF = "application/rtf"
 ZIP = "application/zip"
+XLS = "application/vnd.ms-excel"
+PPT = "application/vnd.ms-powerpoint"
+PNG = "image/png"
+JPEG = "image/jpeg"
+TIFF = "image/tiff"
+WEBP = "image/webp"
 HTML = "text/html"
 MARKDOWN = "text/markdown"
 RST = "text/x-rst"
@@ -47,8 +53,8 @@ TEXT_NAMES = {
 BINARY_NAMES = {
     ".pdf": PDF, ".docx": DOCX, ".pptx": PPTX, ".xlsx": XLSX, ".doc": DOC, ".odt": ODT, ".ods": ODS,
     ".odp": ODP, ".epub": EPUB, ".hwp": HWP, ".hwpx": HWPX, ".msg": MSG, ".rtf": RTF, ".zip": ZIP,
-    ".ppt": "", ".xls": "", ".png": "", ".jpg": "", ".jpeg": "", ".gif": "", ".tif": "",
-    ".tiff": "",
+    ".ppt": PPT, ".pps": PPT, ".xls": XLS, ".png": PNG, ".jpg": JPEG, ".jpeg": JPEG, ".tif": TIFF,
+    ".tiff": TIFF, ".webp": WEBP, ".gif": "", ".bmp": "", ".heic": "", ".avif": "", ".jp2": "",
 }  # fmt: skip
 """Media types of formats with a signature, by suffix; empty for formats without a reader. A file of
 such a name without a known signature is broken, even if it is text, unless it is HTML or e-mail."""
@@ -81,11 +87,23 @@ _OLE_STREAMS = {
     "WordDocument": DOC,
     "FileHeader": HWP,
     "__properties_version1.0": MSG,
-    "PowerPoint Document": "PowerPoint 97 (.ppt)",
-    "Workbook": "Excel 97 (.xls)",
-    "Book": "Excel 95 (.xls)",
+    "PowerPoint Document": PPT,
+    "Workbook": XLS,
+    "Book": XLS,
 }
-_READ_FROM_OLE = (DOC, HWP, MSG)
+_IMAGES = {
+    b"\x89PNG\r\n\x1a\n": PNG, b"\xff\xd8\xff": JPEG, b"II*\0": TIFF, b"MM\0*": TIFF,
+    b"II+\0": TIFF, b"MM\0+": TIFF,
+}  # fmt: skip
+"""Media types by the first bytes; the last two of TIFF are those of files over 4 GB."""
+
+_OTHER_OLE = {
+    "PP40": "PowerPoint 95 (.ppt)",
+    "PP97_DUALSTORAGE": "PowerPoint 95 and 97 (.ppt)",
+    "VisioDocument": "Visio (.vsd)",
+    "Quill": "Publisher (.pub)",
+}
+_OTHER_OLE_HINT = "Open it in its program or in LibreOffice, save it as PDF, and upload that."
 _LONGEST_JSON_GUESS = 1 << 24
 """The maximum number of bytes of a text without a known suffix that is parsed to recognize JSON; a
 longer one counts as plain text."""
@@ -129,6 +147,10 @@ def _signature(data: bytes, filename: str) -> str | None:
         )
     if data.startswith(b"{\\rtf"):
         return RTF
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return WEBP
+    if image := next((kind for mark, kind in _IMAGES.items() if data.startswith(mark)), None):
+        return image
     # After ZIP, which may contain a PDF: PDF readers allow other bytes before the signature.
     if b"%PDF-" in data[:1024]:
         return PDF
@@ -211,15 +233,22 @@ def _ole_kind(data: bytes, filename: str) -> str:
     try:
         with olefile.OleFileIO(io.BytesIO(data)) as ole:
             streams = {entry[0] for entry in ole.listdir()}
-            kind = next((k for name, k in _OLE_STREAMS.items() if name in streams), "OLE container")
+            kind = next((k for name, k in _OLE_STREAMS.items() if name in streams), None)
             encrypted = "EncryptedPackage" in streams or _ole_encrypted(ole, streams)
     except Exception:  # olefile raises any type for a damaged allocation table
         raise BrokenFile(f"{filename} is a damaged OLE container") from None
     if encrypted:
         raise NeedsPassword(f"{filename} is an encrypted office document")
-    if kind not in _READ_FROM_OLE:
-        raise UnsupportedType(f"{filename} is {kind}")
+    if kind is None:
+        raise _unsupported_ole(filename, streams)
     return kind
+
+
+def _unsupported_ole(filename: str, streams: set[str]) -> UnsupportedType:
+    named = next((name for mark, name in _OTHER_OLE.items() if mark in streams), None)
+    if named is None:
+        return UnsupportedType(f"{filename} is an OLE container of an unknown kind")
+    return UnsupportedType(f"{filename} is {named}", hint=_OTHER_OLE_HINT)
 
 
 def _ole_encrypted(ole: olefile.OleFileIO, streams: set[str]) -> bool:

@@ -9,6 +9,7 @@ import docx
 import pypdfium2
 from office_files import deck, epub, hwpx, open_document, workbook, zip_file
 from pdf_files import written
+from PIL import Image
 
 NOTICE = "The harbour office is closed on the first Monday of every month."
 KOREAN = "항만 사무소는 매월 첫째 월요일에 문을 닫습니다. 문의는 전화로만 받습니다.\n"
@@ -19,6 +20,12 @@ def pdf(*pages: str) -> bytes:
     streams = [f"BT /F1 18 Tf 60 700 Td ({page}) Tj ET".encode() for page in pages]
     font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
     return _pdf([(stream, b"/Font << /F1 5 0 R >>") for stream in streams], [font])
+
+
+def scan_image(page: str) -> Image.Image:
+    """A picture of a page with this text."""
+    with pypdfium2.PdfDocument(pdf(page)) as document:
+        return document[0].render(scale=3, grayscale=True).to_pil().convert("L")
 
 
 def scan(page: str) -> bytes:

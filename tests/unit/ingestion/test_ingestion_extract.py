@@ -74,7 +74,7 @@ def test_text_under_a_binary_name_is_a_broken_file(name: str) -> None:
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png"),
+        (b"GIF89a" + bytes(40), "image/gif"),
         (b"HWP Document File V3.00 \x1a\x01", "Hangul 3"),
         (b"\x7fELF\x02\x01\x01" + bytes(200), "x-executable"),
         (bytes(range(256)) * 40, "binary data"),

@@ -18,6 +18,7 @@ from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import ExtractionLimit, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
+from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import HWP, HWPX
 from callslip.ingestion.values import ExtractedText
 
@@ -63,8 +64,8 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         names = ["/".join(entry) for entry in ole.listdir() if entry[0] == "BodyText"]
         for name in sorted(filter(_SECTION.search, names), key=_number):
             _section(_unpacked(ole, name, packed, limits), levels, composer)
-        title = ole.get_metadata().title if ole.exists("\x05SummaryInformation") else None
-    return composer.text(HWP, title if isinstance(title, str) else None)
+        title = title_of(ole)
+    return composer.text(HWP, title)
 
 
 def _number(name: str) -> int:

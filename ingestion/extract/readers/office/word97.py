@@ -10,6 +10,7 @@ import olefile
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile
 from callslip.ingestion.extract.composer import Composer
+from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import DOC
 from callslip.ingestion.values import ExtractedText
 
@@ -31,11 +32,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         main = ole.openstream("WordDocument").read()
         flags = struct.unpack_from("<H", main, _FLAGS)[0]
         table = ole.openstream("1Table" if flags & _TABLE_1 else "0Table").read()
-        title = None
-        if ole.exists("\x05SummaryInformation"):
-            metadata = ole.get_metadata()
-            if isinstance(metadata.title, bytes):
-                title = metadata.title.decode(f"cp{metadata.codepage or 1252}", "replace")
+        title = title_of(ole)
     start, size = struct.unpack_from("<II", main, _CLX)
     length = struct.unpack_from("<I", main, _MAIN_LENGTH)[0]
     text = "".join(_pieces(main, _piece_table(table[start : start + size])))[:length]

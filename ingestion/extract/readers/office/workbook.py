@@ -1,6 +1,5 @@
 """XLSX: the tables of each sheet under its name."""
 
-import datetime
 import io
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ import openpyxl
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
+from callslip.ingestion.extract.readers.office.cells import shown
 from callslip.ingestion.extract.sniff import XLSX
 from callslip.ingestion.values import ExtractedText
 
@@ -34,16 +34,4 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 
 def _cells(rows: Iterable[Sequence[object]]) -> Iterator[list[str]]:
     for row in rows:
-        yield [_shown(value) if value is not None else "" for value in row]
-
-
-def _shown(value: object) -> str:
-    """Return a value as a person reads it: without midnight as a time, without a zero fraction."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, datetime.datetime):
-        midnight = value.time() == datetime.time.min
-        return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
-    if isinstance(value, float):
-        return f"{value:.15g}"
-    return str(value)
+        yield [shown(value) if value is not None else "" for value in row]
