@@ -69,10 +69,13 @@ class NoText(DocumentError):
 
 
 class GarbageText(DocumentError):
-    """The file has a text layer, but its characters mean nothing."""
+    """The file has text, but its characters mean nothing."""
 
     slug = "garbage-text"
-    hint = "Its fonts do not say which letters they draw: run OCR over the pages instead."
+    hint = (
+        "Open it in its own program: if the text is readable there, save it as UTF-8 text or PDF"
+        " and upload that."
+    )
 
 
 class ExtractionLimit(DocumentError):

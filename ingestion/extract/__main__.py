@@ -32,6 +32,8 @@ from callslip.ingestion.values import ExtractedText
 
 PARENT_CHECK_SECONDS = 0.5
 
+OCR_IS_OFF = "The setting extract.ocr is off: set it to auto, and install tesseract."
+
 
 def main(arguments: list[str]) -> None:
     """Answer each frame on stdin with a frame on stdout; prints of libraries go to stderr."""
@@ -68,7 +70,9 @@ def _text(data: bytes, filename: str, limits: ExtractSettings, replies: IO[bytes
     """Return the text of a file; without a text layer, announce OCR and use it if it can run."""
     try:
         return extract(data, filename, limits)
-    except NoTextLayer:
+    except NoTextLayer as error:
+        if limits.ocr == "off":
+            raise NoTextLayer(error.detail, hint=OCR_IS_OFF) from None
         if not tesseract.available(limits):
             raise
     replies.write(b"".join(more_time_frame()))

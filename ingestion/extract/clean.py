@@ -6,8 +6,12 @@ from itertools import pairwise
 
 from callslip.errors import ExtractionLimit, GarbageText, NoText
 from callslip.ingestion.boxes import Box
+from callslip.ingestion.extract.sniff import PDF
 from callslip.ingestion.values import Block, ExtractedText, Heading, Link, Page
 from callslip.models.text.normalization import normalized
+
+OF_FONTS = "Its fonts do not say which letters they draw: run OCR over the pages instead."
+"""The advice for a PDF whose characters mean nothing."""
 
 MAX_GARBAGE = 0.3
 """The maximum share of meaningless characters among those that are not white space. Real text has
@@ -44,7 +48,7 @@ def tidy(raw: ExtractedText, max_chars: int) -> ExtractedText:
             hint="Split the file, or raise extract.max_chars in the settings.",
         )
     if _ANY.search(raw.text):
-        _refuse_garbage(raw.text)
+        _refuse_garbage(raw)
         raw = _clean_with_spans(raw)
     elif normalized("NFC", raw.text) != raw.text:
         raw = _clean_with_spans(raw)
@@ -64,11 +68,14 @@ def _line(value: str | None) -> str | None:
     return (" ".join(clean(value).split()) or None) if value else None
 
 
-def _refuse_garbage(text: str) -> None:
-    garbage = sum(1 for _ in _GARBAGE.finditer(text))
-    visible = sum(map(len, text.split()))
+def _refuse_garbage(raw: ExtractedText) -> None:
+    garbage = sum(1 for _ in _GARBAGE.finditer(raw.text))
+    visible = sum(map(len, raw.text.split()))
     if garbage > MAX_GARBAGE * visible:
-        raise GarbageText(f"{garbage} of {visible} characters mean nothing")
+        raise GarbageText(
+            f"{garbage} of {visible} characters mean nothing",
+            hint=OF_FONTS if raw.media_type == PDF else None,
+        )
 
 
 def _clean_with_spans(raw: ExtractedText) -> ExtractedText:

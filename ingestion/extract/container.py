@@ -76,10 +76,15 @@ class Members:
 
 
 def safe_name(name: str) -> str:
-    """Return a relative path of clean parts, without drives and `..`; empty if nothing remains."""
+    """Return a relative path of clean parts, without drives and `..`.
+
+    It is empty if no letter and no digit remains.
+    """
     name = _CONTROL.sub(" ", normalized("NFC", name.encode("utf-8", "replace").decode()))
     parts = (part.strip() for part in _DRIVE.sub("", name.strip()).replace("\\", "/").split("/"))
     path = "/".join(part for part in parts if part.strip("."))
+    if not any(map(str.isalnum, path)):
+        return ""
     return path if len(path) <= LONGEST_NAME else _shortened(path)
 
 

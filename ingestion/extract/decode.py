@@ -23,22 +23,43 @@ _BOMS = (
 _SUPERSETS = {
     "euc_kr": "cp949",
     "iso8859-1": "cp1252",
-    "ascii": "cp1252",
     "shift_jis": "cp932",
     "gb2312": "gb18030",
     "gbk": "gb18030",
 }
 """As in browsers, because the declared charset is often a subset of the actual one."""
 
+_NAMES = {
+    "windows-949": "cp949", "x-windows-949": "cp949", "x-euc-kr": "cp949", "ksc5601": "cp949",
+    "ks_c_5601": "cp949", "ksc_5601-1987": "cp949", "x-sjis": "cp932", "x-gbk": "gb18030",
+    "iso-8859-8-i": "iso8859-8", "x-mac-roman": "mac_roman",
+}  # fmt: skip
+"""Names of charsets that Python does not know."""
+
+_ESCAPED = {b"\x1b$)C": "iso2022_kr", b"\x1b$B": "iso2022_jp", b"\x1b$@": "iso2022_jp"}
+"""Charsets of 7-bit mail by the escape sequence with which their characters begin."""
+
+_SEVEN_BIT = ("iso2022_kr", "iso2022_jp", "utf-7", "hz")
+_ANY_BYTES = "cp1252"
+"""What is declared where nobody thought of it: nearly all bytes are characters of it."""
+
 _GUESSES = [
     "cp932", "euc_jp", "gb18030", "big5", "cp1252", "cp1250", "cp1251", "koi8_r",
     "cp1253", "cp1254", "cp1255", "cp1256",
 ]  # fmt: skip
+_MULTI_BYTE = 4
+"""How many of the guesses have characters of several bytes."""
+
+FEW = 16
+"""Characters beyond ASCII that are too few to tell similar code pages apart."""
+
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b")) + b"\x7f"
 _HANGUL = re.compile("[가-힣]+")
 _KS_X_1001 = bytes(b for row in range(0xB0, 0xC9) for at in range(0xA1, 0xFF) for b in (row, at))
 _COMMON = re.compile(f"[{_KS_X_1001.decode('euc_kr')}]+")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+_FULL_WIDTH = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+_ADJACENT = re.compile(rb"[\x80-\xff]{2}")
 _HIGH = re.compile(rb"[\x80-\xff]")
 
 
@@ -53,16 +74,20 @@ class Decoded:
 def decode(data: bytes, declared: str | None = None) -> Decoded:
     """Decode all bytes; undecodable bytes become U+FFFD. The time is linear in the length.
 
-    `declared` is the charset that the file declares (HTML, e-mail); valid UTF-8 overrides it.
+    `declared` is the charset that the file declares (HTML, e-mail). Valid UTF-8 overrides it, and
+    so does a guess, if the bytes are invalid in it or Korean is declared to be Western European.
     """
     for bom, codec in _BOMS:
         if data.startswith(bom):
             return Decoded(data.decode(codec, "replace"))
+    known = _known(declared)
+    if seven_bit := _seven_bit(data, known):
+        return Decoded(data.decode(seven_bit, "replace"), (f"read as {seven_bit}",))
     try:
         return Decoded(data.decode("utf-8"))
     except UnicodeDecodeError:
         pass
-    codec = _known(declared) or _guess(data)
+    codec = known if known and not _contradicted(data, known) else _guess(data)
     text = data.decode(codec, "replace")
     lost = text.count("\ufffd")
     how = f"read as {codec}" + (f", {lost} characters could not be decoded" if lost else "")
@@ -87,13 +112,36 @@ def looks_like_text(data: bytes) -> bool:
 def _known(name: str | None) -> str | None:
     if not name:
         return None
+    name = name.strip().lower()
     try:
-        codec = codecs.lookup(name.strip())
+        codec = codecs.lookup(_NAMES.get(name, name))
     except (LookupError, ValueError):
         return None
-    if not codec._is_text_encoding or codec.name == "utf-8":
-        return None  # UTF-8 was tried before
+    if not codec._is_text_encoding or codec.name in ("utf-8", "ascii"):
+        return None  # UTF-8 was tried before, and is ASCII where it is valid
     return _SUPERSETS.get(codec.name, codec.name)
+
+
+def _seven_bit(data: bytes, known: str | None) -> str | None:
+    """Return the codec of text that looks like ASCII but is not; None for other text."""
+    if not data.isascii():
+        return None
+    escaped = next((codec for mark, codec in _ESCAPED.items() if mark in data), None)
+    return escaped or (known if known in _SEVEN_BIT else None)
+
+
+def _contradicted(data: bytes, known: str) -> bool:
+    """Whether the bytes are not in the declared charset."""
+    if known == _ANY_BYTES:
+        return _cp949(data) is not None
+    try:
+        data.decode(known)
+    except (UnicodeError, ValueError):
+        # A file may be cut or have a damaged byte: another charset has to decode all of it.
+        guess = _guess(data)
+        lost = data.decode(guess, "replace").count("\ufffd")
+        return guess != known and lost < data.decode(known, "replace").count("\ufffd")
+    return False
 
 
 def _guess(data: bytes) -> str:
@@ -101,11 +149,17 @@ def _guess(data: bytes) -> str:
         return codec
     first = _HIGH.search(data)
     start = max(0, (first.start() if first else 0) - 1024)
-    guesses = from_bytes(data[start : start + SAMPLE], cp_isolation=_GUESSES)
+    sample = data[start : start + SAMPLE]
+    apart = not _ADJACENT.search(sample)  # as in Western words, and in no text of East Asia
+    if apart and len(_HIGH.findall(sample)) < FEW:
+        return _ANY_BYTES
+    guesses = from_bytes(sample, cp_isolation=_GUESSES[_MULTI_BYTE:] if apart else _GUESSES)
     if not guesses:
         return "cp1252"
     # Similar code pages often decode a short text equally well; then the more common one counts.
     best = min(guesses, key=lambda m: (m.chaos, -m.coherence, _GUESSES.index(m.encoding)))
+    if best.encoding == "cp932" and not _FULL_WIDTH.search(data.decode("cp932", "replace")):
+        return _ANY_BYTES  # a few signs such as ° and £ are half-width Katakana in it
     return best.encoding
 
 

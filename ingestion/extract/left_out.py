@@ -1,8 +1,9 @@
 """Warnings that name what a reader leaves out, with numbers."""
 
 import re
+import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 
 def left_out(counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -11,11 +12,20 @@ def left_out(counts: Mapping[str, int]) -> tuple[str, ...]:
     return (f"left out: {', '.join(named)}",) if named else ()
 
 
-def parts_left_out(names: Iterable[str], kinds: Mapping[str, re.Pattern[str]]) -> Counter[str]:
-    """Count the files of a package by the kinds whose pattern matches the name."""
+def parts_left_out(
+    archive: zipfile.ZipFile,
+    kinds: Mapping[str, str],
+    marks: Mapping[str, tuple[str, bytes]] | None = None,
+) -> Counter[str]:
+    """Count the files of a package by the kinds whose pattern their names match.
+
+    A kind of `marks` counts instead how often its second pattern is in such files.
+    """
     counts: Counter[str] = Counter()
-    for name in names:
+    for name in archive.namelist():
         for kind, pattern in kinds.items():
-            if pattern.search(name):
-                counts[kind] += 1
+            counts[kind] += bool(re.match(pattern, name))
+        for kind, (pattern, mark) in (marks or {}).items():
+            if re.match(pattern, name):
+                counts[kind] += len(re.findall(mark, archive.read(name)))
     return counts

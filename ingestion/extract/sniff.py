@@ -97,6 +97,20 @@ _IMAGES = {
 }  # fmt: skip
 """Media types by the first bytes; the last two of TIFF are those of files over 4 GB."""
 
+_ARCHIVES = frozenset(
+    f"application/{name}"
+    for name in ("gzip", "x-tar", "x-7z-compressed", "x-rar-compressed", "x-bzip2", "x-xz", "zstd")
+)
+_PROGRAMS = frozenset(
+    f"application/{name}"
+    for name in ("x-executable", "x-msdownload", "x-unix-archive", "x-deb", "x-rpm", "wasm")
+)
+_FAMILIES = {
+    "image": "Save it as PNG, JPEG, TIFF, WebP or PDF, and upload that.",
+    "audio": "Callslip does not listen to recordings; upload a transcript.",
+    "video": "Callslip does not listen to recordings; upload a transcript.",
+    "font": "A font holds no text; leave it out.",
+}
 _OTHER_OLE = {
     "PP40": "PowerPoint 95 (.ppt)",
     "PP97_DUALSTORAGE": "PowerPoint 95 and 97 (.ppt)",
@@ -162,7 +176,7 @@ def _kind_of_text(data: bytes, filename: str, suffix: str) -> str:
         # Not earlier, because text may begin with a signature ("BM25 is …" with that of a bitmap).
         guess = filetype.guess(data)
         if guess is not None:
-            raise UnsupportedType(f"{filename} is {guess.mime}")
+            raise UnsupportedType(f"{filename} is {guess.mime}", hint=_way_out(guess.mime))
         if suffix in BINARY_NAMES:
             raise BrokenFile(f"{filename} is not what its name says")
         raise UnsupportedType(f"{filename} holds binary data of no known type")
@@ -175,6 +189,16 @@ def _kind_of_text(data: bytes, filename: str, suffix: str) -> str:
     if suffix in BINARY_NAMES:
         raise BrokenFile(f"{filename} is not what its name says")
     return JSON if _is_json(data) else PLAIN
+
+
+def _way_out(mime: str) -> str | None:
+    """Return the advice for a type without a reader; None where the usual advice fits."""
+    family = mime.partition("/")[0]
+    if mime in _ARCHIVES:
+        return "Unpack it, or pack the files in it as ZIP, and upload that."
+    if mime in _PROGRAMS:
+        return "It is a program and no document; leave it out."
+    return _FAMILIES.get(family)
 
 
 def _is_json(data: bytes) -> bool:

@@ -7,6 +7,7 @@ import zipfile
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.container import Members
 from callslip.ingestion.extract.decode import decode
+from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.sniff import ZIP
 from callslip.ingestion.values import ExtractedText
 
@@ -21,15 +22,24 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     Raises ExtractionLimit if the files are too many or too large together.
     """
     members = Members(limits)
+    of_the_system = 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for entry in archive.infolist():
             name = _name(entry)
-            if entry.is_dir() or _LEFT_OUT.search(name):
+            if entry.is_dir():
+                continue
+            if _LEFT_OUT.search(name):
+                of_the_system += 1
                 continue
             with archive.open(entry) as file:
                 members.add(name, file.read(members.room + 1))
     unpacked = members.all()
-    return ExtractedText("\n".join(a.name for a in unpacked), ZIP, attachments=unpacked)
+    return ExtractedText(
+        "\n".join(a.name for a in unpacked),
+        ZIP,
+        warnings=left_out({"files of an operating system": of_the_system}),
+        attachments=unpacked,
+    )
 
 
 def _name(entry: zipfile.ZipInfo) -> str:

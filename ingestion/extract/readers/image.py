@@ -52,7 +52,6 @@ _INSTALL = (
     "Install tesseract where the ingest worker runs (Debian: tesseract-ocr tesseract-ocr-kor) and"
     " submit the file again."
 )
-_OFF = "The setting extract.ocr is off: set it to auto, and install tesseract."
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
@@ -62,10 +61,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """
     with _opened(data) as (_, pages):
         what = "an image" if pages == 1 else f"{pages} images"
-    raise NoTextLayer(
-        f"the file is {what}, whose text only OCR can read",
-        hint=_OFF if limits.ocr == "off" else _INSTALL,
-    )
+    raise NoTextLayer(f"the file is {what}, whose text only OCR can read", hint=_INSTALL)
 
 
 def recognize(data: bytes, limits: ExtractSettings) -> ExtractedText:

@@ -1,7 +1,10 @@
 """Workbooks and presentations of Office 97: their text in order, damage, passwords, bounds."""
 
+import contextlib
+import io
 import random
 
+import olefile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,10 +75,6 @@ def test_a_title_is_read_in_the_code_page_of_its_properties(page: int) -> None:
 
 def _with(data: bytes, streams: dict[str, bytes]) -> bytes:
     """The presentation again, with further streams."""
-    import io
-
-    import olefile
-
     with olefile.OleFileIO(io.BytesIO(data)) as container_file:
         own = {"/".join(n): container_file.openstream(n).read() for n in container_file.listdir()}
     return ole(own | streams)
@@ -195,9 +194,6 @@ def test_damage_ends_in_text_or_a_named_error(made: bytes, seed: int) -> None:
     damaged = bytearray(made)
     for _ in range(chance.randint(1, 12)):
         damaged[chance.randrange(512, len(damaged))] = chance.randrange(256)
-    try:
-        assert read(
-            bytes(damaged[: chance.choice([len(made), chance.randrange(len(made))])] or b"x")
-        ).text
-    except CallslipError:
-        pass
+    end = chance.choice([len(made), chance.randrange(1, len(made))])
+    with contextlib.suppress(CallslipError):
+        assert read(bytes(damaged[:end])).text

@@ -1,16 +1,19 @@
 """E-mail: the body as text, the subject as title; sender, recipients and date as properties."""
 
 import email
-import email.policy
 import mimetypes
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from email.errors import HeaderParseError
+from email.header import decode_header
 from email.message import Message
+from email.policy import EmailPolicy
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import NeedsPassword
 from callslip.ingestion.extract.container import Members
 from callslip.ingestion.extract.decode import decode
-from callslip.ingestion.extract.readers.web.page import render
+from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.values import ExtractedText
 
 _SIGNATURES = (
@@ -20,6 +23,29 @@ _SIGNATURES = (
 )
 PROPERTIES = ("from", "to", "cc", "date")
 
+_SURROGATE = re.compile("[\udc80-\udcff]")
+"""A byte beyond ASCII in a header field, as the parser keeps it."""
+
+_WITH_NAMES = ("content-disposition", "content-type")
+_ENCODED_WORDS = re.compile(
+    r"=\?[\w*.:+-]+\?[bq]\?[^?\s]*\?=(?:\s+=\?[\w*.:+-]+\?[bq]\?[^?\s]*\?=)*", re.I
+)
+
+
+class _Policy(EmailPolicy):
+    """Reads header fields that break the rules: bytes of any encoding, encoded words in names."""
+
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        """Return the name of a field, and its value without undecoded bytes."""
+        name, value = super().header_source_parse(list(sourcelines))
+        value = _characters_of(value)
+        if name.lower() in _WITH_NAMES:
+            value = _ENCODED_WORDS.sub(lambda words: _decoded(words[0]).replace('"', "'"), value)
+        return name, value
+
+
+_POLICY = _Policy()
+
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Read every text part, of alternatives preferably the plain one; extract attached files.
@@ -27,7 +53,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     Raises NeedsPassword for S/MIME and PGP encryption, ExtractionLimit if the attached files are
     too many or too large together.
     """
-    message = email.message_from_bytes(data, policy=email.policy.default)
+    message = email.message_from_bytes(data, policy=_POLICY)
     letter = _Letter(Members(limits))
     text = "\n\n".join(part.strip("\n") for part in letter.parts(message) if part.strip())
     properties = {name: value for name in PROPERTIES if (value := _field(message, name))}
@@ -55,7 +81,10 @@ class _Letter:
         """Yield the text of a part and of the parts within it."""
         kind = part.get_content_type()
         if _is_encrypted(part, kind):
-            raise NeedsPassword("the message is encrypted")
+            raise NeedsPassword(
+                "the message is encrypted",
+                hint="Decrypt it in the program that has the key, and upload the message then.",
+            )
         if kind == "multipart/alternative" and part.is_multipart():
             yield from self._best_alternative(part)
         elif kind == "message/rfc822" and part.is_multipart():
@@ -72,7 +101,7 @@ class _Letter:
         elif not kind.startswith("text/") or _is_named(part):
             self._take(part, kind)
         elif kind == "text/html":
-            page = render(self._characters(part))
+            page = render(self._characters(part, html=True))
             self.warnings.extend(page.warnings)
             yield page.text
         else:
@@ -101,11 +130,12 @@ class _Letter:
         else:
             self.members.add(name or f"attachment{mimetypes.guess_extension(kind) or ''}", content)
 
-    def _characters(self, part: Message) -> str:
+    def _characters(self, part: Message, *, html: bool = False) -> str:
         payload = part.get_payload(decode=True)
         if not isinstance(payload, bytes):
             return ""
-        decoded = decode(payload, part.get_content_charset())
+        charset = part.get_content_charset()
+        decoded = decode_page(payload) if html and not charset else decode(payload, charset)
         self.warnings.extend(decoded.warnings)
         return decoded.text
 
@@ -127,9 +157,35 @@ def _is_named(part: Message) -> bool:
 
 
 def _field(message: Message, name: str) -> str | None:
-    """Return a header field as text, or None; malformed fields can make the parser raise."""
+    """Return a header field as text, or None.
+
+    Adjacent encoded words are joined before they are decoded, because many programs divide a
+    character between two (RFC 2047, 5).
+    """
+    value = next((v for k, v in message.raw_items() if k.lower() == name), None)
+    return " ".join(_decoded(str(value)).split()) or None if value is not None else None
+
+
+def _decoded(value: str) -> str:
+    """Return a value without encoded words, those of unknown or wrong charsets included."""
     try:
-        value = message.get(name)
-    except Exception:  # of many types, for fields that violate the standard
-        value = next((str(v) for k, v in message.raw_items() if k.lower() == name), None)
-    return " ".join(str(value).split()) or None if value is not None else None
+        parts = decode_header(value)
+    except (HeaderParseError, ValueError):
+        return value
+    return "".join(
+        part if isinstance(part, str) else _of_bytes(part, charset, value)
+        for part, charset in parts
+    )
+
+
+def _of_bytes(part: bytes, charset: str | None, value: str) -> str:
+    if charset is None:  # it stands between encoded words; other characters than ASCII are escaped
+        return part.decode("ascii" if value.isascii() else "raw-unicode-escape", "replace")
+    return decode(part, charset.partition("*")[0]).text
+
+
+def _characters_of(value: str) -> str:
+    """Return the value with its bytes beyond ASCII decoded; their encoding is guessed."""
+    if not _SURROGATE.search(value):
+        return value
+    return decode(value.encode("utf-8", "surrogateescape")).text

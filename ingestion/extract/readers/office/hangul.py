@@ -8,6 +8,7 @@ import io
 import re
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -18,12 +19,15 @@ from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import ExtractionLimit, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
+from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import HWP, HWPX
 from callslip.ingestion.values import ExtractedText
 
 _COMPRESSED, _PASSWORD, _DISTRIBUTION = 1, 2, 4
 _STYLE, _PARAGRAPH, _TEXT, _CONTROL, _LIST = 26, 66, 67, 71, 72
+_LEFT_OUT = {84: "embedded objects", 85: "pictures", 88: "formulas"}
+_X_LEFT_OUT = {"ole": "embedded objects", "pic": "pictures", "equation": "formulas"}
 _TABLE_ID = b" lbt"
 _SECTION = re.compile(r"Section(\d+)$")
 _OUTLINE = re.compile(r"(?:개요|Outline) ?([1-9])$", re.I)
@@ -61,11 +65,14 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         packed = bool(flags & _COMPRESSED)
         levels = _outline_levels(_unpacked(ole, "DocInfo", packed, limits))
         composer = Composer(limits)
+        counts: Counter[str] = Counter()
         names = ["/".join(entry) for entry in ole.listdir() if entry[0] == "BodyText"]
         for name in sorted(filter(_SECTION.search, names), key=_number):
-            _section(_unpacked(ole, name, packed, limits), levels, composer)
+            content = _unpacked(ole, name, packed, limits)
+            _section(content, levels, composer)
+            counts.update(_LEFT_OUT[tag] for tag, _, _ in _records(content) if tag in _LEFT_OUT)
         title = title_of(ole)
-    return composer.text(HWP, title)
+    return composer.text(HWP, title, warnings=left_out(counts))
 
 
 def _number(name: str) -> int:
@@ -159,6 +166,7 @@ def _characters(payload: bytes) -> str:
 def read_x(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Read HWPX."""
     composer = Composer(limits)
+    counts: Counter[str] = Counter()
     with open_package(data, limits) as archive:
         names = [n for n in archive.namelist() if n.startswith("Contents/")]
         stems = {name: name.removesuffix(".xml").title() for name in names}
@@ -169,7 +177,9 @@ def read_x(data: bytes, limits: ExtractSettings) -> ExtractedText:
             section = etree.fromstring(archive.read(name), _PARSER)
             for paragraph in section:
                 _paragraph(paragraph, levels, composer)
-    return composer.text(HWPX)
+            for tag, kind in _X_LEFT_OUT.items():
+                counts[kind] += sum(1 for _ in section.iter(f"{{*}}{tag}"))
+    return composer.text(HWPX, warnings=left_out(counts))
 
 
 def _x_number(name: str) -> int:

@@ -7,6 +7,7 @@ from lxml import etree
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
+from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 MOST_REPEATS = 100
@@ -23,22 +24,35 @@ _SKIPPED = {
     f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_TEXT}note-citation",
     f"{_TEXT}sequence-decls", f"{_OFFICE}forms",
 }  # fmt: skip
+_LEFT_OUT = {
+    "comments": f"{_OFFICE}annotation",
+    "pictures": f"{_DRAW}image",
+    "embedded objects": f"{_DRAW}object",
+}
+_STYLE = f"{{{_ODF}style:1.0}}"
+_RUNNING = (f"{_STYLE}header", f"{_STYLE}footer")
 _PARSER = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
-    """Read the body; comments and deleted text are left out."""
+    """Read the body; comments, pictures and deleted text are left out."""
     with open_package(data, limits) as archive:
         media_type = archive.read("mimetype").decode("ascii").strip()
         body = etree.fromstring(archive.read("content.xml"), _PARSER).find(f"{_OFFICE}body")
         title = None
+        running = 0
+        if "styles.xml" in archive.namelist():
+            styles = etree.fromstring(archive.read("styles.xml"), _PARSER)
+            running = sum(bool(each.xpath("normalize-space()")) for each in styles.iter(*_RUNNING))
         if "meta.xml" in archive.namelist():
             meta = etree.fromstring(archive.read("meta.xml"), _PARSER)
             title = meta.findtext(".//{http://purl.org/dc/elements/1.1/}title")
     composer = Composer(limits)
+    counts = {"headers and footers": running}
     if body is not None:
         _walk(body, composer)
-    return composer.text(media_type, title)
+        counts |= {kind: sum(1 for _ in body.iter(tag)) for kind, tag in _LEFT_OUT.items()}
+    return composer.text(media_type, title, warnings=left_out(counts))
 
 
 def _walk(element: etree._Element, composer: Composer) -> None:

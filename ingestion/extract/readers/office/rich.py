@@ -6,11 +6,21 @@ from striprtf.striprtf import rtf_to_text
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
+from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.sniff import RTF
 from callslip.ingestion.values import ExtractedText
 
 _ROWS = re.compile(r"(?:^[^\n]*\|[ \t]*(?:\n|\Z))+", re.M)
 """Lines with the ending that striprtf gives to the last cell of a row."""
+
+_LEFT_OUT = {
+    "pictures": re.compile(r"\\pict(?![a-z])"),
+    "footnotes": re.compile(r"\\footnote(?![a-z])"),
+    "comments": re.compile(r"\\annotation(?![a-z])"),
+    "text boxes": re.compile(r"\\shptxt(?![a-z])"),
+    "headers and footers": re.compile(r"\\(?:header|footer)[lrf]?(?![a-z])"),
+}
+"""The groups that striprtf leaves out, by the words that open them."""
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
@@ -26,4 +36,5 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         at = table.end()
     composer.paragraph(text[at:])
 
-    return composer.text(RTF)
+    counts = {kind: len(mark.findall(source)) for kind, mark in _LEFT_OUT.items()}
+    return composer.text(RTF, warnings=left_out(counts))

@@ -9,9 +9,20 @@ import openpyxl
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
+from callslip.ingestion.extract.left_out import left_out, parts_left_out
 from callslip.ingestion.extract.readers.office.cells import shown
 from callslip.ingestion.extract.sniff import XLSX
 from callslip.ingestion.values import ExtractedText
+
+_LEFT_OUT = {
+    "pictures": r"xl/media/.",
+    "charts": r"xl/charts/chart",
+    "embedded files": r"xl/embeddings/.",
+}
+_MARKS_LEFT_OUT = {
+    "comments": (r"xl/comments[^/]*\.xml$|xl/comments/", rb"<(?:\w+:)?comment\s"),
+    "text boxes": (r"xl/drawings/drawing\d*\.xml$", rb"<xdr:txBody[ >]"),
+}
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
@@ -19,7 +30,8 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 
     A formula gives the value that was last computed.
     """
-    open_package(data, limits).close()
+    with open_package(data, limits) as archive:
+        counts = parts_left_out(archive, _LEFT_OUT, _MARKS_LEFT_OUT)
     composer = Composer(limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about parts that the library does not know
@@ -29,7 +41,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             composer.sheet(sheet.title, _cells(sheet.iter_rows(values_only=True)))
         title = book.properties.title
         book.close()
-    return composer.text(XLSX, title)
+    return composer.text(XLSX, title, warnings=left_out(counts))
 
 
 def _cells(rows: Iterable[Sequence[object]]) -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ import pypdfium2.raw as raw
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
+from callslip.ingestion.extract.clean import OF_FONTS
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.readers.pdf import ocr, xfa
 from callslip.ingestion.extract.readers.pdf.forms import Notes, with_values
@@ -187,4 +188,6 @@ def _judge(pages: list[list[Line]], left_out: LeftOut) -> None:
         raise NoText("its pages are blank")
     unmapped = sum(len(line.text) for page in pages for line in page if not line.mapped)
     if unmapped > MAX_UNMAPPED * characters:
-        raise GarbageText(f"{unmapped} of {characters} characters have no Unicode value")
+        raise GarbageText(
+            f"{unmapped} of {characters} characters have no Unicode value", hint=OF_FONTS
+        )

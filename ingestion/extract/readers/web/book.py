@@ -9,6 +9,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
+from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.extract.sniff import EPUB
 from callslip.ingestion.values import ExtractedText
@@ -33,6 +34,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             raise BrokenFile("the EPUB names no package file")
         where = root.get("full-path", "")
         package = etree.fromstring(archive.read(where), _PARSER)
+        counts = {"pictures": sum(1 for item in package.iter(f"{_OPF}item") if _is_picture(item))}
         hidden: set[str] = set()
         if "META-INF/encryption.xml" in names:
             encryption = etree.fromstring(archive.read("META-INF/encryption.xml"), _PARSER)
@@ -40,7 +42,10 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         for path in _spine(package, posixpath.dirname(where)):
             composer.page()
             if path in hidden:
-                raise NeedsPassword("the book's chapters are encrypted")
+                raise NeedsPassword(
+                    "the book's chapters are encrypted",
+                    hint="Only the seller's programs open it; upload a copy without protection.",
+                )
             if path not in names:
                 warnings.append(f"a chapter is missing: {posixpath.basename(path)}")
                 continue
@@ -53,8 +58,12 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         EPUB,
         package.findtext(f".//{_DC}title"),
         properties={name: value for name, value in elements.items() if value},
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=(*dict.fromkeys(warnings), *left_out(counts)),
     )
+
+
+def _is_picture(item: etree._Element) -> bool:
+    return item.get("media-type", "").startswith("image/")
 
 
 def _spine(package: etree._Element, folder: str) -> list[str]:
