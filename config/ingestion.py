@@ -52,7 +52,8 @@ class ExtractSettings(Section):
         default=None, description="fields that become properties if a file is a single record"
     )
     ocr: Literal["auto", "off"] = Field(
-        default="auto", description="auto: scanned PDFs are read if `tesseract` is installed"
+        default="auto",
+        description="auto: scanned PDFs and images are read if `tesseract` is installed",
     )
     ocr_languages: str = Field(
         default="kor+eng",

@@ -71,7 +71,7 @@ def recognize(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """
     tesseract = Tesseract(limits)
     composer = Composer(limits)
-    found = False
+    has_text = False
     unread: list[int] = []
     with _opened(data) as (image, pages):
         media_type = _TYPES[image.format or ""]
@@ -86,11 +86,11 @@ def recognize(data: bytes, limits: ExtractSettings) -> ExtractedText:
                 continue
             text = tesseract.text(*drawn.size, drawn.tobytes())
             composer.paragraph(text)
-            found = found or bool(text.strip())
+            has_text = has_text or bool(text.strip())
         frames = getattr(image, "n_frames", 1)
     if len(unread) == pages:
         raise BrokenFile("the image is damaged")
-    if not found:
+    if not has_text:
         raise NoTextLayer("OCR found no text in the image", hint="There may be none.")
     notes = ["read by OCR"]
     if unread:

@@ -20,7 +20,7 @@ _ACCENTS = {
     "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0305": "bar", "\u0307": "dot",
     "\u0308": "ddot", "\u20d7": "vec", "\u030c": "check", "\u0306": "breve",
 }  # fmt: skip
-_ATOM = re.compile(r"\w[\w.,]*\Z|[^\w\s]\Z")
+_SINGLE = re.compile(r"\w[\w.,]*\Z|[^\w\s]\Z")
 """A number, a name or a sign: needs no parentheses."""
 
 _STYLED = re.compile("[\U0001d400-\U0001d7ff\u2100-\u214f]+")
@@ -46,9 +46,9 @@ def _part(element: etree._Element, name: str) -> str:
     return "" if part is None else _children(part).strip()
 
 
-def _atom(text: str) -> str:
+def _grouped(text: str) -> str:
     """Return the text in parentheses, unless it is one number, one name or one sign."""
-    return text if _ATOM.match(text) or _enclosed(text) else f"({text})"
+    return text if _SINGLE.match(text) or _enclosed(text) else f"({text})"
 
 
 def _enclosed(text: str) -> bool:
@@ -65,8 +65,8 @@ def _enclosed(text: str) -> bool:
 
 def _property(element: etree._Element, name: str, usual: str) -> str:
     """Return a property; `usual` if it is not there, and an empty text if it has no value."""
-    found = element.find(f"{MATH}{etree.QName(element).localname}Pr/{MATH}{name}")
-    return usual if found is None else found.get(_VALUE, "")
+    value = element.find(f"{MATH}{etree.QName(element).localname}Pr/{MATH}{name}")
+    return usual if value is None else value.get(_VALUE, "")
 
 
 def _run(element: etree._Element) -> str:
@@ -78,20 +78,20 @@ def _fraction(element: etree._Element) -> str:
     above, below = _part(element, "num"), _part(element, "den")
     if _property(element, "type", "bar") == "noBar":
         return f"binom({above}, {below})"
-    return f"{_atom(above)}/{_atom(below)}"
+    return f"{_grouped(above)}/{_grouped(below)}"
 
 
 def _scripts(element: etree._Element) -> str:
     """Return a base with what is below and above it."""
-    return _atom(_part(element, "e")) + _limits(_part(element, "sub"), _part(element, "sup"))
+    return _grouped(_part(element, "e")) + _limits(_part(element, "sub"), _part(element, "sup"))
 
 
 def _limits(below: str, above: str) -> str:
-    return (f"_{_atom(below)}" if below else "") + (f"^{_atom(above)}" if above else "")
+    return (f"_{_grouped(below)}" if below else "") + (f"^{_grouped(above)}" if above else "")
 
 
 def _before(element: etree._Element) -> str:
-    return _limits(_part(element, "sub"), _part(element, "sup")) + _atom(_part(element, "e"))
+    return _limits(_part(element, "sub"), _part(element, "sup")) + _grouped(_part(element, "e"))
 
 
 def _root(element: etree._Element) -> str:

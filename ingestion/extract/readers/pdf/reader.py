@@ -13,7 +13,8 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, GarbageText, NeedsPassword, NoText, NoTextLayer
 from callslip.ingestion.extract.clean import OF_FONTS
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.readers.pdf import ocr, xfa
+from callslip.ingestion.extract.readers import tesseract
+from callslip.ingestion.extract.readers.pdf import xfa
 from callslip.ingestion.extract.readers.pdf.forms import Notes, with_values
 from callslip.ingestion.extract.readers.pdf.geometry import Shown
 from callslip.ingestion.extract.readers.pdf.hidden import (
@@ -73,7 +74,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         labels = [_label(document, number) for number in range(len(document))]
     warnings = (*left_out.warnings(notes), *files.warnings)
     attached = files.all()
-    if attached and not any(pages) and not (left_out.drawn and ocr.available(limits)):
+    if attached and not any(pages) and not (left_out.drawn and tesseract.available(limits)):
         return ExtractedText("", PDF, title, warnings=warnings, attachments=attached)
     _judge(pages, left_out)
     made = assemble(pages, bookmarks)
