@@ -89,11 +89,16 @@ ItemState = Literal["waiting", "working", "stalled", "live", "failed", "supersed
 UNDERWAY: tuple[ItemState, ...] = ("waiting", "working", "stalled")
 """States of unfinished documents."""
 
+LeftOut = Literal["not-found", "ambiguous", "already-right"]
+"""Why a correction does not apply to a text: what it corrects is not there, is there more than once
+and not where it was, or is there as the correction has it."""
+
 EventKind = Literal[
     "document.queued",
     "document.live",
     "document.failed",
     "document.superseded",
+    "document.uncorrected",
     "document.deleted",
     "document.removed",
     "step.started",

@@ -65,9 +65,14 @@ def _load_vectors(content: bytes) -> Vector:
 
 def _text_counts(text: ExtractedText) -> dict[str, int]:
     counts = {"chars": len(text.text), "pages": len(text.pages)}
-    tables = sum(block.kind == "table" for block in text.blocks)
-    counts |= {"tables": tables} if tables else {}
-    return counts | ({"files": len(text.attachments)} if text.attachments else {})
+    left_out = sum(each.left_out is not None for each in text.corrections)
+    more = {
+        "tables": sum(block.kind == "table" for block in text.blocks),
+        "files": len(text.attachments),
+        "corrections": len(text.corrections) - left_out,
+        "corrections_left_out": left_out,
+    }
+    return counts | {name: count for name, count in more.items() if count}
 
 
 _TEXT = TypeAdapter(ExtractedText)

@@ -148,6 +148,9 @@ def _do(context: StepContext, claim: Claim) -> None:
             context.blobs.write(claim.document_id, name, kind.dump(output))
         if claim.step == "extract":
             attachments.bring_in(work, output)
+            if claim.record.corrections:
+                left_out = [each.left_out for each in output.corrections]
+                context.ledger.corrections.settle(claim, left_out)
         counts = kind.counts(output) | work.counts
         context.ledger.leases.finish(claim, name, counts, kind.warnings(output)[:MOST_WARNINGS])
 

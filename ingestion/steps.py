@@ -30,6 +30,9 @@ from callslip.ingestion.chunks.chunk import chunk
 from callslip.ingestion.chunks.previous_cuts import NEVER_CUT, PreviousCuts
 from callslip.ingestion.chunks.title_context import lacks, line_of
 from callslip.ingestion.context import StepContext
+from callslip.ingestion.corrections.applying import corrected
+from callslip.ingestion.corrections.cuts import edits_of, kept_cuts
+from callslip.ingestion.corrections.edits import Edit
 from callslip.ingestion.enrich import Source, Tools, enrich
 from callslip.ingestion.enrich.scrub import masked_extract
 from callslip.ingestion.page_units import page_table
@@ -130,15 +133,22 @@ class Stored:
 def name_of(work: Work) -> str:
     """Return the artifact name of the claimed step."""
     step, made = work.claim.step, work.claim.artifacts
+    if step == "extract":
+        return artifact_name(step, *_extracted_from(work), **_matters(work, step))
     if step == "chunk":
         return _name_of_chunks(work)
     sources: dict[Step, str] = {
-        "extract": work.version.sha256,
         "sectionize": made.get("extract", ""),
         "enrich": made.get("chunk", ""),
         "embed": made.get("chunk", ""),
     }
     return artifact_name(step, sources[step], **_matters(work, step))
+
+
+def _extracted_from(work: Work) -> tuple[str, ...]:
+    """Return what the extracted text depends on: the original and the corrections of its text."""
+    made = (str((c.start, c.context, c.corrected)) for c in work.version.corrections)
+    return work.version.sha256, *made
 
 
 def _name_of_chunks(work: Work) -> str:
@@ -204,6 +214,28 @@ def _enriched_by(work: Work) -> dict[str, Any]:
 
 
 def extract_text(work: Work) -> ExtractedText:
+    """Extract the text of the original, and apply the corrections that the version has."""
+    if not work.version.corrections:
+        return _read_original(work)
+    extracted = corrected(_uncorrected(work), work.version.corrections)
+    return masked_extract(extracted) if work.options.scrub == "text" else extracted
+
+
+def _uncorrected(work: Work) -> ExtractedText:
+    """Return the text before its corrections, which is stored too: reading may be slow (OCR)."""
+    document_id, blobs = work.version.document_id, work.context.blobs
+    name = artifact_name("extract", work.version.sha256, **_matters(work, "extract"))
+    if blobs.exists(document_id, name):
+        known = EXTRACTED.load(blobs.read(document_id, name))
+        if not known.attachments:  # an artifact has no content of attachments
+            return known
+    extracted = _read_original(work)
+    work.keeper.check()  # write nothing after a deletion of the document
+    blobs.write(document_id, name, EXTRACTED.dump(extracted))
+    return extracted
+
+
+def _read_original(work: Work) -> ExtractedText:
     """Extract the text of the original in a child process with resource limits."""
     version, options = work.version, work.options
     original = work.context.blobs.read(version.document_id, original_name(version.sha256))
@@ -220,11 +252,15 @@ def find_sections(work: Work) -> list[Section]:
 def cut_chunks(work: Work) -> list[Chunk]:
     """Cut the sections into passages that fit the embedder.
 
-    Reuse the previous version's cuts if possible.
+    Reuse the previous version's cuts if possible; keep them if the version only corrects its text.
     """
     extracted = work.read("extract", EXTRACTED)
     sections = work.read("sectionize", SECTIONS)
     previous, text = work.previous("chunk", CHUNKS), work.previous("extract", EXTRACTED)
+    if previous and text and (edits := _edits(work, text, extracted, sections)) is not None:
+        return kept_cuts(
+            work.version.document_id, extracted.text, previous, edits, work.context.tokenizer
+        )
     return chunk(
         extracted.text,
         sections,
@@ -235,6 +271,27 @@ def cut_chunks(work: Work) -> list[Chunk]:
         PreviousCuts(text.text, previous) if text and previous else NEVER_CUT,
         work.context.settings.language_codes,
     )
+
+
+def _edits(
+    work: Work, before: ExtractedText, after: ExtractedText, sections: Sequence[Section]
+) -> list[Edit] | None:
+    """Return the edits since the previous version if all are corrections within its sections.
+
+    None for any other version: its text is cut anew.
+    """
+    version = work.version
+    if not version.corrections or version.previous_version is None:
+        return None
+    former = work.context.ledger.documents.version(version.document_id, version.previous_version)
+    known = [each.correction_id for each in former.corrections]
+    ids = [each.correction_id for each in version.corrections]
+    headed = [(s.path, s.heading) for s in work.previous("sectionize", SECTIONS) or ()]
+    if former.sha256 != version.sha256 or ids[: len(known)] != known:
+        return None
+    if headed != [(s.path, s.heading) for s in sections]:
+        return None
+    return edits_of(before.text, version.corrections[len(known) :], after.text)
 
 
 def enrich_chunks(work: Work) -> Enriched:

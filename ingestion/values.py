@@ -7,6 +7,7 @@ from pydantic import PlainSerializer, PlainValidator
 
 from callslip.ingestion.boxes import Box, pack, unpack
 from callslip.models.entities import Entity
+from callslip.vocabulary import LeftOut
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,20 @@ class Attachment:
 
 
 @dataclass(frozen=True)
+class Corrected:
+    """What became of a correction: `text[start:end]` is its replacement, or it is left out."""
+
+    start: int
+    end: int
+    left_out: LeftOut | None = None
+
+
+@dataclass(frozen=True)
 class ExtractedText:
     """All text of one file. All spans refer to `text`, which is NFC with `\\n` line ends.
 
-    `boxes` has the lines of a PDF in the order of the text.
+    `boxes` has the lines of a PDF in the order of the text. `corrections` has what became of the
+    version's corrections, in their order.
     """
 
     text: str
@@ -86,6 +97,7 @@ class ExtractedText:
     boxes: Annotated[
         tuple[Box, ...], PlainSerializer(pack, return_type=str), PlainValidator(unpack)
     ] = ()
+    corrections: tuple[Corrected, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ from callslip.agent.budget import Budgeted
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
 from callslip.ingestion.context import StepContext
+from callslip.ingestion.correcting import Measures
 from callslip.ingestion.isolation.process import Extractor
+from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.contract import Embedder
 from callslip.models.registry import (
     make_analyzer,
@@ -181,12 +183,23 @@ class Context:
         return make_analyzer(self.settings.language_codes)
 
     @part
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer, which measures chunks; it loads its model at its first use."""
+        return make_tokenizer(self.settings)
+
+    @part
+    def measures(self) -> Measures:
+        """What measures a corrected chunk."""
+        previous = make_previous_embedder(self.settings)
+        return Measures(self.tokenizer, self.embedder, previous)
+
+    @part
     def steps(self) -> StepContext:
         """The context of the ingestion steps."""
         return StepContext(
             backend=self.backend,
             embedder=self.embedder,
-            tokenizer=make_tokenizer(self.settings),
+            tokenizer=self.tokenizer,
             analyzer=self.analyzer,
             extractor=Extractor(self.settings.extract),
             recognizer=make_recognizer(self.settings.language_codes),

@@ -6,6 +6,7 @@
     │   │   ├── InvalidFilter
     │   │   ├── EmptyQuery
     │   │   ├── QueryTooLong
+    │   │   ├── InvalidCorrection   of a chunk: empty, or longer than the embedder reads
     │   │   ├── MetricNotIndexed    too many chunks to compare one by one
     │   │   └── StoreCannot         this kind of store lacks the feature
     │   ├── KeyRefused              401  the server asks for a key
@@ -14,6 +15,7 @@
     │   │   ├── CollectionNotFound
     │   │   ├── TenantNotFound
     │   │   ├── VectorNotFound
+    │   │   ├── ChunkNotFound       a passage of a document, to correct
     │   │   ├── DocumentNotFound
     │   │   ├── PageNotFound        a page of a PDF, to draw
     │   │   ├── DocumentTableNotFound  a table of a text, as CSV
@@ -151,6 +153,7 @@ from callslip.errors.passing import TooManyRequests as TooManyRequests
 from callslip.errors.passing import WorkTimeout as WorkTimeout
 from callslip.errors.requests import AttachedReadOnly as AttachedReadOnly
 from callslip.errors.requests import BatchNotFound as BatchNotFound
+from callslip.errors.requests import ChunkNotFound as ChunkNotFound
 from callslip.errors.requests import CollectionExists as CollectionExists
 from callslip.errors.requests import CollectionNotFound as CollectionNotFound
 from callslip.errors.requests import Conflict as Conflict
@@ -160,6 +163,7 @@ from callslip.errors.requests import DocumentTableNotFound as DocumentTableNotFo
 from callslip.errors.requests import DuplicateContent as DuplicateContent
 from callslip.errors.requests import EmptyQuery as EmptyQuery
 from callslip.errors.requests import FeedbackNotFound as FeedbackNotFound
+from callslip.errors.requests import InvalidCorrection as InvalidCorrection
 from callslip.errors.requests import InvalidFilter as InvalidFilter
 from callslip.errors.requests import InvalidRequest as InvalidRequest
 from callslip.errors.requests import KeyNotFound as KeyNotFound

@@ -48,6 +48,13 @@ class StoreCannot(InvalidRequest):
     hint = "docs/filters.md says what each store can do; `callslip migrate` moves a collection."
 
 
+class InvalidCorrection(InvalidRequest):
+    """A correction would make a chunk empty, or longer than the embedder reads."""
+
+    slug = "invalid-correction"
+    hint = "Send the whole text of the chunk, corrected; GET /v1/documents/ID/chunks has it."
+
+
 class KeyRefused(PermanentError):
     """The server requires a key, and the request has no key or a wrong one."""
 
@@ -94,6 +101,13 @@ class VectorNotFound(NotFound):
 
     slug = "vector-not-found"
     hint = "Leave `vector_name` out for the default vector."
+
+
+class ChunkNotFound(NotFound):
+    """The live version of the document has no passage with this id."""
+
+    slug = "chunk-not-found"
+    hint = "GET /v1/documents/ID/chunks lists them; a corrected passage has another id."
 
 
 class DocumentNotFound(NotFound):

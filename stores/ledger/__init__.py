@@ -33,8 +33,10 @@ from callslip.stores.ledger.caches.token_vectors import TokenVectors
 from callslip.stores.ledger.caches.vectors import Vectors
 from callslip.stores.ledger.documents.attachments import ChildDocuments
 from callslip.stores.ledger.documents.batches import Batches
+from callslip.stores.ledger.documents.chunk_rows import ChunkRows
 from callslip.stores.ledger.documents.chunks import Chunks
 from callslip.stores.ledger.documents.collections import Collections
+from callslip.stores.ledger.documents.corrections import CorrectedVersions
 from callslip.stores.ledger.documents.documents import Documents
 from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
 from callslip.stores.ledger.documents.inventory import Inventory, Item
@@ -167,6 +169,8 @@ class Ledger:
         self.failures = Failures(self._database, reader)
         self.chunks = Chunks(self._database, reader)
         self.pages = Pages(self._database, reader)
+        self.corrections = CorrectedVersions(self._database, reader)
+        self.chunk_rows = ChunkRows(self._database, reader)
         self.vectors = Vectors(self._database)
         self.token_vectors = TokenVectors(self._database)
         self.sweep = Sweep(self._database)

@@ -38,7 +38,7 @@ _NOTHING: tuple[tuple[Table, dict[str, Any]], ...] = (
         schema.versions,
         {
             **{"filename": PURGED, "title": "", "properties": {}},
-            **{"error": None, "sha256": "", "size": 0},
+            **{"error": None, "sha256": "", "size": 0, "corrections": None},
         },
     ),
     (schema.steps, {"artifact": None, "counts": None, "error": None, "worker": None}),

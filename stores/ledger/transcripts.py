@@ -17,7 +17,8 @@ from callslip.readers import (
     Readers,
     audience_of,
 )
-from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base import corrections, schema
+from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS, Corrections
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.records import STEPS, Failure, Step
@@ -63,6 +64,7 @@ class VersionRow:
     restores: _Count | None = None
     superseded_by: _Count | None = None
     pages: PageTable | None = None
+    corrections: Annotated[Corrections, Field(max_length=MOST_CORRECTIONS)] | None = None
 
 
 @dataclass(frozen=True)
@@ -309,6 +311,7 @@ def _version(row: Row[Any], live: int) -> VersionRow:
         restores=row.restores,
         superseded_by=row.superseded_by,
         pages=PageTable.from_json(row.pages) if row.pages else None,
+        corrections=corrections.from_json(row.corrections) or None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from callslip.errors import BY_SLUG, CallslipError
 from callslip.messages.options import Options
 from callslip.readers import Readers
+from callslip.stores.ledger.base.corrections import Corrections
 from callslip.stores.records import CollectionSchema
 from callslip.vocabulary import STEPS as STEPS
 from callslip.vocabulary import DocumentState as DocumentState
@@ -134,6 +135,7 @@ class VersionRecord:
     previous_version: int | None = None
     restores: int | None = None
     superseded_by: int | None = None
+    corrections: Corrections = ()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from callslip.stores.ledger.base import corrections
 from callslip.stores.ledger.base.records import Failure, StepRecord, VersionRecord
 
 
@@ -28,6 +29,7 @@ def version_record(row: Row[Any], document: Row[Any]) -> VersionRecord:
         previous_version=row.former,
         restores=row.restores,
         superseded_by=row.superseded_by,
+        corrections=corrections.from_json(row.corrections),
     )
 
 

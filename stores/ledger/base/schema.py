@@ -174,6 +174,7 @@ versions = Table(
     Column("restores", Integer),  # the version whose content this version restores
     Column("superseded_by", Integer),
     Column("pages", JSON(none_as_null=True)),  # stores/ledger/documents/pages.py; null: unknown
+    Column("corrections", JSON(none_as_null=True)),  # stores/ledger/base/corrections.py; null: none
     Index("versions_by_state", "state", "dispatched_at"),
     Index(
         "versions_waiting",

@@ -14,6 +14,7 @@ from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateConte
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.attached import check_ours
+from callslip.stores.ledger.base.corrections import carried
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import WAITING, tenant_queue_of, withdraw
 from callslip.stores.ledger.base.readable import of_readable, readable
@@ -174,6 +175,7 @@ class Documents:
                     tenant_queue=tenant_queue_of(collection, tenant),
                     priority=submission.priority,
                     previous_version=existing.live_version if existing else None,
+                    corrections=carried(newest.corrections) if existing else None,
                 )
             )
             add_steps(connection, document_id, version)
@@ -330,6 +332,11 @@ class Documents:
                 update(schema.documents)
                 .where(_D.document_id == document_id)
                 .values(removed_at=now, receipt=receipt)
+            )
+            connection.execute(
+                update(schema.versions)
+                .where(_V.document_id == document_id)
+                .values(corrections=None)  # they have text of the document
             )
             events.add(connection, "document.removed", document_id, None, now, data=receipt)
 

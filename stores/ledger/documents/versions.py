@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from callslip.errors import Conflict, DocumentNotFound
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base.corrections import carried
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import queue
 from callslip.stores.ledger.base.locks import lock_document
@@ -103,7 +104,7 @@ class Versions:
             return set(connection.scalars(query))
 
     def restore(self, document_id: str, version: int) -> Accepted:
-        """Queue a new version with the content, title and properties of an older one.
+        """Queue a new version with the content, title, properties and corrections of an older one.
 
         The new version supersedes a queued one. Searches see the live version until the new one is
         live. If `version` is the newest one and live, nothing changes and the result is not
@@ -142,6 +143,7 @@ class Versions:
                     priority=PRIORITIES[1],  # a user saw a wrong version live
                     previous_version=version,
                     restores=version,
+                    corrections=carried(old.corrections),
                 )
             )
             queue(connection, document, new, now)

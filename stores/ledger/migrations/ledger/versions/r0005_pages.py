@@ -1,4 +1,4 @@
-"""Versions have the pages of their text, and steps what they left out."""
+"""Versions have the pages of their text, and corrections of it; steps what they left out."""
 
 from alembic import op
 from sqlalchemy import JSON, Column, inspect
@@ -12,8 +12,9 @@ FINGERPRINT = "3c9022e960012070"
 
 def upgrade() -> None:
     """Add the columns. Pages and warnings are known when a document is ingested again."""
-    present = inspect(op.get_bind())
-    if "pages" not in {column["name"] for column in present.get_columns("versions")}:
-        op.add_column("versions", Column("pages", JSON))
-    if "warnings" not in {column["name"] for column in present.get_columns("steps")}:
-        op.add_column("steps", Column("warnings", JSON))
+    inspector = inspect(op.get_bind())
+    for table, names in (("versions", ("pages", "corrections")), ("steps", ("warnings",))):
+        present = {column["name"] for column in inspector.get_columns(table)}
+        for name in names:
+            if name not in present:
+                op.add_column(table, Column(name, JSON))

@@ -1,0 +1,1 @@
+"""Corrections: changes of the extracted text that people made, applied after extraction."""

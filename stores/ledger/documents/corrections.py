@@ -1,0 +1,120 @@
+"""Makes versions with corrections of their text, and records which of them apply."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import insert, select, update
+
+from callslip.errors import Conflict, DocumentNotFound, InvalidCorrection
+from callslip.readers import Reader
+from callslip.stores.ledger.base import corrections, schema
+from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS
+from callslip.stores.ledger.base.corrections import Corrections as Corrections
+from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import queue
+from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.readable import of_readable
+from callslip.stores.ledger.base.records import Accepted, Claim
+from callslip.stores.ledger.documents.progress import claimed_row
+from callslip.stores.ledger.documents.versions import add_steps, newest_of, supersede
+from callslip.stores.ledger.outbox import events
+from callslip.vocabulary import PRIORITIES, LeftOut
+
+_V = schema.versions.c
+
+_CONTENT = ("sha256", "size", "filename", "title", "properties")
+
+
+class CorrectedVersions:
+    """Makes versions that correct the text of the version before."""
+
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
+        self._database, self._reader = database, reader
+
+    def add(self, document_id: str, based_on: int, new: Corrections) -> Accepted:
+        """Queue a new version with the content of the live version `based_on` and more corrections.
+
+        Raises DocumentNotFound if the document does not exist, Conflict if `based_on` is not its
+        newest version or not live: another request came first. Raises InvalidCorrection if the
+        version would have more than `MOST_CORRECTIONS`.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            readable = connection.scalar(
+                select(_V.version)
+                .where(_V.document_id == document_id, _V.version == based_on)
+                .where(of_readable(_V.document_id, self._reader))
+            )
+            if document is None or readable is None:
+                raise DocumentNotFound(f"document {document_id!r} has no version {based_on}")
+            newest = newest_of(connection, document_id)
+            check_newest(based_on, newest.version, document.live_version)
+            known = corrections.from_json(corrections.carried(newest.corrections))
+            if len(known) + len(new) > MOST_CORRECTIONS:
+                raise InvalidCorrection(
+                    f"the text has {len(known)} corrections, at most {MOST_CORRECTIONS} are kept",
+                    hint="Correct the file itself, and send it under the document's name.",
+                )
+            version = newest.version + 1
+            supersede(connection, document_id, version, now)
+            connection.execute(
+                insert(schema.versions).values(
+                    **{name: getattr(newest, name) for name in _CONTENT},
+                    document_id=document_id,
+                    version=version,
+                    state="queued",
+                    created_at=now,
+                    dispatched_at=now,
+                    priority=PRIORITIES[1],  # a user saw a wrong text
+                    previous_version=based_on,
+                    corrections=corrections.as_json((*known, *new)),
+                )
+            )
+            queue(connection, document, version, now)
+            add_steps(connection, document_id, version)
+            events.add(connection, "document.queued", document_id, version, now)
+        return Accepted(document_id, version, fresh=True)
+
+    def settle(self, claim: Claim, left_out: Sequence[LeftOut | None]) -> None:
+        """Record why corrections of the claimed version do not apply; None if one does.
+
+        Adds an event if any does not. Raises LeaseLost if the claim no longer owns the step.
+        """
+        settled = [
+            replace(each, left_out=why)
+            for each, why in zip(claim.record.corrections, left_out, strict=True)
+        ]
+        missed = [each.correction_id for each in settled if each.left_out is not None]
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            connection.execute(
+                update(schema.versions)
+                .where(_V.document_id == claim.document_id, _V.version == claim.version)
+                .values(corrections=corrections.as_json(settled))
+            )
+            if missed:
+                events.add(
+                    connection,
+                    "document.uncorrected",
+                    claim.document_id,
+                    claim.version,
+                    time.time(),
+                    step=claim.step,
+                    data={"corrections": missed},
+                )
+
+
+def check_newest(based_on: int, newest: int, live: int | None) -> None:
+    """Raise Conflict if a version is not the newest one and live."""
+    if based_on != newest:
+        raise Conflict(
+            f"version {based_on} is not the newest one, which is version {newest}",
+            hint="Another change came first: read the chunks again, and correct these.",
+        )
+    if newest != live:
+        raise Conflict(
+            f"version {newest} is not live",
+            hint="Wait until it is live. If it failed, retry it or restore an older version.",
+        )
