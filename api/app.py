@@ -28,6 +28,8 @@ from callslip.api.v1 import (
     versions,
     webhooks,
 )
+from callslip.api.v1.chunks import preview
+from callslip.api.v1.chunks import routes as chunks
 from callslip.tasks.adapters import blueprints
 from callslip.tasks.composition import Context
 
@@ -39,6 +41,7 @@ def create_app(context: Context) -> OpenAPI:
     csrf.guard(app)
     for module in (
         *(collections, documents, files, versions, events, batches, webhooks, failures, tasks),
+        *(chunks, preview),
         *(facets, searches, answering, recorded_answers),
     ):
         app.register_api(module.blueprint)

@@ -22,6 +22,10 @@ COMMANDS = {
         "Copy everything that must last to DESTINATION, a folder or a URL such as"
         " s3://bucket/prefix.",
     ),
+    "chunks": LazyCommand(
+        "callslip.cli.commands.chunks:chunks_group",
+        "The chunks of documents: list them, correct their text, preview how a file is cut.",
+    ),
     "compare": LazyCommand(
         "callslip.cli.commands.compare:compare_command",
         "Ask several collections the same question, by similarity of meaning alone.",

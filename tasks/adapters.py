@@ -52,6 +52,7 @@ BUILT_IN = (
         ("callslip.api.adapters.annotator:blueprint",),
         {"fit": "callslip.compat.annotator.jobs:fit"},
     ),
+    Adapter("chunks", jobs={"preview": "callslip.tasks.chunk_preview:cut"}),
     Adapter("attached-tables", ("callslip.api.adapters.attached_tables:blueprint",)),
 )
 """The adapters that are part of Callslip."""

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from callslip.messages.batches import Batch as Batch
     from callslip.messages.batches import BatchDocument as BatchDocument
     from callslip.messages.batches import BatchDocuments as BatchDocuments
+    from callslip.messages.chunks import Chunk as Chunk
+    from callslip.messages.chunks import Chunks as Chunks
+    from callslip.messages.chunks import ChunksPreview as ChunksPreview
+    from callslip.messages.chunks import Correction as Correction
+    from callslip.messages.chunks import Corrections as Corrections
+    from callslip.messages.chunks import PreviewedChunk as PreviewedChunk
     from callslip.messages.collections import AttachedTable as AttachedTable
     from callslip.messages.collections import Collection as Collection
     from callslip.messages.collections import CollectionDeleted as CollectionDeleted
@@ -108,6 +114,10 @@ MODULES = {
     ),
     "base": ("Message",),
     "batches": ("Batch", "BatchDocument", "BatchDocuments"),
+    "chunks": (
+        *("Chunk", "Chunks", "ChunksPreview", "Correction", "Corrections"),
+        "PreviewedChunk",
+    ),
     "collections": (
         "AttachedTable",
         "Collection",

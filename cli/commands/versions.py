@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
@@ -130,6 +130,7 @@ def versions_command(document_id: str, url: str | None, json_out: bool) -> None:
             notes.append(f"brought back version {version['restores']}")
         if version["superseded_by"]:
             notes.append(f"by version {version['superseded_by']}")
+        notes += _corrections(version["counts"].get("extract", {}))
         chunks = version["counts"].get("chunk", {}).get("chunks")
         click.echo(
             f"  {version['version']:3}  {when(version['submitted_at'])}  {version['sha256'][:12]}"
@@ -166,6 +167,13 @@ def rollback_command(document_id: str, version: int, url: str | None, json_out: 
             f"Version {answer['version']} brings version {version} back;"
             f" `callslip status {document_id}` follows it."
         )
+
+
+def _corrections(counts: dict[str, int]) -> list[str]:
+    """The corrections of a version in words, from the counts of its extract step."""
+    made, left_out = counts.get("corrections", 0), counts.get("corrections_left_out", 0)
+    notes = [many(made, "correction")] if made else []
+    return notes + ([f"{many(left_out, 'correction')} left out"] if left_out else [])
 
 
 def when(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """The client class with all methods."""
 
+from callslip.client._async.chunks import Chunks
 from callslip.client._async.collections import Collections
 from callslip.client._async.following import Following
 from callslip.client._async.memory import Memory
@@ -7,7 +8,7 @@ from callslip.client._async.searching import Searching
 from callslip.client._async.service import Service
 
 
-class AsyncClient(Collections, Following, Searching, Memory, Service):
+class AsyncClient(Chunks, Collections, Following, Searching, Memory, Service):
     """A server, for those who await.
 
     async with AsyncClient() as client:

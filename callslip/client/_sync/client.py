@@ -1,5 +1,6 @@
 """The client class with all methods."""
 
+from callslip.client._sync.chunks import Chunks
 from callslip.client._sync.collections import Collections
 from callslip.client._sync.following import Following
 from callslip.client._sync.memory import Memory
@@ -7,7 +8,7 @@ from callslip.client._sync.searching import Searching
 from callslip.client._sync.service import Service
 
 
-class Client(Collections, Following, Searching, Memory, Service):
+class Client(Chunks, Collections, Following, Searching, Memory, Service):
     """A server, for those who await.
 
     with Client() as client:

@@ -23,7 +23,7 @@ from callslip.errors import CallslipError
 from tools import client_code
 
 HELPERS = {
-    *("documents", "upload_folder", "wait_for_batch", "wait_until_live"),
+    *("chunks", "documents", "upload_folder", "wait_for_batch", "wait_until_live"),
     *("request_bytes", "request_events", "request_json", "request_lines", "request_text"),
     "resumed_events",
     *("close", "has_key", "url", "with_key"),
@@ -38,6 +38,9 @@ OTHERWISE = {"file", "filename", "lines"}
 
 NOT_SENT = {("upload", "on_progress"), ("follow", "after"), ("answer_stream", "timeout")}
 """Arguments that are not sent, or as a header."""
+
+FORMS = {"upload", "preview_file"}
+"""Methods that send a form with a file."""
 
 Operation = tuple[str, str]
 
@@ -157,7 +160,7 @@ def value(name: str, hint: Any) -> Any:
     if name == "file":
         return b"content"
     kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not type(None)]
-    first: Any = hint if get_origin(hint) in (list, Literal) else kinds[0]
+    first: Any = hint if get_origin(hint) in (list, Literal, Mapping) else kinds[0]
     if get_origin(first) is Literal:
         return get_args(first)[0]
     if get_origin(first) is list:
@@ -193,7 +196,7 @@ def assert_same_parameters(
 
 def body_of(operation: dict[str, Any], name: str, document: dict[str, Any]) -> dict[str, Any]:
     content = operation.get("requestBody", {}).get("content", {})
-    kind = "multipart/form-data" if name == "upload" else "application/json"
+    kind = "multipart/form-data" if name in FORMS else "application/json"
     if kind not in content:
         return {}
     schema = content[kind]["schema"]

@@ -1,0 +1,1 @@
+"""/v1/documents/{id}/chunks and /corrections, and previews of cuts."""
