@@ -31,7 +31,7 @@ from callslip.ingestion.chunks.previous_cuts import NEVER_CUT, PreviousCuts
 from callslip.ingestion.chunks.title_context import lacks, line_of
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.corrections.applying import corrected
-from callslip.ingestion.corrections.cuts import edits_of, kept_cuts
+from callslip.ingestion.corrections.cuts import edits_of, repeated_cuts
 from callslip.ingestion.corrections.edits import Edit
 from callslip.ingestion.enrich import Source, Tools, enrich
 from callslip.ingestion.enrich.scrub import masked_extract
@@ -258,7 +258,7 @@ def cut_chunks(work: Work) -> list[Chunk]:
     sections = work.read("sectionize", SECTIONS)
     previous, text = work.previous("chunk", CHUNKS), work.previous("extract", EXTRACTED)
     if previous and text and (edits := _edits(work, text, extracted, sections)) is not None:
-        return kept_cuts(
+        return repeated_cuts(
             work.version.document_id, extracted.text, previous, edits, work.context.tokenizer
         )
     return chunk(
@@ -274,7 +274,7 @@ def cut_chunks(work: Work) -> list[Chunk]:
 
 
 def _edits(
-    work: Work, before: ExtractedText, after: ExtractedText, sections: Sequence[Section]
+    work: Work, previous: ExtractedText, extracted: ExtractedText, sections: Sequence[Section]
 ) -> list[Edit] | None:
     """Return the edits since the previous version if all are corrections within its sections.
 
@@ -283,15 +283,15 @@ def _edits(
     version = work.version
     if not version.corrections or version.previous_version is None:
         return None
-    former = work.context.ledger.documents.version(version.document_id, version.previous_version)
-    known = [each.correction_id for each in former.corrections]
+    before = work.context.ledger.documents.version(version.document_id, version.previous_version)
+    known = [each.correction_id for each in before.corrections]
     ids = [each.correction_id for each in version.corrections]
     headed = [(s.path, s.heading) for s in work.previous("sectionize", SECTIONS) or ()]
-    if former.sha256 != version.sha256 or ids[: len(known)] != known:
+    if before.sha256 != version.sha256 or ids[: len(known)] != known:
         return None
     if headed != [(s.path, s.heading) for s in sections]:
         return None
-    return edits_of(before.text, version.corrections[len(known) :], after.text)
+    return edits_of(previous.text, version.corrections[len(known) :], extracted.text)
 
 
 def enrich_chunks(work: Work) -> Enriched:

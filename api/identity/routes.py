@@ -59,7 +59,7 @@ ROUTES: dict[str, Route] = {
     "chunks.list_chunks": Route("read", "arguments"),
     "chunks.list_corrections": Route("read", "arguments"),
     "chunks.correct_chunks": Route("write", "arguments"),
-    "previews.preview_chunks": Route("write", "arguments"),
+    "previews.preview_chunks": Route("write", "endpoint"),
     "events.get_events": Route("read", "arguments"),
     "tasks.get_task": Route("read", "arguments"),
     "batches.create_batch": Route("write", "endpoint"),
@@ -100,6 +100,8 @@ ROUTES: dict[str, Route] = {
     "pages.document_list": Route("read", "endpoint"),
     "pages.answer_live": Route("read", "endpoint"),
     "pages.passage": Route("read", "endpoint"),
+    "chunk_pages.chunk_list": Route("read", "endpoint"),
+    "chunk_pages.correct_chunk": Route("write", "endpoint"),
     "comparing.page": Route("read", "endpoint"),
     # adapters
     "faq.write_rows": Route("write", "endpoint"),

@@ -10,6 +10,7 @@ from callslip.messages.chunks import Chunks as Chunks
 from callslip.messages.chunks import ChunksPreview as ChunksPreview
 from callslip.messages.chunks import Correction as Correction
 from callslip.messages.chunks import Corrections as Corrections
+from callslip.stores import naming
 from callslip.stores.ledger.base.corrections import LONGEST_TEXT
 
 MOST_CORRECTED = 200
@@ -55,6 +56,11 @@ class NewCorrections(Request):
 class Cut(Request):
     """How a preview cuts; lengths that are left out are those of the settings."""
 
+    tenant: naming.Tenant = Field(
+        "",
+        max_length=naming.LONGEST_TENANT,
+        description="a tenant of the caller; required of callers that are limited to tenants",
+    )
     target_tokens: int | None = Field(None, ge=32, le=100_000)
     max_tokens: int | None = Field(None, ge=32, le=100_000)
     overlap_tokens: int | None = Field(None, ge=0, le=100_000)

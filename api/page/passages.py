@@ -21,6 +21,7 @@ from callslip.retrieval.evidence.sentences import reflow
 from callslip.retrieval.messages import Span
 from callslip.retrieval.ranking.hits import pages_of
 from callslip.stores.ledger import DocumentRecord
+from callslip.stores.ledger.base.corrections import Correction
 
 MOST_IMAGES = 3
 """The pages of a passage that are drawn."""
@@ -76,6 +77,7 @@ class Reading:
     `version` is the shown version if its text differs from the live version's. `gone` is the
     requested version if its text is no longer stored: then the live text is shown, without marks.
     `markup` is the whole as Markdown, where the document is that. `images` are the pages of a PDF.
+    `corrections` are those of the window, with what the reader of the file had.
     """
 
     window: Span
@@ -90,6 +92,7 @@ class Reading:
     gone: int | None = None
     markup: Markup | None = None
     images: tuple[PageImage, ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
 
 def read(record: DocumentRecord, location: PassageLocation, query: str) -> Reading:
@@ -127,6 +130,22 @@ def read(record: DocumentRecord, location: PassageLocation, query: str) -> Readi
         version=version,
         markup=_markup(extracted, window, Span(start=start, end=end), location.sentence, query),
         images=_images(record, version, extracted, location.sentence or Span(start=start, end=end)),
+        corrections=_corrections(record, version, extracted, window),
+    )
+
+
+def _corrections(
+    record: DocumentRecord, version: int | None, extracted: ExtractedText, window: Span
+) -> tuple[Correction, ...]:
+    """The corrections that changed the text of the window."""
+    if not extracted.corrections:
+        return ()
+    number = version or record.live_version or record.newest.version
+    made = current().ledger.documents.version(record.document_id, number).corrections
+    return tuple(
+        correction
+        for correction, at in zip(made, extracted.corrections, strict=False)
+        if at.left_out is None and at.start < window.end and window.start < at.end
     )
 
 

@@ -42,7 +42,9 @@ class Chunk(Message):
     section: str = Field(description="the path of its section: headings in lower case, with `/`")
     heading: str
     text: str
-    span: Span | None = Field(description="null for provided chunks")
+    span: Span | None = Field(
+        description="in the extracted text; of provided chunks as their sender says, or null"
+    )
     pages: Pages | None = None
     tokens: int | None = Field(
         description="with the header of its table; null for sections, documents and provided chunks"

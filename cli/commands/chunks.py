@@ -144,6 +144,7 @@ def correct_command(
 @chunks_group.command(name="preview")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @collection_option
+@click.option("--tenant", help="A tenant of yours, if your key is limited to tenants.")
 @click.option("--target", type=click.IntRange(32), help="The tokens that chunks should have.")
 @click.option("--maxlen", type=click.IntRange(32), help="The most tokens of a chunk.")
 @click.option("--overlap", type=click.IntRange(0), help="The most tokens that chunks share.")
@@ -157,6 +158,7 @@ def correct_command(
 def preview_command(
     file: Path,
     collection: str,
+    tenant: str | None,
     target: int | None,
     maxlen: int | None,
     overlap: int | None,
@@ -179,6 +181,7 @@ def preview_command(
         made = client.preview_file(
             collection,
             file,
+            tenant=tenant,
             target_tokens=target,
             max_tokens=maxlen,
             overlap_tokens=overlap,
@@ -206,12 +209,13 @@ def preview_command(
 
 def _chunk(client: Client, document_id: str, chunk_id: str) -> models.Chunk:
     """The passage whose id begins so; InvalidRequest if several do."""
-    found = [chunk for chunk in client.chunks(document_id) if chunk.chunk_id.startswith(chunk_id)]
-    if not found:
+    chunks = client.chunks(document_id)
+    matching = [chunk for chunk in chunks if chunk.chunk_id.startswith(chunk_id)]
+    if not matching:
         raise ChunkNotFound(f"document {document_id!r} has no passage {chunk_id!r}")
-    if len(found) > 1:
-        raise InvalidRequest(f"{len(found)} passages have ids that begin with {chunk_id!r}")
-    return found[0]
+    if len(matching) > 1:
+        raise InvalidRequest(f"{len(matching)} passages have ids that begin with {chunk_id!r}")
+    return matching[0]
 
 
 def _show(chunk: models.Chunk, *, full: bool) -> None:

@@ -23,7 +23,7 @@ def edits_of(before: str, corrections: Iterable[Correction], after: str) -> list
     return edits if text == after else None
 
 
-def kept_cuts(
+def repeated_cuts(
     document_id: str,
     text: str,
     chunks: Sequence[Chunk],
@@ -34,21 +34,21 @@ def kept_cuts(
 
     A chunk whose content is the same keeps its id. One that an edit leaves empty is gone.
     """
-    ids, kept = Ids(document_id), list[Chunk]()
+    ids, repeated = Ids(document_id), list[Chunk]()
     for chunk in chunks:
         start, end = _stripped(text, moved(chunk.start, edits), moved(chunk.end, edits))
         if start == end:
             continue
         header = (moved(chunk.header[0], edits), moved(chunk.header[1], edits))
-        again = replace(chunk, ordinal=len(kept), start=start, end=end, header=header)
+        moved_chunk = replace(chunk, ordinal=len(repeated), start=start, end=end, header=header)
         rows = text[slice(*header)]
         parts = [text[start:end]] if header == (0, 0) else [rows, text[start:end]]
         chunk_id = ids.of(chunk.section, *parts)
         tokens = chunk.tokens
         if chunk_id != chunk.chunk_id:
-            tokens = len(tokenizer.offsets(again.read(text)))
-        kept.append(replace(again, chunk_id=chunk_id, tokens=tokens))
-    return kept
+            tokens = len(tokenizer.offsets(moved_chunk.read(text)))
+        repeated.append(replace(moved_chunk, chunk_id=chunk_id, tokens=tokens))
+    return repeated
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:

@@ -134,7 +134,7 @@ def edit_of(text: str, correction: Correction) -> Edit | LeftOut:
 
 def _near(text: str, context: str, at: int) -> Iterator[int]:
     start, end = max(0, at - NEAR), at + NEAR + len(context)
-    found = text.find(context, start, end)
-    while found >= 0:
-        yield found
-        found = text.find(context, found + 1, end)
+    position = text.find(context, start, end)
+    while position >= 0:
+        yield position
+        position = text.find(context, position + 1, end)

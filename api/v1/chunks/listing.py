@@ -99,20 +99,20 @@ def _messages(version: _Version, page: Sequence[ChunkRow]) -> list[messages.Chun
     ids = [row.chunk_id for row in page]
     sides = _sides(record.collection)
     stored: dict[str, StoredChunk] = {}
-    places: dict[str, dict[str, set[str]]] = {}
+    indexes_by_side: dict[str, dict[str, set[str]]] = {}
     for side, store in sides.items():
-        places[side] = {}
+        indexes_by_side[side] = {}
         try:
-            places[side] = store.chunk_ids(
+            indexes_by_side[side] = store.chunk_ids(
                 record.collection, record.document_id, tenant=record.tenant
             )
-            found = store.get_chunks(
+            chunks = store.get_chunks(
                 record.collection, ids, tenant=record.tenant, include_terms=True
             )
         except (CollectionNotFound, TenantNotFound):  # a move has not made them yet
             continue
-        stored = {chunk.chunk_id: chunk for chunk in found} | stored
-    return [_message(version, row, stored.get(row.chunk_id), places) for row in page]
+        stored = {chunk.chunk_id: chunk for chunk in chunks} | stored
+    return [_message(version, row, stored.get(row.chunk_id), indexes_by_side) for row in page]
 
 
 def _sides(collection: str) -> dict[str, Store]:
@@ -127,7 +127,7 @@ def _message(
     version: _Version,
     row: ChunkRow,
     stored: StoredChunk | None,
-    places: Mapping[str, Mapping[str, set[str]]],
+    indexes_by_side: Mapping[str, Mapping[str, set[str]]],
 ) -> messages.Chunk:
     """One chunk; what only a store has is empty if no store has the chunk."""
     span, cut = row.span, version.cut.get(row.chunk_id)
@@ -155,7 +155,7 @@ def _message(
         properties=properties,
         stores={
             side: [index for index, ids in sorted(indexes.items()) if row.chunk_id in ids]
-            for side, indexes in places.items()
+            for side, indexes in indexes_by_side.items()
         },
         corrections=[
             correction(made)

@@ -12,6 +12,7 @@ from callslip.api.http.json_response import answer
 from callslip.api.http.problems import invalid
 from callslip.api.http.slots import Slots
 from callslip.api.http.uploads import sent_file
+from callslip.api.identity.current import check_scope
 from callslip.api.messages import chunks as messages
 from callslip.api.v1.collections import CollectionPath
 from callslip.config.settings import MEGABYTE, ChunkingSettings
@@ -55,8 +56,9 @@ def preview_chunks(path: CollectionPath) -> Response:
 
     Nothing is stored. An ingest worker reads the file in its child process; at most 10 MB.
     """
-    options = current().ledger.collections.writable(path.name).options
     cut, filename, content = _sent()
+    check_scope(path.name, cut.tenant)
+    options = current().ledger.collections.writable(path.name).options
     if not content:
         raise EmptyFile(f"{filename!r} has no bytes")
     if len(content) > LARGEST_MB * MEGABYTE:
@@ -112,7 +114,7 @@ def _lengths(cut: messages.Cut) -> ChunkingSettings:
     has no value of its own.
     """
     lengths = current().settings.chunking.model_dump()
-    sent = cut.model_dump(exclude={"limit", "text", "name"}, exclude_none=True)
+    sent = cut.model_dump(include=set(ChunkingSettings.model_fields), exclude_none=True)
     lengths |= sent
     if "max_tokens" in sent and "target_tokens" not in sent:
         lengths["target_tokens"] = min(lengths["target_tokens"], lengths["max_tokens"])

@@ -28,7 +28,7 @@ def list_chunks(path: DocumentPath, query: messages.ChunksQuery) -> Response:
     "/v1/documents/<string:document_id>/corrections", responses={200: messages.Corrections}
 )
 def list_corrections(path: DocumentPath) -> Response:
-    """List the corrections of the newest version: what was found, what replaces it, if it applies.
+    """List the corrections of the newest version: the original, the replacement, if it applies.
 
     A new file under the document's name keeps all of them and applies those whose original it has.
     """

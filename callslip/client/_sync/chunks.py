@@ -71,6 +71,7 @@ class Chunks(Transport):
         text: str,
         *,
         name: str | None = None,
+        tenant: str | None = None,
         target_tokens: int | None = None,
         max_tokens: int | None = None,
         overlap_tokens: int | None = None,
@@ -79,12 +80,13 @@ class Chunks(Transport):
         """Get the chunks into which a text would be cut; nothing is stored.
 
         The ending of `name` tells the format: Markdown by default. Lengths are those of the
-        server's settings by default.
+        server's settings by default. A key that is limited to tenants names one as `tenant`.
         """
         path = path_of("/v1/collections/{collection}/chunks:preview", collection=collection)
         body = without_none(
             text=text,
             name=name,
+            tenant=tenant,
             target_tokens=target_tokens,
             max_tokens=max_tokens,
             overlap_tokens=overlap_tokens,
@@ -98,6 +100,7 @@ class Chunks(Transport):
         file: Content,
         *,
         filename: str | None = None,
+        tenant: str | None = None,
         target_tokens: int | None = None,
         max_tokens: int | None = None,
         overlap_tokens: int | None = None,
@@ -106,6 +109,7 @@ class Chunks(Transport):
         """Get the chunks into which a file would be cut; `file` is as for `upload`."""
         path = path_of("/v1/collections/{collection}/chunks:preview", collection=collection)
         fields: dict[str, Any] = without_none(
+            tenant=tenant,
             target_tokens=target_tokens,
             max_tokens=max_tokens,
             overlap_tokens=overlap_tokens,

@@ -152,6 +152,7 @@ def installation(
         "broker": LoneBroker(),
         "embedder": Embedder(),
         "analyzer": Analyzer(),
+        "tokenizer": Words(),
     }
     context = Context(
         settings, local=True, store_of=lambda _: used, store_kinds=(used.kind,), **parts

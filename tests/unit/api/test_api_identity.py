@@ -110,6 +110,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "documents.submit_document": {"name": "a.txt", "text": "words", "tenant": "?tenant"},
     "facets.rebuild_facets": {"tenant": "?tenant"},
     "memory.reset_memory": {"tenant": "?tenant"},
+    "chunks.correct_chunks": {"texts": {"a chunk": "words"}},
+    "previews.preview_chunks": {"text": "words", "tenant": "?tenant"},
     "versions.roll_back": {"version": 1},
     "documents.change_document": {"readers": None},
     "faq.write_rows": {"rows": [{"id": 1, "question": "q", "answer": "a"}]},

@@ -99,6 +99,19 @@ CALLS: dict[str, Calls] = {
     "versions.roll_back": lambda i: [
         ("POST", f"/v1/documents/{i.document}/rollback", {"json": {"version": 1}})
     ],
+    "chunks.list_chunks": lambda i: [
+        ("GET", f"/v1/documents/{i.document}/chunks", {}),
+        ("GET", f"/v1/documents/{i.document}/chunks?parents=true", {}),
+        ("GET", f"/v1/documents/{i.public}/chunks?parents=true", {}),
+    ],
+    "chunks.list_corrections": lambda i: [("GET", f"/v1/documents/{i.document}/corrections", {})],
+    "chunks.correct_chunks": lambda i: [
+        ("POST", f"/v1/documents/{document}/corrections", {"json": {"texts": {i.chunk: "new"}}})
+        for document in (i.document, i.public)
+    ],
+    "previews.preview_chunks": lambda i: [
+        ("POST", f"{A}/chunks:preview", {"json": {"text": SECRET}})
+    ],
     "events.get_events": lambda i: [
         ("GET", f"/v1/documents/{i.document}/events", {}),
         ("GET", f"/v1/documents/{i.document}/events", {"headers": {"Last-Event-ID": "1"}}),
@@ -171,6 +184,17 @@ CALLS: dict[str, Calls] = {
     "pages.passage": lambda i: [
         ("GET", f"/page/passage?document={i.document}&start=0&end=5", {}),
         ("GET", f"/page/passage?document={i.document}&start=0&end=5&version=1", {}),
+    ],
+    "chunk_pages.chunk_list": lambda i: [
+        ("GET", f"/page/chunks?document={document}", {}) for document in (i.document, i.public)
+    ],
+    "chunk_pages.correct_chunk": lambda i: [
+        (
+            "POST",
+            "/page/corrections",
+            {"data": {"document": document, "chunk": i.chunk, "text": "new", "version": "1"}},
+        )
+        for document in (i.document, i.public)
     ],
     "comparing.page": lambda i: [
         ("GET", f"/page/compare?q=merger&collection={COLLECTION}&collection=help__question", {})

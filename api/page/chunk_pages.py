@@ -1,0 +1,73 @@
+"""The chunks of a document at /page/chunks, each with a form to correct its text."""
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+
+from callslip.api.http import responses
+from callslip.api.http.context import current
+from callslip.api.identity.current import caller
+from callslip.api.messages.chunks import ChunksQuery
+from callslip.api.v1.chunks.listing import correction, listed
+from callslip.api.v1.chunks.routes import corrected
+from callslip.errors import CallslipError, Conflict, DocumentNotFound, InvalidRequest, NotFound
+
+SHOWN = 50
+"""Chunks on one page of the list."""
+
+blueprint = Blueprint("chunk_pages", __name__)
+
+
+@blueprint.get("/page/chunks")
+def chunk_list() -> Response:
+    """List the chunks of the document `document`; that with the id `correct` has a form."""
+    return _page(_document(request.args.get("document", "")), request.args.get("correct", ""))
+
+
+@blueprint.post("/page/corrections")
+def correct_chunk() -> Response:
+    """Correct the chunk of the form, and show the list; after an error, the form with its text."""
+    document_id = _document(request.form.get("document", ""))
+    chunk_id, text = request.form.get("chunk", ""), request.form.get("text", "")
+    version = request.form.get("version", type=int)
+    try:
+        corrected(document_id, {chunk_id: text}, version)
+    except (Conflict, InvalidRequest, NotFound) as error:
+        return _page(document_id, chunk_id, text, error)
+    return make_response(redirect(url_for("chunk_pages.chunk_list", document=document_id), 303))
+
+
+@blueprint.errorhandler(CallslipError)
+def _failed(error: CallslipError) -> Response:
+    return make_response(render_template("problem.html", error=error), error.status)
+
+
+def _document(document_id: str) -> str:
+    """The id of a document that the caller may see; DocumentNotFound for any other."""
+    if not caller().sees_all(current().ledger.documents.scopes([document_id])):
+        raise DocumentNotFound(f"document {document_id!r} does not exist")
+    return current().ledger.documents.get(document_id).document_id
+
+
+def _page(
+    document_id: str, chosen: str, text: str | None = None, error: CallslipError | None = None
+) -> Response:
+    """The list from `after` on. `text` replaces that of the chosen chunk in its form."""
+    after = request.values.get("after") or None
+    try:
+        query = ChunksQuery(limit=SHOWN, after=after, parents=False)
+    except ValueError:
+        raise InvalidRequest("after is no next_after of a page of chunks") from None
+    record, page = current().ledger.documents.get(document_id), listed(document_id, query)
+    left_out = [each for each in record.newest.corrections if each.left_out is not None]
+    rendered = render_template(
+        "chunks.html",
+        document=responses.document(record),
+        page=page,
+        after=after,
+        chosen=chosen,
+        text=text,
+        unsaved=text is not None and all(each.chunk_id != chosen for each in page.chunks),
+        error=error,
+        left_out=[correction(each) for each in left_out],
+        may_correct=caller().may("write"),
+    )
+    return make_response(rendered, error.status if error else 200)
