@@ -34,6 +34,7 @@ def corrected(extracted: ExtractedText, corrections: Iterable[Correction]) -> Ex
     return replace(
         _moved(extracted, edits),
         text=text,
+        warnings=extracted.warnings + _warnings(outcomes),
         corrections=tuple(
             replace(each, start=moved(each.start, edits[n:]), end=moved(each.end, edits[n:]))
             if each.left_out is None
@@ -41,6 +42,15 @@ def corrected(extracted: ExtractedText, corrections: Iterable[Correction]) -> Ex
             for each, n in zip(outcomes, after, strict=True)
         ),
     )
+
+
+def _warnings(outcomes: Iterable[Corrected]) -> tuple[str, ...]:
+    missed = sum(each.left_out not in (None, "already-right") for each in outcomes)
+    if missed == 1:
+        return ("1 correction does not apply to this text, which lacks its original",)
+    if missed:
+        return (f"{missed} corrections do not apply to this text, which lacks their originals",)
+    return ()
 
 
 def moved(at: int, edits: Iterable[Edit]) -> int:

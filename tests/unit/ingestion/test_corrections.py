@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 from pipeline_parts import Reader, Tiny, doing, held, look, make_context, paragraphs, submit
+from pydantic import TypeAdapter
 
 from callslip.errors import ChunkNotFound, Conflict, DocumentNotFound, InvalidCorrection
 from callslip.ingestion.artifacts import CHUNKS, EXTRACTED
@@ -27,7 +28,8 @@ from callslip.ingestion.corrections.edits import (
 from callslip.ingestion.values import Block, Corrected, ExtractedText, Heading, Page
 from callslip.messages.options import Options
 from callslip.stores.blobs import Blobs
-from callslip.stores.ledger import Accepted, Ledger
+from callslip.stores.ledger import Accepted, Ledger, Transcript
+from callslip.stores.ledger.documents import corrections as corrections_table
 from callslip.stores.levels import PASSAGE
 from callslip.stores.records import CollectionSchema, StoredChunk, VectorSpec
 
@@ -194,6 +196,8 @@ def test_a_new_file_keeps_the_corrections_that_apply_and_lists_the_others(it: In
     assert sorted(event.data["corrections"]) == missed
     (extract,) = [s for s in look(it.context, item).steps if s.step == "extract"]
     assert (extract.counts["corrections"], extract.counts["corrections_left_out"]) == (2, 2)
+    warnings = [w for s in look(it.context, item).steps for w in s.warnings]
+    assert warnings == ["1 correction does not apply to this text, which lacks its original"]
     first = it.put(paragraphs(*words))  # the first file again: all apply
     assert it.text(first).text.count("!") == 4
 
@@ -382,3 +386,26 @@ def test_a_text_that_occurs_twice_is_corrected_where_it_was_or_not_at_all() -> N
     assert corrected(ExtractedText("none", "text/plain"), corrections).corrections == (
         Corrected(0, 0, "not-found"),
     )
+
+
+def test_corrections_move_with_their_document(it: Installation) -> None:
+    item = it.put(paragraphs("one", "two"))
+    one = it.passages(item)["one0"]
+    it.correct(item, {one.chunk_id: f"{one.body} more"})
+    snapshot = it.ledger.transcripts.read(item.document_id)
+    assert snapshot is not None
+    content = TypeAdapter(Transcript).dump_json(snapshot.transcript)
+    read = TypeAdapter(Transcript).validate_json(content)
+    assert read.live.corrections == it.ledger.versions.of(item.document_id)[0].record.corrections
+
+
+def test_a_version_has_a_limit_of_corrections(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corrections_table, "MOST_CORRECTIONS", 1)
+    item = it.put(paragraphs("one", "two"))
+    one, two = it.passages(item)["one0"], it.passages(item)["two0"]
+    it.correct(item, {one.chunk_id: f"{one.body} more"})
+    with pytest.raises(InvalidCorrection, match="has 1 corrections, at most 1"):
+        it.correct(item, {two.chunk_id: f"{two.body} more"})
+    assert look(it.context, item).newest.version == 2

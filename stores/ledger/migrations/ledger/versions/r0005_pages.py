@@ -6,7 +6,7 @@ from sqlalchemy import JSON, Column, inspect
 revision = "0005"
 down_revision = "0004"
 
-FINGERPRINT = "3c9022e960012070"
+FINGERPRINT = "85fc696806bede20"
 """A hash of the statements that make this revision's tables on SQLite and PostgreSQL."""
 
 
