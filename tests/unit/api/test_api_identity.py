@@ -108,6 +108,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "collections.set_options": {},
     "collections.create_tenant": {"tenant": "new"},
     "documents.submit_document": {"name": "a.txt", "text": "words", "tenant": "?tenant"},
+    "facets.count_by_property": {"by": "kind", "tenant": "?tenant"},
     "facets.rebuild_facets": {"tenant": "?tenant"},
     "memory.reset_memory": {"tenant": "?tenant"},
     "chunks.correct_chunks": {"texts": {"a chunk": "words"}},
