@@ -9,7 +9,7 @@ from callslip.api.messages import chunks as messages
 from callslip.errors import CollectionNotFound, DocumentNotFound, InvalidRequest, TenantNotFound
 from callslip.ingestion.artifacts import CHUNKS
 from callslip.ingestion.page_areas import extract_of
-from callslip.ingestion.values import Chunk, Corrected, ExtractedText
+from callslip.ingestion.values import Chunk, Corrected
 from callslip.messages.search import Span
 from callslip.retrieval.ranking.hits import pages_of
 from callslip.stores.contract import Store
@@ -26,7 +26,6 @@ class _Version:
 
     record: DocumentRecord
     version: int
-    extract: ExtractedText | None
     pages: PageTable
     cut: Mapping[str, Chunk]
     corrections: Sequence[tuple[Correction, Corrected]]
@@ -72,13 +71,12 @@ def _after(value: str | None) -> After | None:
 def _version(record: DocumentRecord, live: int) -> _Version:
     ledger, document_id = current().ledger, record.document_id
     made = ledger.documents.version(document_id, live).corrections
-    extract = extract_of(current().backend, document_id, live)
+    extract = extract_of(current().backend, document_id, live) if made else None
     outcomes = extract.corrections if extract else ()
     corrections = zip(made, outcomes, strict=True) if len(made) == len(outcomes) else ()
     return _Version(
         record=record,
         version=live,
-        extract=extract,
         pages=ledger.pages.of({document_id: live}).get(document_id, NO_PAGES),
         cut=_cut(document_id, live),
         corrections=[pair for pair in corrections if pair[1].left_out is None],
@@ -112,7 +110,13 @@ def _messages(version: _Version, page: Sequence[ChunkRow]) -> list[messages.Chun
         except (CollectionNotFound, TenantNotFound):  # a move has not made them yet
             continue
         stored = {chunk.chunk_id: chunk for chunk in chunks} | stored
-    return [_message(version, row, stored.get(row.chunk_id), indexes_by_side) for row in page]
+    extract = None
+    if len(stored) < len(ids):  # a store has lost chunks, whose text is in the extract
+        extract = extract_of(current().backend, record.document_id, version.version)
+    text = extract.text if extract else ""
+    return [
+        _message(version, row, stored.get(row.chunk_id) or text, indexes_by_side) for row in page
+    ]
 
 
 def _sides(collection: str) -> dict[str, Store]:
@@ -126,16 +130,15 @@ def _sides(collection: str) -> dict[str, Store]:
 def _message(
     version: _Version,
     row: ChunkRow,
-    stored: StoredChunk | None,
+    known: StoredChunk | str,
     indexes_by_side: Mapping[str, Mapping[str, set[str]]],
 ) -> messages.Chunk:
-    """One chunk; what only a store has is empty if no store has the chunk."""
+    """One chunk as a store has it, or of the text of the document; then the rest is empty."""
     span, cut = row.span, version.cut.get(row.chunk_id)
+    stored = None if isinstance(known, str) else known
     properties: dict[str, Any] = dict(public(stored.properties)) if stored else {}
     facets = current().settings.facets.facets
-    text = stored.body if stored else ""
-    if not stored and span and version.extract:
-        text = version.extract.text[slice(*span)]
+    text = known.body if not isinstance(known, str) else known[slice(*span)] if span else ""
     entities = properties.get("entities")
     return messages.Chunk(
         chunk_id=row.chunk_id,

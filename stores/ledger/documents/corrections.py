@@ -4,26 +4,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from callslip.errors import Conflict, DocumentNotFound, InvalidCorrection
 from callslip.readers import Reader
 from callslip.stores.ledger.base import corrections, schema
-from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS
-from callslip.stores.ledger.base.corrections import Corrections as Corrections
+from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS, Corrections
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.base.fair_queue import queue
 from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.readable import of_readable
 from callslip.stores.ledger.base.records import Accepted, Claim
 from callslip.stores.ledger.documents.progress import claimed_row
-from callslip.stores.ledger.documents.versions import add_steps, newest_of, supersede
+from callslip.stores.ledger.documents.versions import add_version, newest_of
 from callslip.stores.ledger.outbox import events
-from callslip.vocabulary import PRIORITIES, LeftOut
+from callslip.vocabulary import LeftOut
 
 _V = schema.versions.c
-
-_CONTENT = ("sha256", "size", "filename", "title", "properties")
 
 
 class CorrectedVersions:
@@ -58,23 +54,9 @@ class CorrectedVersions:
                     hint="Correct the file itself, and send it under the document's name.",
                 )
             version = newest.version + 1
-            supersede(connection, document_id, version, now)
-            connection.execute(
-                insert(schema.versions).values(
-                    **{name: getattr(newest, name) for name in _CONTENT},
-                    document_id=document_id,
-                    version=version,
-                    state="queued",
-                    created_at=now,
-                    dispatched_at=now,
-                    priority=PRIORITIES[1],  # a user saw a wrong text
-                    previous_version=based_on,
-                    corrections=corrections.as_json((*known, *new)),
-                )
-            )
-            queue(connection, document, version, now)
-            add_steps(connection, document_id, version)
-            events.add(connection, "document.queued", document_id, version, now)
+            made = corrections.as_json((*known, *new))
+            more = {"previous_version": based_on, "corrections": made}
+            add_version(connection, document, newest, version, now, **more)
         return Accepted(document_id, version, fresh=True)
 
     def settle(self, claim: Claim, left_out: Sequence[LeftOut | None]) -> None:

@@ -22,6 +22,9 @@ from callslip.vocabulary import PRIORITIES as PRIORITIES
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
+_KNOWN = ("sha256", "size", "filename", "title", "properties")
+"""The columns of a version's content, and of what was stated of it."""
+
 
 @dataclass(frozen=True)
 class PastVersion:
@@ -130,25 +133,10 @@ class Versions:
                     hint="Name one that was live; GET /v1/documents/ID/versions lists them.",
                 )
             new = newest.version + 1
-            supersede(connection, document_id, new, now)
-            content = ("sha256", "size", "filename", "title", "properties")
-            connection.execute(
-                insert(schema.versions).values(
-                    **{name: getattr(old, name) for name in content},
-                    document_id=document_id,
-                    version=new,
-                    state="queued",
-                    created_at=now,
-                    dispatched_at=now,
-                    priority=PRIORITIES[1],  # a user saw a wrong version live
-                    previous_version=version,
-                    restores=version,
-                    corrections=carried(old.corrections),
-                )
+            # previous_version: so that every step finds its artifact
+            add_version(
+                connection, document, old, new, now, previous_version=version, restores=version
             )
-            queue(connection, document, new, now)
-            add_steps(connection, document_id, new)
-            events.add(connection, "document.queued", document_id, new, now)
         return Accepted(document_id, new, fresh=True)
 
 
@@ -160,6 +148,31 @@ def newest_of(connection: Connection, document_id: str) -> Row[Any]:
         .order_by(_V.version.desc())
         .limit(1)
     ).one()
+
+
+def add_version(
+    connection: Connection, document: Row[Any], base: Row[Any], new: int, now: float, **values: Any
+) -> None:
+    """Queue the version `new` with the content and corrections of `base`, apart from `values`.
+
+    It supersedes a queued one. It goes first: a user saw something wrong in the live version. The
+    caller locked the document.
+    """
+    supersede(connection, document.document_id, new, now)
+    row = {
+        **{name: getattr(base, name) for name in _KNOWN},
+        "corrections": carried(base.corrections),
+        "document_id": document.document_id,
+        "version": new,
+        "state": "queued",
+        "created_at": now,
+        "dispatched_at": now,
+        "priority": PRIORITIES[1],
+    }
+    connection.execute(insert(schema.versions).values(**row | values))
+    queue(connection, document, new, now)
+    add_steps(connection, document.document_id, new)
+    events.add(connection, "document.queued", document.document_id, new, now)
 
 
 def add_steps(connection: Connection, document_id: str, version: int) -> None:

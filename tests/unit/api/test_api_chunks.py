@@ -99,6 +99,17 @@ def test_while_a_collection_moves_both_stores_are_named(
     it.ledger.moves.end(move)
 
 
+def test_a_chunk_that_the_store_lost_is_listed_with_its_text(it: Installation) -> None:
+    document_id = it.put("a.txt", paragraphs("one", "two"))
+    one, _ = listed(it, document_id)["chunks"]
+    store = it.context.store_of("")
+    store.delete_chunks(COLLECTION, [one["chunk_id"]])
+    lost, there = listed(it, document_id)["chunks"]
+    assert (lost["text"], lost["tokens"]) == (one["text"], one["tokens"])
+    assert (lost["stores"], lost["terms"]) == ({store.kind: []}, [])
+    assert there["stores"] == {store.kind: ["keyword", "vector"]}
+
+
 def test_a_correction_is_a_new_version_and_both_texts_are_shown(it: Installation) -> None:
     document_id = it.put("a.txt", paragraphs("one", "two"))
     one, two = listed(it, document_id)["chunks"]

@@ -133,6 +133,10 @@ def test_the_original_stays_and_comes_back(it: Installation) -> None:
     it.do(back.document_id, back.version)
     assert {c.chunk_id for c in it.passages(item).values()} == {c.chunk_id for c in before.values()}
     assert it.ledger.versions.of(item.document_id)[0].record.corrections == ()
+    again = it.ledger.versions.restore(item.document_id, 2)
+    it.do(again.document_id, again.version)
+    assert it.text(item).corrections == (mark,)
+    assert it.passages(item)["two0"].body.endswith("two29 appended")
     assert it.embedder.given[given:] == []
 
 
