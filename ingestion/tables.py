@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from callslip.errors import DocumentTableNotFound
-from callslip.ingestion.extract.sniff import MARKDOWN, RST
+from callslip.ingestion.extract.sniff import MARKDOWN, PDF, RST
 from callslip.ingestion.values import ExtractedText
 
 Row = list[str]
@@ -15,6 +15,7 @@ _BAR = re.compile(r"(?:^|(?<=\s))\|(?=\s|$)")
 """Separates the cells of a row (`composer.CELL_GAP`); a bar within a word is part of the word."""
 
 _MARKDOWN_BAR = re.compile(r"(?<!\\)\|")
+_FIGURE = re.compile(r"[-+(]?[$€£₩]?[\d.,]*\d[)%]?|[-–—]")
 _DASHES = re.compile(r"[\s|:-]*-[\s|:-]*")
 _GRID_RULE = re.compile(r"\+[-=+]+\+?\s*")
 _SIMPLE_RULE = re.compile(r"[=-]{2,}(?: +[=-]{2,})+\s*")
@@ -44,7 +45,21 @@ def rows_of(text: ExtractedText, number: int) -> Iterator[Row]:
         return _markdown(lines)
     if text.media_type == RST:
         return _grid(lines) if _GRID_RULE.match(lines[0].strip()) else _simple(lines)
+    if text.media_type == PDF and not any(map(_BAR.search, lines)):
+        return map(_figures, lines)
     return ([cell.strip() for cell in _BAR.split(line)] for line in lines)
+
+
+def _figures(line: str) -> Row:
+    """Return the cells of a row of a table without rules: a name, and figures after it.
+
+    A line of names, such as the header, is one cell: nothing says where its columns begin.
+    """
+    words = line.split()
+    first = len(words)
+    while first and _FIGURE.fullmatch(words[first - 1]):
+        first -= 1
+    return [" ".join(words[:first]), *words[first:]]
 
 
 def _markdown(lines: Sequence[str]) -> Iterator[Row]:

@@ -5,6 +5,7 @@ import io
 
 import pytest
 from office_files import workbook
+from pdf_files import page_of, shown
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import DocumentTableNotFound
@@ -82,12 +83,21 @@ def test_tables_count_from_one_in_the_order_of_the_text() -> None:
 
 
 def test_rows_have_the_same_number_of_fields_and_values_stay_as_they_are() -> None:
-    found = rows("name,sum,more\n=1+1,@x\n-3,+4,5\n", "a.csv")
-    assert found == [["name", "sum", "more"], ["=1+1", "@x", ""], ["-3", "+4", "5"]]
+    cells = rows("name,sum,more\n=1+1,@x\n-3,+4,5\n", "a.csv")
+    assert cells == [["name", "sum", "more"], ["=1+1", "@x", ""], ["-3", "+4", "5"]]
 
 
 def test_a_table_of_many_rows_is_whole() -> None:
     content = "number,double\n" + "".join(f"{n},{2 * n}\n" for n in range(100_000))
-    found = rows(content, "a.csv")
-    assert len(found) == 100_001
-    assert found[-1] == ["99999", "199998"]
+    cells = rows(content, "a.csv")
+    assert len(cells) == 100_001
+    assert cells[-1] == ["99999", "199998"]
+
+
+def test_rows_of_figures_without_rules_are_names_and_figures() -> None:
+    lines = ["Port Ships Tons", *(f"New port {name} 1,100 (20) 3%" for name in "ABCDE")]
+    content = "".join(shown(line, y=700 - 14 * at) for at, line in enumerate(lines))
+    assert rows(page_of(content.replace("(20)", "\\(20\\)")), "a.pdf") == [
+        ["Port Ships Tons", "", "", ""],
+        *([f"New port {name}", "1,100", "(20)", "3%"] for name in "ABCDE"),
+    ]

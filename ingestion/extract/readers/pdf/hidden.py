@@ -125,7 +125,7 @@ def unseen_texts(page: pdfium.PdfPage, drawn: Drawn) -> list[Text]:
     left, bottom, right, top = page.get_bbox()
     unseen = []
     for text in drawn.texts:
-        x, y, x_end, y_end = _bounds_of(text.raw, text.matrix)
+        x, y, x_end, y_end = bounds_of(text.raw, text.matrix)
         outside = x_end < left or x > right or y_end < bottom or y > top
         if outside or (min(x_end - x, y_end - y) < LEAST_SIZE and _size(text.raw) < LEAST_SIZE):
             unseen.append(text)
@@ -195,7 +195,7 @@ def _size(handle: Any) -> float:
     return float(size.value) * min(scales)
 
 
-def _bounds_of(handle: Any, matrix: Matrix) -> Bounds:
+def bounds_of(handle: Any, matrix: Matrix) -> Bounds:
     """Return where an object is on its page; nowhere if PDFium cannot say."""
     edges = [ctypes.c_float() for _ in range(4)]
     _bounds(handle, *edges)
@@ -220,14 +220,14 @@ def _without_picture(drawn: Drawn) -> list[Text]:
     if not invisible or visible > len(invisible):
         return invisible
     pictures = [
-        _bounds_of(handle, matrix)
+        bounds_of(handle, matrix)
         for handle, matrix in drawn.others
         if not visible or _type(handle) == _IMAGE
     ]
     return [
         text
         for text in invisible
-        for where in [_bounds_of(text.raw, text.matrix)]
+        for where in [bounds_of(text.raw, text.matrix)]
         if not any(_holds(picture, where) for picture in pictures)
     ]
 
@@ -239,11 +239,11 @@ def _on_pale_ground(page: pdfium.PdfPage, drawn: Drawn) -> list[Text]:
     """
     if not drawn.white:
         return []
-    grounds = [(handle, _bounds_of(handle, matrix)) for handle, matrix in drawn.others]
+    grounds = [(handle, bounds_of(handle, matrix)) for handle, matrix in drawn.others]
     hidden: list[Text] = []
     unsure: list[tuple[Text, Bounds]] = []
     for text in drawn.white:
-        where = _bounds_of(text.raw, text.matrix)
+        where = bounds_of(text.raw, text.matrix)
         under = [handle for handle, bounds in grounds if _holds(bounds, where)]
         if not under:
             hidden.append(text)

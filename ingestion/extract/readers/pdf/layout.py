@@ -132,6 +132,8 @@ def _downwards(page: list[Line]) -> list[Line]:
     """
     if len(page) < FEW_LINES or len({line.turn for line in page}) > 1:
         return page
+    if any(line.table for line in page):  # whose rows stay together
+        return page
     ordered = sorted(range(len(page)), key=lambda n: page[n].down)
     beside: set[int] = set()
     for n, m in pairwise(ordered):
@@ -196,6 +198,8 @@ def _paragraphs(page: list[Line], levels: dict[Style, int], usual: float) -> Ite
 
 def _parts(before: Line, line: Line, levels: dict[Style, int], usual: float) -> bool:
     """Whether a new paragraph starts with this line."""
+    if before.table is not None or line.table is not None:
+        return before.table is not line.table
     if before.bookmark is not line.bookmark or before.turn != line.turn:
         return True
     if levels.get((before.size, before.bold)) != levels.get((line.size, line.bold)):
@@ -229,8 +233,12 @@ def _pieces(lines: list[Line]) -> Iterator[str]:
 def _header(lines: list[Line]) -> int | None:
     """Return the length of the header rows if the lines are a table of figures, else None.
 
-    PDF has no tables. Successive lines of many numbers are the case that is easy to detect.
+    PDF has no tables. Ruled tables are known before; of the others, successive lines of many
+    numbers are the case that is easy to detect.
     """
+    if lines[0].table is not None:
+        heads = lines[0].table.header_rows
+        return len(_join(lines[: heads + 1])) - len(lines[heads].text) if heads else 0
     if len(lines) < MIN_ROWS:
         return None
     rows = [_is_row(line.text) for line in lines]
@@ -257,7 +265,7 @@ def _heading_level(lines: list[Line], levels: dict[Style, int], turn: int) -> in
     text = _join(lines)
     if lines[0].bookmark is not None:
         return lines[0].bookmark.level
-    if lines[0].turn != turn:
+    if lines[0].turn != turn or lines[0].table is not None:
         return BODY
     if len(text) > MAX_HEADING_CHARS or len(lines) > MAX_HEADING_LINES:
         return BODY

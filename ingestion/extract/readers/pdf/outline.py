@@ -38,12 +38,18 @@ class LinePart(NamedTuple):
     words: tuple[float, ...] | None
 
 
+class Table(NamedTuple):
+    """A ruled table. Its rows have the same object, whose identity tells tables apart."""
+
+    header_rows: int
+
+
 class Line(NamedTuple):
     """A line: text without outer white space, type size in points, distance down the page.
 
     `hyphen`: the last word continues in the next line. `mapped`: the font has a Unicode value for
     the first character. `turn`: the direction in quarter turns. `bookmark`: the bookmark that
-    points to the line. `parts`: where it is drawn.
+    points to the line. `parts`: where it is drawn. `table`: the ruled table whose row the line is.
 
     A tuple, because there are thousands: a frozen dataclass takes three times as long to create.
     """
@@ -57,6 +63,7 @@ class Line(NamedTuple):
     turn: int = 0
     bookmark: Bookmark | None = None
     parts: tuple[LinePart, ...] = ()
+    table: Table | None = None
 
 
 def marked(pages: list[list[Line]], bookmarks: Sequence[Bookmark]) -> tuple[list[list[Line]], int]:

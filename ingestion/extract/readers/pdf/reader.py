@@ -15,6 +15,7 @@ from callslip.ingestion.extract.clean import OF_FONTS
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.readers import tesseract
 from callslip.ingestion.extract.readers.pdf import xfa
+from callslip.ingestion.extract.readers.pdf.cells import with_tables
 from callslip.ingestion.extract.readers.pdf.forms import Notes, with_values
 from callslip.ingestion.extract.readers.pdf.geometry import Shown
 from callslip.ingestion.extract.readers.pdf.hidden import (
@@ -28,6 +29,7 @@ from callslip.ingestion.extract.readers.pdf.layout import assemble
 from callslip.ingestion.extract.readers.pdf.left_out import Files, LeftOut
 from callslip.ingestion.extract.readers.pdf.lines import characters, lines_of
 from callslip.ingestion.extract.readers.pdf.outline import Bookmark, Line
+from callslip.ingestion.extract.readers.pdf.ruled import grids
 from callslip.ingestion.extract.sniff import PDF
 from callslip.ingestion.values import ExtractedText
 
@@ -100,6 +102,8 @@ def _page(
         shown, drawn = Shown(page), examine(page)
         lines, hidden = _seen(page, shown, drawn)
         left_out.hidden(at + 1, hidden)
+        if ruled := grids(drawn, shown):
+            lines = with_tables(lines, ruled, shown.turn)
         fields, attached = notes.read(page, shown)
         files.add(document, attached)
         if fields:
