@@ -3,7 +3,7 @@
 import hashlib
 import io
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -27,6 +27,13 @@ from callslip.stores.ledger import Ledger, Submission
 HTML = b"<script>alert(1)</script><p>Rates</p>"
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 YELLOW = (255, 231, 140)
+
+
+def encrypted(content: bytes) -> bytes:
+    """A PDF that opens only with a password."""
+    keys = f"/O <{'5a' * 32}> /U <{'a5' * 32}>".encode()
+    lock = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 " + keys + b" >> /ID [<00> <00>]"
+    return content.replace(b"/Root 1 0 R", b"/Root 1 0 R " + lock)
 
 
 @pytest.fixture
@@ -169,6 +176,7 @@ def test_a_page_that_is_not_there_is_named(
         (b"Some text.", "a.txt", "page-not-found"),
         (pdf("One")[:200], "cut.pdf", "broken-file"),
         (b"%PDF-1.7 and nothing more", "empty.pdf", "broken-file"),
+        (encrypted(pdf("One")), "secret.pdf", "needs-password"),
     ],
 )
 def test_what_cannot_be_drawn_is_named(
@@ -220,6 +228,22 @@ def test_the_passage_of_a_pdf_is_shown_on_its_page(
     assert "p. 2 of" in page.text
     assert f"/v1/documents/{document_id}/file?show=True&amp;version=1#page=2" in page.text
     assert client.get(image.replace("&amp;", "&")).status_code == 200
+
+
+@pytest.mark.parametrize("damage", [encrypted, lambda content: content[:200]])
+def test_the_text_stands_in_for_a_page_that_cannot_be_drawn_any_more(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    content = pdf("First page", "Second page")
+    document_id = live_text(ledger, tmp_path, content)
+    name = original_name(hashlib.sha256(content).hexdigest())
+    blobs_in(tmp_path).write(document_id, name, damage(content))
+    assert client.get(f"/v1/documents/{document_id}/pages/2.png").status_code >= 400
+    where = {"document": document_id, "start": 12, "end": 23, "from": 12, "to": 18}
+    page = client.get(f"/page/passage?{urlencode(where)}")
+    assert page.status_code == 200
+    assert "Second" in page.text
+    assert 'alt="This page cannot be drawn: the text of the passage is beside it."' in page.text
 
 
 def test_a_table_is_csv_that_a_browser_saves(
