@@ -3,8 +3,10 @@
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import NamedTuple
 
 from callslip.stores.ledger.base.corrections import Correction, Corrections
@@ -21,6 +23,10 @@ NEAR = 2000
 
 MERGED_GAP = 4
 """Edits with fewer equal words, spaces or signs between them become one edit."""
+
+MOST_PAIRS = 10_000
+"""Pairs of equal words up to which two texts are compared word by word. A passage of prose has
+about 2,000; beyond it all from the first to the last different word is one edit."""
 
 _PARTS = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -70,15 +76,34 @@ def edits_between(old: str, new: str, start: int) -> list[Edit]:
 
 def _changes(words: list[str], others: list[str]) -> list[tuple[int, int, int, int]]:
     """Return the ranges of words that differ; merge those that are close to each other."""
+    start = _shared(words, others)
+    end = _shared(words[start:][::-1], others[start:][::-1])
+    old, new = words[start : len(words) - end], others[start : len(others) - end]
+    if not old and not new:
+        return []
+    if _pairs(old, new) > MOST_PAIRS:
+        return [(start, start + len(old), start, start + len(new))]
     changes: list[tuple[int, int, int, int]] = []
-    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    matcher = SequenceMatcher(str.isspace, old, new, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             continue
-        if changes and i1 - changes[-1][1] < MERGED_GAP:
-            i1, _, j1, _ = changes.pop()
-        changes.append((i1, i2, j1, j2))
+        if changes and i1 + start - changes[-1][1] < MERGED_GAP:
+            i1, _, j1, _ = (at - start for at in changes.pop())
+        changes.append((i1 + start, i2 + start, j1 + start, j2 + start))
     return changes
+
+
+def _shared(words: Sequence[str], others: Sequence[str]) -> int:
+    """Return the number of first words that are equal."""
+    equal = takewhile(lambda pair: pair[0] == pair[1], zip(words, others, strict=False))
+    return sum(1 for _ in equal)
+
+
+def _pairs(words: Iterable[str], others: Iterable[str]) -> int:
+    """Return the number of pairs of equal words, with which the time of a comparison grows."""
+    counts, other_counts = Counter(words), Counter(others)
+    return sum(n * other_counts[word] for word, n in counts.items() if not word.isspace())
 
 
 def corrections_of(text: str, edits: Iterable[Edit]) -> tuple[Corrections, str]:

@@ -1,5 +1,8 @@
 """Corrections of chunks: what a new version keeps, and what a new file keeps of them."""
 
+import hashlib
+import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
+from own_messy import pdf
 from pipeline_parts import Reader, Tiny, doing, held, look, make_context, paragraphs, submit
 from pydantic import TypeAdapter
 
@@ -25,10 +29,11 @@ from callslip.ingestion.corrections.edits import (
     edit_of,
     edits_between,
 )
+from callslip.ingestion.page_areas import areas_of
 from callslip.ingestion.values import Block, Corrected, ExtractedText, Heading, Page
 from callslip.messages.options import Options
-from callslip.stores.blobs import Blobs
-from callslip.stores.ledger import Accepted, Ledger, Transcript
+from callslip.stores.blobs import Blobs, original_name
+from callslip.stores.ledger import Accepted, Ledger, Submission, Transcript
 from callslip.stores.ledger.documents import corrections as corrections_table
 from callslip.stores.levels import PASSAGE
 from callslip.stores.records import CollectionSchema, StoredChunk, VectorSpec
@@ -331,6 +336,28 @@ def test_a_continued_table_keeps_its_header(it: Installation) -> None:
     assert "the last item" in last.read(text)
 
 
+def test_a_corrected_chunk_of_a_pdf_stands_on_its_page(it: Installation) -> None:
+    content = pdf("The leave is 2O days.", "The rate is low.")
+    digest, document_id = hashlib.sha256(content).hexdigest(), uuid.uuid4().hex
+    it.context.blobs.write(document_id, original_name(digest), content)
+    sent = Submission("a.pdf", "a.pdf", "", digest, len(content), {})
+    item = it.ledger.documents.submit("papers", sent, document_id)
+    it.do(item.document_id, item.version)
+    (chunk,) = it.chunks(item)
+    it.correct(item, {chunk.chunk_id: chunk.body.replace("2O days", "twenty working days")})
+    (after,) = it.chunks(item)
+    text, backend = it.text(item).text, it.context.backend
+    first, rate = text.index("twenty"), text.index("The rate")
+    spans = [(first, first + len("twenty working days")), (rate, rate + len("The rate is low."))]
+    areas = areas_of(backend, item.document_id, 2, spans)
+    assert [{area.page for area in each} for each in areas] == [{1}, {2}]
+    uncorrected = areas_of(backend, item.document_id, 1, [(chunk.start, chunk.end)])[0]
+    assert [a[:3] for a in areas[1]] == [a[:3] for a in uncorrected if a.page == 2]
+    pages = it.ledger.pages.of({item.document_id: 2})[item.document_id]
+    assert pages.of(rate, rate + 3) == ("page", 2, 2, ())
+    assert "twenty working days" in after.body
+
+
 WORDS = st.sampled_from(
     ["leave", "rate", "연차", "규정", "x", ".", "|", "\n", " ", "  ", "25", "日本"]
 )
@@ -370,6 +397,22 @@ def test_spans_move_with_the_text(head: str, old: str, new: str, tail: str) -> N
     assert after[result.pages[1].start : result.pages[1].end] == tail
     assert (result.blocks[0].start, result.blocks[0].end) == (0, len(after))
     assert after[result.boxes[0].start : result.boxes[0].end] == new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (" ".join(f"a{n}" for n in range(3000)), " ".join(f"b{n}" for n in range(3000))),
+        ("a b " * 5000, "b a " * 5000),
+        ("||||" * 5000, "|||." * 5000),
+        (" ".join(f"w{n % 120}" for n in range(900)), " ".join(f"w{n % 119}" for n in range(900))),
+    ],
+)
+def test_texts_that_have_little_in_common_are_compared_in_bounded_time(old: str, new: str) -> None:
+    began = time.process_time()
+    edits = edits_between(old, new, 0)
+    assert time.process_time() - began < 2
+    assert corrections_of(old, edits)[1] == new
 
 
 def test_a_text_that_occurs_twice_is_corrected_where_it_was_or_not_at_all() -> None:
