@@ -9,9 +9,11 @@ from functools import cache, partial
 from urllib.parse import urlencode
 
 from callslip.agent.messages import Citation
+from callslip.agent.text_fragments import with_text
 from callslip.errors import StoreDown
 from callslip.ingestion.artifacts import SECTIONS
 from callslip.ingestion.boxes import areas
+from callslip.ingestion.extract.sniff import HTML
 from callslip.ingestion.page_areas import extract_of
 from callslip.ingestion.values import ExtractedText, Section
 from callslip.retrieval.messages import Area, Hit, Pages, Span
@@ -61,7 +63,11 @@ class Citations:
             heading = self._heading(hit, span, version) if url else hit.heading
             made = _citation(len(self.made) + 1, hit, span, version, heading, url)
             pages = pages_of(self.tables.get(hit.document_id, NO_PAGES), span.start, span.end)
-            update = {"pages": pages, "boxes": self._boxes(hit, span, version, pages)}
+            update = {
+                "pages": pages,
+                "boxes": self._boxes(hit, span, version, pages),
+                "source_url": self._source(hit, made.quote, version),
+            }
             self.made[key] = made.model_copy(update=update)
         return self.made[key].number
 
@@ -74,6 +80,15 @@ class Citations:
             return None
         lines = areas(extract.boxes, extract.text, span.start, span.end)
         return [Area(**line._asdict()) for line in lines]
+
+    def _source(self, hit: Hit, quote: str, version: int) -> str | None:
+        """Return the address of a hit's source; of a web page it leads to the quote."""
+        if hit.source_url is None:
+            return None
+        extract = self.lines(hit.document_id, version)
+        if extract is None or extract.media_type != HTML:
+            return hit.source_url
+        return with_text(hit.source_url, quote)
 
     def _heading(self, hit: Hit, span: Span, version: int) -> str:
         """Return the nearest heading above a sentence; the passage's if none is in between."""

@@ -23,6 +23,9 @@ computes all others, equally for every store."""
 
 ParentStrategy = Literal["include", "replace"]
 
+LANGUAGE = r"^[a-z]{2,3}$"
+"""The pattern of a language's code (ISO 639) that a client states for a document."""
+
 PageUnit = Literal["page", "slide", "sheet", "chapter"]
 
 TimeSource = Literal["given", "understood", "default"]
@@ -99,6 +102,7 @@ EventKind = Literal[
     "document.failed",
     "document.superseded",
     "document.uncorrected",
+    "document.edited",
     "document.deleted",
     "document.removed",
     "step.started",

@@ -46,6 +46,10 @@ COMMANDS = {
         "callslip.cli.commands.doctor:doctor_command",
         "Check every part of the installation and advise what to do. Exit code 1 on an error.",
     ),
+    "edit": LazyCommand(
+        "callslip.cli.commands.edit:edit_command",
+        "Change a document's title, source's address, language, validity, properties or readers.",
+    ),
     "eval": LazyCommand(
         "callslip.cli.commands.evaluate:eval_command",
         "Measure retrieval on a judged set in BEIR form.",

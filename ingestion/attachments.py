@@ -68,6 +68,7 @@ def _submit(work: Work, attachment: Attachment) -> None:
             size=attachment.size,
             properties=version.properties,
             priority=version.priority,
+            keeps_edits=True,
         )
         if ledger.child_documents.taken(version, submission.name):
             continue

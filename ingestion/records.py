@@ -58,7 +58,7 @@ def made(
             heading=e.chunk.heading,
             title=title,
             filename=version.filename,
-            lang=e.lang,
+            lang=version.language or e.lang,
             level=PASSAGE,
             ordinal=e.chunk.ordinal,
             start=e.chunk.start,

@@ -210,7 +210,12 @@ def _enriched_by(work: Work) -> dict[str, Any]:
         "name": work.version.name,
         "title": line_of(_title(work)),
         "given": {n: v for n, v in work.version.properties.items() if n in ENRICHED_PROPERTIES},
-    }
+    } | ({"by_hand": by_hand} if (by_hand := _bounds_by_hand(work.version)) else {})
+
+
+def _bounds_by_hand(version: VersionRecord) -> list[str]:
+    """Return the bounds of validity that an edit set."""
+    return [name for name in ("valid_from", "valid_to") if f"properties.{name}" in version.by_hand]
 
 
 def extract_text(work: Work) -> ExtractedText:
@@ -306,7 +311,8 @@ def enrich_chunks(work: Work) -> Enriched:
             " but llm.base_url is not set",
             hint="Set llm.base_url and llm.model, or the collection's option confirm to false.",
         )
-    source = Source(work.read("extract", EXTRACTED), version.name, version.properties)
+    extracted = work.read("extract", EXTRACTED)
+    source = Source(extracted, version.name, version.properties, _bounds_by_hand(version))
     chunks = work.read("chunk", CHUNKS)
     tools = Tools(
         context.analyzer,

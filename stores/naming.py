@@ -4,11 +4,16 @@ import re
 import unicodedata
 from typing import Annotated
 
+import httpx
 from pydantic import AfterValidator
 
 from callslip.errors import InvalidRequest
+from callslip.vocabulary import LANGUAGE
 
-LONGEST_NAME, LONGEST_TENANT = 1024, 64
+LONGEST_NAME, LONGEST_TENANT, LONGEST_URL = 1024, 64, 2048
+
+WEB_URL = r"^https?://[^\s/?#@][!-~]*$"
+"""The pattern of a web address as `clean_url` returns it: ASCII without spaces."""
 
 MOST_COMPOSED = 4
 """The most code points that NFC composes into one.
@@ -80,6 +85,45 @@ def clean_tenant(tenant: str) -> str:
             hint="Clients would take its address for that of the collection.",
         )
     return name
+
+
+def clean_url(url: str) -> str:
+    """The web address of a document's source as it is stored: http or https, percent-encoded.
+
+    "" for no address. Raises InvalidRequest, which says what is wrong with another address.
+    """
+    if not url:
+        return ""
+    try:
+        parsed = httpx.URL(url)
+        host, userinfo, cleaned = parsed.host, parsed.userinfo, str(parsed)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise InvalidRequest(f"the url cannot be read: {error}") from None
+    if parsed.scheme not in ("http", "https") or not host:
+        raise InvalidRequest(
+            "the url is no web address", hint="For example: https://example.org/handbook.html"
+        )
+    if userinfo:
+        raise InvalidRequest(
+            "the url has a user name or password",
+            hint="It would be stored and shown to everyone who may read the document.",
+        )
+    if len(cleaned) > LONGEST_URL:
+        raise InvalidRequest(
+            f"the url has {len(cleaned)} characters, at most {LONGEST_URL} are allowed"
+        )
+    if not re.fullmatch(WEB_URL, cleaned):
+        raise InvalidRequest("the url has a character that no address has")
+    return cleaned
+
+
+def check_language(code: str) -> str:
+    """The code of a language that a client states; "" for none. Raises InvalidRequest."""
+    if code and not re.fullmatch(LANGUAGE, code):
+        raise InvalidRequest(
+            f"the language {code[:20]!r} is no code of ISO 639", hint="For example: en, ko."
+        )
+    return code
 
 
 Tenant = Annotated[str, AfterValidator(clean_tenant)]

@@ -21,6 +21,9 @@ AUDIENCE = "callslip:audience"
 Searches for a reader leave audiences out by it. No client can set it, filter by it or see it.
 """
 
+RESERVED = (*FILTERABLE, AUDIENCE)
+"""Names that no property of a document may have."""
+
 Properties = Mapping[str, Value]
 
 TABLE_HEADER = "table_header"

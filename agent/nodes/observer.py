@@ -7,15 +7,17 @@ from langgraph.runtime import Runtime
 
 from callslip.agent.answer_text import AnswerText, answer_text
 from callslip.agent.context import RunContext
+from callslip.agent.messages import Citation
 from callslip.agent.prompting import has_model, prompt
 from callslip.agent.reports import Step
 from callslip.agent.state import State, required
+from callslip.agent.text_fragments import without_text
 from callslip.retrieval.tracing.build import trace_of
 
 RECORDED = {"number", "chunk_id", "document_id", "version", "span", "passage"} | {
-    *("pages", "boxes", "valid_from", "valid_to", "url")
+    *("pages", "boxes", "valid_from", "valid_to", "url", "source_url")
 }
-"""The fields of a citation without text."""
+"""The fields of a citation without text; `source_url` is recorded without the cited text."""
 
 PROMPTS = ("resolve", "rephrase", "answer", "judge")
 
@@ -67,8 +69,12 @@ def _record(words: AnswerText, *, by_model: bool) -> dict[str, Any]:
             {"text": s.text if by_model else None, "citations": s.citations}
             for s in words.sentences
         ],
-        "citations": [
-            citation.model_dump(mode="json", include=RECORDED) for citation in words.citations
-        ],
+        "citations": [_recorded(citation) for citation in words.citations],
         "by_model": by_model,
     }
+
+
+def _recorded(citation: Citation) -> dict[str, Any]:
+    source = citation.source_url and without_text(citation.source_url)
+    recorded = citation.model_copy(update={"source_url": source})
+    return recorded.model_dump(mode="json", include=RECORDED)

@@ -63,10 +63,13 @@ def document(record: DocumentRecord) -> documents.Document:
         submitted_at=newest.created_at,
         finished_at=newest.finished_at,
         properties=newest.properties,
+        url=newest.url or None,
+        language=newest.language or None,
         steps=[step(s) for s in record.steps],
         warnings=[warning for s in record.steps for warning in s.warnings],
         error=failure(newest.failure),
         readers=None if record.readers is None else list(record.readers),
+        etag=record.etag,
         receipt=record.receipt if record.removed_at else None,
     )
 
@@ -84,10 +87,13 @@ def version(past: PastVersion) -> documents.VersionMessage:
         filename=record.filename,
         title=record.title or record.filename,
         properties=record.properties,
+        url=record.url or None,
+        language=record.language or None,
         counts={str(step): counts for step, counts in past.counts.items()},
         warnings=list(past.warnings),
         superseded_by=None if past.live else record.superseded_by,
         restores=record.restores,
+        edited=None if record.edited is None else list(record.edited),
         error=failure(record.failure),
     )
 

@@ -18,9 +18,16 @@ from callslip.config.settings import MEGABYTE
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from callslip.readers import Readers, check_readers
 from callslip.stores.ledger import PRIORITIES
-from callslip.stores.naming import clean_filename, clean_line, clean_name, clean_tenant
+from callslip.stores.naming import (
+    check_language,
+    clean_filename,
+    clean_line,
+    clean_name,
+    clean_tenant,
+    clean_url,
+)
 from callslip.stores.properties.values import check_properties
-from callslip.stores.records import AUDIENCE, FILTERABLE
+from callslip.stores.records import RESERVED
 from callslip.stores.schemas import NAME
 
 HASH_BYTES = 1 << 20
@@ -44,6 +51,8 @@ class Upload:
     priority: int
     batch: str
     readers: Readers | None
+    url: str | None
+    language: str | None
 
 
 def read_upload(request: Request) -> Upload:
@@ -94,6 +103,8 @@ def _from_form(request: Request) -> Upload:
         priority=_priority(form.get("priority", "0")),
         batch=_batch(form.get("batch", "")),
         readers=_readers(form.get("readers", "")),
+        url=form.get("url"),
+        language=form.get("language"),
     )
 
 
@@ -115,6 +126,8 @@ def _from_json(request: Request) -> Upload:
         priority=body.priority,
         batch=body.batch,
         readers=None if body.readers is None else check_readers(body.readers),
+        url=body.url,
+        language=body.language,
     )
 
 
@@ -130,6 +143,8 @@ def _upload(
     priority: int,
     batch: str,
     readers: Readers | None,
+    url: str | None,
+    language: str | None,
 ) -> Upload:
     digest, size = hashlib.sha256(), 0
     while block := content.read(HASH_BYTES):
@@ -149,13 +164,13 @@ def _upload(
         filename=filename,
         tenant=clean_tenant(tenant),
         title=clean_line(title) if title else title,
-        properties=None
-        if properties is None
-        else check_properties(properties, reserved=(*FILTERABLE, AUDIENCE)),
+        properties=None if properties is None else check_properties(properties, reserved=RESERVED),
         allow_duplicate=allow_duplicate,
         priority=priority,
         batch=batch,
         readers=readers,
+        url=None if url is None else clean_url(url),
+        language=None if language is None else check_language(language),
     )
 
 

@@ -102,6 +102,9 @@ ROUTES: dict[str, Route] = {
     "pages.passage": Route("read", "endpoint"),
     "chunk_pages.chunk_list": Route("read", "endpoint"),
     "chunk_pages.correct_chunk": Route("write", "endpoint"),
+    "editing.show_document": Route("read", "endpoint"),
+    "editing.save_document": Route("write", "endpoint"),
+    "editing.restore_version": Route("write", "endpoint"),
     "comparing.page": Route("read", "endpoint"),
     # adapters
     "faq.write_rows": Route("write", "endpoint"),

@@ -56,6 +56,18 @@ PRIORITY: Any = Field(
     description="of the waiting documents of a tenant, those with the highest priority go first",
 )
 
+URL: Any = Field(
+    None,
+    max_length=2 * naming.LONGEST_URL,
+    description="the web address of the document's source, http or https; hits and citations have"
+    " it as `source_url`",
+)
+LANGUAGE_CODE: Any = Field(
+    None,
+    max_length=8,
+    description="`lang` of every passage, as an ISO 639 code; default: recognised",
+)
+
 
 class Request(BaseModel):
     """A request; an unknown key is an error."""
@@ -116,6 +128,8 @@ class NewDocument(Request):
         description="the document's tenant, in a collection with tenants",
     )
     title: str | None = Field(None, max_length=1024)
+    url: str | None = URL
+    language: str | None = LANGUAGE_CODE
     properties: dict[str, Any] | None = Field(
         None,
         description="strings, numbers, booleans or lists, for filters; by default, the same"
@@ -137,12 +151,36 @@ class NewDocument(Request):
 
 
 class Change(Request):
-    """Changes a document, with all its versions."""
+    """Changes a document (RFC 7396): a field left out stays, null removes a value."""
 
+    title: str | None = Field(
+        None, max_length=1024, description="null: the title that the file itself has"
+    )
+    url: str | None = URL
+    language: str | None = Field(
+        None,
+        max_length=8,
+        description="`lang` of every passage, as an ISO 639 code; null: as recognised",
+    )
+    valid_from: str | None = Field(
+        None,
+        max_length=64,
+        description="the first day on which the whole document is in force, whatever single"
+        " passages state; null: as recognised",
+    )
+    valid_to: str | None = Field(
+        None, max_length=64, description="the first day on which it is no longer in force"
+    )
+    properties: dict[str, Any] | None = Field(
+        None,
+        description="merged into the present ones; a value of null removes one property, null in"
+        " place of the object all of them",
+    )
     readers: list[str] | None = Field(
+        None,
         max_length=MOST_READERS,
         description="who may read the document and those within it: `user:NAME`, `group:NAME`;"
-        " null: everyone",
+        " null: everyone. It applies at once, to every version",
     )
 
 
@@ -155,6 +193,8 @@ class UploadForm(BaseModel):
     )
     tenant: str = Field("", description="the document's tenant, in a collection with tenants")
     title: str | None = None
+    url: str | None = URL
+    language: str | None = LANGUAGE_CODE
     properties: str | None = Field(
         None, description="a JSON object; by default, the same content keeps its properties"
     )

@@ -1,6 +1,6 @@
 """/v1/collections/{name}/documents and /v1/documents"""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from flask import Response, current_app, request, url_for
@@ -17,13 +17,14 @@ from callslip.api.identity.limits import spend_documents
 from callslip.api.messages import documents
 from callslip.api.v1.collections import CollectionPath
 from callslip.api.v1.tasks import deletion_id, ingestion_id
-from callslip.errors import BatchNotFound, DocumentNotFound
+from callslip.errors import BatchNotFound, DocumentNotFound, InvalidRequest
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.intake import take_in
 from callslip.ingestion.values import ExtractedText
 from callslip.readers import EVERYONE, check_readers
 from callslip.stores import naming
-from callslip.stores.ledger import Accepted, DocumentRecord, Submission, tenant_queue_of
+from callslip.stores.ledger import Accepted, DocumentRecord, Edit, Submission, tenant_queue_of
+from callslip.stores.naming import check_language, clean_line, clean_url
 from callslip.stores.schemas import check_tenant
 from callslip.tasks import ingest, maintenance
 
@@ -106,6 +107,8 @@ def submit_document(path: CollectionPath) -> Response:
             priority=upload.priority,
             batch=upload.batch,
             readers=upload.readers,
+            url=upload.url,
+            language=upload.language,
         ),
         upload.content,
         tenant=upload.tenant,
@@ -172,17 +175,67 @@ def list_documents(path: CollectionPath, query: ListQuery) -> Response:
 
 @blueprint.get("/v1/documents/<string:document_id>", responses={200: documents.Document})
 def get_document(path: DocumentPath) -> Response:
-    """A document: its state, its steps with attempts, timings and counts, and its error."""
-    return answer(responses.document(current().ledger.documents.get(path.document_id)))
+    """A document: its state, its steps with attempts, timings and counts, and its error.
+
+    The `ETag` names its version and readers; send it as `If-Match` with a change.
+    """
+    return _with_etag(current().ledger.documents.get(path.document_id))
 
 
-@blueprint.patch("/v1/documents/<string:document_id>", responses={200: documents.Document})
+@blueprint.patch(
+    "/v1/documents/<string:document_id>",
+    responses={200: documents.Document, 202: documents.Document},
+)
 def change_document(path: DocumentPath, body: documents.Change) -> Response:
-    """Set who may read a document and those within it, such as attachments. It applies at once."""
-    readers = EVERYONE if body.readers is None else check_readers(body.readers)
-    _write_readers(current().ledger.readers.set(path.document_id, readers))
+    """Change what is known of a document, without sending its file again (RFC 7396).
+
+    202: the change is a new version, which searches see as a whole once it is live; nothing is
+    embedded again unless the title changes, which is embedded with the passages. 200: nothing is
+    left to do; readers apply at once. 412 if `If-Match` has an ETag of another version.
+    """
+    if_match = request.if_match if "If-Match" in request.headers else None
+    tags = None if if_match is None or if_match.star_tag else if_match.as_set()
+    accepted = change(path.document_id, edit_of(body), tags)
     record = context_of(current_app).ledger.documents.get(path.document_id)
-    return answer(responses.document(record))
+    return _with_etag(record, 202 if accepted.fresh else 200)
+
+
+def change(document_id: str, edit: Edit, if_match: Collection[str] | None) -> Accepted:
+    """Make an edit, and send what follows from it to the workers."""
+    edited = current().ledger.edits.make(document_id, edit, if_match=if_match)
+    if edited.accepted.fresh:
+        note(document_id=document_id)
+        access.note(document_id=document_id, version=edited.accepted.version)
+        ingest.send_next(current(), document_id)
+    _write_readers(edited.due)
+    return edited.accepted
+
+
+def edit_of(body: documents.Change) -> Edit:
+    """The checked edit of a request; its bounds of validity are properties."""
+    sent = body.model_fields_set
+    bounds = {n: getattr(body, n) for n in ("valid_from", "valid_to") if n in sent}
+    properties = body.properties or {}
+    for name in bounds.keys() & properties.keys():
+        if bounds[name] != properties[name]:
+            raise InvalidRequest(
+                f"{name} and the property {name!r} differ", hint="Send one of them."
+            )
+    readers = EVERYONE if body.readers is None else check_readers(body.readers)
+    return Edit(
+        title=(clean_line(body.title) if body.title else "") if "title" in sent else None,
+        url=clean_url(body.url or "") if "url" in sent else None,
+        language=check_language(body.language or "") if "language" in sent else None,
+        properties=properties | bounds,
+        anew="properties" in sent and body.properties is None,
+        readers=readers if "readers" in sent else None,
+    )
+
+
+def _with_etag(record: DocumentRecord, status: int = 200) -> Response:
+    response = answer(responses.document(record), status)
+    response.set_etag(record.etag)
+    return response
 
 
 def _write_readers(due: Iterable[tuple[str, int]]) -> None:

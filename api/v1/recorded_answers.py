@@ -14,12 +14,13 @@ from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, Field
 
 from callslip.agent.messages import RecordedAnswer, RecordedCitation, RecordedSentence, Source
+from callslip.agent.text_fragments import with_text
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.messages.memory import OfTenant
 from callslip.api.v1.documents import extracted_of
 from callslip.errors import DocumentNotFound, TraceNotFound
-from callslip.ingestion.extract.sniff import PLAIN
+from callslip.ingestion.extract.sniff import HTML, PLAIN
 from callslip.ingestion.values import ExtractedText
 from callslip.retrieval.evidence.table_rows import with_columns
 from callslip.stores.ledger import DocumentRecord
@@ -56,7 +57,7 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
         )
         for c in cited
     }
-    citations = [RecordedCitation(**c, quote=_quote(c, texts[c["number"]])) for c in cited]
+    citations = [_citation(c, texts[c["number"]]) for c in cited]
     quoted = {c["number"]: _row(c, texts[c["number"]]) for c in cited}
     return answer(
         RecordedAnswer(
@@ -128,6 +129,15 @@ def _extract(document: DocumentRecord, version: int | None) -> ExtractedText | N
         return extracted_of(document, version)
     except DocumentNotFound:
         return None
+
+
+def _citation(cited: Mapping[str, Any], extracted: ExtractedText | None) -> RecordedCitation:
+    """The citation with its quote; the address of a web page leads to the quote again."""
+    quote = _quote(cited, extracted)
+    citation = RecordedCitation.model_validate({**cited, "quote": quote})
+    if not citation.source_url or not quote or extracted is None or extracted.media_type != HTML:
+        return citation
+    return citation.model_copy(update={"source_url": with_text(citation.source_url, quote)})
 
 
 def _quote(cited: Mapping[str, Any], extracted: ExtractedText | None) -> str | None:

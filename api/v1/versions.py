@@ -10,6 +10,7 @@ from callslip.api.messages import documents
 from callslip.api.v1.documents import DocumentPath, submitted
 from callslip.errors import Conflict
 from callslip.stores.blobs import original_name
+from callslip.stores.ledger import Accepted
 from callslip.tasks import ingest
 
 blueprint = APIBlueprint("versions", __name__, abp_tags=[Tag(name="documents")])
@@ -38,14 +39,19 @@ def roll_back(path: DocumentPath, body: documents.Rollback) -> Response:
 
     Searches see the live version until the new version is live. 200 if the version is live already.
     """
-    current().ledger.documents.get(path.document_id)
-    record = current().ledger.documents.version(path.document_id, body.version)
+    return submitted(restore(path.document_id, body.version))
+
+
+def restore(document_id: str, version: int) -> Accepted:
+    """Queue a new version with the content of an older one, and send it to a worker."""
+    current().ledger.documents.get(document_id)
+    record = current().ledger.documents.version(document_id, version)
     if not current().blobs.exists(record.document_id, original_name(record.sha256)):
         raise Conflict(
-            f"the file of version {body.version} is not stored here",
+            f"the file of version {version} is not stored here",
             hint="An archive moves the live version's alone: send the file again under its name.",
         )
-    accepted = current().ledger.versions.restore(path.document_id, body.version)
+    accepted = current().ledger.versions.restore(document_id, version)
     if accepted.fresh:
         ingest.send_next(current(), accepted.document_id)
-    return submitted(accepted)
+    return accepted

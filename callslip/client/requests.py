@@ -21,6 +21,9 @@ KEEPALIVE_SECONDS = 1.0
 
 JSON_LINES = "application/x-ndjson"
 
+UNCHANGED: Any = object()
+"""The default of an argument whose None removes a value: the value stays as it is."""
+
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
@@ -104,6 +107,11 @@ def checked_path(path: str) -> str:
 def without_none(**values: Any) -> dict[str, Any]:
     """The arguments that are not None, as JSON values; the server has defaults for the others."""
     return {name: plain(value) for name, value in values.items() if value is not None}
+
+
+def without_unchanged(**values: Any) -> dict[str, Any]:
+    """The arguments that are not UNCHANGED, as JSON values; None is sent as null."""
+    return {name: plain(value) for name, value in values.items() if value is not UNCHANGED}
 
 
 def plain(value: Any) -> Any:

@@ -34,6 +34,7 @@
     │   │   ├── SourceExists
     │   │   ├── DuplicateContent
     │   │   └── AttachedReadOnly    the collection is an attached table
+    │   ├── PreconditionFailed      412  a document was changed meanwhile (If-Match)
     │   ├── DocumentError           422  this file cannot be divided into chunks
     │   │   ├── EmptyFile
     │   │   ├── FileTooLarge        413
@@ -173,6 +174,7 @@ from callslip.errors.requests import NameTaken as NameTaken
 from callslip.errors.requests import NotFound as NotFound
 from callslip.errors.requests import PageNotFound as PageNotFound
 from callslip.errors.requests import PermissionMissing as PermissionMissing
+from callslip.errors.requests import PreconditionFailed as PreconditionFailed
 from callslip.errors.requests import QueryTooLong as QueryTooLong
 from callslip.errors.requests import SourceExists as SourceExists
 from callslip.errors.requests import SourceNotFound as SourceNotFound

@@ -208,6 +208,14 @@ class Conflict(PermanentError):
     status = 409
 
 
+class PreconditionFailed(PermanentError):
+    """The document has changed since the state that `If-Match` names."""
+
+    slug = "precondition-failed"
+    status = 412
+    hint = "Read the document again, and send the change with its new ETag."
+
+
 class CollectionExists(Conflict):
     """A collection of this name exists with other settings."""
 

@@ -60,6 +60,11 @@ class Citation(Message):
         description="path of the page that shows it with the sentence marked; null if there"
         " is no text around the passage"
     )
+    source_url: str | None = Field(
+        default=None,
+        description="the web address of the document's source; for a web page it leads to the"
+        " sentence, by a text fragment (`#:~:text=`). null: unknown",
+    )
 
 
 class AnswerSentence(Message):
@@ -152,6 +157,7 @@ class RecordedCitation(Message):
     valid_from: datetime | None
     valid_to: datetime | None
     url: str | None
+    source_url: str | None = None
 
 
 class Source(Message):

@@ -57,11 +57,16 @@ class Document(Message):
     submitted_at: float
     finished_at: float | None
     properties: dict[str, Any]
+    url: str | None = Field(None, description="the web address of its source")
+    language: str | None = Field(None, description="as stated; null: recognised in each passage")
     steps: list[StepMessage]
     warnings: list[str] = Field([], description="what was left out, or read in another way")
     error: FailureMessage | None
     readers: list[str] | None = Field(
         None, description="who may read it: `user:NAME`, `group:NAME`; null: everyone"
+    )
+    etag: str = Field(
+        "", description="as the header `ETag` has it, in quotes: send it as `If-Match` with a PATCH"
     )
     receipt: dict[str, dict[str, int]] | None = Field(
         description="after a deletion: objects in each store before and after"
@@ -88,10 +93,16 @@ class VersionMessage(Message):
     filename: str
     title: str
     properties: dict[str, Any]
+    url: str | None = None
+    language: str | None = None
     counts: dict[str, dict[str, int]] = Field(description="counts of each step")
     warnings: list[str] = Field([], description="what was left out, or read in another way")
     superseded_by: int | None = Field(description="the version that replaced it")
     restores: int | None = Field(description="of a rollback: the restored version")
+    edited: list[str] | None = Field(
+        None,
+        description="of an edit (PATCH): what it changed, such as `title` or `properties.topic`",
+    )
     error: FailureMessage | None
 
 

@@ -105,6 +105,9 @@ class Hit(Message):
         default=None,
         description="the lines of the passage on the pages of a PDF, if `include_boxes` is set",
     )
+    source_url: str | None = Field(
+        default=None, description="the web address of the document's source; null: unknown"
+    )
     lang: str
     properties: dict[str, Any]
     legs: Legs

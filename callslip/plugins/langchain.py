@@ -84,12 +84,12 @@ class CallslipRetriever(BaseRetriever):
 
 
 def _documents(response: models.SearchResponse) -> list[Document]:
-    """Convert hits; `source`, which citing chains read, is that property or else the file name."""
+    """Convert hits; `source`, which citing chains read, is that property, or an address or name."""
     return [
         Document(
             id=hit.chunk_id,
             page_content=hit.text,
-            metadata={"source": hit.filename} | metadata_of(hit, response),
+            metadata={"source": hit.source_url or hit.filename} | metadata_of(hit, response),
         )
         for hit in response.hits
     ]

@@ -96,6 +96,7 @@ def metadata_of(hit: models.Hit, response: models.SearchResponse) -> dict[str, A
         "chunk_id": hit.chunk_id,
         "title": hit.title,
         "filename": hit.filename,
+        "source_url": hit.source_url,
         "section": hit.section,
         "heading": hit.heading,
         "span": hit.span.model_dump(),

@@ -11,11 +11,12 @@ from callslip.cli.shared.options import (
     collection_option,
     properties_option,
     readers_option,
+    source_url_option,
     store_option,
 )
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
-from callslip.cli.shared.upload import find_files, form_fields, ingest, show_report
+from callslip.cli.shared.upload import find_files, form_fields, ingest, show_report, source_urls
 from callslip.vocabulary import PRIORITIES, StoreKind
 
 
@@ -32,6 +33,7 @@ from callslip.vocabulary import PRIORITIES, StoreKind
 )
 @properties_option
 @readers_option
+@source_url_option
 @allow_duplicate_option
 @url_option
 @as_json
@@ -44,6 +46,7 @@ def ingest_command(
     priority: int,
     properties: dict[str, Any],
     readers: tuple[str, ...] | None,
+    source_url: str | None,
     allow_duplicate: bool,
     url: str | None,
     json_out: bool,
@@ -60,11 +63,14 @@ def ingest_command(
     Example:  callslip ingest handbook.pdf policies/ 'faq/*.md' -c handbook
               callslip ingest rates.pdf -p doc_type=policy -p valid_from=2026-07-01
               callslip ingest salaries.xlsx --readers group:hr,user:ann
+              callslip ingest policies/ --source-url https://intranet.example.org/policies/
     """
     fields = form_fields(properties=properties, allow_duplicate=allow_duplicate)
     if readers is not None:
         fields["readers"] = readers
-    sources = [replace(source, fields=fields) for source in find_files(paths)]
+    files = find_files(paths)
+    urls = source_urls(source_url, [file.name for file in files])
+    sources = [replace(f, fields=fields | u) for f, u in zip(files, urls, strict=True)]
     with connect(url) as client:
         report = ingest(
             client,

@@ -16,7 +16,12 @@ from pydantic import ValidationError
 
 from callslip.cli.commands.ingest import ingest_command
 from callslip.cli.shared.manifest import Entry
-from callslip.cli.shared.options import allow_duplicate_option, collection_option, properties_option
+from callslip.cli.shared.options import (
+    allow_duplicate_option,
+    collection_option,
+    properties_option,
+    source_url_option,
+)
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.cli.shared.upload import form_fields
@@ -76,6 +81,7 @@ class IngestCommand(click.Group):
 @collection_option
 @click.option("--tenant", default="", help="Whose document.")
 @properties_option
+@source_url_option
 @allow_duplicate_option
 @url_option
 @as_json
@@ -93,6 +99,7 @@ def register_source(
     tenant: str,
     properties: dict[str, Any],
     allow_duplicate: bool,
+    source_url: str | None,
     url: str | None,
     json_out: bool,
 ) -> None:
@@ -118,6 +125,7 @@ def register_source(
             valid_from=valid_from and valid_from.date(),
             valid_to=valid_to and valid_to.date(),
             properties=properties,
+            url=source_url or "",
         )
     except ValidationError as error:
         raise InvalidRequest(
@@ -135,6 +143,7 @@ def register_source(
                 properties=entry.all_properties(),
                 allow_duplicate=allow_duplicate,
             ),
+            url=source_url,
         )
         document = wait_for(client, submitted.document_id, "extract")
     _tell(document, "extract", json_out, outcome=submitted.outcome)

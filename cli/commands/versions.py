@@ -128,6 +128,8 @@ def versions_command(document_id: str, url: str | None, json_out: bool) -> None:
         notes = [version["state"]]
         if version["restores"]:
             notes.append(f"brought back version {version['restores']}")
+        if version["edited"]:
+            notes.append(f"edited {', '.join(version['edited'])}")
         if version["superseded_by"]:
             notes.append(f"by version {version['superseded_by']}")
         notes += _corrections(version["counts"].get("extract", {}))

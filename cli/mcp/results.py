@@ -28,6 +28,7 @@ class Passage(Result):
     chunk_id: str = Field(description="for feedback")
     span: Span = Field(description="where it stands in the document's text")
     pages: Pages | None = Field(None, description="where it stands in the file, if it has pages")
+    source_url: str | None = Field(None, description="the web address of the document's source")
     valid_from: str | None = Field(None, description="in force from this day; null: ever since")
     valid_to: str | None = Field(
         None, description="in force until this day, not included; null: open"
@@ -56,6 +57,9 @@ class Source(Result):
     version: int = Field(description="of the document, when this was answered")
     span: Span = Field(description="where the quote stands in the document's text")
     pages: Pages | None = Field(None, description="where it stands in the file, if it has pages")
+    source_url: str | None = Field(
+        None, description="the web address of the document's source, at the quote if it is a page"
+    )
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
@@ -93,6 +97,7 @@ class DocumentResult(Result):
     )
     version: int
     properties: dict[str, Any]
+    url: str | None = Field(None, description="the web address of its source")
     error: str | None = Field(description="why it failed and what to do")
     text: str = Field(description="characters start to end of the extracted text")
     start: int
@@ -140,5 +145,7 @@ def _as_line(source: Source) -> str:
     heading = " › ".join(filter(None, (source.title, source.heading)))
     if source.pages:
         heading += f", {source.pages.short()}"
+    if source.source_url:
+        heading += f", {source.source_url}"
     at = f"document_id {source.document_id}, {source.span.start}–{source.span.end}"
     return f"[{source.number}] {heading} ({at}): {source.quote}"

@@ -221,6 +221,9 @@ class Tools:
                 " left out: as before, and of a new document everyone",
             ),
         ] = None,
+        url: Annotated[
+            Text, Field(max_length=2048, description="the web address of its source, if it has one")
+        ] = "",
         wait_seconds: Annotated[
             float, Field(ge=0, le=LONGEST_WAIT, description="how long to wait until it is live")
         ] = 30.0,
@@ -235,7 +238,7 @@ class Tools:
         began = time.monotonic()
         with telling():
             client = self._client_for(ctx)
-            fields = {"name": name, "tenant": tenant} | _present(readers=readers)
+            fields = {"name": name, "tenant": tenant} | _present(readers=readers, url=url or None)
             sent = await run_sync(self._submit, client, collection, text, path, fields)
             reported = 0
             while True:

@@ -28,6 +28,7 @@ from callslip.stores.naming import (
     clean_line,
     clean_name,
     clean_tenant,
+    clean_url,
 )
 from callslip.stores.properties.values import check_properties
 from callslip.vocabulary import FILTERABLE, NAME, Value
@@ -63,6 +64,7 @@ class Entry(BaseModel):
     collection: str = Field("", pattern=f"^$|{NAME}", description="default that of the command")
     tenant: str = Field("", max_length=LONGEST_TENANT)
     title: str = ""
+    url: str = Field("", description="the web address of its source")
     doc_type: Label | None = None
     jurisdiction: Label | None = None
     lang: Label | None = Field(None, description="of the document, as far as it is known")
@@ -85,6 +87,7 @@ class Entry(BaseModel):
             self.known_as()
             clean_tenant(self.tenant)
             _ = self.title and clean_line(self.title)
+            clean_url(self.url)
             self.all_properties()
         except CallslipError as error:
             raise ValueError(error.detail) from None

@@ -12,7 +12,7 @@ from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import NotFound
 from callslip.readers import EVERYONE, check_readers
-from callslip.stores.naming import clean_filename, clean_line
+from callslip.stores.naming import clean_filename, clean_line, clean_url
 
 State = Literal["new", "changed", "again", "underway", "unchanged", "duplicate", "missing"]
 """again: the document failed and is sent again; underway: sent before, but not live yet; duplicate:
@@ -86,6 +86,8 @@ def _same(document: dict[str, Any], placed: Placed, digest: str) -> bool:
         readers = check_readers(placed.entry.readers)
         if (document["readers"] or list(EVERYONE)) != list(readers):
             return False
+    if placed.entry.url and document["url"] != clean_url(placed.entry.url):
+        return False
     return current == (digest, filename, title, _text(placed.entry.all_properties()))
 
 

@@ -74,6 +74,14 @@ readers_option = click.option(
 )
 
 
+source_url_option = click.option(
+    "--source-url",
+    metavar="ADDRESS",
+    help="The web address of the file, which hits and citations then have; one that ends in / is"
+    " the folder of several files.",
+)
+
+
 allow_duplicate_option = click.option(
     "--allow-duplicate", is_flag=True, help="Take it even where another name has the same content."
 )

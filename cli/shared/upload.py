@@ -3,12 +3,13 @@
 import glob
 import io
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -16,7 +17,7 @@ from callslip.cli.shared.batches import UNDERWAY, batch_documents, get_batch, pa
 from callslip.cli.shared.manifest import Placed, read_manifest
 from callslip.client import Client
 from callslip.client.models import Submitted
-from callslip.errors import CallslipError, EmptyFile, Overloaded, PermanentError
+from callslip.errors import CallslipError, EmptyFile, InvalidRequest, Overloaded, PermanentError
 from callslip.readers import check_readers
 from callslip.vocabulary import StoreKind
 
@@ -43,6 +44,23 @@ def form_fields(
     """The arguments of an upload that have a value; the server has defaults for the others."""
     fields = {"title": title, "properties": properties, "allow_duplicate": allow_duplicate}
     return {name: value for name, value in fields.items() if value}
+
+
+def source_urls(address: str | None, names: Sequence[str]) -> list[dict[str, str]]:
+    """The argument `url` of each upload; of an address that ends in `/`, each name is below it.
+
+    Raises InvalidRequest if several files would have one address.
+    """
+    if not address:
+        return [{} for _ in names]
+    if address.endswith("/"):
+        return [{"url": address + quote(name)} for name in names]
+    if len(names) > 1:
+        raise InvalidRequest(
+            f"{address!r} cannot be the address of {len(names)} files",
+            hint="End it with / if it is the address of their folder.",
+        )
+    return [{"url": address} for _ in names]
 
 
 @dataclass
@@ -106,6 +124,8 @@ def source_of(placed: Placed) -> Source:
         fields["allow_duplicate"] = True
     if entry.readers is not None:
         fields["readers"] = check_readers(entry.readers)
+    if entry.url:
+        fields["url"] = entry.url
     return Source(placed.path, placed.name, fields)
 
 

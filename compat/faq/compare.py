@@ -51,7 +51,9 @@ class ComparedHit(BaseModel):
 
     id: str = Field(description="`faq_` and the row's id; of other documents the chunk's id")
     text: str
-    metadata: dict[str, Any] = Field(description="question, answer and id; else the properties")
+    metadata: dict[str, Any] = Field(
+        description="question, answer and id; else the properties, and `source_url` if it is known"
+    )
     distance: float = Field(description="1 - similarity")
     similarity: float = Field(description="cosine, -1 to 1")
     collection_name: str
@@ -134,13 +136,18 @@ def _collection_hits(
     return sorted(near, key=lambda hit: -hit.similarity)
 
 
+def with_source(hit: Hit) -> dict[str, Any]:
+    """Return the properties of a hit, with the address of its document's source if it is known."""
+    return hit.properties | ({"source_url": hit.source_url} if hit.source_url else {})
+
+
 def _hit(hit: Hit, collection: str) -> ComparedHit:
     vector_hit = hit.legs.vector
     similarity = round(vector_hit.score, DIGITS) + 0.0 if vector_hit else -1.0  # + 0.0: not -0.0
     return ComparedHit(
         id=identity(hit.chunk_id, hit.properties),
         text=hit.text,
-        metadata=hit.properties,
+        metadata=with_source(hit),
         distance=round(1 - similarity, DIGITS),
         similarity=similarity,
         collection_name=collection,

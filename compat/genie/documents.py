@@ -59,6 +59,8 @@ def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
     documents: dict[str, ChunkedDocument] = {}
     for hit in hits:
         of_document, of_chunk = _parted(hit.properties)
+        if hit.source_url:
+            of_document.setdefault("source_url", hit.source_url)
         document = documents.setdefault(
             hit.filename,
             ChunkedDocument(filename=hit.filename, document_metadata=of_document, chunks=[]),

@@ -69,11 +69,15 @@ class Tools:
 
 @dataclass(frozen=True)
 class Source:
-    """A document as extracted and submitted, with its name in the collection."""
+    """A document as extracted and submitted, with its name in the collection.
+
+    `by_hand` names the bounds of validity that an edit set: they hold for every chunk.
+    """
 
     extracted: ExtractedText
     name: str
     submitted: Mapping[str, Any]
+    by_hand: Sequence[str] = ()
 
 
 def enrich(
@@ -99,6 +103,8 @@ def enrich(
     enriched = []
     for n, (chunk, content) in enumerate(zip(chunks, contents, strict=True)):
         days = of_chunk(content, codes)
+        if source.by_hand:
+            days = _without(days, source.by_hand)
         if Validity(days.begins or whole.begins, days.ends or whole.ends).contradictory:
             warnings.append(f"chunk {chunk.ordinal} says that it ends before it begins: left out")
             days = Validity()
@@ -129,6 +135,13 @@ def _validity(source: Source, codes: Codes) -> tuple[Validity, list[str]]:
     if whole.contradictory:
         return Validity(begins, ends), ["the document says that it ends before it begins: left out"]
     return whole, []
+
+
+def _without(days: Validity, by_hand: Sequence[str]) -> Validity:
+    return Validity(
+        None if "valid_from" in by_hand else days.begins,
+        None if "valid_to" in by_hand else days.ends,
+    )
 
 
 def _named(

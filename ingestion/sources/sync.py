@@ -35,7 +35,7 @@ from callslip.stores.ledger import (
     Run,
     Submission,
 )
-from callslip.stores.naming import clean_filename, clean_name
+from callslip.stores.naming import clean_filename, clean_name, clean_url
 
 BATCH = 100
 """Files that are looked up in the ledger at once."""
@@ -205,11 +205,18 @@ def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) 
             size=content.size,
             properties={**source.properties, SOURCE: crawl.origin.address(item)},
             readers=source.readers,
+            url=_web_address(crawl.origin.address(item)),
+            keeps_edits=True,
         ),
         content.content,
         tenant=source.tenant,
         allow_duplicate=known is not None and known == known_as,
     )
+
+
+def _web_address(address: str) -> str | None:
+    """Return the address if a reader's browser can open it; a folder's and a bucket's it cannot."""
+    return clean_url(address) if address.startswith(("http://", "https://")) else None
 
 
 def _delete_vanished(crawl: Crawl) -> int:

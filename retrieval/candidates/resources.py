@@ -27,6 +27,9 @@ BRANCHES = 4
 PAGE_TABLES = 512
 """The maximum number of documents whose pages are cached."""
 
+URLS = 4096
+"""The maximum number of documents whose source's address is cached."""
+
 
 @dataclass
 class Resources(OnBackend):
@@ -48,6 +51,7 @@ class Resources(OnBackend):
     candidates: Cache[CandidateList] = field(init=False)
     hotset: Hotset = field(init=False)
     page_tables: Cache[PageTable] = field(init=False)
+    urls: Cache[str] = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +62,7 @@ class Resources(OnBackend):
         self.candidates = Cache(search.result_cache, search.result_cache_seconds)
         self.hotset = Hotset(self.ledger, self.settings)
         self.page_tables = Cache(PAGE_TABLES)
+        self.urls = Cache(URLS)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
 
     def for_reader(self, reader: Reader | None) -> "Resources":
@@ -82,6 +87,17 @@ class Resources(OnBackend):
                 tables[key[0]] = read.get(key[0], NO_PAGES)
                 self.page_tables.put(key, tables[key[0]])
         return tables
+
+    def urls_of(self, versions: Mapping[str, int]) -> dict[str, str]:
+        """The web addresses of the sources of these live versions by document id, or ""."""
+        cached = {key: self.urls.get(key) for key in versions.items()}
+        urls = {key[0]: url for key, url in cached.items() if url is not None}
+        if missing := {i: version for i, version in versions.items() if i not in urls}:
+            read = self.ledger.versions.urls(missing)
+            for key in missing.items():
+                urls[key[0]] = read.get(key[0], "")
+                self.urls.put(key, urls[key[0]])
+        return urls
 
     @property
     def caches(self) -> dict[str, Counted]:

@@ -21,10 +21,11 @@ def make_hit(
     child: str,
     request: SearchRequest,
     table: PageTable,
+    source_url: str,
 ) -> Hit:
     """Return a hit; a parent has the score and the ranks of the child chunk `child`.
 
-    `table` has the pages of its document.
+    `table` has the pages of its document, `source_url` the web address of its source or "".
     """
     name = request.vector_name
     vector = chunk.named.get(name) if name else chunk.vector
@@ -42,6 +43,7 @@ def make_hit(
         text=chunk.body,
         span=Span(start=chunk.start, end=chunk.end),
         pages=pages_of(table, chunk.start, chunk.end),
+        source_url=source_url or None,
         lang=chunk.lang,
         properties=public(chunk.properties),
         legs=Legs(

@@ -82,9 +82,8 @@ def _hits(
         parents = {child: parent for child, parent in parents.items() if parent in chunks}
         positions |= seen
         order = add_parents([i for i, _ in order], parents, request.parent_strategy)
-    tables = resources.pages_of(
-        {at.document_id: at.version for i, _ in order if (at := positions[i]).version}
-    )
+    versions = {at.document_id: at.version for i, _ in order if (at := positions[i]).version}
+    tables, urls = resources.pages_of(versions), resources.urls_of(versions)
     return [
         make_hit(
             rank,
@@ -93,6 +92,7 @@ def _hits(
             child,
             request,
             tables.get(chunks[i].document_id, NO_PAGES),
+            urls.get(chunks[i].document_id, ""),
         )
         for rank, (i, child) in enumerate(order, 1)
     ]

@@ -22,6 +22,7 @@ from callslip.stores.ledger.base.records import (
     Dispatch,
     DocumentRecord,
     DocumentState,
+    Edit,
     Failure,
     Refusal,
     Step,
@@ -38,6 +39,7 @@ from callslip.stores.ledger.documents.chunks import Chunks
 from callslip.stores.ledger.documents.collections import Collections
 from callslip.stores.ledger.documents.corrections import CorrectedVersions
 from callslip.stores.ledger.documents.documents import Documents
+from callslip.stores.ledger.documents.edits import Edited, Edits
 from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
 from callslip.stores.ledger.documents.inventory import Inventory, Item
 from callslip.stores.ledger.documents.leases import Leases
@@ -89,6 +91,8 @@ __all__ = [
     "Dispatch",
     "DocumentRecord",
     "DocumentState",
+    "Edit",
+    "Edited",
     "Event",
     "EventKind",
     "FacetBuild",
@@ -164,6 +168,7 @@ class Ledger:
         self.readers = DocumentReaders(self._database, reader)
         self.child_documents = ChildDocuments(self._database)
         self.versions = Versions(self._database, reader)
+        self.edits = Edits(self._database, reader)
         self.fair_queue = FairQueue(self._database)
         self.leases = Leases(self._database)
         self.failures = Failures(self._database, reader)

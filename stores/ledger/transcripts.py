@@ -29,6 +29,8 @@ from callslip.stores.ledger.documents.pages import PageTable
 from callslip.stores.ledger.documents.readers import put_audience
 from callslip.stores.ledger.documents.tenants import make_tenant
 from callslip.stores.ledger.outbox import events
+from callslip.stores.naming import LONGEST_URL, WEB_URL
+from callslip.vocabulary import LANGUAGE
 
 _D, _V, _S, _C, _P, _R = (
     table.c
@@ -65,6 +67,10 @@ class VersionRow:
     superseded_by: _Count | None = None
     pages: PageTable | None = None
     corrections: Annotated[Corrections, Field(max_length=MOST_CORRECTIONS)] | None = None
+    url: Annotated[str, Field(max_length=LONGEST_URL, pattern=f"^$|{WEB_URL}")] = ""
+    language: Annotated[str, Field(pattern=f"^$|{LANGUAGE}")] = ""
+    by_hand: tuple[_Name, ...] = ()
+    edited: tuple[_Name, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +318,10 @@ def _version(row: Row[Any], live: int) -> VersionRow:
         superseded_by=row.superseded_by,
         pages=PageTable.from_json(row.pages) if row.pages else None,
         corrections=corrections.from_json(row.corrections) or None,
+        url=row.url,
+        language=row.language,
+        by_hand=tuple(row.by_hand or ()),
+        edited=None if row.edited is None else tuple(row.edited),
     )
 
 

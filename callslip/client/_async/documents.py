@@ -8,7 +8,7 @@ from typing import Any
 from callslip.client import models
 from callslip.client._async.transport import AsyncTransport
 from callslip.client.files import Content, Opened, Sent, opened
-from callslip.client.requests import path_of, to_json, without_none
+from callslip.client.requests import UNCHANGED, path_of, to_json, without_none, without_unchanged
 
 LARGEST_PAGE = 500
 
@@ -30,6 +30,8 @@ class Documents(AsyncTransport):
         priority: int | None = None,
         batch: str | None = None,
         readers: Sequence[str] | None = None,
+        url: str | None = None,
+        language: str | None = None,
         on_progress: Callable[[Sent], object] | None = None,
     ) -> models.Submitted:
         """Submit a file; the client reads it part by part from its start.
@@ -37,7 +39,8 @@ class Documents(AsyncTransport):
         `file` is a path, bytes (with `filename`) or a file opened with "rb". `name` identifies the
         document, by default it is the file's name: another file of this name is a new version, and
         the same content changes nothing. `readers` may read it: `user:NAME`, `group:NAME`, or
-        `["everyone"]`. The client calls `on_progress` after each part.
+        `["everyone"]`. `url` is the web address of the source. The client calls `on_progress` after
+        each part.
         """
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
         fields = without_none(
@@ -49,6 +52,8 @@ class Documents(AsyncTransport):
             priority=None if priority is None else str(priority),
             batch=batch,
             readers=None if readers is None else to_json(list(readers)),
+            url=url,
+            language=language,
         )
         stream, known_as, to_close = opened(file, filename)
         try:
@@ -78,6 +83,8 @@ class Documents(AsyncTransport):
         priority: int | None = None,
         batch: str | None = None,
         readers: Sequence[str] | None = None,
+        url: str | None = None,
+        language: str | None = None,
     ) -> models.Submitted:
         """Submit a text, which may have Markdown headings; parameters are as for `upload`."""
         path = path_of("/v1/collections/{collection}/documents", collection=collection)
@@ -91,6 +98,8 @@ class Documents(AsyncTransport):
             priority=priority,
             batch=batch,
             readers=None if readers is None else list(readers),
+            url=url,
+            language=language,
         )
         return await self._request_model(models.Submitted, "POST", path, json=body, repeatable=True)
 
@@ -171,11 +180,47 @@ class Documents(AsyncTransport):
         )
         return await self.request_bytes(path, params=without_none(version=version))
 
+    async def edit_document(
+        self,
+        document_id: str,
+        *,
+        title: str | None = UNCHANGED,
+        url: str | None = UNCHANGED,
+        language: str | None = UNCHANGED,
+        valid_from: str | None = UNCHANGED,
+        valid_to: str | None = UNCHANGED,
+        properties: Mapping[str, Any] | None = UNCHANGED,
+        readers: Sequence[str] | None = UNCHANGED,
+        if_match: str | None = None,
+    ) -> models.Document:
+        """Change what is known of a document without sending its file again.
+
+        An argument that is left out stays; None removes a value. `properties` are merged into the
+        present ones, and one of None is removed. The result's `version` is live a little later.
+        `if_match` is the `etag` of a document: raises PreconditionFailed if it has changed since.
+        """
+        path = path_of("/v1/documents/{document_id}", document_id=document_id)
+        body = without_unchanged(
+            title=title,
+            url=url,
+            language=language,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            properties=properties,
+            readers=readers if readers is UNCHANGED or readers is None else list(readers),
+        )
+        return await self._request_model(
+            models.Document,
+            "PATCH",
+            path,
+            json=body,
+            if_match=if_match,
+            repeatable=if_match is None,  # with it, a repeated change would refuse itself
+        )
+
     async def set_readers(self, document_id: str, readers: Sequence[str] | None) -> models.Document:
         """Set who may read a document and those within it; None means everyone."""
-        path = path_of("/v1/documents/{document_id}", document_id=document_id)
-        body = {"readers": None if readers is None else list(readers)}
-        return await self._request_model(models.Document, "PATCH", path, json=body)
+        return await self.edit_document(document_id, readers=readers)
 
     async def delete_document(self, document_id: str) -> models.Deleted:
         """Delete a document: it is hidden at once, and a worker removes it."""

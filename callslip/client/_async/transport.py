@@ -102,6 +102,7 @@ class AsyncTransport:
         files: Any = None,
         data: Mapping[str, str] | None = None,
         content_type: str | None = None,
+        if_match: str | None = None,
         repeatable: bool | None = None,
         also: tuple[int, ...] = (),
     ) -> Any:
@@ -119,7 +120,9 @@ class AsyncTransport:
             content=content,
             files=files,
             data=data,
-            headers={"Content-Type": content_type} if content_type else None,
+            headers=requests.without_none(
+                **{"Content-Type": content_type, "If-Match": if_match and f'"{if_match}"'}
+            ),
         )
         return reply.json()
 

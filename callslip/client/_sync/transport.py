@@ -101,6 +101,7 @@ class Transport:
         files: Any = None,
         data: Mapping[str, str] | None = None,
         content_type: str | None = None,
+        if_match: str | None = None,
         repeatable: bool | None = None,
         also: tuple[int, ...] = (),
     ) -> Any:
@@ -118,7 +119,9 @@ class Transport:
             content=content,
             files=files,
             data=data,
-            headers={"Content-Type": content_type} if content_type else None,
+            headers=requests.without_none(
+                **{"Content-Type": content_type, "If-Match": if_match and f'"{if_match}"'}
+            ),
         )
         return reply.json()
 

@@ -6,13 +6,14 @@ from typing import Any, Literal
 
 from callslip.errors import BY_SLUG, CallslipError
 from callslip.messages.options import Options
-from callslip.readers import Readers
+from callslip.readers import EVERYONE, Readers, audience_of
 from callslip.stores.ledger.base.corrections import Corrections
 from callslip.stores.records import CollectionSchema
 from callslip.vocabulary import STEPS as STEPS
 from callslip.vocabulary import DocumentState as DocumentState
 from callslip.vocabulary import Step as Step
 from callslip.vocabulary import StepState as StepState
+from callslip.vocabulary import Value
 from callslip.vocabulary import Vectors as Vectors
 from callslip.vocabulary import VersionState as VersionState
 
@@ -89,8 +90,9 @@ class CollectionRecord:
 class Submission:
     """A new content for a document.
 
-    Of one tenant's submissions the highest priority is processed first. A title or properties of
-    None keep the stored value if the bytes are the same; for other bytes they are empty.
+    Of one tenant's submissions the highest priority is processed first. A title, properties, URL
+    or language of None keep the stored value if the bytes are the same; for other bytes they are
+    empty.
     """
 
     name: str
@@ -102,6 +104,26 @@ class Submission:
     priority: int = 0
     batch: str = ""  # the id of the batch it was submitted in
     readers: Readers | None = None  # None: as before; of a new document, everyone
+    url: str | None = None
+    language: str | None = None
+    keeps_edits: bool = False
+    """Whether what edits set stays, also for other bytes: nobody states it with this submission."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Changes of what is known of a document, without another content.
+
+    A field of None stays as it is; an empty text removes the value. `properties` are merged into
+    the present ones, of which a value of None removes one; with `anew` they replace all of them.
+    """
+
+    title: str | None = None
+    url: str | None = None
+    language: str | None = None
+    properties: Mapping[str, Value | None] = field(default_factory=dict)
+    anew: bool = False
+    readers: Readers | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +137,12 @@ class Accepted:
 
 @dataclass(frozen=True)
 class VersionRecord:
-    """One content of a document."""
+    """One content of a document, and what is known of it.
+
+    `url` is the web address of the source, `language` a stated code; both may be empty. `edited`
+    names what the edit that made this version changed (`title`, `properties.topic`); None if it was
+    no edit. `by_hand` names, in the same form, the present values that edits set.
+    """
 
     document_id: str
     version: int
@@ -136,6 +163,10 @@ class VersionRecord:
     restores: int | None = None
     superseded_by: int | None = None
     corrections: Corrections = ()
+    url: str = ""
+    language: str = ""
+    by_hand: tuple[str, ...] = ()
+    edited: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +210,17 @@ class DocumentRecord:
     newest: VersionRecord
     steps: tuple[StepRecord, ...]
     state: DocumentState
+
+    @property
+    def etag(self) -> str:
+        """The entity tag: it changes with the version and with the readers."""
+        readers = EVERYONE if self.readers is None else self.readers
+        return etag_of(self.newest.version, audience_of(readers))
+
+
+def etag_of(version: int, audience: str) -> str:
+    """The entity tag of a document with this newest version and audience."""
+    return f"{version}-{audience[:8]}" if audience else str(version)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ def version_record(row: Row[Any], document: Row[Any]) -> VersionRecord:
         restores=row.restores,
         superseded_by=row.superseded_by,
         corrections=corrections.from_json(row.corrections),
+        url=row.url,
+        language=row.language,
+        by_hand=tuple(row.by_hand or ()),
+        edited=None if row.edited is None else tuple(row.edited),
     )
 
 

@@ -175,6 +175,10 @@ versions = Table(
     Column("superseded_by", Integer),
     Column("pages", JSON(none_as_null=True)),  # stores/ledger/documents/pages.py; null: unknown
     Column("corrections", JSON(none_as_null=True)),  # stores/ledger/base/corrections.py; null: none
+    Column("url", String(2048), nullable=False, server_default=""),  # of the source, http(s)
+    Column("language", String(8), nullable=False, server_default=""),  # stated; empty: recognised
+    Column("by_hand", JSON(none_as_null=True)),  # what edits set: VersionRecord.by_hand
+    Column("edited", JSON(none_as_null=True)),  # what an edit changed; null: no edit
     Index("versions_by_state", "state", "dispatched_at"),
     Index(
         "versions_waiting",

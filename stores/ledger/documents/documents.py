@@ -4,7 +4,6 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, exists, func, insert, select, update
@@ -28,6 +27,7 @@ from callslip.stores.ledger.base.records import (
 )
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.documents import attachments, batches
+from callslip.stores.ledger.documents.edits import completed
 from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
 from callslip.stores.ledger.documents.readers import put_audience
@@ -68,11 +68,12 @@ class Documents:
 
         A new name gets the id `new_id`, under which the caller has stored the original. If another
         process has created the name meanwhile, or a deleted document has the id, the result has
-        another id. A queued version is superseded by the new one. If content, title, file name and
-        properties equal those of the newest version, no version is made; if that one failed, it is
-        queued again. The exception is a live version whose pages are unknown: it is made anew. The
-        first document of a tenant creates the tenant. The submission's readers apply at once, to
-        every version; `DocumentReaders.due` then has a document without a new version.
+        another id. A queued version is superseded by the new one. If content, title, file name,
+        properties, URL and language equal those of the newest version, no version is made; if that
+        one failed, it is queued again. The exception is a live version whose pages are unknown: it
+        is made anew. The first document of a tenant creates the tenant. The submission's readers
+        apply at once, to every version; `DocumentReaders.due` then has a document without a new
+        version.
 
         `parent` is the claim on the parent document under which a child document is submitted; the
         child has the readers of its parent.
@@ -126,7 +127,7 @@ class Documents:
             ).one_or_none()
             audience = _audience(connection, collection, tenant, submission, parent)
             if existing is None:
-                document_id, version = new_id, 1
+                document_id, version, by_hand = new_id, 1, None
                 connection.execute(
                     insert(schema.documents).values(
                         document_id=document_id,
@@ -149,7 +150,7 @@ class Documents:
                         .values(audience=audience, readers_due=True)
                     )
                 newest = newest_of(connection, document_id)
-                submission = _completed(submission, newest)
+                submission, by_hand = completed(submission, newest)
                 if _same_content(newest, submission) and not lacks_pages(newest):
                     again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
                     batches.add(connection, submission.batch, collection, again, now)
@@ -169,6 +170,9 @@ class Documents:
                     filename=submission.filename,
                     title=submission.title or "",
                     properties=submission.properties or {},
+                    url=submission.url or "",
+                    language=submission.language or "",
+                    by_hand=by_hand,
                     created_at=now,
                     dispatched_at=now,
                     turn=WAITING,
@@ -396,24 +400,11 @@ def _duplicate(connection: Connection, document_id: str) -> DuplicateContent:
     return DuplicateContent(f"document {name!r} ({document_id}) holds the same content")
 
 
-def _completed(submission: Submission, newest: Row[Any]) -> Submission:
-    """Replace a title and properties of None by the stored ones if the bytes are the same."""
-    if submission.sha256 != newest.sha256:
-        return submission
-    return replace(
-        submission,
-        title=newest.title if submission.title is None else submission.title,
-        properties=newest.properties if submission.properties is None else submission.properties,
-    )
-
-
 def _same_content(newest: Row[Any], submission: Submission) -> bool:
-    return (newest.sha256, newest.title, newest.filename, _as_json(newest.properties)) == (
-        submission.sha256,
-        submission.title,
-        submission.filename,
-        _as_json(submission.properties),
-    )
+    return all(
+        getattr(newest, name) == getattr(submission, name)
+        for name in ("sha256", "title", "filename", "url", "language")
+    ) and _as_json(newest.properties) == _as_json(submission.properties)
 
 
 def _as_json(properties: dict[str, Any] | None) -> str:

@@ -2,8 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    delete,
+    exists,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.errors import Conflict, DocumentNotFound
@@ -83,26 +93,7 @@ class DocumentReaders:
         Raises DocumentNotFound if the document is deleted, missing or not readable.
         """
         with self._database.writing() as connection:
-            document = lock_document(connection, document_id)
-            query = select(_D.document_id).where(
-                _D.document_id == document_id, readable(self._reader)
-            )
-            if document is None or connection.scalar(query) is None:
-                raise DocumentNotFound(f"document {document_id!r} does not exist")
-            ids = [document_id, *(row.document_id for row in below(connection, [document_id]))]
-            audience = put_audience(connection, document.collection, document.tenant, readers)
-            due: list[tuple[str, int]] = []
-            for each in ids:
-                mine = _D.document_id == each
-                row = connection.execute(
-                    update(schema.documents)
-                    .where(mine, _D.audience != audience)
-                    .values(audience=audience, readers_due=True)
-                    .returning(_D.live_version)
-                ).one_or_none()
-                if row is not None and row.live_version is not None:
-                    due.append((each, row.live_version))
-        return due
+            return set_readers(connection, locked(connection, document_id, self._reader), readers)
 
     def due(self, limit: int = 100) -> list[tuple[str, int]]:
         """Ids and live versions of documents whose chunks are to be written with their audience.
@@ -137,6 +128,38 @@ class DocumentReaders:
             names = sorted(connection.scalars(audiences))
             ids = list(connection.scalars(due))
         return Unreadable(tuple(names), tuple(ids[:MOST_DUE]), len(ids) <= MOST_DUE)
+
+
+def locked(connection: Connection, document_id: str, reader: Reader | None) -> Row[Any]:
+    """The row of a document that the reader may read, locked until the transaction ends.
+
+    Raises DocumentNotFound if the document is deleted, missing or not readable.
+    """
+    document = lock_document(connection, document_id)
+    query = select(_D.document_id).where(_D.document_id == document_id, readable(reader))
+    if document is None or connection.scalar(query) is None:
+        raise DocumentNotFound(f"document {document_id!r} does not exist")
+    return document
+
+
+def set_readers(
+    connection: Connection, document: Row[Any], readers: Readers
+) -> list[tuple[str, int]]:
+    """Replace the readers of a locked document and of those within it; return which are due."""
+    inside = below(connection, [document.document_id])
+    ids = [document.document_id, *(row.document_id for row in inside)]
+    audience = put_audience(connection, document.collection, document.tenant, readers)
+    due: list[tuple[str, int]] = []
+    for each in ids:
+        row = connection.execute(
+            update(schema.documents)
+            .where(_D.document_id == each, _D.audience != audience)
+            .values(audience=audience, readers_due=True)
+            .returning(_D.live_version)
+        ).one_or_none()
+        if row is not None and row.live_version is not None:
+            due.append((each, row.live_version))
+    return due
 
 
 def put_audience(connection: Connection, collection: str, tenant: str, readers: Readers) -> str:

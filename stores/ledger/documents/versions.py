@@ -1,11 +1,11 @@
 """The versions of a document: lists them, and restores an older one."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, tuple_, update
 
 from callslip.errors import Conflict, DocumentNotFound
 from callslip.readers import Reader
@@ -22,7 +22,10 @@ from callslip.vocabulary import PRIORITIES as PRIORITIES
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
-_KNOWN = ("sha256", "size", "filename", "title", "properties")
+_KNOWN = (
+    *("sha256", "size", "filename", "title", "properties"),
+    *("url", "language", "by_hand"),
+)
 """The columns of a version's content, and of what was stated of it."""
 
 
@@ -106,8 +109,18 @@ class Versions:
         with self._database.reading() as connection:
             return set(connection.scalars(query))
 
+    def urls(self, versions: Mapping[str, int]) -> dict[str, str]:
+        """The web addresses of the sources of these versions by document id; omits unknown ones."""
+        query = (
+            select(_V.document_id, _V.url)
+            .where(tuple_(_V.document_id, _V.version).in_(list(versions.items())), _V.url != "")
+            .where(of_readable(_V.document_id, self._reader))
+        )
+        with self._database.reading() as connection:
+            return {row.document_id: row.url for row in connection.execute(query)}
+
     def restore(self, document_id: str, version: int) -> Accepted:
-        """Queue a new version with the content, title, properties and corrections of an older one.
+        """Queue a new version with the content of an older one, and what was stated of it.
 
         The new version supersedes a queued one. Searches see the live version until the new one is
         live. If `version` is the newest one and live, nothing changes and the result is not

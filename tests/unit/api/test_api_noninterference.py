@@ -89,7 +89,16 @@ CALLS: dict[str, Calls] = {
     "files.get_page": lambda i: [("GET", f"/v1/documents/{i.document}/pages/1.png", {})],
     "files.get_table": lambda i: [("GET", f"/v1/documents/{i.document}/tables/1.csv", {})],
     "documents.change_document": lambda i: [
-        ("PATCH", f"/v1/documents/{i.document}", {"json": {"readers": None}})
+        ("PATCH", f"/v1/documents/{i.document}", {"json": body, "headers": headers})
+        for body in ({"readers": None}, {"title": "T"})
+        for headers in ({}, {"If-Match": '"1"'}, {"If-Match": '"9"'})
+    ],
+    "editing.show_document": lambda i: [("GET", f"/page/documents/{i.document}", {})],
+    "editing.save_document": lambda i: [
+        ("POST", f"/page/documents/{i.document}", {"data": {"title": "T", "was": "{}"}})
+    ],
+    "editing.restore_version": lambda i: [
+        ("POST", f"/page/documents/{i.document}/restore", {"data": {"version": "1"}})
     ],
     "documents.delete_document": lambda i: [("DELETE", f"/v1/documents/{i.document}", {})],
     "documents.submit_document": lambda i: [

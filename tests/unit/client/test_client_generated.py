@@ -25,7 +25,7 @@ from tools import client_code
 HELPERS = {
     *("chunks", "documents", "upload_folder", "wait_for_batch", "wait_until_live"),
     *("request_bytes", "request_events", "request_json", "request_lines", "request_text"),
-    "resumed_events",
+    *("resumed_events", "set_readers"),
     *("close", "has_key", "url", "with_key"),
 }
 """What stands over the operations, and the doors for what has no method."""
@@ -36,7 +36,9 @@ NAMES = {"collection": "name"}
 OTHERWISE = {"file", "filename", "lines"}
 """Arguments that are not sent under their name."""
 
-NOT_SENT = {("upload", "on_progress"), ("follow", "after"), ("answer_stream", "timeout")}
+NOT_SENT = {("upload", "on_progress"), ("follow", "after"), ("answer_stream", "timeout")} | {
+    ("edit_document", "if_match")
+}
 """Arguments that are not sent, or as a header."""
 
 FORMS = {"upload", "preview_file"}

@@ -1,20 +1,30 @@
-"""Versions have the pages of their text, and corrections of it; steps what they left out."""
+"""Versions have pages, corrections, a source's address and edits; steps what they left out."""
 
 from alembic import op
-from sqlalchemy import JSON, Column, inspect
+from sqlalchemy import JSON, Column, String, inspect
 
 revision = "0005"
 down_revision = "0004"
 
-FINGERPRINT = "85fc696806bede20"
+FINGERPRINT = "b745f9dccd8ab08e"
 """A hash of the statements that make this revision's tables on SQLite and PostgreSQL."""
 
 
 def upgrade() -> None:
     """Add the columns. Pages and warnings are known when a document is ingested again."""
-    inspector = inspect(op.get_bind())
-    for table, names in (("versions", ("pages", "corrections")), ("steps", ("warnings",))):
-        present = {column["name"] for column in inspector.get_columns(table)}
-        for name in names:
-            if name not in present:
-                op.add_column(table, Column(name, JSON))
+    new = {
+        "versions": (
+            Column("pages", JSON),
+            Column("corrections", JSON),
+            Column("url", String(2048), nullable=False, server_default=""),
+            Column("language", String(8), nullable=False, server_default=""),
+            Column("by_hand", JSON),
+            Column("edited", JSON),
+        ),
+        "steps": (Column("warnings", JSON),),
+    }
+    for table, columns in new.items():
+        present = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}
+        for column in columns:
+            if column.name not in present:
+                op.add_column(table, column)

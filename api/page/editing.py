@@ -1,0 +1,164 @@
+"""The page of one document at /page/documents/ID: a form that edits it, and its history.
+
+It needs no script. The form has the document's ETag, so that of two people the second is refused.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from pydantic import ValidationError
+
+from callslip.api.http import responses
+from callslip.api.http.context import current
+from callslip.api.identity.current import caller
+from callslip.api.messages.documents import Change
+from callslip.api.v1.documents import change, edit_of
+from callslip.api.v1.versions import restore
+from callslip.errors import CallslipError, DocumentNotFound, InvalidRequest
+from callslip.stores.properties.values import MOST_PROPERTIES
+from callslip.vocabulary import Value
+
+blueprint = Blueprint("editing", __name__)
+
+FIELDS = ("title", "url", "language", "valid_from", "valid_to")
+
+BOUNDS = ("valid_from", "valid_to")
+
+
+@blueprint.get("/page/documents/<string:document>")
+def show_document(document: str) -> Response:
+    """The form and the history of a document."""
+    return _html(_visible(document))
+
+
+@blueprint.post("/page/documents/<string:document>")
+def save_document(document: str) -> Response:
+    """Make the edit that the form says, and show the document; with what is wrong, the form."""
+    document_id = _visible(document)
+    try:
+        edit = edit_of(Change.model_validate(_changes(request.form)))
+        change(document_id, edit, {request.form.get("etag", "")})
+    except ValidationError as error:
+        first = error.errors()[0]
+        wrong = InvalidRequest(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return _html(document_id, wrong)
+    except CallslipError as error:
+        return _html(document_id, error)
+    return make_response(redirect(url_for(".show_document", document=document_id), 303))
+
+
+@blueprint.post("/page/documents/<string:document>/restore")
+def restore_version(document: str) -> Response:
+    """Restore the version that the form names: what undoes an edit."""
+    document_id = _visible(document)
+    try:
+        restore(document_id, request.form.get("version", 0, type=int))
+    except CallslipError as error:
+        return _html(document_id, error)
+    return make_response(redirect(url_for(".show_document", document=document_id), 303))
+
+
+@blueprint.errorhandler(CallslipError)
+def _failed(error: CallslipError) -> Response:
+    return make_response(render_template("problem.html", error=error), error.status)
+
+
+def _visible(document_id: str) -> str:
+    """The id of a document that the caller may see.
+
+    The check is here and not by the name of the argument: it follows that of the form's token,
+    whose answer then does not tell whether the document exists.
+    """
+    if not caller().sees_all(current().ledger.documents.scopes([document_id])):
+        raise DocumentNotFound(f"document {document_id!r} does not exist")
+    return document_id
+
+
+def _html(document_id: str, error: CallslipError | None = None) -> Response:
+    """The page; after an error with what its reader changed, so that nothing typed is lost."""
+    ledger = current().ledger
+    record = ledger.documents.get(document_id)
+    document, properties = responses.document(record), record.newest.properties
+    values = {
+        "title": record.newest.title,
+        "url": record.newest.url,
+        "language": record.newest.language,
+        **{name: str(properties.get(name, "")) for name in BOUNDS},
+        "properties": _as_lines(properties),
+    }
+    shown = render_template(
+        "document.html",
+        document=document,
+        versions=[responses.version(past) for past in ledger.versions.of(document_id)],
+        was=json.dumps(values),
+        values=values | (_typed(properties) if error else {}),
+        error=error,
+    )
+    return make_response(shown, error.status if error else 200)
+
+
+def _typed(properties: Mapping[str, Value]) -> dict[str, str]:
+    """What the reader changed, over what the document has by now."""
+    try:
+        changes = _changes(request.form)
+    except InvalidRequest:
+        return {name: request.form.get(name, "") for name in (*FIELDS, "properties")}
+    merged = {**properties, **changes.pop("properties", {})}
+    left = {name: value for name, value in merged.items() if value is not None}
+    return {n: value or "" for n, value in changes.items()} | {"properties": _as_lines(left)}
+
+
+def _changes(form: Mapping[str, str]) -> dict[str, Any]:
+    """The merge patch of what the reader changed in the form; `was` has what the form showed."""
+    was = _read(form.get("was", ""))
+    if not isinstance(was, dict):
+        raise InvalidRequest("the form is not complete", hint="Load the page again.")
+    changes: dict[str, Any] = {
+        name: text or None
+        for name in FIELDS
+        if (text := form.get(name, "").strip()) != str(was.get(name, ""))
+    }
+    before = _from_lines(str(was.get("properties", "")))
+    after = _from_lines(form.get("properties", ""))
+    properties: dict[str, Value | None] = dict.fromkeys(before.keys() - after.keys())
+    properties |= {n: v for n, v in after.items() if n not in before or _differ(v, before[n])}
+    return changes | ({"properties": properties} if properties else {})
+
+
+def _differ(one: Value, other: Value) -> bool:
+    return json.dumps(one) != json.dumps(other)  # in Python, 1 and True are equal
+
+
+def _as_lines(properties: Mapping[str, Value]) -> str:
+    """Properties as lines `name=value`; a text stands as it is unless JSON would read it."""
+    return "\n".join(f"{n}={_shown(v)}" for n, v in sorted(properties.items()) if n not in BOUNDS)
+
+
+def _shown(value: Value) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str) or value.splitlines() != [value] or value != value.strip():
+        return text
+    return value if _read(value) == value else text
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _from_lines(text: str) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise InvalidRequest(f"the line {line.strip()[:60]!r} is not name=value")
+        if name.strip() in values:
+            raise InvalidRequest(f"the property {name.strip()!r} has two lines")
+        if len(values) >= MOST_PROPERTIES:
+            raise InvalidRequest(f"more than {MOST_PROPERTIES} properties")
+        values[name.strip()] = _read(value.strip())
+    return values
