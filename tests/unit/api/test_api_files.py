@@ -12,11 +12,12 @@ import pypdfium2 as pdfium
 import pytest
 from context_parts import app_over
 from flask.testing import FlaskClient
-from ledger_moves import store_chunks
+from ledger_moves import store_chunks, taken
 from own_messy import pdf
 from page_parts import blobs_in, make_collection, shelved
 from PIL import Image
 
+from callslip.cli.commands.status import _tell_document
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.extract import extract
@@ -269,3 +270,17 @@ def test_a_table_that_is_not_there_is_named(
     response = client.get(f"/v1/documents/{document_id}/tables/{number}.csv")
     assert response.status_code == 404
     assert "document-table-not-found" in response.json["type"]  # type: ignore[index]
+
+
+def test_what_a_reader_leaves_out_is_shown_of_the_document_and_of_the_version(
+    client: FlaskClient, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item = ledger.documents.submit("papers", Submission("a", "a", "", "0" * 64, 1, {}), "d" * 32)
+    left_out = "2 comments on pages were left out"
+    ledger.leases.finish(taken(ledger, item), "artifact", {}, (left_out,))
+    url = f"/v1/documents/{item.document_id}"
+    document, history = (client.get(path).json for path in (url, f"{url}/versions"))
+    assert document["warnings"] == history["versions"][0]["warnings"] == [left_out]  # type: ignore[index]
+    assert isinstance(document, dict)
+    _tell_document(document)
+    assert left_out in capsys.readouterr().out
