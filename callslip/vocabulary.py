@@ -17,6 +17,9 @@ StoreKind = Literal["chroma", "weaviate", "crate", "tfidf"]
 Metric = Literal["cosine", "dot", "l2-squared", "hamming", "manhattan"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
+AnalyzerKind = Literal["default", "english", "korean", "words", "bigrams"]
+"""The kinds of analyzers of keyword indexes (models/text/kinds.py)."""
+
 Fusion = Literal["calibrated", "weighted", "rrf", "native"]
 """How the scores of both retrievers are merged. `native` is the method of the store; Callslip
 computes all others, equally for every store."""
@@ -62,11 +65,14 @@ def certainty_of(confidence: float, *, approved: bool) -> Certainty:
 
 
 FILTERABLE = (
-    *("document_id", "parent_id", "section", "filename", "title", "lang"),
+    *("chunk_id", "document_id", "parent_id", "section", "filename", "title", "lang"),
     *("level", "ordinal"),
 )
 """Fields of a chunk that filters can use in addition to its properties. No property may have such a
 name."""
+
+TIMES = ("created_at", "updated_at")
+"""Fields of a chunk that filters can use too, unless it has a property of this name."""
 
 Scalar = str | float | int | bool
 Value = Scalar | list[str] | list[float] | list[bool]

@@ -6,10 +6,12 @@ from functools import partial
 
 from callslip.callers import OPEN, Caller
 from callslip.models.embedders.contract import Embedder
+from callslip.models.text.kinds import analyzer_of
 from callslip.per_process import PerProcess
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.stores.backend import Backend, OnBackend
 from callslip.stores.contract import Store
+from callslip.stores.ledger import CollectionRecord
 from callslip.stores.registry import kinds
 from callslip.tasks.composition import Context
 from callslip.tasks.maintenance import send_drop, send_removal
@@ -22,15 +24,15 @@ class AdapterContext(OnBackend):
     """A backend and the functions that an adapter calls.
 
     `search` answers a search, `embedder` returns the embedder, `analyze` makes the keyword terms of
-    a text. Adapters call `removed` with the id of a deleted document and `dropped` with the name of
-    a deleted collection, so that a worker removes the data. `caller` is that of the request: an
-    adapter treats collections and tenants that it may not see as missing.
+    a text for a collection. Adapters call `removed` with the id of a deleted document and `dropped`
+    with the name of a deleted collection, so that a worker removes the data. `caller` is that of
+    the request: an adapter treats collections and tenants that it may not see as missing.
     """
 
     backend: Backend
     search: Callable[[SearchRequest], SearchResponse]
     embedder: Callable[[], Embedder]
-    analyze: Callable[[str], str]
+    analyze: Callable[[CollectionRecord, str], str]
     removed: Callable[[str], None]
     dropped: Callable[[str], None]
     caller: Caller = OPEN
@@ -42,7 +44,7 @@ def adapter_context(context: Context, caller: Caller = OPEN) -> AdapterContext:
         context.backend,
         partial(ask, context),
         lambda: context.embedder,
-        lambda text: context.analyzer.analyze(text),
+        lambda collection, text: analyzer_of(collection.analyzer, context.analyzer).analyze(text),
         partial(send_removal, context),
         partial(send_drop, context),
         caller,

@@ -24,7 +24,7 @@ from callslip.stores.ledger import STEPS, Claim, Ledger, Transcript
 from callslip.stores.ledger.caches.vectors import text_hash
 from callslip.stores.ledger.transcripts import StepRow, VersionRow
 from callslip.stores.properties.checks import chunk_fault
-from callslip.stores.records import ChunkRecord, DocumentRecord, for_audience
+from callslip.stores.records import ChunkRecord, DocumentRecord, dated, for_audience
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
 
 EMPTY = hashlib.sha256(b"").hexdigest()
@@ -220,6 +220,7 @@ def _write(
     if tenant:
         store.ensure_tenant(where, tenant)
     plain = DocumentRecord(claim.document_id, name, name)
+    chunks = dated(chunks, ledger.documents.get(claim.document_id).created_at, time.time())
     record, chunks = for_audience(audience, plain, chunks)
     for at in range(0, len(chunks), batch_size):
         alive()

@@ -4,28 +4,38 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
+from typing import TypeVar
 
 from callslip.errors import TenantNotFound
 from callslip.ingestion.chunks.title_context import line_of
 from callslip.ingestion.enrich import Analyzer
+from callslip.ingestion.enrich.validity import in_force_since
+from callslip.ingestion.readable import Readable
 from callslip.ingestion.sections.hierarchy import with_parents
 from callslip.ingestion.values import Enriched, ExtractedText
+from callslip.messages.options import Options
 from callslip.stores.contract import Store
 from callslip.stores.ledger import VersionRecord
 from callslip.stores.levels import DOCUMENT, PASSAGE
 from callslip.stores.records import (
     ENRICHED_PROPERTIES,
     TABLE_HEADER,
+    TIMES,
     ChunkRecord,
     DocumentRecord,
     Properties,
     StoredChunk,
     Vector,
+    dated,
+    public,
 )
+
+C = TypeVar("C", ChunkRecord, StoredChunk)
 
 _COMPARED = {f.name for f in fields(ChunkRecord)} - {
     *("vector", "named", "properties", "terms"),
     *("start", "end"),
+    *TIMES,
 }
 
 
@@ -34,10 +44,14 @@ def made(
     extracted: ExtractedText,
     enriched: Enriched,
     vectors: Vector,
+    *,
+    created_at: float,
+    options: Options,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
     """Build the document record and the chunk records of all levels from a version's artifacts.
 
-    The terms of the title count as terms of each chunk.
+    The terms of the title count as terms of each chunk. `created_at` is the document's, in seconds
+    since 1970; `options` are the collection's.
     """
     title = version.title or extracted.title or version.filename
     of_file = {n: v for n, v in extracted.properties.items() if n not in ENRICHED_PROPERTIES}
@@ -47,6 +61,7 @@ def made(
         n: v for n, v in properties.items() if n != "entities" or n not in enriched.properties
     }
     document = DocumentRecord(version.document_id, title, version.filename, properties)
+    source = Readable(extracted)
     passages = [
         ChunkRecord(
             chunk_id=e.chunk.chunk_id,
@@ -66,12 +81,24 @@ def made(
             properties=_with_header(
                 {**inherited, **e.properties}, e.chunk.header_of(extracted.text)
             ),
+            pretty=source.pretty(e.chunk),
         )
         for e, vector in zip(enriched.chunks, vectors, strict=True)
     ]
     chunks = [e.chunk for e in enriched.chunks]
     whole = with_parents(document, extracted.text, chunks, passages)
-    return document, [replace(c, terms=_with_title(c.terms, enriched.title_terms)) for c in whole]
+    whole = [
+        replace(
+            c,
+            terms=_with_title(c.terms, enriched.title_terms),
+            anchor="" if c.level == DOCUMENT else source.anchor(c.start),
+        )
+        for c in whole
+    ]
+    whole = dated(whole, created_at, version.created_at)
+    if options.valid_from_default == "created_at":
+        return in_force_since(created_at, document, whole)
+    return document, whole
 
 
 def _with_header(properties: Properties, header: str) -> Properties:
@@ -92,7 +119,8 @@ def unlike(
     killed or late worker. The position of a chunk in the text is stored by the ledger
     (`Chunks.seen`), so a changed position alone is no difference. A vector follows from the text
     and is not compared. A document record depends on more than its chunk and is written with any
-    change.
+    change. A chunk without times, which an earlier release wrote, differs; one of which only the
+    audience, the parent or the number differs keeps its time of change.
     """
     where, tenant = version.collection, version.tenant
     stored_ids = store.chunk_ids(where, version.document_id, tenant=tenant)
@@ -102,7 +130,13 @@ def unlike(
         c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
     }
     new = [c for c in chunks if c.chunk_id not in stored]
-    changed = [c for c in chunks if c.chunk_id in stored and not _alike(c, stored[c.chunk_id])]
+    changed = []
+    for chunk in chunks:
+        there = stored.get(chunk.chunk_id)
+        if there is None or (_alike(chunk, there) and there.created_at):
+            continue
+        same = _alike(_itself(chunk), _itself(there)) and there.updated_at
+        changed.append(replace(chunk, updated_at=there.updated_at) if same else chunk)
     if new or changed or len(whole) > len(chunks):
         known = {c.chunk_id for c in (*new, *changed)}
         changed += [c for c in chunks if c.level == DOCUMENT and c.chunk_id not in known]
@@ -118,13 +152,22 @@ def _alike(chunk: ChunkRecord, stored: StoredChunk) -> bool:
     )
 
 
+def _itself(chunk: C) -> C:
+    """The chunk without its audience and without its position among the others."""
+    return replace(chunk, properties=public(chunk.properties), parent_id="", ordinal=0)
+
+
 def _compared(properties: Properties) -> str:
     """Return the properties as JSON, because Python treats 1, 1.0 and True as equal."""
     return json.dumps(dict(properties), sort_keys=True)
 
 
 def still_stored(
-    version: VersionRecord, store: Store, chunk_ids: Iterable[str], analyzer: Analyzer
+    version: VersionRecord,
+    store: Store,
+    chunk_ids: Iterable[str],
+    analyzer: Analyzer,
+    created_at: float,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
     """Return the document and those of its chunks that the store can still return completely.
 
@@ -145,6 +188,7 @@ def still_stored(
             version.collection, [version.document_id], tenant=version.tenant
         )
     chunks = [_again(c, c.vector, analyzer) for c in stored if c.vector is not None]
+    chunks = dated(chunks, created_at, version.created_at)
     if documents:
         return documents[0], chunks
     title, properties = version.title or version.filename, version.properties

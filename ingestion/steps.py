@@ -42,7 +42,8 @@ from callslip.languages import DEFAULT
 from callslip.messages.options import Options
 from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
-from callslip.models.text.analyzer import version_of
+from callslip.models.text.analyzer import Analyzer
+from callslip.models.text.kinds import analyzer_of, kind_of, version_of_kind
 from callslip.stores.batching import batches
 from callslip.stores.blobs import original_name
 from callslip.stores.contract import Store
@@ -88,6 +89,16 @@ class Work:
         """The embedder of the collection, read once; the present one if there is none."""
         collection = self.context.ledger.collections.get(self.version.collection)
         return embedder_of(collection.embedder, self.context.embedder, self.context.previous)
+
+    @cached_property
+    def analyzed_by(self) -> str:
+        """The version of the collection's analyzer, as its record names it."""
+        return self.context.ledger.collections.get(self.version.collection).analyzer
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """The analyzer of the collection."""
+        return analyzer_of(self.analyzed_by, self.context.analyzer)
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
         """Return the output of an earlier step.
@@ -197,15 +208,16 @@ def _json_fields(work: Work) -> list[str | None]:
     return list((usual | own).values())
 
 
+_UNRELATED = {"analyzer", "ranking", "json_fields", "keep_queries", "valid_from_default"}
+"""Options that do not affect enrichment; the analyzer is that of the collection's record."""
+
+
 def _enriched_by(work: Work) -> dict[str, Any]:
     context, options = work.context, work.options
-    # The excluded options do not affect enrichment.
     return {
-        "analyzer": version_of(context.settings.language_codes),
+        "analyzer": version_of_kind(context.settings.language_codes, kind_of(work.analyzed_by)),
         "recognizer": context.recognizer.version,
-        "options": options.model_dump(
-            mode="json", exclude={"ranking", "json_fields", "keep_queries"}
-        ),
+        "options": options.model_dump(mode="json", exclude=_UNRELATED),
         "confirmer": context.confirmer.model if options.confirm and context.confirmer else "",
         "name": work.version.name,
         "title": line_of(_title(work)),
@@ -315,7 +327,7 @@ def enrich_chunks(work: Work) -> Enriched:
     source = Source(extracted, version.name, version.properties, _bounds_by_hand(version))
     chunks = work.read("chunk", CHUNKS)
     tools = Tools(
-        context.analyzer,
+        work.analyzer,
         context.recognizer,
         context.confirmer,
         context.settings.language_codes,
@@ -326,9 +338,7 @@ def enrich_chunks(work: Work) -> Enriched:
     title = line_of(_title(work))
     if previous is not None and previous.title == title:
         return replace(enriched, title=title, title_terms=previous.title_terms)
-    return replace(
-        enriched, title=title, title_terms=context.analyzer.analyze(title) if title else ""
-    )
+    return replace(enriched, title=title, title_terms=work.analyzer.analyze(title) if title else "")
 
 
 def embed_chunks(work: Work) -> Vector:
@@ -437,11 +447,12 @@ def upsert_chunks(work: Work) -> Stored:
     version, ledger = work.version, work.context.ledger
     collection = ledger.collections.get(version.collection)
     store, tenant = work.context.store_of(collection.store), version.tenant
+    created_at = ledger.documents.get(version.document_id).created_at
     spans: dict[str, Span] | None = None
     pages: PageTable | None = None
     try:
         extracted = work.read("extract", EXTRACTED)
-        document, chunks = _made(work, extracted)
+        document, chunks = _made(work, extracted, created_at)
         pages = page_table(extracted)
         ids = [c.chunk_id for c in chunks]
         spans = {c.chunk_id: (c.start, c.end) for c in chunks}
@@ -449,7 +460,7 @@ def upsert_chunks(work: Work) -> Stored:
         if ledger.documents.get(version.document_id).live_version != version.version:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
-        document, chunks = records.still_stored(version, store, ids, work.context.analyzer)
+        document, chunks = records.still_stored(version, store, ids, work.analyzer, created_at)
     audience = ledger.readers.audience(version.document_id)
     document, chunks = for_audience(audience, document, chunks)
     ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans, pages)
@@ -489,12 +500,16 @@ def _write(work: Work, store: Store, chunks: Sequence[ChunkRecord]) -> None:
         _whole(outcome.failed)
 
 
-def _made(work: Work, extracted: ExtractedText) -> tuple[DocumentRecord, list[ChunkRecord]]:
+def _made(
+    work: Work, extracted: ExtractedText, created_at: float
+) -> tuple[DocumentRecord, list[ChunkRecord]]:
     return records.made(
         work.version,
         extracted,
         work.read("enrich", ENRICHED),
         work.read("embed", VECTORS),
+        created_at=created_at,
+        options=work.options,
     )
 
 

@@ -12,11 +12,15 @@ from callslip.vocabulary import LeftOut
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading that the format marks: a span of the text and its level, 1 is the highest."""
+    """A heading that the format marks: a span of the text and its level, 1 is the highest.
+
+    `anchor` is its id within the page of the original; empty if the page or heading has none.
+    """
 
     start: int
     end: int
     level: int
+    anchor: str = ""
 
 
 @dataclass(frozen=True)

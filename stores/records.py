@@ -1,7 +1,8 @@
 """The records that are written to stores and read from them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from callslip.errors import VectorNotFound
 from callslip.stores.metrics import Metric
 from callslip.vocabulary import FILTERABLE as FILTERABLE
+from callslip.vocabulary import TIMES as TIMES
 from callslip.vocabulary import Scalar as Scalar
 from callslip.vocabulary import Value as Value
 
@@ -85,7 +87,10 @@ class ChunkRecord:
     """A chunk to be written. `terms` is the analyzed text, separated by spaces.
 
     `parent_id` is the id of the chunk that contains this one; `level` counts from 0 at the top.
-    `start` and `end` are offsets in characters of the document's text.
+    `start` and `end` are offsets in characters of the document's text. `created_at` is the time of
+    the document's first submission, `updated_at` that of the version since which the chunk is as it
+    is, both in ISO 8601. `pretty` is the text in Markdown if it differs from the body, and `anchor`
+    the id of its heading within the page; each of these four is empty if it is not known.
     """
 
     chunk_id: str
@@ -105,6 +110,10 @@ class ChunkRecord:
     start: int = 0
     end: int = 0
     properties: Properties = field(default_factory=dict)
+    created_at: str = ""
+    updated_at: str = ""
+    pretty: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,12 +137,39 @@ class StoredChunk:
     vector: Vector | None = None
     named: Mapping[str, Vector] = field(default_factory=dict)
     terms: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    pretty: str = ""
+    anchor: str = ""
+
+
+LATER_FIELDS = (*TIMES, "pretty", "anchor")
+"""The fields that chunks of an earlier release lack; a store keeps those that are not empty."""
+
+
+def later_fields(chunk: ChunkRecord) -> dict[str, str]:
+    """The values of LATER_FIELDS that are not empty."""
+    return {name: value for name in LATER_FIELDS if (value := getattr(chunk, name))}
 
 
 ENRICHED_PROPERTIES = ("entities", "valid_from", "valid_to")
 """Properties that enrichment may add to any chunk, besides the facets of rules. Every collection
 knows them.
 """
+
+
+def moment(seconds: float) -> str:
+    """A time in seconds since 1970, in ISO 8601 with microseconds."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+
+
+def dated(chunks: Iterable[ChunkRecord], created_at: float, updated_at: float) -> list[ChunkRecord]:
+    """The chunks with these times, in seconds since 1970, where they have none."""
+    created, updated = moment(created_at), moment(updated_at)
+    return [
+        chunk if chunk.created_at else replace(chunk, created_at=created, updated_at=updated)
+        for chunk in chunks
+    ]
 
 
 def public(properties: Mapping[str, Value]) -> dict[str, Value]:
@@ -153,14 +189,19 @@ def for_audience(
 
 
 def visible(chunk: ChunkRecord | StoredChunk) -> dict[str, object]:
-    """The properties that filters see. A field of the chunk takes precedence over a property."""
-    return {**chunk.properties, **{name: getattr(chunk, name) for name in FILTERABLE}}
+    """The properties that filters see.
+
+    A field of the chunk takes precedence over a property, and a property over one of TIMES.
+    """
+    times = {name: value for name in TIMES if (value := getattr(chunk, name))}
+    return {**times, **chunk.properties, **{name: getattr(chunk, name) for name in FILTERABLE}}
 
 
 def visible_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """As `visible`, for a chunk that a store represents as a dictionary of its fields."""
     fields = {name: record[name] for name in FILTERABLE if name in record}
-    return {**record["properties"], **fields}
+    times = {name: record[name] for name in TIMES if name in record}
+    return {**times, **record["properties"], **fields}
 
 
 def under(names: Collection[str], seen: Mapping[str, Any]) -> dict[str, Value]:

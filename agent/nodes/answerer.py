@@ -67,9 +67,8 @@ def _extracted(state: State, context: RunContext) -> Draft:
     idf = weighed(searched.calibration, query.terms)
     target = Target(required(state.question).text, idf, query.vector if query.alpha != 0 else None)
     resources, most = context.resources, context.settings.agent.sentences
-    best_extracts = extracts(
-        hits, target, resources.analyzer, resources.embedder, most, state.readings
-    )
+    analyzer = resources.analyzer_of(searched.plan.record)
+    best_extracts = extracts(hits, target, analyzer, resources.embedder, most, state.readings)
     codes = resources.analyzer.codes
     counts = [has_count(e.text, codes) for e in best_extracts]
     if asks_count(target.text, codes) and not any(counts):
@@ -82,7 +81,7 @@ def _extracted(state: State, context: RunContext) -> Draft:
             best_extracts[0],
             response.hits,
             target,
-            resources.analyzer,
+            analyzer,
             resources.embedder,
             state.readings,
         )

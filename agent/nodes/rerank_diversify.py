@@ -36,7 +36,7 @@ def rerank_diversify(state: State, runtime: Runtime[RunContext]) -> Step:
     measured = evidence(searched, ids, read)
     if measured.confidence < SURE:
         target = Target(text, weighed(calibration, query.terms), None)
-        same = agreeing(hits, target, resources.analyzer, resources.embedder, read)
+        same = agreeing(hits, target, resources.analyzer_of(plan.record), resources.embedder, read)
         if same:
             measured = evidence(searched, ids, read, same)
     facts = {

@@ -38,7 +38,7 @@ from callslip.errors import CallslipError, CollectionNotFound, DocumentNotFound
 from callslip.retrieval.messages import Hit, SearchResponse
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import OPERATORS
-from callslip.stores.records import FILTERABLE, TABLE_HEADER
+from callslip.stores.records import FILTERABLE, TABLE_HEADER, TIMES
 from callslip.stores.schemas import DEFAULT_COLLECTION
 from callslip.tasks.search import ask
 from callslip.vocabulary import STAGES
@@ -90,7 +90,8 @@ class DocumentList:
     @property
     def property_names(self) -> list[str]:
         """The names for filters: fields of all passages, properties of the listed documents."""
-        return [*FILTERABLE, *sorted({p for d in self.documents for p in d.properties})]
+        fields = (*FILTERABLE, *TIMES)
+        return [*fields, *sorted({p for d in self.documents for p in d.properties} - {*fields})]
 
 
 @dataclass(frozen=True)

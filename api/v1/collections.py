@@ -12,8 +12,8 @@ from callslip.api.http.json_response import answer
 from callslip.api.identity.current import caller, check_scope, check_whole
 from callslip.api.messages import documents
 from callslip.errors import CollectionNotFound, InvalidRequest
-from callslip.messages.options import Options
-from callslip.models.text.analyzer import version_of
+from callslip.messages.options import USUAL, Options
+from callslip.models.text.kinds import version_of_kind
 from callslip.stores import naming
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.metrics import Metric
@@ -74,13 +74,14 @@ def create_collection(body: documents.NewCollection) -> Response:
     if "metric" in fields:
         schema = replace(schema, default=_embedded(body.metric))
     _check_options(body.options)
+    options = body.options or USUAL
     # An invalid name is refused before the ledger stores the collection.
     current().store_of(kind).check_names(body.name)
     record, new = current().ledger.collections.create(
         schema,
         store=kind,
         embedder=current().embedder.model,
-        analyzer=version_of(current().settings.language_codes),
+        analyzer=version_of_kind(current().settings.language_codes, options.analyzer),
         options=body.options,
     )
     current().store_of(record.store).ensure_schema(schema)

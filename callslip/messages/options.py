@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from callslip.messages.base import Word
 from callslip.messages.values import is_unicode
-from callslip.vocabulary import FILTERABLE, Fusion
+from callslip.vocabulary import FILTERABLE, AnalyzerKind, Fusion
 
 MOST_NAMES = 2_000
 """The most names and aliases in a dictionary: each is searched for in every chunk."""
@@ -117,6 +117,17 @@ class Options(_Part):
         description="which fields of JSON records are title, text and properties",
     )
 
+    analyzer: Word[AnalyzerKind] = Field(
+        default="default",
+        description="what makes the terms of its keyword index: stems and morphemes of every"
+        " language, of English or Korean alone, whole words, or character pairs. Set it when the"
+        " collection is made; later, `callslip reindex` applies it",
+    )
+    valid_from_default: Word[Literal["none", "created_at"]] = Field(
+        default="none",
+        description="`valid_from` of documents and passages without a stated one: none, or the day"
+        " of the document's first submission",
+    )
     keep_queries: bool = Field(
         default=False, description="store the text of questions with the statistics of the memory"
     )

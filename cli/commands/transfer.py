@@ -112,9 +112,10 @@ def migrate_command(collection: str, store: str, keep: bool, json_out: bool) -> 
 def reindex_command(collection: str, json_out: bool) -> None:
     """Make the terms and vectors of COLLECTION anew, compare both forms, and switch.
 
-    The analyzer and the embedder are those of this version and of the settings. Searches continue
-    at the present form; new documents wait for a moment before the switch. After an interruption
-    the same command continues.
+    The embedder is that of the settings, the analyzer that of the collection's options in this
+    version. Passages also get the ids and times that filters need, and valid_from if the options
+    say so. Searches continue at the present form; new documents wait for a moment before the
+    switch. After an interruption the same command continues.
 
     \b
     Example:  callslip reindex handbook

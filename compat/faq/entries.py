@@ -58,7 +58,7 @@ def put(
         vectors = _vectors(
             context, record, {i: r.text(strategy) for i, r in unlike.items()}, stored
         )
-        chunks = [_chunk(context, i, r, strategy, vectors[i]) for i, r in unlike.items()]
+        chunks = [_chunk(context, record, i, r, strategy, vectors[i]) for i, r in unlike.items()]
         provided_chunks.put(_scope(context, record), DOCUMENT, chunks, BATCH)
     changed = len(unlike.keys() & stored.keys())
     return Counts(len(unlike) - changed, changed, len(wanted) - len(unlike))
@@ -142,14 +142,19 @@ def _vectors(
 
 
 def _chunk(
-    context: AdapterContext, id_: str, row: Row, strategy: Strategy, vector: Vector
+    context: AdapterContext,
+    record: CollectionRecord,
+    id_: str,
+    row: Row,
+    strategy: Strategy,
+    vector: Vector,
 ) -> ChunkRecord:
     text = row.text(strategy)
     return ChunkRecord(
         chunk_id=id_,
         document_id="",
         body=text,
-        terms=context.analyze(text),
+        terms=context.analyze(record, text),
         vector=vector,
         heading=" ".join(row.question.split())[:LONGEST_HEADING],
         title=DOCUMENT,

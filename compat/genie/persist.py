@@ -77,7 +77,7 @@ class WeaviatePersistInvoker(Invoker):
             name = clean_name(document.filename)
             vectors = _vectors(self._context, collection, document.chunks)
             records = [
-                _record(self._context, document, chunk, name, vector, at)
+                _record(self._context, collection, document, chunk, name, vector, at)
                 for at, (chunk, vector) in enumerate(zip(document.chunks, vectors, strict=True))
             ]
             written = provided_chunks.put(scope, name, records, request.batch_size)
@@ -167,6 +167,7 @@ def _unit(vector: Vector) -> Vector:
 
 def _record(
     context: AdapterContext,
+    collection: CollectionRecord,
     document: ChunkedDocument,
     chunk: DocumentChunk,
     name: str,
@@ -178,7 +179,7 @@ def _record(
         chunk_id=chunk.chunk_id,
         document_id="",
         body=chunk.content,
-        terms=context.analyze(chunk.content),
+        terms=context.analyze(collection, chunk.content),
         vector=vector,
         parent_id=chunk.parent_id or "",
         title=name,

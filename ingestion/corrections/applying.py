@@ -76,7 +76,7 @@ def _moved(extracted: ExtractedText, edits: Sequence[Edit]) -> ExtractedText:
     at = dict(zip(positions, new.tolist(), strict=True))
     return replace(
         extracted,
-        headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in headings),
+        headings=tuple(replace(h, start=at[h.start], end=at[h.end]) for h in headings),
         pages=tuple(Page(p.number, at[p.start], at[p.end], p.label) for p in pages),
         blocks=tuple(Block(at[b.start], at[b.end], b.kind, at[b.header]) for b in blocks),
         links=tuple(Link(at[each.start], at[each.end], each.target) for each in links),

@@ -6,13 +6,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 
 from callslip.languages import DEFAULT, Codes, languages
 from callslip.languages.contract import Cue, ValidityCues
 from callslip.models.entities.dates import Day, days
+from callslip.stores.properties.filters import instant
+from callslip.stores.records import ChunkRecord, DocumentRecord, Properties
 
 HEAD = 3000
 """The number of characters at the beginning of a document in which a date applies to the whole
@@ -89,6 +91,27 @@ def of_document(text: str, properties: Mapping[str, object], codes: Codes = DEFA
 def of_chunk(text: str, codes: Codes = DEFAULT) -> Validity:
     """Return the validity that a passage states; a bound with different dates is left empty."""
     return _only((cue, day) for cue, day in _cued(text, codes) if cue != "revised")
+
+
+def in_force_since(
+    created_at: float, document: DocumentRecord, chunks: Sequence[ChunkRecord]
+) -> tuple[DocumentRecord, list[ChunkRecord]]:
+    """Return both with `valid_from` on the day of `created_at`, in UTC, where none is stated.
+
+    `created_at` is in seconds since 1970. What is over by that day has no first day.
+    """
+    day = datetime.fromtimestamp(created_at, UTC).date().isoformat()
+
+    def since(properties: Properties) -> Properties:
+        ends = instant(str(properties.get("valid_to", "")))
+        over = ends is not None and ends <= datetime.fromtimestamp(created_at, UTC)
+        stated = over or "valid_from" in properties
+        return properties if stated else {**properties, "valid_from": day}
+
+    return (
+        replace(document, properties=since(document.properties)),
+        [replace(chunk, properties=since(chunk.properties)) for chunk in chunks],
+    )
 
 
 def _of_properties(properties: Mapping[str, object], codes: Codes) -> Validity:

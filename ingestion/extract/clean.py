@@ -99,7 +99,7 @@ def _clean_with_spans(raw: ExtractedText) -> ExtractedText:
     return replace(
         raw,
         text="".join(pieces),
-        headings=tuple(Heading(at[h.start], at[h.end], h.level) for h in raw.headings),
+        headings=tuple(replace(h, start=at[h.start], end=at[h.end]) for h in raw.headings),
         pages=tuple(Page(p.number, at[p.start], at[p.end], p.label) for p in raw.pages),
         blocks=tuple(Block(at[b.start], at[b.end], b.kind, at[b.header]) for b in raw.blocks),
         links=tuple(Link(at[each.start], at[each.end], each.target) for each in raw.links),

@@ -33,7 +33,8 @@ def cut(raw: ExtractedText, cuts: Iterable[Cut]) -> ExtractedText:
     text = "".join([*pieces, raw.text[at:]])
     moved = _Moved(chosen)
     headings = (
-        _stripped(text, Heading(moved.to(h.start), moved.to(h.end), h.level)) for h in raw.headings
+        _stripped(text, replace(h, start=moved.to(h.start), end=moved.to(h.end)))
+        for h in raw.headings
     )
     return replace(
         raw,
@@ -128,4 +129,4 @@ def _stripped(text: str, heading: Heading) -> Heading:
     """The heading without white space at its ends, which a cut may have left."""
     words = text[heading.start : heading.end]
     start = heading.start + len(words) - len(words.lstrip())
-    return Heading(start, start + len(words.strip()), heading.level)
+    return replace(heading, start=start, end=start + len(words.strip()))

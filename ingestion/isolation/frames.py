@@ -27,7 +27,7 @@ def text_frame(text: ExtractedText) -> tuple[bytes, ...]:
     head = {
         "media_type": text.media_type,
         "title": text.title,
-        "headings": [(h.start, h.end, h.level) for h in text.headings],
+        "headings": [(h.start, h.end, h.level, h.anchor) for h in text.headings],
         "pages": [(p.number, p.start, p.end, p.label) for p in text.pages],
         "blocks": [(b.start, b.end, b.kind, b.header) for b in text.blocks],
         "links": [(each.start, each.end, each.target) for each in text.links],

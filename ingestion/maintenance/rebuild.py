@@ -13,6 +13,7 @@ from callslip.errors import CallslipError
 from callslip.ingestion.artifacts import ENRICHED, EXTRACTED, VECTORS, Artifact, T
 from callslip.ingestion.maintenance.purge import Turns, repeat
 from callslip.ingestion.records import made
+from callslip.messages.options import Options
 from callslip.stores.backend import Backend
 from callslip.stores.backup.destination import Destination
 from callslip.stores.backup.making import PURGES, Progress
@@ -104,7 +105,9 @@ def fill_stores(
         _compare(backend, store, collection, manifest.probes.get(collection.name), report)
 
 
-def _of_artifacts(backend: Backend, transcript: Transcript) -> DocumentBundle | None:
+def _of_artifacts(
+    backend: Backend, transcript: Transcript, options: Options
+) -> DocumentBundle | None:
     """The document as its artifacts make it; None if they do not yield the ledger's chunks."""
     document_id = transcript.document_id
     names = backend.ledger.inventory.artifacts(document_id, transcript.live_version)
@@ -118,7 +121,9 @@ def _of_artifacts(backend: Backend, transcript: Transcript) -> DocumentBundle | 
         vectors = load("embed", VECTORS)
     except (KeyError, FileNotFoundError):
         return None
-    record, chunks = made(version, extracted, enriched, vectors)
+    record, chunks = made(
+        version, extracted, enriched, vectors, created_at=transcript.created_at, options=options
+    )
     if {chunk.chunk_id for chunk in chunks} != transcript.chunks.keys():
         return None
     record, chunks = for_audience(transcript.audience, record, chunks)
@@ -134,7 +139,7 @@ def _lacking(
         after = page[-1][0]
         for document_id, _ in page:
             snapshot = ledger.transcripts.read(document_id)
-            bundle = snapshot and _of_artifacts(backend, snapshot.transcript)
+            bundle = snapshot and _of_artifacts(backend, snapshot.transcript, collection.options)
             if bundle and fault_of(store, collection.name, bundle):
                 yield bundle
         progress("stores", len(page))

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 
 from callslip.errors import Conflict
 from callslip.ingestion.chunks.title_context import lacks, line_of
+from callslip.ingestion.enrich.validity import in_force_since
 from callslip.ingestion.sections.hierarchy import LONGEST, mean_of
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
+from callslip.models.text.kinds import of_kind
 from callslip.stores.backend import Backend
 from callslip.stores.levels import DOCUMENT, PASSAGE
 from callslip.stores.records import TABLE_HEADER, ChunkRecord, CollectionSchema, Vector
@@ -100,11 +102,23 @@ def reindex(
 
     Errors and `grace` as in `stores.transfer.rebuild`; Conflict if a client provided chunks.
     """
+    options = backend.ledger.collections.get(name).options
+    remaker = replace(remaker, analyzer=of_kind(options.analyzer, remaker.analyzer))
+
+    def remade(bundle: DocumentBundle, alive: Callable[[], None]) -> DocumentBundle:
+        made = remaker.remade(bundle, alive)
+        if options.valid_from_default == "none":
+            return made
+        created_at = bundle.transcript.created_at
+        record, chunks = in_force_since(created_at, made.record, made.chunks)
+        backend.ledger.collections.has_properties(name, record.properties)
+        return replace(made, record=record, chunks=tuple(chunks))
+
     how = Rebuild(
         remaker.embedder.model,
         remaker.analyzer.version,
         remaker.schema,
-        remaker.remade,
+        remade,
         remaker.analyzer.analyze,
     )
     return rebuild(backend, name, how, grace=grace, progress=progress, phase=phase)

@@ -29,8 +29,8 @@ __all__ = ["MAX_TERM", "VERSION", "Analyzer", "version_of"]
 VERSION = "2"
 """Stored with a collection, because terms of different versions do not match."""
 
-_PAIRED = "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"(?P<paired>[{_PAIRED}]+)|(?P<word>[^\W_{HANGUL}{_PAIRED}]+)")
+PAIRED = "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\U00020000-\U0003ffff"
+_RUN = re.compile(rf"(?P<paired>[{PAIRED}]+)|(?P<word>[^\W_{HANGUL}{PAIRED}]+)")
 
 
 def version_of(codes: Codes) -> str:
@@ -94,12 +94,12 @@ def _stems(word: str, stemming: Sequence[Language]) -> Iterator[str]:
     stems: dict[str, None] = {}
     for one in stemming:
         if one.terms.stem is not None:
-            known = _plain(word) if one.terms.plain else word
+            known = plain(word) if one.terms.plain else word
             stems[one.terms.stem(known) or known] = None  # the Porter stem of `s` is empty
     yield from stems
 
 
-def _plain(word: str) -> str:
+def plain(word: str) -> str:
     """Return the word without diacritics: café is also written cafe."""
     if word.isascii():
         return word

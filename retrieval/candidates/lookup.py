@@ -35,7 +35,7 @@ def of_hotset(
         return None
     with timings.stage("hotset"):
         store = resources.store_of(plan.record.store)
-        ledger, analyzer = resources.ledger, resources.analyzer
+        ledger, analyzer = resources.ledger, resources.analyzer_of(plan.record)
         try:
             hot = hotset.answer(ledger, store, plan, query.vector, query.terms, analyzer)
         except StoreDown:
@@ -61,7 +61,7 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
             calibration = _calibration(resources, plan, version)
         except StoreDown:
             return query
-        analyze = resources.analyzer.analyze
+        analyze = resources.analyzer_of(plan.record).analyze
         topic = Spelling(calibration, analyze).of(plan.topic)
         if topic == plan.topic:
             return query
@@ -157,7 +157,7 @@ def narrow(
         only = _without_keywords if "keyword" in first.left_out else _without_vector
         query = only(query)
     if plan.nothing:
-        reader = ChunkReader(store, plan, {}, resources.analyzer)
+        reader = ChunkReader(store, plan, {}, resources.analyzer_of(plan.record))
         return Retrieved((), (), first.weight, reader, first.corpus_version, weights=facet_weights)
     merged = _with_branch(resources, plan, query, first, facet_weights, timings)
     for done in range(1, ROUNDS + 1):
@@ -175,7 +175,7 @@ def narrow(
         candidates=live if plan.owner else merged.candidates,
         live=live,
         weight=first.weight,
-        reader=ChunkReader(store, plan, positions, resources.analyzer),
+        reader=ChunkReader(store, plan, positions, resources.analyzer_of(plan.record)),
         corpus_version=first.corpus_version,
         calibration=first.calibration,
         scale=first.scale,

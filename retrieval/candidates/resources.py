@@ -11,6 +11,7 @@ from callslip.models.entities import Recognizer
 from callslip.models.reader.contract import Reads
 from callslip.models.rerankers.contract import Reranker
 from callslip.models.text.analyzer import Analyzer
+from callslip.models.text.kinds import analyzer_of
 from callslip.readers import Reader
 from callslip.retrieval.caches import Cache, Counted
 from callslip.retrieval.candidates.branches import CandidateList
@@ -76,6 +77,10 @@ class Resources(OnBackend):
     def embedder_of(self, collection: CollectionRecord) -> Embedder:
         """The embedder of a collection's vectors; the present one if there is none."""
         return embedder_of(collection.embedder, self.embedder, self.previous)
+
+    def analyzer_of(self, collection: CollectionRecord) -> Analyzer:
+        """The analyzer of a collection's terms."""
+        return analyzer_of(collection.analyzer, self.analyzer)
 
     def pages_of(self, versions: Mapping[str, int]) -> dict[str, PageTable]:
         """The pages of these live versions by document id; reads each version once."""

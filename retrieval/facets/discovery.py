@@ -18,7 +18,7 @@ from callslip.retrieval.facets.texts import label
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 from callslip.stores.properties.filters import Where, instant
-from callslip.stores.records import FILTERABLE, Scalar, StoredChunk, Vector
+from callslip.stores.records import FILTERABLE, TIMES, Scalar, StoredChunk, Vector
 
 SAMPLE = 1000
 """The number of passages in the sample; their ids are hashes and evenly spread."""
@@ -41,7 +41,7 @@ STARTS = 4
 SEED = 20261122
 
 TERMS = 5
-_NEVER = {"entities", "valid_from", "valid_to", *FILTERABLE} - {"section", "lang"}
+_NEVER = {"entities", "valid_from", "valid_to", *FILTERABLE, *TIMES} - {"section", "lang"}
 
 
 @dataclass(frozen=True)

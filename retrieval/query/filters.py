@@ -8,7 +8,10 @@ from callslip.stores.contract import Store
 from callslip.stores.ledger import Unreadable
 from callslip.stores.levels import PASSAGES
 from callslip.stores.properties.filters import Condition, Operator, Where, also
-from callslip.stores.records import AUDIENCE, ENRICHED_PROPERTIES, FILTERABLE
+from callslip.stores.records import AUDIENCE, ENRICHED_PROPERTIES, FILTERABLE, TIMES
+
+_ALWAYS = (*FILTERABLE, *TIMES, *ENRICHED_PROPERTIES)
+"""The names that a filter can use in every collection."""
 
 
 def check_not_reserved(where: Where | None) -> None:
@@ -23,11 +26,9 @@ def check_properties_known(where: Where | None, known: Collection[str]) -> None:
     Raises InvalidFilter if no chunk of the collection ever had one of them.
     """
     for condition in where or ():
-        if condition.prop in (*FILTERABLE, *ENRICHED_PROPERTIES) or condition.prop in known:
+        if condition.prop in _ALWAYS or condition.prop in known:
             continue
-        near = get_close_matches(
-            condition.prop, [*known, *FILTERABLE, *ENRICHED_PROPERTIES], 1, cutoff=0.7
-        )
+        near = get_close_matches(condition.prop, [*known, *_ALWAYS], 1, cutoff=0.7)
         raise InvalidFilter(
             f"No document of the collection has a property {condition.prop!r}.",
             hint=f"Did you mean {near[0]!r}?" if near else "Correct its name, or leave it out.",

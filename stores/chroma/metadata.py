@@ -12,7 +12,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from callslip.stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector
+from callslip.stores.records import (
+    ChunkRecord,
+    DocumentRecord,
+    StoredChunk,
+    Vector,
+    later_fields,
+)
 
 RECORD, CHUNK_ID, RAW = "record", "chunk_id", "raw"
 DOCUMENT_ID = "t:document_id"
@@ -30,7 +36,7 @@ def chunk_metadata(chunk: ChunkRecord, raw: Mapping[str, Vector]) -> Metadata:
 
     `raw` has the vectors that Chroma would rescale, by name: the metadata stores their values.
     """
-    record = {name: getattr(chunk, name) for name in _FIELDS}
+    record = {name: getattr(chunk, name) for name in _FIELDS} | later_fields(chunk)
     rescaled = {RAW: {name: _text(vector) for name, vector in raw.items()}} if raw else {}
     return {
         RECORD: _dump({**record, "properties": dict(chunk.properties), **rescaled}),
@@ -41,7 +47,7 @@ def chunk_metadata(chunk: ChunkRecord, raw: Mapping[str, Vector]) -> Metadata:
 
 def chunk_copy(chunk: ChunkRecord) -> str:
     """The fields, properties and body of a chunk as JSON."""
-    record = {name: getattr(chunk, name) for name in _FIELDS}
+    record = {name: getattr(chunk, name) for name in _FIELDS} | later_fields(chunk)
     return _dump({**record, "body": chunk.body, "properties": dict(chunk.properties)})
 
 

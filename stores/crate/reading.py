@@ -25,10 +25,10 @@ def chunks(
     """The chunks of these ids, by id; unknown ids are left out."""
     vectors = '"vectors"' if include_vector else "NULL"
     terms = '"terms"' if include_terms else "NULL"
-    columns = f'"chunk_id", "content_fs", "record", {vectors}, {terms}'
+    columns = f'"chunk_id", "content_fs", "content_pretty", "record", {vectors}, {terms}'
     return {
-        id_: stored_chunk(id_, body, record, vectors=stored, terms=written)
-        for id_, body, record, stored, written in _rows(connection, at, columns, chunk_ids)
+        id_: stored_chunk(id_, body, pretty, record, vectors=stored, terms=written)
+        for id_, body, pretty, record, stored, written in _rows(connection, at, columns, chunk_ids)
     }
 
 

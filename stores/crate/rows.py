@@ -18,6 +18,7 @@ from callslip.stores.records import (
     DocumentRecord,
     StoredChunk,
     Vector,
+    later_fields,
     visible,
 )
 
@@ -49,8 +50,8 @@ def chunk_row(
         _hierarchy(chunk),
         chunk.title,
         chunk.body,
-        chunk.body,
-        chunk.chunk_id,
+        chunk.pretty or None,
+        chunk.anchor or None,
         indexed(chunk.vector, schema),
         columns.metadata(visible(chunk)),
         chunk.chunk_id,
@@ -74,22 +75,32 @@ def chunk_row(
 
 
 def chunk_bytes(chunk: ChunkRecord) -> int:
-    """The approximate size of a chunk in a request, in bytes; its text is in the request twice."""
-    texts = 2 * len(chunk.body.encode()) + 2 * len(chunk.terms.encode())
+    """The approximate size of a chunk in a request, in bytes."""
+    texts = 2 * len(chunk.terms.encode()) + len(chunk.body.encode()) + len(chunk.pretty.encode())
     numbers = len(chunk.vector) + sum(len(vector) for vector in chunk.named.values())
     return texts + _NUMBER_BYTES * numbers
 
 
 def stored_chunk(
-    chunk_id: str, body: str, record: str, *, vectors: str | None, terms: str | None
+    chunk_id: str,
+    body: str,
+    pretty: str | None,
+    record: str,
+    *,
+    vectors: str | None,
+    terms: str | None,
 ) -> StoredChunk:
-    """Read a chunk back; `vectors` and `terms` are None unless they were requested."""
+    """Read a chunk back; `vectors` and `terms` are None unless they were requested.
+
+    An earlier release wrote the body of each chunk as `pretty`.
+    """
     fields = json.loads(record)
     written = fields.pop("terms", terms)
     named = {name: _vector(text) for name, text in json.loads(vectors or "{}").items()}
     return StoredChunk(
         chunk_id=chunk_id,
         body=body,
+        pretty="" if pretty is None or pretty == body else pretty,
         vector=named.pop("", None),
         named=named,
         terms=None if terms is None else written,
@@ -142,7 +153,8 @@ def _word(term: str) -> str:
 
 
 def _record(chunk: ChunkRecord) -> str:
-    record = {name: getattr(chunk, name) for name in _FIELDS}
+    record = {name: getattr(chunk, name) for name in _FIELDS} | later_fields(chunk)
+    record.pop("pretty", None)  # in its own column
     changed = words(chunk.terms.split()) != chunk.terms
     terms = {"terms": chunk.terms} if changed else {}
     return _dump({**record, "properties": dict(chunk.properties), **terms})

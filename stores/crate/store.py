@@ -260,7 +260,8 @@ class CrateStore(Store):
     ) -> dict[str, dict[str, Value]]:
         wanted = frozenset(props)
         records = self._column("record", collection, chunk_ids, tenant)
-        return {i: under(wanted, visible_in(json.loads(record))) for i, record in records.items()}
+        seen = {i: visible_in({"chunk_id": i, **json.loads(r)}) for i, r in records.items()}
+        return {chunk_id: under(wanted, properties) for chunk_id, properties in seen.items()}
 
     def terms(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""

@@ -12,6 +12,7 @@ from callslip.stores.records import (
     Vector,
     VectorSpec,
 )
+from callslip.vocabulary import TIMES
 
 MAX_TEXT_BYTES = 32_000
 """The most bytes of an id, a property's name or a text that filters see.
@@ -40,6 +41,7 @@ def chunk_fault(chunk: ChunkRecord, schema: CollectionSchema) -> str | None:
         if fault := _vector_fault(f"its vector {name!r}", vector, schema.named[name]):
             return fault
     fields = {
+        **{name: getattr(chunk, name) for name in TIMES},
         "document_id": chunk.document_id,
         "parent_id": chunk.parent_id,
         "section": chunk.section,
@@ -47,7 +49,7 @@ def chunk_fault(chunk: ChunkRecord, schema: CollectionSchema) -> str | None:
         "filename": chunk.filename,
         "lang": chunk.lang,
     }
-    texts = {"body": chunk.body, "terms": chunk.terms, "heading": chunk.heading}
+    texts = {n: getattr(chunk, n) for n in ("body", "terms", "heading", "pretty", "anchor")}
     faults = [
         *_id_faults("chunk_id", chunk.chunk_id),
         *_id_faults("document_id", chunk.document_id),

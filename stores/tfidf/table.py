@@ -22,6 +22,7 @@ from callslip.stores.records import (
     Scalar,
     StoredChunk,
     Vector,
+    later_fields,
     visible,
 )
 
@@ -246,7 +247,8 @@ def records_of(
             "SELECT document_id, record FROM chunks WHERE chunk_id = ?", (chunk_id,)
         )
         for document_id, record in rows:
-            yield chunk_id, {"document_id": document_id, **json.loads(record)}
+            ids = {"chunk_id": chunk_id, "document_id": document_id}
+            yield chunk_id, ids | json.loads(record)
 
 
 def vectors_of(connection: sqlite3.Connection, key: int) -> Iterator[tuple[str, Vector]]:
@@ -351,7 +353,7 @@ def _scalar(mark: str, value: Scalar) -> Scalar:
 
 
 def _record(chunk: ChunkRecord) -> str:
-    record = {name: getattr(chunk, name) for name in _FIELDS}
+    record = {name: getattr(chunk, name) for name in _FIELDS} | later_fields(chunk)
     return _dump({**record, "properties": dict(chunk.properties)})
 
 

@@ -11,7 +11,14 @@ from callslip.errors import CopyDiffers, MoveError
 from callslip.stores.batching import batches
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger, Snapshot, Transcript
-from callslip.stores.records import ChunkRecord, DocumentRecord, StoredChunk, Vector, for_audience
+from callslip.stores.records import (
+    ChunkRecord,
+    DocumentRecord,
+    StoredChunk,
+    Vector,
+    dated,
+    for_audience,
+)
 
 BATCH = 256
 """The number of chunks that are read at once, and about which documents are grouped."""
@@ -162,7 +169,18 @@ def _read(store: Store, collection: str, snapshot: Snapshot) -> DocumentBundle |
     # Parents first: a store may accept a reference only to a stored chunk.
     chunks.sort(key=lambda c: (c.level, c.ordinal, c.chunk_id))
     record, chunks = for_audience(transcript.audience, records[0], chunks)
+    chunks = [_dated(chunk, transcript) for chunk in chunks]
     return DocumentBundle(transcript, record, tuple(chunks), snapshot.upserts)
+
+
+def _dated(chunk: ChunkRecord, transcript: Transcript) -> ChunkRecord:
+    """The chunk with the ledger's times if it has none: an earlier release wrote it without."""
+    if chunk.created_at:
+        return chunk
+    submitted = {version.version: version.created_at for version in transcript.versions}
+    since = transcript.chunks[chunk.chunk_id].first_version
+    updated_at = submitted.get(since, transcript.live.created_at)
+    return dated([chunk], transcript.created_at, updated_at)[0]
 
 
 def _differing(one: ChunkRecord, other: ChunkRecord) -> list[str]:

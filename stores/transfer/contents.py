@@ -18,7 +18,10 @@ _Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of chunks.jsonl: a chunk without its vectors and without its document id."""
+    """One line of chunks.jsonl: a chunk without its vectors and without its document id.
+
+    Archives of an earlier release lack the last four fields.
+    """
 
     chunk_id: Annotated[str, Field(min_length=1, max_length=64)]
     body: str
@@ -34,6 +37,10 @@ class Line:
     start: _Number
     end: _Number
     properties: dict[str, Any]
+    created_at: str = ""
+    updated_at: str = ""
+    pretty: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True)

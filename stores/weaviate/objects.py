@@ -10,7 +10,15 @@ import numpy as np
 from weaviate.classes.data import DataObject
 
 from callslip.stores.properties.filters import instant
-from callslip.stores.records import ChunkRecord, DocumentRecord, Properties, StoredChunk, Vector
+from callslip.stores.records import (
+    TIMES,
+    ChunkRecord,
+    DocumentRecord,
+    Properties,
+    StoredChunk,
+    Vector,
+    later_fields,
+)
 from callslip.stores.weaviate.classes import (
     BODY,
     CHUNK_DATES,
@@ -38,7 +46,8 @@ def chunk_object(
 ) -> DataObject[Any, Any]:
     """A chunk as an object: `property_terms` for filters, and the record to read it back."""
     vectors = {"": chunk.vector, **chunk.named}
-    record = {name: getattr(chunk, name) for name in _FIELDS}
+    record = {name: getattr(chunk, name) for name in _FIELDS} | later_fields(chunk)
+    times = {name: value for name in TIMES if (value := record.get(name))}
     properties: dict[str, object] = {
         "chunk_id": chunk.chunk_id,
         "doc_id": chunk.document_id,
@@ -48,7 +57,7 @@ def chunk_object(
         TERMS: " ".join(chunk.terms.split()),
         VECTORS: [vector_of(name) for name in vectors],
         RECORD: _dump({**record, "properties": dict(chunk.properties)}),
-        **_specified(chunk.properties, texts=(), dates=CHUNK_DATES),
+        **_specified({**times, **chunk.properties}, texts=(), dates=CHUNK_DATES),
         **property_terms,
     }
     return DataObject(

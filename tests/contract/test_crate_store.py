@@ -48,6 +48,8 @@ def test_other_programs_read_the_table_by_the_specification(
                 filename="a.pdf",
                 section="1장/제2조",
                 vector=np.array([3, 4], np.float32),
+                pretty="# 본문",
+                anchor="제2조",
                 properties={"genre": "drama", "valid_from": "2024-01-01", "years": [1999, 2000]},
             )
         ],
@@ -58,7 +60,7 @@ def test_other_programs_read_the_table_by_the_specification(
     ((*texts, xs, genre, years, valid_from),) = raw.run(
         Sql(f'SELECT {specified}, {ours} FROM {table} WHERE "chunk_id" = ?', ("a",))
     )
-    assert texts == ["a.pdf/1장/제2조", "제목", "본문", "본문", "a"]
+    assert texts == ["a.pdf/1장/제2조", "제목", "본문", "# 본문", "제2조"]
     assert xs == pytest.approx([0.6, 0.8])
     assert (genre, years, valid_from) == ("drama", [1999.0, 2000.0], 1_704_067_200_000)
 

@@ -11,7 +11,7 @@ from store_cases import agrees, chunk
 from callslip.retrieval.query.as_of import validity_filter
 from callslip.stores.contract import Store
 from callslip.stores.properties.filters import matches, parse
-from callslip.stores.records import CollectionSchema, VectorSpec
+from callslip.stores.records import CollectionSchema, VectorSpec, visible
 
 pytest_plugins = ["store_fixtures"]
 
@@ -211,10 +211,77 @@ def test_fields_of_a_chunk_can_be_filtered_on_and_no_property_hides_them(
     assert store.get_chunks(collection_name, ["b"])[0].properties["document_id"] == "d1"
 
 
+CREATED, CHANGED = "2024-03-01T09:00:00.000001+00:00", "2024-05-01T00:00:00.000000+00:00"
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    [
+        {"chunk_id": "a"},
+        {"chunk_id": "2024-01-01"},
+        {"chunk_id in": ["a", "b", "2024-01-01T00:00:00Z"]},
+        {"chunk_id ~": "*0*"},
+        {"chunk_id !=": "a"},
+        {"chunk_id >": "2023-12-31"},
+        {"created_at": CREATED},
+        {"created_at": "2024-03-01T18:00:00.000001+09:00"},
+        {"created_at >=": CREATED},
+        {"created_at >": CREATED},
+        {"created_at >": "2024-03-01"},
+        {"created_at <": "2024-03-01T09:00:00Z"},
+        {"created_at !=": CREATED},
+        {"created_at !>=": "2024-03-01"},
+        {"created_at ~": "2024-03*"},
+        {"created_at >": 0},
+        {"updated_at >=": "2024-05-01"},
+        {"updated_at !<": "2024-05-01"},
+        {"created_at >=": "2024-03-01", "updated_at <": "2024-05-01"},
+    ],
+    ids=str,
+)
+def test_ids_and_times_of_chunks_can_be_filtered_on(
+    store: Store, timed: str, filter_: dict[str, object]
+) -> None:
+    where = parse(filter_, None)
+    assert where is not None
+    expected = {c.chunk_id for c in TIMED if matches(where, visible(c))}
+    assert expected != {c.chunk_id for c in TIMED}
+    agrees(store, timed, where, expected)
+
+
+TIMED = [
+    chunk("a", created_at=CREATED, updated_at=CHANGED),
+    chunk("b", created_at=CREATED, updated_at=CREATED),
+    chunk("of an earlier release"),
+    chunk("2024-01-01", created_at=CHANGED, properties={"created_at": 7, "updated_at": ["x"]}),
+    chunk("p", properties={"created_at": "2024-03-01", "updated_at": CHANGED}),
+]
+"""A property takes precedence over the time of the chunk."""
+
+
+@pytest.fixture(scope="module")
+def timed(store: Store) -> str:
+    """A collection of chunks with times."""
+    store.drop_collection("timed")
+    store.ensure_schema(CollectionSchema("timed", VectorSpec(2)))
+    assert not store.batch_upsert_chunks("timed", TIMED).failed
+    return "timed"
+
+
+def test_times_and_ids_are_among_what_filters_see(store: Store, timed: str) -> None:
+    names = ("chunk_id", "created_at", "updated_at")
+    ids = [c.chunk_id for c in TIMED]
+    assert store.properties(timed, ids, names) == {
+        c.chunk_id: {n: v for n, v in visible(c).items() if n in names} for c in TIMED
+    }
+    groups = dict(store.aggregate_group_by(timed, "updated_at"))
+    assert groups == {CHANGED: 2, CREATED: 1, "x": 1}
+
+
 def test_properties_cannot_collide_with_what_the_store_keeps(
     store: Store, collection_name: str
 ) -> None:
-    names = ["record", "chunk_id", "t:p", "n:p", "body", "terms", "vector", "chroma:document"]
+    names = ["record", "t:p", "n:p", "body", "terms", "vector", "chroma:document"]
     names += ["$and", "#document", "t1:p:", "a\x1fb", "props", "id", "한 글", "heading", "start"]
     properties = {name: f"value of {name}" for name in names}
     store.batch_upsert_chunks(collection_name, [chunk("a", properties=properties), chunk("b")])

@@ -112,6 +112,10 @@ def test_a_chunk_comes_back_as_it_was_written(store: Store, collection_name: str
         start=10,
         end=25,
         properties=properties,
+        created_at="2024-03-01T09:00:00.000001+00:00",
+        updated_at="2024-05-01T00:00:00.000000+00:00",
+        pretty="## 제2조\n\n본문",
+        anchor="제2조",
     )
     store.batch_upsert_chunks(collection_name, [written])
     (plain,) = store.get_chunks(collection_name, [written.chunk_id])
@@ -120,6 +124,8 @@ def test_a_chunk_comes_back_as_it_was_written(store: Store, collection_name: str
         assert getattr(plain, name) == getattr(written, name)
     assert (plain.level, plain.ordinal, plain.start, plain.end) == (2, 5, 10, 25)
     assert plain.properties == properties
+    for name in ("created_at", "updated_at", "pretty", "anchor"):
+        assert getattr(plain, name) == getattr(written, name)
     (full,) = store.get_chunks(collection_name, [written.chunk_id], include_vector=True)
     assert full.vector is not None
     assert full.vector.dtype == np.float32

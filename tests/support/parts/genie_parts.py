@@ -53,7 +53,7 @@ def adapter_context_of(
         replace(engine.backend, blobs=blobs),
         partial(search, engine),
         lambda: embedder,
-        str.lower,
+        lambda _, text: text.lower(),
         removed.append,
         removed.append,
     )
@@ -70,7 +70,7 @@ def app_of(context: AdapterContext, settings: Settings | None = None) -> OpenAPI
         ledger=context.ledger,
         blobs=context.blobs,
         embedder=context.embedder(),
-        analyzer=SimpleNamespace(analyze=context.analyze),
+        analyzer=SimpleNamespace(analyze=str.lower),
         search=context.search,
     )
 

@@ -181,6 +181,10 @@ def chunks_of(document_id: str, text: str, properties: Mapping[str, Any]) -> lis
                 start=n,
                 end=n + 1,
                 properties=dict(properties),
+                created_at="2024-03-01T09:00:00.000001+00:00",
+                updated_at="2024-04-01T09:00:00.000001+00:00",
+                pretty=f"**{word}**" if n else "",
+                anchor=word,
             )
         )
     return chunks

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ from callslip.errors import (
 )
 from callslip.stores.ledger import STEPS, Claim, Refusal
 from callslip.stores.ledger.documents import progress
-from callslip.stores.records import BatchOutcome, ChunkRecord, RetrieverHit
+from callslip.stores.properties.filters import parse
+from callslip.stores.records import BatchOutcome, ChunkRecord, RetrieverHit, moment
 from callslip.stores.transfer import Report, migrate, migration, move_lease
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper
 
@@ -76,6 +78,34 @@ def test_a_collection_is_the_same_in_another_store(site: Site, tenants: bool) ->
     assert report.probes["vector"]["itself_first"] == [1, 1]
     assert site.ledger.moves.underway(COLLECTION) is None
     assert not site.ledger.moves.has_copies(COLLECTION, "other")
+
+
+def test_chunks_of_an_earlier_release_get_their_times_from_the_ledger(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def undated(*of: Any) -> list[ChunkRecord]:
+        return [replace(c, created_at="", updated_at="", pretty="") for c in chunks_of(*of)]
+
+    monkeypatch.setattr("moving.chunks_of", undated)
+    site.make()
+    site.publish("a", "alpha beta")
+    item = site.publish("a", "alpha gamma")
+    move(site)
+    times = [
+        moment(each.created_at)
+        for each in (
+            site.ledger.documents.get(item.document_id),
+            site.ledger.documents.version(item.document_id, 1),
+            site.ledger.documents.version(item.document_id, 2),
+        )
+    ]
+    ids = sorted(site.ledger.chunks.live_ids(item.document_id))
+    chunks = site.stores["other"].get_chunks(COLLECTION, ids)
+    assert {(c.body, c.created_at, c.updated_at) for c in chunks} == {
+        ("alpha ☃\n", times[0], times[1]),
+        ("gamma ☃\n", times[0], times[2]),
+    }
+    assert site.stores["other"].count(COLLECTION, parse({"updated_at >": times[1]}, None)) == 1
 
 
 def test_what_is_not_live_stays_behind_and_is_upserted_into_the_new_store(site: Site) -> None:

@@ -12,6 +12,7 @@ from callslip.ingestion.extract.clean import clean
 from callslip.ingestion.extract.cuts import Cut, cut
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.text.markdown_markup import cuts_and_links
+from callslip.ingestion.extract.readers.text.slugs import with_slugs
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 MAX_FRONT_MATTER = 8_192
@@ -25,6 +26,8 @@ _SCALARS = (str, int, float, bool, datetime.date)
 
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])  # headings need no inline parsing
+_OWN_ID = re.compile(r"\{:?[ \t]{0,9}#([\w.:-]{1,200})[^{}]{0,200}\}\s*\Z")
+"""The id that an attribute list gives a heading, as in kramdown and Pandoc."""
 _HEAD_LINES = 2  # of a table: the column names and the line of dashes
 
 
@@ -60,7 +63,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         properties=properties,
         warnings=warnings,
     )
-    cleaned = cut(source, cuts)
+    cleaned = with_slugs(cut(source, cuts))
     first = next((cleaned.text[h.start : h.end] for h in cleaned.headings if h.level == 1), None)
     title = properties.get("title") or first
     if title and not cleaned.text.strip():  # a page of front matter alone, which people look for
@@ -97,7 +100,9 @@ def _marked(text: str, body: int) -> tuple[tuple[Heading, ...], tuple[Block, ...
                 inner = text[starts[first] : starts[after - 1]].strip()
             if inner:
                 at = text.index(inner, starts[first])
-                headings.append(Heading(at, at + len(inner), int(token.tag[1])))
+                named = _OWN_ID.search(inner)
+                anchor = named[1] if named else ""
+                headings.append(Heading(at, at + len(inner), int(token.tag[1]), anchor))
         elif token.type in ("fence", "code_block", "table_open"):
             end = starts[first] + len(text[starts[first] : starts[after] - 1].rstrip())
             table = token.type == "table_open"

@@ -1,6 +1,7 @@
 """HTML: the text as a browser shows it, without navigation, and the headings h1 to h6."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -36,6 +37,12 @@ _FLOW = {
     *_LEVELS,
 }  # fmt: skip
 """Elements that make their table a layout table, with cells that are more than words."""
+
+_PARTS = ("section", "article", "div", "header", "hgroup", "dt", "li")
+"""Elements whose id leads to the heading that is their first child."""
+
+LONGEST_ID = 200
+_BLANK = re.compile(r"\s").search
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 _XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
@@ -73,6 +80,7 @@ def render(source: str) -> ExtractedText:
         if parser.error_log.filter_types(etree.ErrorTypes.ERR_RESOURCE_LIMIT):
             raise RecursionError  # lxml still drops nodes deeper than 2,048
         remove_navigation(tree)
+        ids = list(_ids(tree))
         _mark_tables(tree)
         engine = Inscriptis(tree, _LAYOUT)
         text = engine.get_text()
@@ -83,6 +91,7 @@ def render(source: str) -> ExtractedText:
         return ExtractedText("\n".join(text_only.lines), "text/html", title, warnings=(_TOO_DEEP,))
     labels = sorted((a.start, a.end, a.metadata) for a in engine.get_annotations())
     headings = _headings(text, [label for label in labels if label[2] in _LEVELS])
+    headings = _with_ids(text, headings, ids)
     if not (title and title.strip()) and headings:
         title = text[headings[0].start : headings[0].end]
     return ExtractedText(text, "text/html", title, headings, blocks=tuple(_blocks(text, labels)))
@@ -182,6 +191,39 @@ def _headings(text: str, labels: list[tuple[int, int, str]]) -> tuple[Heading, .
         if start < end and alone and (not outline or outline[-1].end <= start):
             outline.append(Heading(start, end, _LEVELS[tag]))
     return tuple(outline)
+
+
+def _ids(tree: etree._Element) -> Iterator[tuple[str, str]]:
+    """Yield the letters of each heading in order, and the id that leads to it; often empty."""
+    for heading in tree.iter(*_LEVELS):
+        own = (heading.get(name) for name in ("id", "name"))
+        inner = (each.get(name) for each in heading.iterdescendants() for name in ("id", "name"))
+        before, around = heading.getprevious(), heading.getparent()
+        outer = []
+        if before is not None and before.tag == "a" and not str(_STRING(before)).strip():
+            outer = [before.get("id"), before.get("name")]
+        elif before is None and around is not None and around.tag in _PARTS:
+            outer = [around.get("id")]
+        named = (n for n in (*own, *inner, *outer) if n and len(n) <= LONGEST_ID and not _BLANK(n))
+        yield "".join(str(_STRING(heading)).split()), next(named, "")
+
+
+def _with_ids(
+    text: str, headings: tuple[Heading, ...], ids: list[tuple[str, str]]
+) -> tuple[Heading, ...]:
+    """Return the headings with their ids; `ids` also has headings that the layout left out."""
+    positions: dict[str, list[int]] = {}
+    for position, (letters, _) in enumerate(ids):
+        positions.setdefault(letters, []).append(position)
+    named: list[Heading] = []
+    at = 0
+    for heading in headings:
+        same = positions.get("".join(text[heading.start : heading.end].split()), [])
+        if (nth := bisect_left(same, at)) < len(same):
+            at = same[nth] + 1
+            heading = replace(heading, anchor=ids[same[nth]][1])
+        named.append(heading)
+    return tuple(named)
 
 
 def _line_end(text: str, at: int) -> int:
