@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from callslip.config.section import Section
 
@@ -62,6 +62,33 @@ class ExtractSettings(Section):
     )
     ocr_timeout_seconds: float = Field(
         default=1800.0, gt=0, description="the longest time for one file that is read by OCR"
+    )
+
+
+class LayoutSettings(Section):
+    """A layout server, docling-serve: its models read PDFs and images instead of the own readers.
+
+    Without an address no file leaves this machine.
+    """
+
+    base_url: str | None = Field(
+        default=None, description="URL of the server, without /v1; unset: none is used"
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="key of the server, if it requires one"
+    )
+    formats: str = Field(
+        default="pdf,image",
+        pattern=r"^(pdf|image)(,(pdf|image))?$",
+        description="what is sent to the server: pdf, image, or both",
+    )
+    timeout_seconds: float = Field(
+        default=900.0,
+        gt=0,
+        description="the longest time for one file; then it is read without the server",
+    )
+    max_mb: int = Field(
+        default=200, ge=1, description="the longest response in MB of 1,000,000 bytes"
     )
 
 

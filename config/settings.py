@@ -19,6 +19,7 @@ from callslip.config.ingestion import (
     ChunkingSettings,
     ExtractSettings,
     IngestSettings,
+    LayoutSettings,
     MaintenanceSettings,
 )
 from callslip.config.models import (
@@ -73,6 +74,7 @@ __all__ = [
     "GenieSettings",
     "IngestSettings",
     "KeywordSettings",
+    "LayoutSettings",
     "LedgerSettings",
     "LlmSettings",
     "LogSettings",
@@ -128,6 +130,7 @@ class Settings(Section):
     agent: AgentSettings = AgentSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     extract: ExtractSettings = ExtractSettings()
+    layout: LayoutSettings = LayoutSettings()
     ingest: IngestSettings = IngestSettings()
     sources: SourcesSettings = SourcesSettings()
     search: SearchSettings = SearchSettings()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from callslip.ingestion.enrich import Confirmer, Recognizer
 from callslip.ingestion.isolation.process import Extractor
+from callslip.ingestion.layout_server import LayoutServer
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
@@ -15,7 +16,7 @@ class StepContext(OnBackend):
     """The resources of the ingestion steps; each process creates one instance after the fork.
 
     `confirmer` is None if no language model is configured, `previous` if no collection has another
-    embedder.
+    embedder, `layout_server` if no file is sent to one.
     """
 
     backend: Backend
@@ -26,3 +27,4 @@ class StepContext(OnBackend):
     recognizer: Recognizer
     confirmer: Confirmer | None = None
     previous: Embedder | None = None
+    layout_server: LayoutServer | None = None

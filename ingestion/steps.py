@@ -36,6 +36,7 @@ from callslip.ingestion.corrections.edits import Edit
 from callslip.ingestion.enrich import Source, Tools, enrich
 from callslip.ingestion.enrich.scrub import masked_extract
 from callslip.ingestion.page_units import page_table
+from callslip.ingestion.reading import read_original
 from callslip.ingestion.sections.sectionize import sectionize
 from callslip.ingestion.values import Chunk, Enriched, ExtractedText, Section
 from callslip.languages import DEFAULT
@@ -183,7 +184,7 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
                 "filename": work.version.filename,
                 "json": _json_fields(work),
                 "masked": work.options.scrub == "text",
-            }
+            } | _layout_server(work)
         case "chunk":
             return work.context.settings.chunking.model_dump() | _languages(work)
         case "sectionize":
@@ -199,6 +200,12 @@ def _languages(work: Work) -> dict[str, Any]:
     """Return the languages if they differ from the default, else an empty mapping."""
     codes = work.context.settings.language_codes
     return {} if codes == DEFAULT else {"languages": codes}
+
+
+def _layout_server(work: Work) -> dict[str, Any]:
+    """Return what is sent to the layout server, an empty mapping without one."""
+    settings = work.context.settings.layout
+    return {"layout": settings.formats} if work.context.layout_server else {}
 
 
 def _json_fields(work: Work) -> list[str | None]:
@@ -257,7 +264,7 @@ def _read_original(work: Work) -> ExtractedText:
     version, options = work.version, work.options
     original = work.context.blobs.read(version.document_id, original_name(version.sha256))
     fields = options.json_fields.settings()
-    extracted = work.context.extractor.extract(original, version.filename, fields)
+    extracted = read_original(work.context, original, version.filename, fields)
     return masked_extract(extracted) if options.scrub == "text" else extracted
 
 

@@ -20,6 +20,7 @@ from callslip.errors import SettingsError
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.correcting import Measures
 from callslip.ingestion.isolation.process import Extractor
+from callslip.ingestion.layout_server import LayoutServer
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.contract import Embedder
 from callslip.models.registry import (
@@ -196,6 +197,7 @@ class Context:
     @part
     def steps(self) -> StepContext:
         """The context of the ingestion steps."""
+        layout = self.settings.layout
         return StepContext(
             backend=self.backend,
             embedder=self.embedder,
@@ -205,6 +207,7 @@ class Context:
             recognizer=make_recognizer(self.settings.language_codes),
             confirmer=make_confirmer(self.settings),
             previous=make_previous_embedder(self.settings),
+            layout_server=LayoutServer(layout) if layout.base_url else None,
         )
 
     @part

@@ -78,6 +78,7 @@
         ├── EmbedderDown
         ├── LanguageModelDown
         ├── RerankerDown            searches continue with the fused order
+        ├── LayoutServerDown        the document is read when the server is back
         ├── SourceDown              a source does not answer
         ├── Overloaded
         │   ├── BacklogFull         429  too many documents wait
@@ -139,6 +140,7 @@ from callslip.errors.passing import FeedbackLimit as FeedbackLimit
 from callslip.errors.passing import KeywordsDown as KeywordsDown
 from callslip.errors.passing import KeywordsLost as KeywordsLost
 from callslip.errors.passing import LanguageModelDown as LanguageModelDown
+from callslip.errors.passing import LayoutServerDown as LayoutServerDown
 from callslip.errors.passing import LeaseLost as LeaseLost
 from callslip.errors.passing import ModelBudgetSpent as ModelBudgetSpent
 from callslip.errors.passing import Overloaded as Overloaded

@@ -97,6 +97,16 @@ class RerankerDown(TransientError):
     hint = "Nothing is lost: hits stand in the order that fusion gave them."
 
 
+class LayoutServerDown(TransientError):
+    """The layout server does not answer, or its response is malformed."""
+
+    slug = "layout-server-down"
+    hint = (
+        "Nothing is lost: the document is tried again. Start the server, or unset layout.base_url"
+        " to read without it."
+    )
+
+
 class SourceDown(TransientError):
     """A source does not answer, or another program is writing it."""
 

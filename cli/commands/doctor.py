@@ -77,6 +77,8 @@ def examine(settings: Settings, url: str) -> list[Finding]:
         findings.append(_try("reranker", lambda: _reranker(settings)))
     if settings.keyword.url is not None:
         findings.append(_try("keyword service", lambda: _keyword_service(settings)))
+    if settings.layout.base_url is not None:
+        findings.append(_try("layout server", lambda: _layout_server(settings)))
     findings.append(_try("server", lambda: _server(url)))
     if findings[-1].ok:
         findings += [_try("api.key", lambda: _key(settings, url)), *_parts(url)]
@@ -131,6 +133,13 @@ def _reranker(settings: Settings) -> str:
     began = time.monotonic()
     reranker.scores("callslip", ["A slip that a reader fills in."], LOADING_SECONDS)
     return f"{reranker.name}, {time.monotonic() - began:.1f} s with loading"
+
+
+def _layout_server(settings: Settings) -> str:
+    from callslip.ingestion.layout_server import LayoutServer
+
+    with closing(LayoutServer(settings.layout)) as server:
+        return server.ping()
 
 
 def _keyword_service(settings: Settings) -> str:

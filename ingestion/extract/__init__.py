@@ -42,6 +42,11 @@ def recognize(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedT
     return _read(read, data, filename, limits)
 
 
+def read_converted(data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
+    """Read the document that a layout server made of a file; the errors are those of `extract`."""
+    return _read(registry.converted_reader, data, filename, limits)
+
+
 def _read(read: Reader, data: bytes, filename: str, limits: ExtractSettings) -> ExtractedText:
     try:
         raw = read(data, limits)

@@ -19,7 +19,7 @@ import pypdfium2 as pdfium
 from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import BrokenFile, CallslipError, ExtractionLimit, NoTextLayer
 from callslip.ingestion.boxes import Area
-from callslip.ingestion.extract import extract, recognize
+from callslip.ingestion.extract import extract, read_converted, recognize
 from callslip.ingestion.extract.readers import tesseract
 from callslip.ingestion.isolation.frames import (
     LENGTHS,
@@ -53,6 +53,8 @@ def main(arguments: list[str]) -> None:
             answer: tuple[bytes, ...]
             if drawing := head.get("draw"):
                 answer = image_frame(_image(data, **drawing))
+            elif head.get("converted"):
+                answer = text_frame(read_converted(data, head["filename"], own))
             else:
                 answer = text_frame(_text(data, head["filename"], own, replies))
         except CallslipError as error:

@@ -27,6 +27,16 @@ class Composer:
         self._blocks: list[Block] = []
         self._pages: list[Page] = []
 
+    @property
+    def length(self) -> int:
+        """The length of the text so far: where the next part begins."""
+        return self._length
+
+    @property
+    def end(self) -> int:
+        """The end of the last part, before the gap behind it."""
+        return max(0, self._length - len(GAP))
+
     def paragraph(self, text: str) -> None:
         """Add text with its line breaks."""
         self._add(text.strip())

@@ -72,6 +72,11 @@ def ocr_reader(media_type: str) -> Reader:
     return partial(_read, "pdf.ocr.read" if media_type == sniff.PDF else "image.recognize")
 
 
+def converted_reader(data: bytes, limits: ExtractSettings) -> ExtractedText:
+    """Read the document that a layout server made of a file."""
+    return _read("docling.read", data, limits)
+
+
 def outside_reader(filename: str) -> Reader | None:
     """Return the reader of another package for files of this name, or None.
 

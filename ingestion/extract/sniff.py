@@ -148,6 +148,17 @@ def detect(data: bytes, filename: str) -> Detected:
     return Detected(media_type)
 
 
+def scanned_type(data: bytes) -> str | None:
+    """Return the media type of a PDF or an image by its first bytes; None for other files."""
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return WEBP
+    if image := next((kind for mark, kind in _IMAGES.items() if data.startswith(mark)), None):
+        return image
+    # PDF readers allow other bytes before the signature; an archive may contain a PDF.
+    packed = data.startswith((b"PK\x03\x04", olefile.MAGIC, b"{\\rtf"))
+    return PDF if b"%PDF-" in data[:1024] and not packed else None
+
+
 def _signature(data: bytes, filename: str) -> str | None:
     """Return the media type by the signature in the first bytes; None without a known one."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -161,14 +172,7 @@ def _signature(data: bytes, filename: str) -> str | None:
         )
     if data.startswith(b"{\\rtf"):
         return RTF
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        return WEBP
-    if image := next((kind for mark, kind in _IMAGES.items() if data.startswith(mark)), None):
-        return image
-    # After ZIP, which may contain a PDF: PDF readers allow other bytes before the signature.
-    if b"%PDF-" in data[:1024]:
-        return PDF
-    return None
+    return scanned_type(data)
 
 
 def _kind_of_text(data: bytes, filename: str, suffix: str) -> str:

@@ -77,6 +77,14 @@ class Extractor:
         head = {"filename": filename, "json_fields": dict(json_fields)}
         return self._answer(data, head, filename, outcome)
 
+    def read_converted(self, data: bytes, filename: str) -> ExtractedText:
+        """Read the document that a layout server made of a file; the errors are those of `extract`.
+
+        `filename` is the name of the original.
+        """
+        head = {"filename": filename, "json_fields": {}, "converted": True}
+        return self._answer(data, head, filename, outcome)
+
     def draw(
         self, data: bytes, filename: str, page: int, areas: Sequence[Area], width: int
     ) -> bytes:

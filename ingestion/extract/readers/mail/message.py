@@ -11,7 +11,7 @@ from email.policy import EmailPolicy
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import NeedsPassword
-from callslip.ingestion.extract.container import Members
+from callslip.ingestion.extract.container import NOT_READ, Members
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.values import ExtractedText
@@ -126,7 +126,7 @@ class _Letter:
         if kind.startswith("image/") and (
             part.get("content-id") or part.get_content_disposition() != "attachment"
         ):
-            self.warnings.append(f"attachment not read: {name or kind}")
+            self.warnings.append(f"{NOT_READ}: {name or kind}")
         else:
             self.members.add(name or f"attachment{mimetypes.guess_extension(kind) or ''}", content)
 

@@ -7,7 +7,7 @@ import struct
 import olefile
 
 from callslip.config.settings import ExtractSettings
-from callslip.ingestion.extract.container import Members
+from callslip.ingestion.extract.container import NOT_READ, Members
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.extract.sniff import MSG
@@ -109,7 +109,7 @@ class _Message:
         content = self._bytes(storage, _DATA + _BYTES)
         inline = self.text(storage, _CONTENT_ID) and self.text(storage, _MIME).startswith("image/")
         if content is None or inline:
-            self.warnings.append(f"attachment not read: {name}")
+            self.warnings.append(f"{NOT_READ}: {name}")
         else:
             self.members.add(name, content)
 

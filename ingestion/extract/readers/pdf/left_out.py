@@ -7,7 +7,7 @@ from typing import Any
 import pypdfium2 as pdfium
 
 from callslip.config.settings import ExtractSettings
-from callslip.ingestion.extract.container import Members
+from callslip.ingestion.extract.container import NOT_READ, Members
 from callslip.ingestion.extract.readers.pdf.forms import Notes
 from callslip.ingestion.extract.readers.pdf.hidden import Drawn
 from callslip.ingestion.extract.readers.pdf.outline import Line
@@ -102,7 +102,7 @@ class Files:
             self._members.add(name, content)
 
     def _missing(self, name: str) -> None:
-        self.warnings += (f"attachment not read: {name}",)
+        self.warnings += (f"{NOT_READ}: {name}",)
 
 
 def _some(numbers: Sequence[int]) -> str:
