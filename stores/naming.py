@@ -12,8 +12,8 @@ from callslip.vocabulary import LANGUAGE
 
 LONGEST_NAME, LONGEST_TENANT, LONGEST_URL = 1024, 64, 2048
 
-WEB_URL = r"^https?://[^\s/?#@][!-~]*$"
-"""The pattern of a web address as `clean_url` returns it: ASCII without spaces."""
+WEB_URL = r"^https?://[!-\x22$-.0->A-~]+([/?#][!-~]*)?$"
+"""The pattern of a web address as `clean_url` returns it: ASCII without spaces and user names."""
 
 MOST_COMPOSED = 4
 """The most code points that NFC composes into one.

@@ -69,12 +69,13 @@ def _record(words: AnswerText, *, by_model: bool) -> dict[str, Any]:
             {"text": s.text if by_model else None, "citations": s.citations}
             for s in words.sentences
         ],
-        "citations": [_recorded(citation) for citation in words.citations],
+        "citations": [recorded(citation) for citation in words.citations],
         "by_model": by_model,
     }
 
 
-def _recorded(citation: Citation) -> dict[str, Any]:
+def recorded(citation: Citation) -> dict[str, Any]:
+    """A citation as it is recorded: without text, also in the address of its source."""
     source = citation.source_url and without_text(citation.source_url)
-    recorded = citation.model_copy(update={"source_url": source})
-    return recorded.model_dump(mode="json", include=RECORDED)
+    without = citation.model_copy(update={"source_url": source})
+    return without.model_dump(mode="json", include=RECORDED)

@@ -171,3 +171,24 @@ def test_an_answer_of_another_tenant_or_an_unknown_one_is_404(
         assert client.get(f"/v1/answers/{path}").status_code == 404, path
     ledger.collections.delete("flats")
     assert client.get(f"/v1/answers/{trace_id}?tenant=ann").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("media_type", "fragment"),
+    [("text/html", "#:~:text=Parental%20leave%20lasts%2020%20weeks."), ("text/plain", "")],
+)
+def test_the_address_of_a_web_page_leads_to_the_quote_again(
+    client: FlaskClient,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    media_type: str,
+    fragment: str,
+) -> None:
+    monkeypatch.setattr(
+        recorded_answers, "extracted_of", lambda *_: ExtractedText(TEXT, media_type)
+    )
+    document_id = publish(ledger, "one", "abc").document_id
+    address = {"source_url": "https://example.org/leave"}
+    trace_id = answered(ledger, citation(1, document_id) | address)
+    (shown,) = client.get(f"/v1/answers/{trace_id}").json["citations"]
+    assert shown["source_url"] == address["source_url"] + fragment

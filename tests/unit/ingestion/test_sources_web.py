@@ -24,6 +24,7 @@ from callslip.errors import (
 from callslip.http.addresses import is_allowed, network_of
 from callslip.ingestion.sources import source_url, web
 from callslip.ingestion.sources.web import WebPage
+from callslip.stores.ledger import Edit
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
@@ -126,6 +127,23 @@ def test_a_page_is_fetched_again_only_when_it_changed(site: Site, library: Libra
     found = library.document("guide/guide.html")
     assert (found.newest.version, found.newest.properties["source"]) == (2, url)
     assert found.newest.filename == "guide.html"
+    assert found.newest.url == url
+
+
+def test_what_an_edit_set_stays_when_the_page_changes(site: Site, library: Library) -> None:
+    site.pages["/guide.html"] = page(b"<p>one</p>", ETag='"1"')
+    url = site.url("/guide.html")
+    source = library.add(url, "guide")
+    with closing(opened(url)) as scope:
+        library.look(source, scope)
+        edit = Edit(title="By hand", properties={"topic": "travel"})
+        document_id = library.document("guide/guide.html").document_id
+        library.ledger.edits.make(document_id, edit, if_match=None)
+        site.pages["/guide.html"] = page(b"<p>two</p>", ETag='"2"')
+        assert library.look(source, scope).counts == {"changed": 1}
+    newest = library.document("guide/guide.html").newest
+    assert (newest.title, newest.url, newest.version) == ("By hand", url, 3)
+    assert newest.properties == {"topic": "travel", "source": url}
 
 
 def test_without_an_etag_the_time_is_sent_and_the_content_compared(

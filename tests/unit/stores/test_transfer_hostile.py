@@ -519,3 +519,13 @@ def test_what_could_not_be_read_again_is_not_written(
     with pytest.raises(MoveError, match="at most 500 can be read again"):
         export_collection(there.backend, COLLECTION, tmp_path / "a.tar", silent)
     assert not (tmp_path / "a.tar").exists()
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "https://a b", "//x", "https://u:p@x/"])
+def test_an_address_that_no_submission_could_have_is_refused(
+    there: Site, any_archive: Path, tmp_path: Path, url: str
+) -> None:
+    parts = Parts(any_archive)
+    for version in parts.card()["transcript"]["versions"]:
+        version["url"] = url
+    refused(there, parts.write(tmp_path / "b.tar"))
