@@ -10,6 +10,7 @@ import pytest
 import schedule
 import store_servers
 from filelock import FileLock
+from hypothesis import settings
 from otlp_receiver import OtlpReceiver
 from stack import WITHOUT_MODEL, MakeStack, Stack, new_home
 from xdist import is_xdist_worker
@@ -20,6 +21,10 @@ pytest.register_assert_rewrite(
     *("agent_fixtures", "annotator_fixtures", "crate_fixtures", "ledger_fixtures"),
     *("openai_fixtures", "store_fixtures"),
 )
+
+# No case has a time limit: a busy machine would make it fail.
+settings.register_profile("callslip", deadline=None)
+settings.load_profile("callslip")
 
 LEXICAL = {
     "CALLSLIP_INGEST__CONCURRENCY": "1",
