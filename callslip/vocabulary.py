@@ -37,8 +37,9 @@ TimeSource = Literal["given", "understood", "default"]
 Verdict = Literal["helpful", "unhelpful", "validated"]
 """validated: by the validator of an answer; the other verdicts are a person's."""
 
-Vectors = Literal["ours", "none"]
-"""The vectors of an attached table: made by this installation's embedder, or by an unknown one."""
+Vectors = Literal["ours", "previous", "none"]
+"""The embedder of an attached table's vectors: that of the settings, their previous one, or an
+unknown one."""
 
 Certainty = Literal["sure", "probably", "not sure"]
 

@@ -11,7 +11,7 @@ COMMANDS = {
     ),
     "attach": LazyCommand(
         "callslip.cli.commands.attach:attach_group",
-        "Search existing tables of other programs without copying them.",
+        "Search existing tables and Chroma collections of other programs without copying them.",
     ),
     "audit": LazyCommand(
         "callslip.cli.commands.audit:audit",
@@ -40,7 +40,7 @@ COMMANDS = {
     ),
     "detach": LazyCommand(
         "callslip.cli.commands.attach:detach_command",
-        "Detach the table of a collection; the table itself stays as it is.",
+        "Detach the table or Chroma collection of a collection, which itself stays as it is.",
     ),
     "doctor": LazyCommand(
         "callslip.cli.commands.doctor:doctor_command",

@@ -1,31 +1,8 @@
 """Calls to addresses that users name: sources of documents and receivers of webhooks."""
 
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from pydantic import Field
 
-from pydantic import Field, field_validator
-
-from callslip.config.section import Section
-
-
-class Calling(Section):
-    """Calls to addresses that users name: public addresses, and the allowed networks."""
-
-    allow_networks: str | None = None
-
-    @field_validator("allow_networks")
-    @classmethod
-    def _networks_are_networks(cls, text: str | None) -> str | None:
-        _networks(text)
-        return text
-
-    @property
-    def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """Networks that may be called although they are not public."""
-        return _networks(self.allow_networks)
-
-
-def _networks(text: str | None) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part) for part in (text or "").replace(",", " ").split())
+from callslip.config.section import Calling
 
 
 class SourcesSettings(Calling):

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from callslip.config.section import Section
+from callslip.config.section import Calling, Section
 
 VARIABLES = {"WEAVIATE_ENDPOINT": "weaviate.url", "WEAVIATE_API_KEY": "weaviate.api_key"}
 """Variables of the Weaviate stack, each with its setting; Callslip's own variables override
 them."""
 
 
-class ChromaSettings(Section):
-    """A Chroma server, and the keyword index for it."""
+class ChromaSettings(Calling):
+    """A Chroma server, and the keyword index for it; the servers of attached collections."""
 
     url: str | None = Field(
         default=None, description="unset: `callslip up` starts Chroma's server in data_dir"
@@ -26,6 +26,30 @@ class ChromaSettings(Section):
     index_dir: Path | None = Field(
         default=None, description="folder of the keyword index; unset: in data_dir"
     )
+    allow_networks: str | None = Field(
+        default="127.0.0.0/8, ::1",
+        description="internal networks in which the servers of attached collections may be; public"
+        " addresses are always allowed",
+    )
+    attached_keys: SecretStr | None = Field(
+        default=None,
+        description="keys of the servers of attached collections, each `URL=KEY`, with spaces"
+        " between them",
+    )
+
+    @field_validator("attached_keys")
+    @classmethod
+    def _has_addresses_and_keys(cls, keys: SecretStr | None) -> SecretStr | None:
+        for pair in keys.get_secret_value().split() if keys else ():
+            if not re.fullmatch(r"https?://[^\s=]+=[!-~]+", pair):
+                raise ValueError("expected URL=KEY, with spaces between several")
+        return keys
+
+    def attached_key(self, url: str) -> str | None:
+        """The key of the server at this address."""
+        pairs = self.attached_keys.get_secret_value().split() if self.attached_keys else ()
+        keys = {at.rstrip("/"): key for at, _, key in (pair.partition("=") for pair in pairs)}
+        return keys.get(url.rstrip("/"))
 
 
 class KeywordSettings(Section):

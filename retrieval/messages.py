@@ -41,6 +41,8 @@ Text = Annotated[str, AfterValidator(_unicode)]
 Moment = Annotated[str, AfterValidator(_as_of)]
 """An ISO 8601 date or datetime, `now`, or `any`."""
 
+NO_KEYWORDS = "it is attached from Chroma, whose server searches vectors alone"
+
 STRANGERS = "the vectors of the attached table are not of this installation's embedder"
 """The reason in `left_out` for the missing vector retriever of an attached table."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from callslip.config.settings import Settings
 from callslip.errors import InvalidRequest, SettingsError
-from callslip.stores.chroma.setup import CHROMA
+from callslip.stores.chroma.setup import ATTACHED_COLLECTIONS, CHROMA
 from callslip.stores.contract import Store
 from callslip.stores.crate.setup import ATTACHED_TABLES, CRATE
 from callslip.stores.setup import StoreSetup
@@ -16,6 +16,7 @@ STORES: Mapping[str, StoreSetup] = {
     "weaviate": WEAVIATE,
     "crate": CRATE,
     "attached": ATTACHED_TABLES,
+    "attached-chroma": ATTACHED_COLLECTIONS,
     "tfidf": TFIDF,
 }
 

@@ -53,7 +53,11 @@ BUILT_IN = (
         {"fit": "callslip.compat.annotator.jobs:fit"},
     ),
     Adapter("chunks", jobs={"preview": "callslip.tasks.chunk_preview:cut"}),
-    Adapter("attached-tables", ("callslip.api.adapters.attached_tables:blueprint",)),
+    Adapter(
+        "attached-tables",
+        ("callslip.api.adapters.attached_tables:blueprint",),
+        {"embed": "callslip.compat.chroma.jobs:embed"},
+    ),
 )
 """The adapters that are part of Callslip."""
 

@@ -87,19 +87,33 @@ class NewCollection(Request):
     )
 
 
+class ChromaCollection(Request):
+    """A collection in a Chroma server of another program."""
+
+    url: str = Field(
+        min_length=1, max_length=512, description="its server, such as http://127.0.0.1:8000"
+    )
+    collection: str = Field(min_length=1, max_length=256, description="its name there")
+    tenant: str = Field("default_tenant", min_length=1, max_length=256)
+    database: str = Field("default_database", min_length=1, max_length=256)
+
+
 class NewAttachment(Request):
-    """A table to attach."""
+    """A table of CrateDB, or a collection of Chroma, to attach."""
 
     name: str = Field(pattern=NAME, description="the name of the collection")
-    table: str = Field(
+    chroma: ChromaCollection | None = Field(None, description="instead of `table`")
+    table: str | None = Field(
+        None,
         min_length=1,
         max_length=600,
         description='`TABLE` or `SCHEMA.TABLE`, as in SQL: quotes (`"My table"`) keep its case',
     )
     vectors: Vectors = Field(
         "none",
-        description="`ours`: this installation's embedder made the vectors in column xs, so the"
-        " server can embed queries; `none`: search by words or by a vector in the request",
+        description="`ours`: this installation's embedder made the vectors (of a table, in column"
+        " xs), so the server can embed queries; `previous`: its previous embedder made them;"
+        " `none`: search by words, which Chroma cannot, or by a vector in the request",
     )
 
 

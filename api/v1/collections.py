@@ -192,7 +192,7 @@ def message(record: CollectionRecord, live: int) -> documents.Collection:
         created_at=record.created_at,
         documents=live,
         attached=documents.AttachedTable(
-            table=f"{at.table_schema}.{at.table_name}", vectors=at.vectors
+            table=at.shown, vectors=at.vectors, server=at.server or None
         )
         if at
         else None,

@@ -28,12 +28,12 @@
     │   │   ├── FeedbackNotFound
     │   │   ├── KeyNotFound
     │   │   ├── ThreadNotFound
-    │   │   └── TableNotFound       a table to attach, or an attached table
+    │   │   └── TableNotFound       a table or Chroma collection to attach, or an attached one
     │   ├── Conflict                409
     │   │   ├── CollectionExists
     │   │   ├── SourceExists
     │   │   ├── DuplicateContent
-    │   │   └── AttachedReadOnly    the collection is an attached table
+    │   │   └── AttachedReadOnly    the collection is attached
     │   ├── PreconditionFailed      412  a document was changed meanwhile (If-Match)
     │   ├── DocumentError           422  this file cannot be divided into chunks
     │   │   ├── EmptyFile

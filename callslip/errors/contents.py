@@ -121,7 +121,7 @@ class AddressNotAllowed(SourceError):
     slug = "address-not-allowed"
     hint = (
         "Where it is meant, the settings can allow its network:"
-        " sources.allow_networks, webhooks.allow_networks."
+        " sources.allow_networks, webhooks.allow_networks, chroma.allow_networks."
     )
 
 

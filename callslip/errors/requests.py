@@ -195,7 +195,7 @@ class ThreadNotFound(NotFound):
 
 
 class TableNotFound(NotFound):
-    """A table to attach, or an attached table, does not exist or is not readable."""
+    """A table or Chroma collection, attached or to attach, does not exist or is not readable."""
 
     slug = "table-not-found"
     hint = "Name it as SCHEMA.TABLE, and let crate.user read it: GRANT DQL ON TABLE … TO …."
@@ -245,7 +245,7 @@ class NameTaken(Conflict):
 
 
 class AttachedReadOnly(Conflict):
-    """The collection is an attached table, which Callslip only reads."""
+    """The collection is an attached table or Chroma collection, which Callslip only reads."""
 
     slug = "attached-read-only"
-    hint = "Change the table itself; DELETE /v1/collections/NAME only detaches it."
+    hint = "Change it in its own program; DELETE /v1/collections/NAME only detaches it."

@@ -8,12 +8,14 @@ from callslip.vocabulary import Metric, Vectors
 
 
 class AttachedTable(Message):
-    """The existing table of an attached collection."""
+    """The existing table, or collection in Chroma, of an attached collection."""
 
-    table: str
+    table: str = Field(description="SCHEMA.TABLE, or DATABASE/COLLECTION in Chroma")
     vectors: Word[Vectors] = Field(
-        description="`ours`: made by this installation's embedder; `none`: by an unknown embedder"
+        description="`ours`: made by this installation's embedder; `previous`: by its previous"
+        " embedder; `none`: by an unknown embedder"
     )
+    server: str | None = Field(None, description="address of the Chroma server; null: CrateDB")
 
 
 class Collection(Message):
@@ -33,7 +35,9 @@ class Collection(Message):
         description="number of live documents; rows of an attached table do not count"
     )
     attached: AttachedTable | None = Field(
-        None, description="the table, if it is an attached one (docs/cratedb-hybrid-search.md)"
+        None,
+        description="the table, if it is an attached one (docs/cratedb-hybrid-search.md,"
+        " docs/compat-chroma.md)",
     )
 
 

@@ -1,22 +1,25 @@
-"""`callslip attach` and `callslip detach`: tables of other programs as collections."""
+"""`callslip attach` and `callslip detach`: tables and Chroma collections of other programs."""
 
-from typing import get_args
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import click
 
 from callslip.cli.shared.output import as_json, emit, named, reporting
 from callslip.cli.shared.server import connect, url_option
-from callslip.client.requests import plain
+from callslip.client.requests import plain, without_none
 from callslip.errors import CollectionNotFound, InvalidRequest
-from callslip.vocabulary import Vectors
+from callslip.vocabulary import NAME, Vectors
 
 
 @click.group(name="attach")
 def attach_group() -> None:
-    """Search existing tables of other programs without copying them.
+    """Search existing tables and Chroma collections of other programs without copying them.
 
     \b
     Example:  callslip attach crate doc.search --name films
+              callslip attach chroma http://127.0.0.1:8000 faq
               callslip search "films about the sea" -c films
     """
 
@@ -29,8 +32,8 @@ def attach_group() -> None:
     type=click.Choice(get_args(Vectors)),
     default="none",
     show_default=True,
-    help="ours: made by the embedder that runs here; none: by another one, and only words, or a"
-    " request's own vector, are searched.",
+    help="ours: made by the embedder that runs here; previous: by the previous_embedder of the"
+    " settings; none: by another one, and only words, or a request's own vector, are searched.",
 )
 @url_option
 @as_json
@@ -50,12 +53,83 @@ def attach_crate(table: str, name: str, vectors: Vectors, url: str | None, json_
     if json_out:
         emit(record)
         return
+    _say_attached(name, record)
+
+
+@attach_group.command(name="chroma")
+@click.argument("where")
+@click.argument("collection")
+@click.option("--name", callback=named, help="Of the collection here.  [default: COLLECTION]")
+@click.option(
+    "--vectors",
+    type=click.Choice(get_args(Vectors)),
+    default="ours",
+    show_default=True,
+    help="ours: made by the embedder that runs here; previous: by the previous_embedder of the"
+    " settings; none: by another one, and only a request's own vector is searched.",
+)
+@click.option("--tenant", help="Tenant of the server.  [default: default_tenant]")
+@click.option("--database", help="Database of the tenant.  [default: default_database]")
+@url_option
+@as_json
+@reporting
+def attach_chroma(
+    where: str,
+    collection: str,
+    name: str | None,
+    vectors: Vectors,
+    tenant: str | None,
+    database: str | None,
+    url: str | None,
+    json_out: bool,
+) -> None:
+    """Make a collection of one in a Chroma server, which is only read.
+
+    WHERE is the address of the server as Callslip's server reaches it; keys are in the setting
+    chroma.attached_keys. Or WHERE is a folder of Chroma's on this machine: then a copy is served,
+    and searched, until Ctrl-C; the folder itself stays as it is. Run the command again to serve
+    the folder as it is then.
+
+    \b
+    Example:  callslip attach chroma http://127.0.0.1:8000 faq
+              callslip attach chroma ./chroma_db faq --name old-faq --vectors none
+    """
+    if not (name := name or collection) or not re.fullmatch(NAME, name):
+        raise InvalidRequest(f"{name!r} is no name of a collection here", hint="Set --name.")
+
+    def attach(at: str, of: str | None) -> None:
+        there = without_none(url=at, collection=collection, tenant=of, database=database)
+        with connect(url) as client:
+            record = plain(client.attach_table(name, chroma=there, vectors=vectors))
+        if json_out:
+            emit(record)
+        else:
+            _say_attached(name, record)
+
+    if "://" in where:
+        attach(where, tenant)
+        return
+    if tenant or database:
+        raise InvalidRequest("--tenant and --database are those of a server, not of a folder")
+    from callslip.workers.chroma_folder import served_copy  # other commands start faster
+
+    with served_copy(Path(where), lambda text: click.echo(text, err=True)) as (at, secret, wait):
+        attach(at, secret)
+        click.echo("A copy of the folder is searched until Ctrl-C.", err=True)
+        wait()
+    click.echo(f"Stopped; {name} is attached, and searched again when this command runs.", err=True)
+
+
+def _say_attached(name: str, record: dict[str, Any]) -> None:
     at = record["attached"]
+    where = f"{at['table']} at {at['server']}" if at["server"] else f"table {at['table']}"
     click.echo(
-        f"{name}: table {at['table']}, {record['dimension']} dimensions, {record['metric']}; only"
-        f" read. Search it with `callslip search QUESTION -c {name}`."
+        f"{name}: {where}, {record['dimension']} dimensions, {record['metric']}; only read."
+        f" Search it with `callslip search QUESTION -c {name}`."
     )
-    if at["vectors"] == "none":
+    if at["vectors"] == "none" and at["server"]:
+        click.echo("Only vectors that a request gives are searched: its embedder is not known.")
+    elif at["vectors"] == "none":
         click.echo("Questions are searched by their words alone: its embedder is not known.")
 
 
@@ -65,7 +139,7 @@ def attach_crate(table: str, name: str, vectors: Vectors, url: str | None, json_
 @as_json
 @reporting
 def detach_command(name: str, url: str | None, json_out: bool) -> None:
-    """Detach the table of a collection; the table itself stays as it is.
+    """Detach the table or Chroma collection of a collection, which itself stays as it is.
 
     \b
     Example:  callslip detach films
@@ -77,11 +151,11 @@ def detach_command(name: str, url: str | None, json_out: bool) -> None:
         at = known[name].attached
         if at is None:
             raise InvalidRequest(
-                f"collection {name!r} is no attached table",
+                f"collection {name!r} is not attached",
                 hint=f"DELETE /v1/collections/{name} deletes it with all its documents.",
             )
         client.delete_collection(name)
     if json_out:
         emit({"collection": name, "table": at.table})
     else:
-        click.echo(f"{name} is forgotten; table {at.table} is as it was.")
+        click.echo(f"{name} is forgotten; {at.table} is as it was.")

@@ -75,8 +75,9 @@ def _tell_collection(overview: dict[str, Any], collection: str) -> None:
     for record in overview["collections"]:
         if at := record.get("attached"):
             attached.add(record["name"])
-            embedder = "ours" if at["vectors"] == "ours" else "unknown"
-            click.echo(f"{record['name']}: table {at['table']}, attached, embedder {embedder}")
+            embedder = at["vectors"].replace("none", "unknown")
+            where = f" at {at['server']}" if at["server"] else ""
+            click.echo(f"{record['name']}: {at['table']}{where}, attached, embedder {embedder}")
             continue
         click.echo(
             f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"

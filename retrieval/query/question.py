@@ -9,7 +9,7 @@ from callslip.errors import EmbedderDown, InvalidRequest
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.caches import Cache
-from callslip.retrieval.messages import STRANGERS
+from callslip.retrieval.messages import NO_KEYWORDS, STRANGERS
 from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.query.spacing import to_embed
 from callslip.retrieval.timings import Timings
@@ -41,14 +41,32 @@ def make_query(
     """Analyze the question of a plan and embed it; `cache` has the vectors of earlier questions.
 
     If the embedder does not answer, the vector retriever is left out. Raises InvalidRequest if the
-    collection was embedded with another model.
+    collection was embedded with another model. A collection without keywords is searched by vectors
+    alone: raises EmbedderDown if it cannot be, and InvalidRequest if it never can be.
     """
     terms = ""
     if plan.request.query:
         with timings.stage("analyze"):
             terms = analyzer.analyze(plan.topic)
+    if plan.record.vectors_only:
+        query = _embedded(Query(terms, "", 1.0), plan, embedder, cache, timings)
+        return _by_vector_alone(query, plan)
     keywords = plan.topic if plan.record.attached else terms
     return _embedded(Query(terms, keywords, plan.parameters.alpha), plan, embedder, cache, timings)
+
+
+def _by_vector_alone(query: Query, plan: Plan) -> Query:
+    """The query, if it has a vector. Raises EmbedderDown, or InvalidRequest if it never has."""
+    if query.vector is not None:
+        return query
+    reason = query.left_out.get("vector", "this installation has no embedder")
+    if reason not in (STRANGERS, "this installation has no embedder"):
+        raise EmbedderDown(reason)
+    raise InvalidRequest(
+        f"collection {plan.collection!r} cannot be searched by words: {NO_KEYWORDS}; {reason}",
+        hint="Give a query_embedding of its own model; or attach it again with the `vectors` of the"
+        " embedder that made them.",
+    )
 
 
 def _embedded(

@@ -21,7 +21,7 @@ from callslip.stores.backup.destination import Destination
 from callslip.stores.backup.making import PURGES, Progress, States
 from callslip.stores.backup.manifest import BLOBS, CONVERSATIONS, COPIES, Manifest, Part
 from callslip.stores.backup.parts import rows
-from callslip.stores.ledger import ATTACHED
+from callslip.stores.ledger import ATTACHED_KINDS
 from callslip.stores.ledger.tables import REVISION, TABLES, Row
 from callslip.stores.records import ChunkRecord, DocumentRecord
 from callslip.stores.sides import kind_of
@@ -85,7 +85,7 @@ def restore_data(
         if table != "collections":
             return row
         kind = kind_of(row["store"])  # an empty installation has no second side
-        return row | {"store": kind if kind in only | {ATTACHED} else to}
+        return row | {"store": kind if kind in only.union(ATTACHED_KINDS) else to}
 
     if _marked(backend) != name:
         _check_empty(backend, destination, manifest)
@@ -185,7 +185,7 @@ def _check_empty(backend: Backend, destination: Destination, manifest: Manifest)
     stores = backend.stores().values()
     for row in rows(destination, part):
         name = row[part.columns.index("name")]
-        if row[part.columns.index("store")] == ATTACHED:
+        if row[part.columns.index("store")] in ATTACHED_KINDS:
             continue
         for store in stores:
             if occupied(store, name):

@@ -28,3 +28,14 @@ def _make(settings: Settings) -> Store:
 
 
 CHROMA = StoreSetup(_make, lambda settings: settings.chroma.url is not None, "Chroma")
+
+
+def _make_attached(settings: Settings) -> Store:
+    from callslip.stores.chroma.attached import AttachedChroma
+    from callslip.stores.ledger import Ledger
+
+    return AttachedChroma(settings.chroma, Ledger(settings.ledger_url))
+
+
+ATTACHED_COLLECTIONS = StoreSetup(_make_attached, lambda _: False)
+"""Never set up for Callslip's own collections: they belong to other programs."""

@@ -12,6 +12,8 @@ from callslip.stores.ledger.base.fair_queue import FairQueue, Pace, Work, tenant
 from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
 from callslip.stores.ledger.base.records import (
     ATTACHED,
+    ATTACHED_CHROMA,
+    ATTACHED_KINDS,
     STEPS,
     Accepted,
     Attachment,
@@ -71,6 +73,8 @@ from callslip.stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, T
 
 __all__ = [
     "ATTACHED",
+    "ATTACHED_CHROMA",
+    "ATTACHED_KINDS",
     "NO_PAGES",
     "PRIORITIES",
     "STEPS",

@@ -16,6 +16,7 @@ from genie_parts import DOCUMENTS, adapter_context_of, call
 from search_parts import Embedder, made_of
 from store_cases import chunk, ids
 
+from callslip.compat.attaching import Embedders
 from callslip.compat.crate import attach, table_named
 from callslip.config.ranking import SearchSettings
 from callslip.config.settings import Settings
@@ -115,7 +116,8 @@ def attached(ledger: Ledger, raw: Connection, table: str) -> Attach:
 
     def run(vectors: Any = "none", name: str = "films", table: str = table) -> CollectionRecord:
         embedder: Any = Embedder()
-        return attach(name, table, vectors, ledger=ledger, connection=raw, embedder=embedder)[0]
+        embedders = Embedders(embedder, None)
+        return attach(name, table, vectors, ledger=ledger, connection=raw, embedders=embedders)[0]
 
     return run
 

@@ -90,7 +90,7 @@ def test_a_table_is_attached_shown_and_forgotten(
     body = {"name": "films", "table": table}
     made = post(client, body)
     assert made.status_code == 201
-    assert made.json["attached"] == {"table": table, "vectors": "none"}
+    assert made.json["attached"] == {"table": table, "vectors": "none", "server": None}
     assert (made.json["store"], made.json["dimension"]) == ("attached", 2)
     again = post(client, body)
     assert (again.status_code, again.json) == (200, made.json)
@@ -200,5 +200,5 @@ def test_a_collection_that_is_no_table_is_not_detached(run: Any, ledger: Ledger)
     schema = CollectionSchema("papers", VectorSpec(2))
     ledger.collections.create(schema, store="chroma", embedder="tiny", analyzer="1")
     result = run("detach", "papers")
-    assert (result.exit_code, "no attached table" in result.output) == (1, True)
+    assert (result.exit_code, "is not attached" in result.output) == (1, True)
     assert ledger.collections.get("papers").name == "papers"

@@ -34,13 +34,20 @@ class Collections(AsyncTransport):
         )
 
     async def attach_table(
-        self, name: str, table: str, *, vectors: Vectors | None = None
+        self,
+        name: str,
+        table: str | None = None,
+        *,
+        chroma: Mapping[str, Any] | None = None,
+        vectors: Vectors | None = None,
     ) -> models.Collection:
-        """Create a collection over an existing table in CrateDB, which the server only reads.
+        """Create a collection over a table in CrateDB or one in Chroma, which is only read.
 
-        `vectors` is `ours` if this installation's embedder made the table's vectors.
+        `chroma`, instead of `table`, has the `url` of the server and the `collection` there, and
+        perhaps its `tenant` and `database`. `vectors` is `ours` if this installation's embedder
+        made the vectors, `previous` if its previous embedder did.
         """
-        body = without_none(name=name, table=table, vectors=vectors)
+        body = without_none(name=name, table=table, chroma=chroma, vectors=vectors)
         return await self._request_model(
             models.Collection, "POST", "/v1/attachments", json=body, repeatable=True
         )

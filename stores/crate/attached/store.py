@@ -1,16 +1,15 @@
 """The store of attached tables, with the search and read methods of the contract."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from callslip.errors import CollectionNotFound
-from callslip.stores.contract import Store
+from callslip.stores.attached.read_only import ReadOnlyStore
 from callslip.stores.crate import queries, retrievers
 from callslip.stores.crate.attached.checks import missing
 from callslip.stores.crate.attached.fields import Field, Fields, read_fields, shown
@@ -19,21 +18,16 @@ from callslip.stores.crate.connection import ColumnMissing, Connection, Relation
 from callslip.stores.crate.filters import EVERYTHING, NOTHING
 from callslip.stores.fusion import Candidate
 from callslip.stores.ledger import ATTACHED, Attachment, Ledger
-from callslip.stores.ledger.base.attached import read_only
 from callslip.stores.levels import PASSAGE
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import (
-    BatchOutcome,
-    ChunkRecord,
     CollectionSchema,
-    DocumentRecord,
     RetrieverHit,
     Scalar,
     StoredChunk,
     Vector,
 )
-from callslip.stores.schemas import check_made, check_tenant
 
 T = TypeVar("T")
 
@@ -53,20 +47,18 @@ class _Scope:
         return self.attachment.table
 
 
-class AttachedStore(Store):
-    """Every row is a chunk: a passage without a parent, whose id is the row's `_id`.
+class AttachedStore(ReadOnlyStore):
+    """The id of a chunk is the row's `_id`.
 
-    Each call reads the name of a collection's table from the ledger. The keyword retriever passes
-    the words unchanged to the table's own analyzers. Methods that write raise AttachedReadOnly.
-    Dropping a collection does nothing, because the table belongs to another program.
+    The keyword retriever passes the words unchanged to the table's own analyzers.
     """
 
     kind = ATTACHED
     indexed = frozenset[Metric]({"cosine", "l2-squared"})
 
     def __init__(self, connection: Connection, ledger: Ledger) -> None:
+        super().__init__(ledger)
         self._connection = connection
-        self._ledger = ledger
         self._known: dict[Attachment, Fields] = {}
 
     def ping(self) -> None:
@@ -75,49 +67,6 @@ class AttachedStore(Store):
     def close(self) -> None:
         with closing(self._ledger):
             self._connection.close()
-
-    # Collections
-
-    def ensure_schema(self, schema: CollectionSchema) -> None:
-        check_made(self.schema(schema.name), schema)
-
-    def schema(self, collection: str) -> CollectionSchema:
-        return self._at(collection).schema
-
-    def collections(self) -> list[str]:
-        """No collections: Callslip created none in this store."""
-        return []
-
-    def drop_collection(self, collection: str) -> None:
-        """Leave the table as it is."""
-
-    def ensure_tenant(self, collection: str, tenant: str) -> None:
-        check_tenant(self.schema(collection), tenant)
-
-    def drop_tenant(self, collection: str, tenant: str) -> None:
-        check_tenant(self.schema(collection), tenant)
-
-    def tenants(self, collection: str) -> list[str]:
-        self._at(collection)
-        return []
-
-    # Writing
-
-    def batch_upsert_documents(
-        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
-    ) -> BatchOutcome:
-        _refuse(collection)
-
-    def batch_upsert_chunks(
-        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
-    ) -> BatchOutcome:
-        _refuse(collection)
-
-    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
-        _refuse(collection)
-
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        _refuse(collection)
 
     # Searching
 
@@ -213,17 +162,6 @@ class AttachedStore(Store):
         value_of = self._on(collection, tenant, read)
         return [value_of[id_] for id_ in chunk_ids if id_ in value_of]
 
-    def terms(
-        self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
-    ) -> dict[str, str]:
-        """No terms: CrateDB does not return the terms of the table's analyzers."""
-        return self._on(collection, tenant, lambda _: {})
-
-    def get_documents(
-        self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
-    ) -> list[DocumentRecord]:
-        return self._on(collection, tenant, lambda _: [])
-
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[str]:
@@ -233,26 +171,12 @@ class AttachedStore(Store):
 
         return self._matching(collection, tenant, where, read) or []
 
-    def chunk_ids(
-        self, collection: str, document_id: str | None = None, *, tenant: str = ""
-    ) -> dict[str, set[str]]:
-        ids = set(self.find_ids(collection, tenant=tenant))
-        if document_id is not None:
-            ids &= {document_id}
-        return {"vector": ids, "keyword": set(ids)}
-
-    def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
-        return set(self.find_ids(collection, tenant=tenant))
-
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
         def read(at: _Scope, condition: Sql | None) -> int:
             ((number,),) = self._selected(at, "COUNT(*)", condition)
             return int(number)
 
         return self._matching(collection, tenant, where, read) or 0
-
-    def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
-        return PASSAGE if self.count(collection, tenant=tenant) else None
 
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
@@ -292,19 +216,13 @@ class AttachedStore(Store):
 
     # Statements
 
-    def _at(self, collection: str) -> _Scope:
-        record = self._ledger.collections.get(collection)
-        if record.attachment is None:
-            raise CollectionNotFound(f"Collection {collection} is not attached to a table.")
-        return _Scope(record.schema, record.attachment)
-
     def _on(self, collection: str, tenant: str, act: Callable[[_Scope], T]) -> T:
         """Call `act` with the scope, and once more if the table's columns have changed.
 
         Raises TableNotFound if the table or a column is missing.
         """
-        at = self._at(collection)
-        check_tenant(at.schema, tenant)
+        record, attachment = self.located(collection, tenant)
+        at = _Scope(record.schema, attachment)
         try:
             try:
                 return act(at)
@@ -346,10 +264,6 @@ class AttachedStore(Store):
     def _selected(self, at: _Scope, what: str, condition: Sql | None) -> list[list[Any]]:
         clause, args = (f" WHERE {condition.text}", condition.args) if condition else ("", ())
         return self._connection.run(Sql(f"SELECT {what} FROM {at.table}{clause}", args))
-
-
-def _refuse(collection: str) -> NoReturn:
-    raise read_only(collection)
 
 
 def _chunk(row: Sequence[Any], fields: Fields) -> StoredChunk:

@@ -4,18 +4,18 @@ from sqlalchemy import Connection, select
 
 from callslip.errors import AttachedReadOnly
 from callslip.stores.ledger.base import schema
-from callslip.stores.ledger.base.records import ATTACHED
+from callslip.stores.ledger.base.records import ATTACHED_KINDS
 
 _C = schema.collections.c
 
 
 def check_ours(connection: Connection, name: str) -> None:
     """Raise AttachedReadOnly if the collection is an attached table."""
-    attached = select(_C.name).where(_C.name == name, _C.store == ATTACHED)
+    attached = select(_C.name).where(_C.name == name, _C.store.in_(ATTACHED_KINDS))
     if connection.scalar(attached) is not None:
         raise read_only(name)
 
 
 def read_only(name: str) -> AttachedReadOnly:
     """The error of an operation that would write to an attached collection."""
-    return AttachedReadOnly(f"collection {name!r} is an attached table, which is only read")
+    return AttachedReadOnly(f"collection {name!r} is attached, and only read")

@@ -47,19 +47,35 @@ class Failure:
 ATTACHED = "attached"
 """The store kind of a collection whose rows are in a table that Callslip does not own."""
 
+ATTACHED_CHROMA = "attached-chroma"
+"""The store kind of a collection whose rows are in a Chroma server that Callslip does not own."""
+
+ATTACHED_KINDS = (ATTACHED, ATTACHED_CHROMA)
+
 
 @dataclass(frozen=True)
 class Attachment:
-    """The schema and table name, unquoted, of the table whose rows are a collection's chunks."""
+    """The schema and table name, unquoted, of the table whose rows are a collection's chunks.
+
+    With `server`, the address of a Chroma server, these are the database and the collection there,
+    of the server's `tenant`. The name of a tenant may be its password: it is never shown.
+    """
 
     table_schema: str
     table_name: str
     vectors: Vectors
+    server: str = ""
+    tenant: str = field(default="", repr=False)
 
     @property
     def table(self) -> str:
         """The qualified table name, quoted for SQL."""
         return ".".join(quoted(part) for part in (self.table_schema, self.table_name))
+
+    @property
+    def shown(self) -> str:
+        """The name for people."""
+        return f"{self.table_schema}{'/' if self.server else '.'}{self.table_name}"
 
 
 def quoted(name: str) -> str:
@@ -83,7 +99,12 @@ class CollectionRecord:
     @property
     def attached(self) -> bool:
         """Whether the chunks are rows of an attached table, which Callslip only reads."""
-        return self.store == ATTACHED
+        return self.store in ATTACHED_KINDS
+
+    @property
+    def vectors_only(self) -> bool:
+        """Whether the store of the collection has no keyword retriever."""
+        return self.store == ATTACHED_CHROMA
 
 
 @dataclass(frozen=True)

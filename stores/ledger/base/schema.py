@@ -53,9 +53,11 @@ attachments = Table(
     Column("collection", ForeignKey("collections.name"), primary_key=True),
     Column("table_schema", String(256), nullable=False),
     Column("table_name", String(256), nullable=False),
-    Column("vectors", String(8), nullable=False),  # "ours" or "none"
+    Column("vectors", String(8), nullable=False),  # "ours", "previous" or "none"
+    Column("server", String(512), nullable=False, server_default=""),  # empty: CrateDB
+    Column("tenant", String(256), nullable=False, server_default=""),
 )
-"""Collections whose chunks are the rows of a table that Callslip does not own."""
+"""Collections whose chunks are the rows of a table or a Chroma collection of another program."""
 
 tenants = Table(
     "tenants",

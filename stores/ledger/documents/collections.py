@@ -27,7 +27,7 @@ from callslip.stores.sides import kind_of
 
 _C, _D, _P = schema.collections.c, schema.documents.c, schema.property_names.c
 _A = schema.attachments.c
-_OF_TABLE = (_A.table_schema, _A.table_name, _A.vectors)
+_OF_TABLE = (_A.table_schema, _A.table_name, _A.vectors, _A.server, _A.tenant)
 _RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.options, _C.created_at)
 _WITH_TABLE = schema.collections.outerjoin(schema.attachments)
 
@@ -124,6 +124,15 @@ class Collections:
         with self._database.reading() as connection:
             attached = select(_A.collection).where(_A.collection == name)
             return connection.scalar(attached) is not None
+
+    def move_attachment(self, name: str, attachment: Attachment) -> None:
+        """Record another server and tenant of an attached collection."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.attachments)
+                .where(_A.collection == name)
+                .values(server=attachment.server, tenant=attachment.tenant)
+            )
 
     def set_options(self, name: str, options: Options) -> None:
         """Replace the collection's options, for all steps that begin from now on.
@@ -239,7 +248,8 @@ def _record(row: Any) -> CollectionRecord:
         analyzer=row.analyzer,
         created_at=row.created_at,
         options=Options.model_validate(row.options),
-        attachment=row.table_name and Attachment(row.table_schema, row.table_name, row.vectors),
+        attachment=row.table_name
+        and Attachment(row.table_schema, row.table_name, row.vectors, row.server, row.tenant),
     )
 
 

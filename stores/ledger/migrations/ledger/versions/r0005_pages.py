@@ -1,4 +1,4 @@
-"""Versions have pages, corrections, a source's address and edits; steps what they left out."""
+"""Columns of versions, steps and attachments: pages, edits, warnings, servers, among others."""
 
 from alembic import op
 from sqlalchemy import JSON, Column, String, inspect
@@ -6,7 +6,7 @@ from sqlalchemy import JSON, Column, String, inspect
 revision = "0005"
 down_revision = "0004"
 
-FINGERPRINT = "b745f9dccd8ab08e"
+FINGERPRINT = "58045426abc400ad"
 """A hash of the statements that make this revision's tables on SQLite and PostgreSQL."""
 
 
@@ -22,6 +22,10 @@ def upgrade() -> None:
             Column("edited", JSON),
         ),
         "steps": (Column("warnings", JSON),),
+        "attachments": (
+            Column("server", String(512), nullable=False, server_default=""),
+            Column("tenant", String(256), nullable=False, server_default=""),
+        ),
     }
     for table, columns in new.items():
         present = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}

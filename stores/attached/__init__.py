@@ -1,0 +1,1 @@
+"""What the stores of attached tables and collections share."""
