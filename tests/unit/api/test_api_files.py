@@ -75,6 +75,8 @@ def live_text(ledger: Ledger, tmp_path: Path, content: bytes, filename: str = "a
     [
         ("rates.html", HTML, "text/html"),
         ("drawing.svg", SVG, "application/octet-stream"),
+        ("scan.tiff", b"II*\0" + HTML, "image/tiff"),
+        ("fees.xls", HTML, "application/vnd.ms-excel"),
         ("page.pdf", pdf("One"), "application/pdf"),
         ("no ending", pdf("One"), "application/pdf"),
         ("notes.txt", HTML, "text/plain"),
