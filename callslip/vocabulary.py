@@ -41,6 +41,9 @@ Vectors = Literal["ours", "previous", "none"]
 """The embedder of an attached table's vectors: that of the settings, their previous one, or an
 unknown one."""
 
+DEFAULT_VECTOR = "default"
+"""The name of the unnamed vector where all vectors of a chunk are named."""
+
 Certainty = Literal["sure", "probably", "not sure"]
 
 SURE = 0.8

@@ -1,10 +1,11 @@
 """The context of the adapters: the same searches, ledger and stores as the API's."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from callslip.callers import OPEN, Caller
+from callslip.errors import InvalidRequest
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.kinds import analyzer_of
 from callslip.per_process import PerProcess
@@ -12,6 +13,7 @@ from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.stores.backend import Backend, OnBackend
 from callslip.stores.contract import Store
 from callslip.stores.ledger import CollectionRecord
+from callslip.stores.records import ChunkRecord
 from callslip.stores.registry import kinds
 from callslip.tasks.composition import Context
 from callslip.tasks.maintenance import send_drop, send_removal
@@ -24,9 +26,10 @@ class AdapterContext(OnBackend):
     """A backend and the functions that an adapter calls.
 
     `search` answers a search, `embedder` returns the embedder, `analyze` makes the keyword terms of
-    a text for a collection. Adapters call `removed` with the id of a deleted document and `dropped`
-    with the name of a deleted collection, so that a worker removes the data. `caller` is that of
-    the request: an adapter treats collections and tenants that it may not see as missing.
+    a text for a collection, `further` returns the embedders of named vectors. Adapters call
+    `removed` with the id of a deleted document and `dropped` with the name of a deleted collection,
+    so that a worker removes the data. `caller` is that of the request: an adapter treats
+    collections and tenants that it may not see as missing.
     """
 
     backend: Backend
@@ -36,6 +39,32 @@ class AdapterContext(OnBackend):
     removed: Callable[[str], None]
     dropped: Callable[[str], None]
     caller: Caller = OPEN
+    further: Callable[[], Mapping[str, Embedder]] = dict
+
+    def with_named(
+        self, collection: CollectionRecord, chunks: Sequence[ChunkRecord]
+    ) -> list[ChunkRecord]:
+        """Return the chunks with the named vectors that they lack, made of their texts.
+
+        Raises InvalidRequest if this installation lacks an embedder of the collection, EmbedderDown
+        if one does not answer.
+        """
+        whole = list(chunks)
+        for name, model in collection.schema.embedders.items():
+            missing = [at for at, chunk in enumerate(whole) if name not in chunk.named]
+            if not missing:
+                continue
+            by_model = {each.model: each for each in (self.embedder(), *self.further().values())}
+            if model not in by_model:
+                raise InvalidRequest(
+                    f"vector {name!r} of collection {collection.name!r} is embedded by {model!r},"
+                    " which this installation does not have",
+                    hint="Give each chunk this vector, or add the embedder to the settings.",
+                )
+            made = by_model[model].passages([whole[at].body for at in missing])
+            for at, vector in zip(missing, made, strict=True):
+                whole[at] = replace(whole[at], named={**whole[at].named, name: vector})
+        return whole
 
 
 def adapter_context(context: Context, caller: Caller = OPEN) -> AdapterContext:
@@ -48,6 +77,7 @@ def adapter_context(context: Context, caller: Caller = OPEN) -> AdapterContext:
         partial(send_removal, context),
         partial(send_drop, context),
         caller,
+        lambda: context.further_embedders,
     )
 
 

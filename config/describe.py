@@ -1,9 +1,8 @@
 """Lists the current settings, each with its origin."""
 
-from functools import reduce
 from typing import NamedTuple
 
-from callslip.config.keys import KEYS
+from callslip.config.keys import field_of, values
 from callslip.config.load import Loaded
 from callslip.config.masking import shown
 
@@ -22,9 +21,10 @@ def describe(loaded: Loaded) -> list[Described]:
     return [
         Described(
             key,
-            shown(key, reduce(getattr, key.split("."), loaded.settings)),
+            shown(key, value),
             loaded.origins[key],
             field.description or "",
         )
-        for key, field in KEYS.items()
+        for key, value in values(loaded.settings).items()
+        if (field := field_of(key))
     ]

@@ -1,20 +1,28 @@
 """The settings as flat keys: `api.port` with its field, its variable and the values it accepts."""
 
+import functools
+import re
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from callslip.config.section import Section
-from callslip.config.settings import Settings
+from callslip.config.settings import FurtherEmbedderSettings, Settings
 
 PREFIX = "CALLSLIP_"
+
+FAMILIES: dict[str, type[Section]] = {"embedders": FurtherEmbedderSettings}
+"""Sections of which there may be several, each under a name: `embedders.bge.model`."""
+
+NAME_IN_FAMILY = r"[a-z0-9]+(?:[-_][a-z0-9]+)*"
+"""Such a name; a variable, whose case does not count and in which `__` parts, can have it too."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ def _bounds(metadata: Sequence[object]) -> str:
 def _walk(model: type[Section], prefix: str = "") -> dict[str, FieldInfo]:
     keys: dict[str, FieldInfo] = {}
     for name, field in model.model_fields.items():
+        if prefix + name in FAMILIES:
+            continue
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             keys |= _walk(field.annotation, f"{prefix}{name}.")
         else:
@@ -100,7 +110,31 @@ def _walk(model: type[Section], prefix: str = "") -> dict[str, FieldInfo]:
 
 
 KEYS: dict[str, FieldInfo] = _walk(Settings)
-"""Every setting by its dotted key, in the order of the model."""
+"""Every setting by its dotted key, in the order of the model; families have further ones."""
 
 SECTIONS = frozenset(key.rpartition(".")[0] for key in KEYS if "." in key)
 """The keys of sections: `api`, `search` …"""
+
+
+def field_of(key: str) -> FieldInfo | None:
+    """The field of a key, also in a family; None if there is no such setting."""
+    if key in KEYS:
+        return KEYS[key]
+    section, _, name = key.rpartition(".")
+    family = section.partition(".")[0]
+    return FAMILIES[family].model_fields.get(name) if in_family(section) else None
+
+
+def in_family(key: str) -> bool:
+    """Whether it is the key of a section in a family: `embedders.bge`."""
+    family, _, name = key.partition(".")
+    return family in FAMILIES and re.fullmatch(NAME_IN_FAMILY, name) is not None
+
+
+def values(settings: Settings) -> dict[str, Any]:
+    """The value of every setting by its key, those of families last."""
+    found = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
+    for family in FAMILIES:
+        for name, section in getattr(settings, family).items():
+            found |= {f"{family}.{name}.{field}": value for field, value in section}
+    return found

@@ -16,7 +16,17 @@ from pydantic_settings import (
 )
 
 from callslip.config import annotator, faq, models, stores, yaml_file
-from callslip.config.keys import KEYS, PREFIX, Stated, accepts, did_you_mean, key_of, variable
+from callslip.config.keys import (
+    KEYS,
+    PREFIX,
+    Stated,
+    accepts,
+    did_you_mean,
+    field_of,
+    key_of,
+    values,
+    variable,
+)
 from callslip.config.masking import shown
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
@@ -78,8 +88,9 @@ def load(folder: Path = Path()) -> Loaded:
     """
     in_file = _from_file(folder) | _known_elsewhere() | _from_value_files()
     stated = in_file | _from_environment()
-    origins = {key: stated[key].origin if key in stated else "default" for key in KEYS}
-    return Loaded(_validated(in_file, stated), origins)
+    settings = _validated(in_file, stated)
+    origins = {k: stated[k].origin if k in stated else "default" for k in values(settings)}
+    return Loaded(settings, origins)
 
 
 @cache
@@ -94,7 +105,7 @@ def environment(overrides: Mapping[str, object]) -> dict[str, str]:
     Raises SettingsError for an unknown key.
     """
     for key in overrides:
-        if key not in KEYS:
+        if field_of(key) is None:
             raise SettingsError(f"unknown setting {key}" + did_you_mean(key, KEYS))
     return {variable(key): _rendered(value) for key, value in overrides.items()}
 
@@ -130,7 +141,7 @@ def _from_environment() -> dict[str, Stated]:
         if not is_of_settings(name) or name == FILE_VARIABLE:
             continue
         key = key_of(name)
-        if key in KEYS and name == variable(key):
+        if field_of(key) and name == variable(key):
             stated[key] = Stated(text or None, name)
         elif _key_of_file(name) is None:
             problems.append(f"unknown variable {name}{did_you_mean(key, KEYS, variable)}")
@@ -172,17 +183,20 @@ def _key_of_file(name: str) -> str | None:
     if not name.startswith(PREFIX) or not name.endswith(VALUE_FILE):
         return None
     key = key_of(name.removesuffix(VALUE_FILE))
-    own = key_of(name) in KEYS or name.removesuffix(VALUE_FILE) != variable(key)
-    return None if own or key not in KEYS else key
+    own = field_of(key_of(name)) or name.removesuffix(VALUE_FILE) != variable(key)
+    return None if own or field_of(key) is None else key
 
 
 def _validated(in_file: Mapping[str, Stated], stated: Mapping[str, Stated]) -> Settings:
-    values: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for key, value in in_file.items():
-        section, _, name = key.rpartition(".")
-        (values.setdefault(section, {}) if section else values)[name] = value.text
+        *sections, name = key.split(".")
+        section = nested
+        for part in sections:
+            section = section.setdefault(part, {})
+        section[name] = value.text
     try:
-        return _InForce(**values)
+        return _InForce(**nested)
     except ValidationError as error:
         problems = [
             _problem(".".join(map(str, e["loc"])), e["msg"], e["type"] == "value_error", stated)
@@ -195,12 +209,13 @@ def _validated(in_file: Mapping[str, Stated], stated: Mapping[str, Stated]) -> S
 def _problem(key: str, message: str, ours: bool, stated: Mapping[str, Stated]) -> str:
     """The sentence for a wrong value; `ours` if a validator of the settings wrote the message."""
     message = message.removeprefix("Value error, ")
-    if key not in KEYS:
+    field = field_of(key)
+    if field is None or key not in stated:
         origins = ", ".join(v.origin for k, v in stated.items() if k.startswith(f"{key}."))
         return f"{key} in {origins}: {message}"
     if ours:
         return f"{key} in {stated[key].origin}: {message}"
-    value, field = stated[key], KEYS[key]
+    value = stated[key]
     got = "nothing" if value.text is None else shown(key, value.text)
     return f"{key} in {value.origin}: expected {accepts(field)}, got {got}"
 

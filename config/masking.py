@@ -2,7 +2,7 @@
 
 import re
 
-from callslip.config.keys import KEYS, is_secret
+from callslip.config.keys import field_of, is_secret
 
 MASK = "********"
 
@@ -21,4 +21,5 @@ def shown(key: str, value: object) -> str:
     """The value of a setting for display."""
     if value is None:
         return "(unset)"
-    return MASK if is_secret(KEYS[key]) else masked(str(value))
+    field = field_of(key)
+    return MASK if field is None or is_secret(field) else masked(str(value))

@@ -11,8 +11,8 @@ VARIABLES = {"EMBED_MODEL": "embedder.model", "EMBED_API_KEY": "embedder.api_key
 them."""
 
 
-class EmbedderSettings(Section):
-    """The model that computes the vectors of texts."""
+class EmbeddingModel(Section):
+    """A model that computes vectors: the local one, or one of a server."""
 
     kind: Literal["e5", "openai", "none"] = Field(
         default="e5",
@@ -37,6 +37,11 @@ class EmbedderSettings(Section):
     timeout_seconds: float = Field(
         default=30.0, gt=0, description="the longest time of one call of the server"
     )
+
+
+class EmbedderSettings(EmbeddingModel):
+    """The model that computes the vectors of texts."""
+
     threads: int = Field(
         default=0,
         ge=0,
@@ -62,6 +67,25 @@ class PreviousEmbedderSettings(EmbedderSettings):
     model: str | None = Field(
         default=None, description="model name at the OpenAI-compatible server"
     )
+
+
+class FurtherEmbedderSettings(EmbeddingModel):
+    """An embedder of named vectors; NAME has lower-case letters and digits, `-` or `_` in between.
+
+    A collection names it for a vector that its chunks have beside that of `embedder`
+    ([How do I](how-do-i.md#search-by-several-embedders)): `CALLSLIP_EMBEDDERS__BGE__MODEL` is the
+    model of the one named `bge`. `embedder.threads` and `embedder.cache_rows` apply to all.
+    """
+
+    kind: Literal["openai", "e5"] = Field(
+        default="openai", description="openai: any compatible server; e5: local"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.kind == "openai" and (self.base_url is None or self.model is None):
+            raise ValueError("kind openai needs base_url and model")
+        return self
 
 
 class LlmSettings(Section):

@@ -24,6 +24,8 @@ from callslip.config.ingestion import (
 )
 from callslip.config.models import (
     EmbedderSettings,
+    EmbeddingModel,
+    FurtherEmbedderSettings,
     LlmSettings,
     PreviousEmbedderSettings,
 )
@@ -68,9 +70,11 @@ __all__ = [
     "ChunkingSettings",
     "CrateSettings",
     "EmbedderSettings",
+    "EmbeddingModel",
     "ExtractSettings",
     "FacetsSettings",
     "FaqSettings",
+    "FurtherEmbedderSettings",
     "GenieSettings",
     "IngestSettings",
     "KeywordSettings",
@@ -126,6 +130,9 @@ class Settings(Section):
     tfidf: TfidfSettings = TfidfSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     previous_embedder: PreviousEmbedderSettings = PreviousEmbedderSettings()
+    embedders: dict[str, FurtherEmbedderSettings] = Field(
+        default_factory=dict, description="the embedders of named vectors, by name"
+    )
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
     chunking: ChunkingSettings = ChunkingSettings()

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import yaml
 
-from callslip.config.keys import KEYS, SECTIONS, Stated, accepts, did_you_mean
+from callslip.config.keys import (
+    FAMILIES,
+    KEYS,
+    SECTIONS,
+    Stated,
+    accepts,
+    did_you_mean,
+    field_of,
+    in_family,
+)
 from callslip.errors import SettingsError
 
 NULL = "tag:yaml.org,2002:null"
@@ -23,15 +32,17 @@ def read(path: Path) -> dict[str, Stated]:
     for key, value, where in _entries(_compose(path), "", path):
         if key in seen:
             problems.append(f"{key} is set twice, in {seen[key]} and in {where}")
-        elif key in SECTIONS:
+        elif _is_section(key):
             if not isinstance(value, yaml.MappingNode) and not _is_null(value):
                 problems.append(f"{key} in {where} holds settings of its own, as `key: value`")
-        elif key not in KEYS:
+        elif (field := field_of(key)) is None:
             hint = did_you_mean(key, [*KEYS, *SECTIONS])
+            if key.rpartition(".")[0] in FAMILIES:
+                hint = ": a name has lower-case letters, digits, and `-` or `_` in between"
             problems.append(f"unknown setting {key} in {where}{hint}")
         elif not isinstance(value, yaml.ScalarNode):
             kind = "a list" if isinstance(value, yaml.SequenceNode) else "settings below it"
-            problems.append(f"{key} in {where}: expected {accepts(KEYS[key])}, got {kind}")
+            problems.append(f"{key} in {where}: expected {accepts(field)}, got {kind}")
         else:
             stated[key] = Stated(None if _is_null(value) else value.value or None, where)
         seen.setdefault(key, where)
@@ -75,8 +86,12 @@ def _entries(
             raise SettingsError(f"{where}: the name of a setting is one word")
         key = prefix + name.value
         yield key, value, where
-        if key in SECTIONS and isinstance(value, yaml.MappingNode):
+        if _is_section(key) and isinstance(value, yaml.MappingNode):
             yield from _entries(value, key + ".", path)
+
+
+def _is_section(key: str) -> bool:
+    return key in SECTIONS or key in FAMILIES or in_family(key)
 
 
 def _is_null(node: yaml.Node) -> bool:

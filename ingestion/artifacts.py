@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -52,15 +52,22 @@ def _json(adapter: TypeAdapter[T], counts: Callable[[T], dict[str, int]]) -> Art
     return Artifact(adapter.dump_json, adapter.validate_json, counts)
 
 
-def _dump_vectors(vectors: Vector) -> bytes:
+def _dump_vectors(vectors: Mapping[str, Vector]) -> bytes:
+    """Write the default vectors as .npy; with named ones, an .npz of all in order, and `names`."""
     file = io.BytesIO()
-    np.save(file, vectors, allow_pickle=False)
+    if vectors.keys() == {""}:
+        np.save(file, vectors[""], allow_pickle=False)
+    else:
+        np.savez(file, *vectors.values(), names=np.array(list(vectors)))
     return file.getvalue()
 
 
-def _load_vectors(content: bytes) -> Vector:
-    vectors: Vector = np.load(io.BytesIO(content), allow_pickle=False)
-    return vectors
+def _load_vectors(content: bytes) -> Mapping[str, Vector]:
+    loaded = np.load(io.BytesIO(content), allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return {"": loaded}
+    with loaded:
+        return {str(name): loaded[f"arr_{n}"] for n, name in enumerate(loaded["names"])}
 
 
 def _text_counts(text: ExtractedText) -> dict[str, int]:
@@ -98,4 +105,7 @@ ENRICHED = Artifact(
     },
     lambda e: e.warnings,
 )
-VECTORS = Artifact(_dump_vectors, _load_vectors, lambda vectors: {"vectors": len(vectors)})
+VECTORS = Artifact(_dump_vectors, _load_vectors, lambda vectors: {"vectors": len(vectors[""])})
+"""The vectors of the chunks by vector name, shape (chunks, dimension); the default one has the name
+"".
+"""

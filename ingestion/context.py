@@ -1,6 +1,7 @@
 """The context of the ingestion steps: the backend, the models and the extraction process."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from callslip.ingestion.enrich import Confirmer, Recognizer
 from callslip.ingestion.isolation.process import Extractor
@@ -16,7 +17,8 @@ class StepContext(OnBackend):
     """The resources of the ingestion steps; each process creates one instance after the fork.
 
     `confirmer` is None if no language model is configured, `previous` if no collection has another
-    embedder, `layout_server` if no file is sent to one.
+    embedder, `layout_server` if no file is sent to one. `further` are the embedders of named
+    vectors by their name in the settings.
     """
 
     backend: Backend
@@ -28,3 +30,4 @@ class StepContext(OnBackend):
     confirmer: Confirmer | None = None
     previous: Embedder | None = None
     layout_server: LayoutServer | None = None
+    further: Mapping[str, Embedder] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Builds the store records of a version from its artifacts or from the store's own content."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TypeVar
@@ -43,15 +43,15 @@ def made(
     version: VersionRecord,
     extracted: ExtractedText,
     enriched: Enriched,
-    vectors: Vector,
+    vectors: Mapping[str, Vector],
     *,
     created_at: float,
     options: Options,
 ) -> tuple[DocumentRecord, list[ChunkRecord]]:
     """Build the document record and the chunk records of all levels from a version's artifacts.
 
-    The terms of the title count as terms of each chunk. `created_at` is the document's, in seconds
-    since 1970; `options` are the collection's.
+    The terms of the title count as terms of each chunk. `vectors` are by name, as in the artifact.
+    `created_at` is the document's, in seconds since 1970; `options` are the collection's.
     """
     title = version.title or extracted.title or version.filename
     of_file = {n: v for n, v in extracted.properties.items() if n not in ENRICHED_PROPERTIES}
@@ -62,13 +62,17 @@ def made(
     }
     document = DocumentRecord(version.document_id, title, version.filename, properties)
     source = Readable(extracted)
+    vectors_of_chunk = (
+        dict(zip(vectors, rows, strict=True)) for rows in zip(*vectors.values(), strict=True)
+    )
     passages = [
         ChunkRecord(
             chunk_id=e.chunk.chunk_id,
             document_id=version.document_id,
             body=extracted.text[e.chunk.start : e.chunk.end],
             terms=e.terms,
-            vector=vector,
+            vector=by_name[""],
+            named={name: vector for name, vector in by_name.items() if name},
             section=e.chunk.section,
             heading=e.chunk.heading,
             title=title,
@@ -83,7 +87,7 @@ def made(
             ),
             pretty=source.pretty(e.chunk),
         )
-        for e, vector in zip(enriched.chunks, vectors, strict=True)
+        for e, by_name in zip(enriched.chunks, vectors_of_chunk, strict=True)
     ]
     chunks = [e.chunk for e in enriched.chunks]
     whole = with_parents(document, extracted.text, chunks, passages)
@@ -125,7 +129,8 @@ def unlike(
     where, tenant = version.collection, version.tenant
     stored_ids = store.chunk_ids(where, version.document_id, tenant=tenant)
     whole = stored_ids["vector"] & stored_ids["keyword"]
-    ids = [c.chunk_id for c in chunks if c.chunk_id in whole]
+    lack = set().union(*lacking(chunks, stored_ids).values())
+    ids = [c.chunk_id for c in chunks if c.chunk_id not in lack]
     stored = {
         c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
     }
@@ -141,6 +146,22 @@ def unlike(
         known = {c.chunk_id for c in (*new, *changed)}
         changed += [c for c in chunks if c.level == DOCUMENT and c.chunk_id not in known]
     return new, changed
+
+
+def lacking(
+    chunks: Sequence[ChunkRecord], stored_ids: Mapping[str, set[str]]
+) -> dict[str, set[str]]:
+    """Return the ids of those chunks that an index lacks, by index, without complete indexes.
+
+    `stored_ids` is the result of `Store.chunk_ids`.
+    """
+    ids = {c.chunk_id for c in chunks}
+    wanted = {"vector": ids, "keyword": ids}
+    for chunk in chunks:
+        for name in chunk.named:
+            wanted.setdefault(f"vector:{name}", set()).add(chunk.chunk_id)
+    lack = {half: ids - stored_ids.get(half, set()) for half, ids in wanted.items()}
+    return {half: ids for half, ids in lack.items() if ids}
 
 
 def _alike(chunk: ChunkRecord, stored: StoredChunk) -> bool:

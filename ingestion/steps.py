@@ -86,10 +86,15 @@ class Work:
         return self.context.ledger.collections.get(self.version.collection).options
 
     @cached_property
-    def embedder(self) -> Embedder:
-        """The embedder of the collection, read once; the present one if there is none."""
-        collection = self.context.ledger.collections.get(self.version.collection)
-        return embedder_of(collection.embedder, self.context.embedder, self.context.previous)
+    def models(self) -> dict[str, str]:
+        """The models of the collection's vectors by name, read once; "" names the default one."""
+        return self.context.ledger.collections.get(self.version.collection).models
+
+    def embedder(self, vector_name: str = "") -> Embedder:
+        """The embedder of the vectors of this name; the present one if there is none."""
+        its = self.context
+        model = self.models[vector_name]
+        return embedder_of(model, its.embedder, its.previous, its.further.values())
 
     @cached_property
     def analyzed_by(self) -> str:
@@ -192,7 +197,9 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
         case "enrich":
             return _enriched_by(work)
         case "embed":
-            return {"model": work.embedder.model, "title": line_of(_title(work))}
+            named = {name: model for name, model in work.models.items() if name}
+            matters = {"model": work.embedder().model, "title": line_of(_title(work))}
+            return matters | ({"named": named} if named else {})
     return {}
 
 
@@ -348,12 +355,13 @@ def enrich_chunks(work: Work) -> Enriched:
     return replace(enriched, title=title, title_terms=work.analyzer.analyze(title) if title else "")
 
 
-def embed_chunks(work: Work) -> Vector:
-    """Return one vector per chunk, shape (chunks, dimension).
+def embed_chunks(work: Work) -> dict[str, Vector]:
+    """Return one vector per chunk for each name of vectors, shape (chunks, dimension).
 
-    Vectors of unchanged texts come from the cache or from the previous version.
+    Vectors of unchanged texts come from the cache or from the previous version. The step fails as a
+    whole if one of the embedders does not answer; what the others made is in the cache then.
     """
-    _check_embedder(work)
+    _check_embedders(work)
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
     texts = [c.read(text) for c in chunks]
@@ -363,38 +371,57 @@ def embed_chunks(work: Work) -> Vector:
         {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)},
         {c.chunk_id: (c.start, c.end) for c in chunks},
     )  # so that a deletion also finds the vectors of these chunks
-    known = zip(chunks, hashes, strict=True)
     previous = _previous_vectors(work)
-    before = {h: previous[c.chunk_id] for c, h in known if c.chunk_id in previous}
-    contexts = _contexts(work, chunks, texts)
     work.counts["embedded"] = 0
+    return {
+        name: _vectors(work, work.embedder(name), chunks, texts, previous.get(name, {}))
+        for name in work.models
+    }
+
+
+def _vectors(
+    work: Work,
+    embedder: Embedder,
+    chunks: Sequence[Chunk],
+    texts: Sequence[str],
+    previous: Mapping[str, Vector],
+) -> Vector:
+    """Return the vectors of one embedder; `previous` has those of the previous version by chunk."""
+    hashes = [text_hash(t) for t in texts]
+    known = zip(chunks, hashes, strict=True)
+    before = {h: previous[c.chunk_id] for c, h in known if c.chunk_id in previous}
+    contexts = _contexts(work, embedder, chunks, texts)
     vectors_by_key: dict[tuple[str, str], Vector] = {}
     for context in dict.fromkeys(contexts):
         its = {h: t for h, t, c in zip(hashes, texts, contexts, strict=True) if c == context}
         vectors_by_key |= {
-            (context, h): v for h, v in _embedded(work, context, its, before).items()
+            (context, h): v for h, v in _embedded(work, embedder, context, its, before).items()
         }
     return np.stack([vectors_by_key[key] for key in zip(contexts, hashes, strict=True)])
 
 
-def _check_embedder(work: Work) -> None:
-    """Raise EmbedderDown while the installation runs another embedder than the collection's."""
-    collection = work.context.ledger.collections.get(work.version.collection)
-    if collection.embedder != work.embedder.model:
-        raise EmbedderDown(
-            f"collection {collection.name!r} is embedded by {collection.embedder!r}, this"
-            f" installation runs {work.embedder.model!r}",
-            hint=f"`callslip reindex {collection.name}` embeds it anew; or set the embedder back.",
-        )
+def _check_embedders(work: Work) -> None:
+    """Raise EmbedderDown while the installation runs other embedders than the collection's."""
+    collection = work.version.collection
+    for name, model in work.models.items():
+        if work.embedder(name).model != model:
+            vectors = f" (vector {name!r})" if name else ""
+            raise EmbedderDown(
+                f"collection {collection!r}{vectors} is embedded by {model!r}, this"
+                f" installation runs {work.embedder().model!r}",
+                hint=f"`callslip reindex {collection}` embeds it anew; or set the embedder back.",
+            )
 
 
-def _contexts(work: Work, chunks: Sequence[Chunk], texts: Sequence[str]) -> list[str]:
+def _contexts(
+    work: Work, embedder: Embedder, chunks: Sequence[Chunk], texts: Sequence[str]
+) -> list[str]:
     """Return the title line of each passage.
 
     The line is empty if the passage already has the title, or if both together are too long.
     """
     line = line_of(_title(work))
-    room = work.embedder.max_tokens - len(work.context.tokenizer.offsets(line)) - 1
+    room = embedder.max_tokens - len(work.context.tokenizer.offsets(line)) - 1
     return [
         line if c.tokens <= room and lacks(t, line) else ""
         for c, t in zip(chunks, texts, strict=True)
@@ -406,14 +433,18 @@ def _title(work: Work) -> str:
 
 
 def _embedded(
-    work: Work, context: str, texts: Mapping[str, str], before: Mapping[str, Vector]
+    work: Work,
+    embedder: Embedder,
+    context: str,
+    texts: Mapping[str, str],
+    before: Mapping[str, Vector],
 ) -> dict[str, Vector]:
     """Return the vectors of texts with one title line, by text hash.
 
     A vector comes from the cache, from the previous version, or from the embedder. The cache key
     has the hash of the text without the title line, so that a deletion finds all its vectors.
     """
-    embedder, cache = work.embedder, work.context.ledger.vectors
+    cache = work.context.ledger.vectors
     made_by = f"{embedder.model}+{text_hash(context)[:16]}" if context else embedder.model
     vectors_by_key = dict(cache.get(made_by, list(texts)))
     vectors_by_key |= {h: before[h] for h in texts.keys() - vectors_by_key.keys() if h in before}
@@ -430,15 +461,16 @@ def _embedded(
     return vectors_by_key
 
 
-def _previous_vectors(work: Work) -> dict[str, Vector]:
-    """Return the previous version's vectors by chunk id.
+def _previous_vectors(work: Work) -> dict[str, dict[str, Vector]]:
+    """Return the previous version's vectors by vector name and chunk id.
 
     They are needed because the cache is bounded and can be disabled.
     """
     chunks, vectors = work.previous("chunk", CHUNKS), work.previous("embed", VECTORS)
-    if chunks is None or vectors is None or len(chunks) != len(vectors):
+    if chunks is None or vectors is None or len(chunks) != len(vectors[""]):
         return {}
-    return {c.chunk_id: vector for c, vector in zip(chunks, vectors, strict=True)}
+    ids = [c.chunk_id for c in chunks]
+    return {name: dict(zip(ids, rows, strict=True)) for name, rows in vectors.items()}
 
 
 def upsert_chunks(work: Work) -> Stored:
@@ -485,11 +517,9 @@ def upsert_chunks(work: Work) -> Stored:
     for some in (new, changed):
         _write(work, store, some)
     _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
-    written = {c.chunk_id for c in chunks}
     stored_ids = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
-    for half in ("vector", "keyword"):
-        if lacking := len(written - stored_ids[half]):
-            raise StoreDown(f"the {half} half of the store lacks {lacking} of {len(ids)} chunks")
+    for half, lacking in records.lacking(chunks, stored_ids).items():
+        raise StoreDown(f"the {half} half of the store lacks {len(lacking)} of {len(ids)} chunks")
     passages = sum(c.level >= PASSAGE for c in chunks)
     counts = {"chunks": passages, "parents": len(ids) - passages}
     return Stored(ids, audience, counts | {"written": len(new) + len(changed)})

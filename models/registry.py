@@ -41,6 +41,25 @@ def make_previous_embedder(settings: Settings) -> Embedder | None:
     return make_embedder(settings.model_copy(update={"embedder": previous}))
 
 
+def make_further_embedders(settings: Settings, present: Embedder) -> dict[str, Embedder]:
+    """Make the embedders of `embedders` by name, which load or connect when first used.
+
+    If both are the local model, the present embedder is used, which loads it once.
+    """
+    made: dict[str, Embedder] = {}
+    for name, chosen in settings.embedders.items():
+        if chosen.kind == settings.embedder.kind == "e5":
+            made[name] = present
+        elif chosen.kind == "e5":
+            local = settings.embedder.model_copy(update={"kind": "e5"})
+            made[name] = make_embedder(settings.model_copy(update={"embedder": local}))
+        else:
+            from callslip.models.embedders.openai import OpenAIEmbedder
+
+            made[name] = OpenAIEmbedder(chosen, make_tokenizer(settings), f"embedders.{name}")
+    return made
+
+
 def make_tokenizer(settings: Settings) -> Tokenizer:
     """Make the tokenizer that measures chunks, which is the same for every embedder."""
     return Tokenizer(settings.models_dir)

@@ -78,5 +78,5 @@ def make_query(resources: Resources, plan: Plan, timings: Timings) -> Query:
 
 def _as_written(resources: Resources, plan: Plan, timings: Timings) -> Query:
     its = resources
-    embedder = its.embedder_of(plan.record)
+    embedder = its.embedder_of(plan.record, plan.vector_name)
     return question.make_query(plan, its.analyzer_of(plan.record), embedder, its.questions, timings)

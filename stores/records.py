@@ -38,12 +38,15 @@ of the passage.
 class VectorSpec:
     """The dimension and metric of the vectors of one name.
 
-    If `normalized`, each vector has length 1 and any other vector is refused.
+    If `normalized`, each vector has length 1 and any other vector is refused. `embedder` is the
+    model that makes a named vector of every chunk; empty: clients provide the vector, for some
+    chunks or all. The model of the default vector is in the ledger's record of the collection.
     """
 
     dimension: int
     metric: Metric = "cosine"
     normalized: bool = False
+    embedder: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ class CollectionSchema:
     default: VectorSpec
     named: Mapping[str, VectorSpec] = field(default_factory=dict)
     tenants: bool = False
+
+    @property
+    def embedders(self) -> dict[str, str]:
+        """The models by the names of the vectors that every chunk has beside the default one."""
+        return {name: spec.embedder for name, spec in self.named.items() if spec.embedder}
 
     def vector(self, vector_name: str = "") -> VectorSpec:
         """The specification of the default vector, or of a named one. Raises VectorNotFound."""

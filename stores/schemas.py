@@ -1,6 +1,7 @@
 """Schemas of collections: their limits, the checks against changes, and their JSON form."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -9,6 +10,7 @@ from callslip.errors import Conflict, InvalidRequest, TenantNotFound
 from callslip.stores.metrics import METRICS
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.vocabulary import DEFAULT_COLLECTION as DEFAULT_COLLECTION
+from callslip.vocabulary import DEFAULT_VECTOR
 from callslip.vocabulary import NAME as NAME
 
 MAX_DIMENSION = 65_536
@@ -33,6 +35,19 @@ def check_schema(schema: CollectionSchema) -> None:
                 f"The metric of vector {name!r} is {spec.metric!r}, not one of"
                 f" {', '.join(METRICS)}."
             )
+
+
+def check_vector_name(name: str) -> None:
+    """Raise InvalidRequest if no new vector may have this name."""
+    if name == DEFAULT_VECTOR:
+        raise InvalidRequest(
+            f"Vector {name!r} is the unnamed one of every collection.", hint="Choose another name."
+        )
+    if not re.fullmatch(NAME, name):
+        raise InvalidRequest(
+            f"{name!r} is no name of a vector.",
+            hint="Letters, digits, `.`, `_`, `-`; at most 64, a letter or digit at both ends.",
+        )
 
 
 def check_made(made: CollectionSchema, wanted: CollectionSchema) -> None:
@@ -81,8 +96,12 @@ def tenant_missing(collection: str, tenant: str) -> TenantNotFound:
 
 
 def dump_schema(schema: CollectionSchema) -> str:
-    """Write a schema as JSON."""
-    return json.dumps(asdict(schema), ensure_ascii=False, sort_keys=True)
+    """Write a schema as JSON, without the field `embedder` of vectors that have no embedder."""
+    data = asdict(schema)
+    for spec in (data["default"], *data["named"].values()):
+        if not spec["embedder"]:
+            del spec["embedder"]
+    return json.dumps(data, ensure_ascii=False, sort_keys=True)
 
 
 def load_schema(text: str) -> CollectionSchema:
@@ -99,7 +118,8 @@ def load_schema(text: str) -> CollectionSchema:
 def _vectors_text(schema: CollectionSchema) -> str:
     vectors = {"default": schema.default, **schema.named}
     texts = (
-        f"{name} ({'normalized ' if spec.normalized else ''}{spec.metric}, {spec.dimension})"
+        f"{name} ({'normalized ' if spec.normalized else ''}{spec.metric}, {spec.dimension}"
+        f"{f', by {spec.embedder}' if spec.embedder else ''})"
         for name, spec in vectors.items()
     )
     return ", ".join(texts)

@@ -92,6 +92,7 @@ def _repair(context: Context, findings: Sequence[Finding]) -> int:
         backend.blobs,
         context.embedder.model,
         partial(_send, context),
+        [each.model for each in context.further_embedders.values()],
     )
     for repaired in repair(findings, use):
         finding = repaired.finding

@@ -27,6 +27,7 @@ from callslip.models.registry import (
     make_analyzer,
     make_confirmer,
     make_embedder,
+    make_further_embedders,
     make_previous_embedder,
     make_reader,
     make_recognizer,
@@ -179,6 +180,11 @@ class Context:
         return make_embedder(self.settings)
 
     @part
+    def further_embedders(self) -> dict[str, Embedder]:
+        """The embedders of named vectors by name, each used first when a collection needs it."""
+        return make_further_embedders(self.settings, self.embedder)
+
+    @part
     def analyzer(self) -> Analyzer:
         """The analyzer, which makes keyword terms."""
         return make_analyzer(self.settings.language_codes)
@@ -208,6 +214,7 @@ class Context:
             confirmer=make_confirmer(self.settings),
             previous=make_previous_embedder(self.settings),
             layout_server=LayoutServer(layout) if layout.base_url else None,
+            further=self.further_embedders,
         )
 
     @part
@@ -234,6 +241,7 @@ class Context:
             reranker,
             make_reader(self.settings),
             make_previous_embedder(self.settings),
+            self.further_embedders,
         )
 
     @part

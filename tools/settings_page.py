@@ -1,9 +1,13 @@
 """Generates the page of all settings from their model: `python -m tools.settings_page`."""
 
 import sys
+from collections.abc import Mapping
+from inspect import getdoc
 from itertools import groupby
 
-from callslip.config.keys import KEYS, SECTIONS, accepts
+from pydantic.fields import FieldInfo
+
+from callslip.config.keys import FAMILIES, KEYS, SECTIONS, accepts
 from callslip.config.masking import shown
 from callslip.config.settings import Settings
 
@@ -41,9 +45,16 @@ def reference() -> str:
     parts = [INTRODUCTION]
     for section, keys in groupby(KEYS, key=lambda key: key.rpartition(".")[0]):
         parts.append(_heading(section))
-        parts.append("| setting | default | what it is | takes |\n|---|---|---|---|\n")
-        parts[-1] += "".join(map(_row, keys))
+        parts.append(_table({key: KEYS[key] for key in keys}))
+    for family, model in FAMILIES.items():
+        parts.append(f"## {family}.NAME\n\n{getdoc(model)}\n")
+        parts.append(_table({f"{family}.NAME.{n}": f for n, f in model.model_fields.items()}))
     return "\n".join(parts)
+
+
+def _table(fields: Mapping[str, FieldInfo]) -> str:
+    head = "| setting | default | what it is | takes |\n|---|---|---|---|\n"
+    return head + "".join(_row(key, field) for key, field in fields.items())
 
 
 def _heading(section: str) -> str:
@@ -53,9 +64,8 @@ def _heading(section: str) -> str:
     return f"## {section}\n\n{model.__doc__ if model else ''}\n"
 
 
-def _row(key: str) -> str:
-    field = KEYS[key]
-    default = "" if field.default is None else f"`{shown(key, field.default)}`"
+def _row(key: str, field: FieldInfo) -> str:
+    default = "" if field.default is None else f"`{shown(key.lower(), field.default)}`"
     return f"| `{key}` | {default} | {field.description} | {accepts(field)} |\n"
 
 

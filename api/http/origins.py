@@ -56,7 +56,8 @@ def is_same_origin() -> bool:
 def searches_cost() -> bool:
     """Whether a search calls a model of another server, which may count tokens."""
     settings = current().settings
-    return settings.embedder.kind == "openai" or settings.rerank.provider == "api"
+    embedders = (settings.embedder, settings.previous_embedder, *settings.embedders.values())
+    return settings.rerank.provider == "api" or any(each.kind == "openai" for each in embedders)
 
 
 def _is_called(host: str, settings: Settings) -> bool:

@@ -13,6 +13,7 @@ from callslip.messages.collections import AttachedTable as AttachedTable
 from callslip.messages.collections import Collection as Collection
 from callslip.messages.collections import CollectionDeleted as CollectionDeleted
 from callslip.messages.collections import Collections as Collections
+from callslip.messages.collections import NamedVector as NamedVector
 from callslip.messages.collections import Receipt as Receipt
 from callslip.messages.collections import Receipts as Receipts
 from callslip.messages.collections import Tenants as Tenants
@@ -46,7 +47,7 @@ from callslip.stores import naming
 from callslip.stores.ledger import PRIORITIES, EventKind
 from callslip.stores.ledger.base.records import Vectors
 from callslip.stores.metrics import Metric
-from callslip.stores.schemas import NAME
+from callslip.stores.schemas import MAX_NAMED, NAME
 from callslip.vocabulary import ItemState as ItemState
 
 PRIORITY: Any = Field(
@@ -75,6 +76,15 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class NewVector(Request):
+    """A further vector of every chunk of a new collection."""
+
+    embedder: str = Field(
+        max_length=256, description="name of the embedder in the settings, under `embedders`"
+    )
+    metric: Metric = Field("cosine", description="the distance of its index")
+
+
 class NewCollection(Request):
     """A collection to make."""
 
@@ -82,6 +92,13 @@ class NewCollection(Request):
     store: StoreKind | None = Field(None, description="its store; default from the settings")
     metric: Metric = Field("cosine", description="the distance of its vector index")
     tenants: bool = Field(False, description="whether every document and search names a tenant")
+    vectors: dict[str, NewVector] | None = Field(
+        None,
+        max_length=MAX_NAMED,
+        description="vectors of every chunk beside the default one, by the name that searches give"
+        " as `vector_name`",
+        examples=[{"meaning": {"embedder": "bge"}}],
+    )
     options: Options | None = Field(
         None, description="the enrichment of its documents; default: docs/enrichment.md"
     )

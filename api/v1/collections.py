@@ -13,13 +13,14 @@ from callslip.api.identity.current import caller, check_scope, check_whole
 from callslip.api.messages import documents
 from callslip.errors import CollectionNotFound, InvalidRequest
 from callslip.messages.options import USUAL, Options
+from callslip.models.embedders.choice import further_embedder
 from callslip.models.text.kinds import version_of_kind
 from callslip.stores import naming
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.metrics import Metric
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.registry import check_set_up
-from callslip.stores.schemas import check_tenant
+from callslip.stores.schemas import check_tenant, check_vector_name
 from callslip.stores.sides import kind_of
 from callslip.tasks import maintenance
 
@@ -73,6 +74,9 @@ def create_collection(body: documents.NewCollection) -> Response:
     schema = replace(schema, tenants=fields.get("tenants", schema.tenants))
     if "metric" in fields:
         schema = replace(schema, default=_embedded(body.metric))
+    if body.vectors is not None:
+        named = {name: _further(name, vector) for name, vector in body.vectors.items()}
+        schema = replace(schema, named=named)
     _check_options(body.options)
     options = body.options or USUAL
     # An invalid name is refused before the ledger stores the collection.
@@ -176,6 +180,15 @@ def _embedded(metric: Metric) -> VectorSpec:
     return VectorSpec(current().embedder.dimension, metric, normalized=True)
 
 
+def _further(name: str, vector: documents.NewVector) -> VectorSpec:
+    """The vectors that an embedder of the settings makes."""
+    check_vector_name(name)
+    embedder = further_embedder(current().further_embedders, vector.embedder)
+    return replace(
+        VectorSpec(embedder.dimension, vector.metric, normalized=True), embedder=embedder.model
+    )
+
+
 def message(record: CollectionRecord, live: int) -> documents.Collection:
     """Convert a collection to its response message."""
     at = record.attachment
@@ -186,6 +199,12 @@ def message(record: CollectionRecord, live: int) -> documents.Collection:
         dimension=record.schema.default.dimension,
         metric=record.schema.default.metric,
         vector_names=sorted(record.schema.named),
+        vectors={
+            name: documents.NamedVector(
+                embedder=spec.embedder or None, dimension=spec.dimension, metric=spec.metric
+            )
+            for name, spec in sorted(record.schema.named.items())
+        },
         tenants=record.schema.tenants,
         analyzer=record.analyzer,
         options=record.options,

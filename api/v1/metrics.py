@@ -199,6 +199,8 @@ class Numbers(Collector):
         model = _gauge("callslip_model_info", "1; the models in use.", "use", "model")
         embedder = settings.embedder
         model.add_metric(["embedder", embedder.model or embedder.kind], 1)
+        for name, further in settings.embedders.items():
+            model.add_metric([f"embedders.{name}", further.model or further.kind], 1)
         if settings.llm.base_url is not None:
             model.add_metric(["answers", settings.llm.model or ""], 1)
         if settings.rerank.provider != "none":

@@ -18,6 +18,16 @@ class AttachedTable(Message):
     server: str | None = Field(None, description="address of the Chroma server; null: CrateDB")
 
 
+class NamedVector(Message):
+    """A vector that the chunks of a collection have beside the default one."""
+
+    embedder: str | None = Field(
+        description="the model that makes it of every chunk; null: clients provide the vectors"
+    )
+    dimension: int
+    metric: Word[Metric]
+
+
 class Collection(Message):
     """Documents that are searched together."""
 
@@ -27,6 +37,9 @@ class Collection(Message):
     dimension: int
     metric: Word[Metric]
     vector_names: list[str] = Field(description="names of the vectors other than the default one")
+    vectors: dict[str, NamedVector] = Field(
+        default_factory=dict, description="the vectors other than the default one, by name"
+    )
     tenants: bool
     analyzer: str
     options: Options

@@ -119,6 +119,11 @@ class Hit(Message):
     vector: list[float] | None = Field(
         description="the searched vector of the hit, if `include_vector` is set"
     )
+    vectors: dict[str, list[float]] | None = Field(
+        default=None,
+        description="all vectors of the hit by name, the default one as `default`, if"
+        " `include_vector` is set and the collection has named vectors",
+    )
     reasons: Reasons | None = Field(default=None, description="if `explain` is set")
 
 

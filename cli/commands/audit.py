@@ -198,7 +198,12 @@ class _Auditor:
 
         context = self._context()
         use = Repairs(
-            self._ledger, self._stores, self._blobs, context.embedder.model, self._again(context)
+            self._ledger,
+            self._stores,
+            self._blobs,
+            context.embedder.model,
+            self._again(context),
+            [each.model for each in context.further.values()],
         )
         repaired = []
         with self._bar("Repairing", len(findings)) as done:
@@ -215,18 +220,21 @@ class _Auditor:
             make_analyzer,
             make_confirmer,
             make_embedder,
+            make_further_embedders,
             make_recognizer,
             make_tokenizer,
         )
 
+        embedder = make_embedder(self._settings)
         return StepContext(
             backend=Backend(self._settings, self._ledger, self._blobs, self._stores.__getitem__),
-            embedder=make_embedder(self._settings),
+            embedder=embedder,
             tokenizer=make_tokenizer(self._settings),
             analyzer=make_analyzer(self._settings.language_codes),
             extractor=Extractor(self._settings.extract),
             recognizer=make_recognizer(self._settings.language_codes),
             confirmer=make_confirmer(self._settings),
+            further=make_further_embedders(self._settings, embedder),
         )
 
     def _again(self, context: "StepContext") -> Callable[[str, int, Step], None]:

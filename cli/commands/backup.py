@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import reduce
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,8 +20,7 @@ from callslip.cli.shared.installation import (
     open_destination,
 )
 from callslip.cli.shared.output import as_json, emit, many, reporting
-from callslip.config import load
-from callslip.config.keys import KEYS
+from callslip.config import keys, load
 from callslip.config.masking import shown
 from callslip.config.settings import (
     MEGABYTE,
@@ -177,7 +175,9 @@ def _restored(
     )
     before, here = manifests.read(opened, name).settings, _shown(load().settings)
     report.settings = {
-        key: (before[key], here[key]) for key in KEYS if before.get(key) not in (None, here[key])
+        key: (before[key], value)
+        for key, value in here.items()
+        if before.get(key) not in (None, value)
     }
     return report
 
@@ -202,7 +202,7 @@ def _chroma(settings: Settings, to: str) -> Iterator[Settings]:
 
 def _shown(settings: Settings) -> dict[str, str]:
     """Every setting by its key, without secrets."""
-    return {key: shown(key, reduce(getattr, key.split("."), settings)) for key in KEYS}
+    return {key: shown(key, value) for key, value in keys.values(settings).items()}
 
 
 def _tell_list(opened: Destination, json_out: bool) -> None:

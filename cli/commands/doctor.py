@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,9 @@ from callslip.cli.shared.server import client_of, running_url, url_option
 from callslip.config import Settings, load, masked
 from callslip.errors import CallslipError
 from callslip.workers.local_access import local_key
+
+if TYPE_CHECKING:
+    from callslip.models.embedders.contract import Embedder
 
 LEAST_FREE_BYTES = 1_000_000_000
 
@@ -73,6 +78,10 @@ class Finding:
 def examine(settings: Settings, url: str) -> list[Finding]:
     """Check this machine, the models and the server, and through the server all other parts."""
     findings = [_python(), _data_dir(settings), _try("embedder", lambda: _embedder(settings))]
+    findings += [
+        _try(f"embedders.{name}", partial(_further_embedder, settings, name))
+        for name in settings.embedders
+    ]
     if settings.rerank.provider != "none":
         findings.append(_try("reranker", lambda: _reranker(settings)))
     if settings.keyword.url is not None:
@@ -118,7 +127,16 @@ def _data_dir(settings: Settings) -> Finding:
 def _embedder(settings: Settings) -> str:
     from callslip.models.registry import make_embedder
 
-    embedder = make_embedder(settings)
+    return _tried(make_embedder(settings))
+
+
+def _further_embedder(settings: Settings, name: str) -> str:
+    from callslip.models.registry import make_embedder, make_further_embedders
+
+    return _tried(make_further_embedders(settings, make_embedder(settings))[name])
+
+
+def _tried(embedder: "Embedder") -> str:
     vector = embedder.query("callslip")
     return f"{embedder.model}, {len(vector)} dimensions"
 

@@ -13,6 +13,7 @@ from callslip.cli.shared.options import (
     readers_option,
     source_url_option,
     store_option,
+    vectors_option,
 )
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
@@ -24,6 +25,10 @@ from callslip.vocabulary import PRIORITIES, StoreKind
 @click.argument("paths", nargs=-1, required=True)
 @collection_option
 @store_option
+@vectors_option(
+    "A further vector of every chunk of a new collection, by an embedder of the server's settings;"
+    " once for each."
+)
 @click.option("--tenant", default="", help="Whose files; makes a new collection one with tenants.")
 @click.option(
     "--priority",
@@ -42,6 +47,7 @@ def ingest_command(
     paths: tuple[str, ...],
     collection: str,
     store: StoreKind | None,
+    vectors: dict[str, str],
     tenant: str,
     priority: int,
     properties: dict[str, Any],
@@ -64,6 +70,7 @@ def ingest_command(
               callslip ingest rates.pdf -p doc_type=policy -p valid_from=2026-07-01
               callslip ingest salaries.xlsx --readers group:hr,user:ann
               callslip ingest policies/ --source-url https://intranet.example.org/policies/
+              callslip ingest laws/ -c laws --vector meaning=bge
     """
     fields = form_fields(properties=properties, allow_duplicate=allow_duplicate)
     if readers is not None:
@@ -77,6 +84,7 @@ def ingest_command(
             collection,
             sources,
             store=store,
+            vectors=vectors,
             tenant=tenant,
             priority=priority,
             show_bar=not json_out,

@@ -26,6 +26,9 @@ from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
     help="Weight of meaning: 0 words only, 1 meaning only. Default: chosen for the question.",
 )
 @click.option(
+    "--vector", metavar="NAME", help="The vector to compare, in a collection with several."
+)
+@click.option(
     "--fusion", type=click.Choice(get_args(Fusion)), help="How the retrievers' hits are merged."
 )
 @click.option(
@@ -50,6 +53,7 @@ def search_command(
     top: int,
     tenant: str | None,
     alpha: float | None,
+    vector: str | None,
     fusion: str | None,
     where: tuple[str, ...],
     as_of: str | None,
@@ -70,6 +74,7 @@ def search_command(
         "top": top,
         "tenant": tenant,
         "alpha": alpha,
+        "vector_name": vector,
         "fusion": fusion,
         "as_of": as_of,
         "explain": explain or None,

@@ -79,9 +79,13 @@ def _tell_collection(overview: dict[str, Any], collection: str) -> None:
             where = f" at {at['server']}" if at["server"] else ""
             click.echo(f"{record['name']}: {at['table']}{where}, attached, embedder {embedder}")
             continue
+        named = (
+            f", {name}: {vector['embedder'] or 'provided vectors'}"
+            for name, vector in record.get("vectors", {}).items()
+        )
         click.echo(
             f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"
-            f" {record['embedder']}"
+            f" {record['embedder']}{''.join(named)}"
         )
     if not overview["documents"] and collection not in attached:
         aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"

@@ -12,6 +12,7 @@ from typing import get_args
 
 import click
 
+from callslip.cli.shared.options import vectors_option
 from callslip.cli.shared.output import as_json, emit, many, named, reporting
 from callslip.config.settings import Settings, StoreKind
 from callslip.stores.backend import Backend
@@ -107,27 +108,44 @@ def migrate_command(collection: str, store: str, keep: bool, json_out: bool) -> 
 
 @click.command(name="reindex")
 @click.argument("collection")
+@vectors_option(
+    "Make this vector by this embedder of the settings, also one that the collection does not have"
+    " yet; once for each."
+)
 @as_json
 @reporting
-def reindex_command(collection: str, json_out: bool) -> None:
+def reindex_command(collection: str, vectors: dict[str, str], json_out: bool) -> None:
     """Make the terms and vectors of COLLECTION anew, compare both forms, and switch.
 
     The embedder is that of the settings, the analyzer that of the collection's options in this
-    version. Passages also get the ids and times that filters need, and valid_from if the options
-    say so. Searches continue at the present form; new documents wait for a moment before the
-    switch. After an interruption the same command continues.
+    version. Named vectors keep their models, unless --vector names another embedder. Passages also
+    get the ids and times that filters need, and valid_from if the options say so. Searches continue
+    at the present form; new documents wait for a moment before the switch. After an interruption
+    the same command continues.
 
     \b
     Example:  callslip reindex handbook
+              callslip reindex handbook --vector meaning=bge
     """
-    from callslip.ingestion.maintenance.reindex import Remaker, reindex
-    from callslip.models.registry import make_analyzer, make_embedder, make_tokenizer
+    from callslip.ingestion.maintenance.reindex import Remaker, embedders_of, reindex
+    from callslip.models.registry import (
+        make_analyzer,
+        make_embedder,
+        make_further_embedders,
+        make_tokenizer,
+    )
 
     settings = placed_settings()
-    remaker = Remaker(
-        make_embedder(settings), make_tokenizer(settings), make_analyzer(settings.language_codes)
-    )
+    embedder = make_embedder(settings)
+    further = make_further_embedders(settings, embedder)
     with _backend(settings) as backend, _bar("Reindexing", json_out) as progress:
+        schema = backend.ledger.collections.get(collection).schema
+        remaker = Remaker(
+            embedder,
+            make_tokenizer(settings),
+            make_analyzer(settings.language_codes),
+            embedders_of(schema, vectors, further),
+        )
         report = reindex(
             backend,
             collection,

@@ -2,7 +2,8 @@
 
 import json
 import re
-from typing import Any, get_args
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -10,6 +11,8 @@ from callslip.cli.shared.output import named
 from callslip.errors import InvalidRequest
 from callslip.readers import check_readers
 from callslip.vocabulary import DEFAULT_COLLECTION, StoreKind
+
+FC = TypeVar("FC", bound=Callable[..., Any])
 
 collection_option = click.option(
     "-c",
@@ -25,6 +28,31 @@ store_option = click.option(
     type=click.Choice(get_args(StoreKind)),
     help="The store of a new collection; default from the settings.",
 )
+
+
+def _embedders(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    vectors: dict[str, str] = {}
+    for pair in pairs:
+        name, _equals, embedder = (part.strip() for part in pair.partition("="))
+        if not name or not embedder:
+            raise click.BadParameter(f"{pair!r} is not NAME=EMBEDDER")
+        if name in vectors:
+            raise click.BadParameter(f"{name!r} is given twice")
+        vectors[name] = embedder
+    return vectors
+
+
+def vectors_option(help_text: str) -> Callable[[FC], FC]:
+    """The option that names vectors with their embedders; its value is a dictionary."""
+    return click.option(
+        "--vector",
+        "vectors",
+        multiple=True,
+        metavar="NAME=EMBEDDER",
+        callback=_embedders,
+        help=help_text,
+    )
+
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SHORTEST_SECONDS = 5.0

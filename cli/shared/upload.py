@@ -151,6 +151,7 @@ def ingest(
     sources: list[Source],
     *,
     store: StoreKind | None = None,
+    vectors: Mapping[str, str] | None = None,
     tenant: str = "",
     priority: int = 0,
     show_bar: bool = True,
@@ -160,7 +161,9 @@ def ingest(
     If the server's backlog is full, wait for its `Retry-After` and send again.
     """
     started = time.monotonic()
-    client.create_collection(collection, store=store, tenants=True if tenant else None)
+    client.create_collection(
+        collection, store=store, tenants=True if tenant else None, vectors=vectors or None
+    )
     report = Report(batch_id=client.create_batch(expected=len(sources)).batch_id)
     sent: dict[tuple[str, int], str] = {}
     with _Progress(client, report, len(sources), show_bar) as progress:

@@ -59,6 +59,7 @@ def put(
             context, record, {i: r.text(strategy) for i, r in unlike.items()}, stored
         )
         chunks = [_chunk(context, record, i, r, strategy, vectors[i]) for i, r in unlike.items()]
+        chunks = context.with_named(record, chunks)
         provided_chunks.put(_scope(context, record), DOCUMENT, chunks, BATCH)
     changed = len(unlike.keys() & stored.keys())
     return Counts(len(unlike) - changed, changed, len(wanted) - len(unlike))

@@ -34,7 +34,11 @@ _Offset = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class DocumentChunk(BaseModel):
-    """A chunk; `distance` is the query's distance, null for a parent of a matching chunk."""
+    """A chunk; `distance` is the query's distance, null for a parent of a matching chunk.
+
+    `embeddings` are all its vectors by name, in a collection with named vectors only; the default
+    vector is `embedding` or has the name `default`.
+    """
 
     chunk_id: _Id
     content: Text
@@ -43,6 +47,7 @@ class DocumentChunk(BaseModel):
     custom_properties: dict[str, Any] | None = None
     parent_id: Text | None = None
     embedding: list[float] | None = None
+    embeddings: dict[Text, list[float]] | None = Field(None, exclude_if=lambda value: value is None)
     distance: float | None = None
 
 
@@ -75,6 +80,7 @@ def documents_of(hits: Iterable[Hit], metric: Metric) -> list[ChunkedDocument]:
                 custom_properties=of_chunk,
                 parent_id=hit.parent_id,
                 embedding=hit.vector,
+                embeddings=hit.vectors,
                 distance=None
                 if vector_hit is None
                 else round(distance(metric, vector_hit.score), 6),

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from callslip.stores.ledger import CollectionRecord
 from callslip.stores.naming import clean_name, clean_tenant
 from callslip.stores.properties.values import check_properties
 from callslip.stores.records import ChunkRecord, Vector
+from callslip.vocabulary import DEFAULT_VECTOR
 
 NAMESPACE = uuid.UUID("e3bf4d4c-068e-11f0-aa96-000d3a0b8a34")
 """The published package's UUID namespace, for the id of a chunk that has none.
@@ -77,9 +79,13 @@ class WeaviatePersistInvoker(Invoker):
             name = clean_name(document.filename)
             vectors = _vectors(self._context, collection, document.chunks)
             records = [
-                _record(self._context, collection, document, chunk, name, vector, at)
+                replace(
+                    _record(self._context, collection, document, chunk, name, vector, at),
+                    named=_named(collection, chunk),
+                )
                 for at, (chunk, vector) in enumerate(zip(document.chunks, vectors, strict=True))
             ]
+            records = self._context.with_named(collection, records)
             written = provided_chunks.put(scope, name, records, request.batch_size)
             inserted, replaced = inserted + written.inserted, replaced + written.replaced
         return PersistResponse(
@@ -148,7 +154,8 @@ def _vectors(
 
     The vectors are scaled to length 1 if the collection's are normalized.
     """
-    without_vector = [c.content for c in chunks if not c.embedding]
+    given = [c.embedding or (c.embeddings or {}).get(DEFAULT_VECTOR) for c in chunks]
+    without_vector = [c.content for c, e in zip(chunks, given, strict=True) if not e]
     if without_vector and context.embedder().model != collection.embedder:
         raise InvalidRequest(
             f"collection {collection.name!r} was embedded with {collection.embedder!r},"
@@ -156,8 +163,19 @@ def _vectors(
             hint="Give each chunk its embedding.",
         )
     made = iter(context.embedder().passages(without_vector) if without_vector else ())
-    vectors = [np.asarray(c.embedding, np.float32) if c.embedding else next(made) for c in chunks]
+    vectors = [np.asarray(e, np.float32) if e else next(made) for e in given]
     return [_unit(v) for v in vectors] if collection.schema.default.normalized else vectors
+
+
+def _named(collection: CollectionRecord, chunk: DocumentChunk) -> dict[str, Vector]:
+    """Return the provided named vectors of a chunk. Raises VectorNotFound for an unknown name."""
+    named = {}
+    for name, embedding in (chunk.embeddings or {}).items():
+        if name == DEFAULT_VECTOR and name not in collection.schema.named:
+            continue
+        vector = np.asarray(embedding, np.float32)
+        named[name] = _unit(vector) if collection.schema.vector(name).normalized else vector
+    return named
 
 
 def _unit(vector: Vector) -> Vector:

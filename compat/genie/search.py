@@ -12,6 +12,7 @@ from callslip.compat.genie.scope import scoped_collection
 from callslip.compat.nearest import NEAREST_FIRST, nearest
 from callslip.errors import InvalidRequest
 from callslip.retrieval.messages import SearchRequest
+from callslip.vocabulary import DEFAULT_VECTOR
 
 PARAMETERS = CONFIGURABLE[: CONFIGURABLE.index("batch_size")]
 """The parameters that a configuration and a request may set."""
@@ -21,10 +22,6 @@ UNUSED = ("filename", "alpha", "auto_limit")
 
 `auto_limit` must be null.
 """
-
-DEFAULT_VECTOR = "default"
-"""The published package's name for an unnamed vector."""
-
 
 STRANGERS_HINT = "Send a query_embedding of the table's own model."
 

@@ -6,7 +6,7 @@ overrides the repair, and the sweep finishes a repair that was killed. Objects a
 directly before they are removed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -37,13 +37,17 @@ DOUBTFUL = (
 
 @dataclass(frozen=True)
 class Repairs:
-    """The resources of a repair; `embedder` is the model for new vectors."""
+    """The resources of a repair.
+
+    `embedder` is the model for new vectors, `further` the models for those of named vectors.
+    """
 
     ledger: Ledger
     stores: Mapping[str, Store]
     blobs: Blobs
     embedder: str
     again: Again
+    further: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def _write_again(finding: Finding, use: Repairs) -> str:
     version = document.live_version
     if version is None or document.deleted_at is not None:
         return MOVING
-    first = _first_step(document, version, use)
+    first = _first_step(document, version, use, named=finding.half.startswith("vector:"))
     if first is None:
         return LOST
     if not use.ledger.leases.reopen(document.document_id, version, first):
@@ -114,10 +118,13 @@ def _write_again(finding: Finding, use: Repairs) -> str:
     return ""
 
 
-def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | None:
+def _first_step(
+    document: DocumentRecord, version: int, use: Repairs, *, named: bool
+) -> Step | None:
     """Return the first step to repeat; None if no step has its input.
 
-    Vectors are never made by another model than the collection's; named vectors cannot be made.
+    Vectors are never made by other models than the collection's. `named` says that a named vector
+    is missing, which cannot come from what the store still has.
     """
     document_id = document.document_id
     artifacts = use.ledger.inventory.artifacts(document_id, version)
@@ -131,9 +138,11 @@ def _first_step(document: DocumentRecord, version: int, use: Repairs) -> Step | 
             document.collection, ids, tenant=document.tenant
         )
     first = STEPS[present.index(False)]
-    if len(stored) < len(ids) and _can_make(document, version, first, use):
+    if (named or len(stored) < len(ids)) and _can_make(document, version, first, use):
         return first
-    return "upsert" if stored else None  # the step reads the chunks that the store still has
+    return (
+        "upsert" if stored and not named else None
+    )  # the step reads the chunks that the store still has
 
 
 def _can_make(document: DocumentRecord, version: int, first: Step, use: Repairs) -> bool:
@@ -143,4 +152,6 @@ def _can_make(document: DocumentRecord, version: int, first: Step, use: Repairs)
         return False
     original = original_name(use.ledger.documents.version(document.document_id, version).sha256)
     made_of = first != "extract" or use.blobs.exists(document.document_id, original)
-    return made_of and collection.embedder == use.embedder and not collection.schema.named
+    named = collection.schema.named.values()
+    models = all(spec.embedder in use.further for spec in named)
+    return made_of and models and collection.embedder == use.embedder

@@ -1,8 +1,8 @@
 """Builds chunks for documents and sections above their passages, so that a search can return them.
 
 There are three levels, whatever the depth of the headings, so that level -1, the lowest, contains
-every passage; the path of a section shows its depth. The vector of a parent is the mean of the
-vectors of its passages, which needs no embedding; its terms are those of its passages.
+every passage; the path of a section shows its depth. Each vector of a parent is the mean of those
+of its passages, which needs no embedding; its terms are those of its passages.
 docs/quality.md has the measured effect.
 """
 
@@ -77,6 +77,7 @@ def _parent(
         body=text[start:end],
         terms=" ".join(p.terms for p in members if p.terms),
         vector=mean_of([p.vector for p in passages]),
+        named={name: mean_of([p.named[name] for p in passages]) for name in first.named},
         section=section,
         heading=first.heading if level == SECTION else "",
         title=document.title,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import openai
 
-from callslip.config.settings import EmbedderSettings
+from callslip.config.settings import EmbeddingModel
 from callslip.errors import CallslipError, EmbedderDown, InvalidRequest, SettingsError
 from callslip.models.e5.tokens import Tokenizer, is_blank, well_formed
 from callslip.models.embedders.contract import Vectors
@@ -37,14 +37,17 @@ class OpenAIEmbedder:
 
     lexical_only = False
 
-    def __init__(self, settings: EmbedderSettings, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, settings: EmbeddingModel, tokenizer: Tokenizer, section: str = "embedder"
+    ) -> None:
         """`tokenizer` counts the tokens of texts, for their limit and for batches.
 
-        Raises SettingsError without `base_url` and `model`.
+        `section` is the key of the settings, for errors. Raises SettingsError without `base_url`
+        and `model`.
         """
         if settings.base_url is None or settings.model is None:
-            raise SettingsError("embedder.kind openai needs embedder.base_url and embedder.model")
-        self._settings = settings
+            raise SettingsError(f"{section}.kind openai needs {section}.base_url and model")
+        self._settings, self._section = settings, section
         self._model: str = settings.model
         self._tokenizer = tokenizer
         self._client = PerProcess(lambda: client(settings))
@@ -96,7 +99,8 @@ class OpenAIEmbedder:
             raise SettingsError(
                 f"the embedding server answers vectors of {vectors.shape[1]} dimensions,"
                 f" expected {self.dimension}",
-                hint="Set embedder.dimension to what embedder.model gives; a collection keeps its.",
+                hint=f"Set {self._section}.dimension to what {self._section}.model gives; a"
+                " collection keeps its.",
             )
         return vectors
 
@@ -107,8 +111,8 @@ class OpenAIEmbedder:
             )
         except openai.APIError as error:
             # Not chained: the server's message may quote the text.
-            raise _translate(error, self._settings) from None
-        return _read(response.text, len(texts))
+            raise _translate(error, self._settings, self._section) from None
+        return _read(response.text, len(texts), self._section)
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -127,16 +131,16 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _translate(error: openai.APIError, settings: EmbedderSettings) -> CallslipError:
+def _translate(error: openai.APIError, settings: EmbeddingModel, section: str) -> CallslipError:
     error_for_caller = translated(
-        error, settings, what="embedding server", section="embedder", down=EmbedderDown
+        error, settings, what="embedding server", section=section, down=EmbedderDown
     )
     if type(error_for_caller) is InvalidRequest:
-        error_for_caller.advice = "Its model may read less than embedder.max_tokens says."
+        error_for_caller.advice = f"Its model may read less than {section}.max_tokens says."
     return error_for_caller
 
 
-def _read(body: str, count: int) -> Vectors:
+def _read(body: str, count: int, section: str) -> Vectors:
     """Return the vectors of a response in the order of the texts, scaled to length 1."""
     try:
         rows = sorted(json.loads(body)["data"], key=lambda row: row["index"])
@@ -147,7 +151,8 @@ def _read(body: str, count: int) -> Vectors:
     if not in_order:
         raise SettingsError(
             "the embedding server's answer does not hold one vector for each text",
-            hint="embedder.base_url must be that of an OpenAI-compatible server, mostly with /v1.",
+            hint=f"{section}.base_url must be that of an OpenAI-compatible server, mostly with"
+            " /v1.",
         )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.all(np.isfinite(lengths) & (lengths > 0)):

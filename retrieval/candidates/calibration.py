@@ -208,12 +208,12 @@ class _Scope:
     collection: str
     tenant: str
     unreadable: Unreadable
-    embedder: str
+    models: Hashable
 
     @property
     def key(self) -> Hashable:
         """What the sample depends on; readers who may read the same share one."""
-        return self.store.kind, self.collection, self.tenant, self.unreadable, self.embedder
+        return self.store.kind, self.collection, self.tenant, self.unreadable, self.models
 
 
 class ScoreCalibrations:
@@ -239,15 +239,15 @@ class ScoreCalibrations:
         *,
         ledger: Ledger | None = None,
         unreadable: Unreadable = NOTHING_UNREADABLE,
-        embedder: str = "",
+        models: Hashable = (),
     ) -> ScoreCalibration:
         """Return the sample of a collection and tenant, without what is `unreadable`.
 
-        `embedder` names the model of the collection's vectors. `corpus_version` is the
+        `models` are those of the collection's vectors. `corpus_version` is the
         current version of the corpus; the sample may be of an earlier one. `ledger` is that of the
         reader.
         """
-        scope = _Scope(store, ledger or self._ledger, collection, tenant, unreadable, embedder)
+        scope = _Scope(store, ledger or self._ledger, collection, tenant, unreadable, models)
         cached = self._samples.get(scope.key)
         if cached is None:
             return self._read(scope, corpus_version)

@@ -200,7 +200,7 @@ def _calibration(resources: Resources, plan: Plan, version: int) -> ScoreCalibra
         version,
         ledger=resources.ledger,
         unreadable=plan.unreadable,
-        embedder=plan.record.embedder,
+        models=tuple(plan.record.models.items()),
     )
 
 

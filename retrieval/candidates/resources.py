@@ -46,6 +46,7 @@ class Resources(OnBackend):
     reranker: Reranker | None = None
     reader: Reads | None = None
     previous: Embedder | None = None
+    further: Mapping[str, Embedder] = field(default_factory=dict)
     calibrations: ScoreCalibrations = field(init=False)
     facet_tables: FacetTables = field(init=False)
     questions: Cache[Vector] = field(init=False)
@@ -74,9 +75,10 @@ class Resources(OnBackend):
         limited.backend = replace(self.backend, ledger=self.ledger.for_reader(reader))
         return limited
 
-    def embedder_of(self, collection: CollectionRecord) -> Embedder:
-        """The embedder of a collection's vectors; the present one if there is none."""
-        return embedder_of(collection.embedder, self.embedder, self.previous)
+    def embedder_of(self, collection: CollectionRecord, vector_name: str = "") -> Embedder:
+        """The embedder of a collection's vectors of this name; the present one if there is none."""
+        model = collection.models.get(vector_name, collection.embedder)
+        return embedder_of(model, self.embedder, self.previous, self.further.values())
 
     def analyzer_of(self, collection: CollectionRecord) -> Analyzer:
         """The analyzer of a collection's terms."""

@@ -93,9 +93,16 @@ def _embedded(
 
 
 def _check_embedder(plan: Plan, model: str) -> None:
-    if plan.record.embedder != model:
+    name, models = plan.vector_name, plan.record.models
+    if name in plan.record.schema.named and name not in models:
+        raise InvalidRequest(
+            f"clients provide the vectors {name!r} of collection {plan.collection!r}, so no"
+            " embedder is known for its questions",
+            hint="Send query_embedding, a vector of the same model.",
+        )
+    if models[name] != model:
         raise InvalidRequest(
             f"collection {plan.collection!r} was embedded with"
-            f" {plan.record.embedder!r}, this installation runs {model!r}",
+            f" {models[name]!r}, this installation runs {model!r}",
             hint=f"Run `callslip reindex {plan.collection}`, or set the embedder back.",
         )

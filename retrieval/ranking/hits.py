@@ -8,6 +8,7 @@ from callslip.retrieval.ranking.scored import Scored
 from callslip.stores.fusion import RetrieverScore
 from callslip.stores.ledger import PageTable
 from callslip.stores.records import StoredChunk, public
+from callslip.vocabulary import DEFAULT_VECTOR
 
 
 def _retriever(score: RetrieverScore | None) -> Leg | None:
@@ -28,9 +29,10 @@ def make_hit(
     `table` has the pages of its document, `source_url` the web address of its source or "".
     """
     name = request.vector_name
-    vector = chunk.named.get(name) if name else chunk.vector
-    if not request.include_vector:  # the vector may have been read for MMR
-        vector = None
+    vectors = dict(chunk.named) if chunk.vector is None else {"": chunk.vector, **chunk.named}
+    if not request.include_vector:  # the vectors may have been read for MMR
+        vectors = {}
+    vector = vectors.get(name or "")
     return Hit(
         rank=rank,
         score=round(scored.score, 6),
@@ -53,6 +55,9 @@ def make_hit(
         parent_id=chunk.parent_id or None,
         parent_of=child or None,
         vector=None if vector is None else vector.tolist(),
+        vectors={n or DEFAULT_VECTOR: v.tolist() for n, v in vectors.items()}
+        if vectors.keys() - {""}
+        else None,
     )
 
 

@@ -34,9 +34,9 @@ FEW = 10
 """This many orphaned documents count as leftovers, even if the ledger has few documents."""
 
 HALVES = ("vector", "keyword")
-"""The indexes that must contain every live chunk.
+"""The indexes that must contain every live chunk, beside those of vectors that have an embedder.
 
-The index of a named vector contains only the chunks with such a vector.
+The index of a vector that clients provide contains only the chunks with such a vector.
 """
 
 
@@ -161,7 +161,7 @@ def _audit_scope(ledger: Ledger, scope: AuditScope, progress: Progress) -> Scope
             skipped += not item.settled
             unknown -= item.known
             strangers.discard(item.document_id)
-            if item.settled and _lacking(item, stored, records):
+            if item.settled and _lacking(scope, item, stored, records):
                 suspects[item.document_id] = item
         progress(len(page))
     numbers = {half: len(ids) for half, ids in stored.items()}
@@ -181,7 +181,7 @@ def _audit_scope(ledger: Ledger, scope: AuditScope, progress: Progress) -> Scope
             if again.get(document_id) != item:
                 skipped += 1
                 continue
-            for half, ids in _lacking(item, stored, records).items():
+            for half, ids in _lacking(scope, item, stored, records).items():
                 findings.append(_at(scope, "missing", document_id=document_id, half=half, ids=ids))
     return ScopeReport(
         scope.name,
@@ -197,12 +197,16 @@ def _audit_scope(ledger: Ledger, scope: AuditScope, progress: Progress) -> Scope
 
 def _stored(scope: AuditScope) -> tuple[dict[str, set[str]], set[str]]:
     """The ids of the chunks in each index, and of the documents; empty if the scope is missing."""
-    halves: dict[str, set[str]] = {half: set() for half in HALVES}
+    halves: dict[str, set[str]] = {half: set() for half in _halves(scope)}
     documents: set[str] = set()
     with suppress(CollectionNotFound, TenantNotFound):
         halves |= scope.store.chunk_ids(scope.name, tenant=scope.tenant)
         documents = scope.store.document_ids(scope.name, tenant=scope.tenant)
     return halves, documents
+
+
+def _halves(scope: AuditScope) -> tuple[str, ...]:
+    return (*HALVES, *(f"vector:{name}" for name in scope.collection.schema.embedders))
 
 
 def _records(scope: AuditScope, document_ids: list[str]) -> set[str]:
@@ -213,12 +217,12 @@ def _records(scope: AuditScope, document_ids: list[str]) -> set[str]:
 
 
 def _lacking(
-    item: Item, stored: Mapping[str, set[str]], records: set[str]
+    scope: AuditScope, item: Item, stored: Mapping[str, set[str]], records: set[str]
 ) -> dict[str, Iterable[str]]:
     """The ids that a live document lacks, by index; `document` if its record is missing."""
     if item.live_version is None:
         return {}
-    lacking: dict[str, Iterable[str]] = {half: item.live - stored[half] for half in HALVES}
+    lacking: dict[str, Iterable[str]] = {half: item.live - stored[half] for half in _halves(scope)}
     if item.document_id not in records:
         lacking["document"] = [item.document_id]
     return {half: ids for half, ids in lacking.items() if ids}

@@ -30,6 +30,11 @@ FORMAT = 1
 FORMAT_WITH_READERS = 2
 """Of an archive with documents that have readers, so that an older Callslip refuses it."""
 
+FORMAT_WITH_EMBEDDERS = 3
+"""Of an archive with named vectors that have embedders, perhaps with readers too."""
+
+FORMATS = (FORMAT, FORMAT_WITH_READERS, FORMAT_WITH_EMBEDDERS)
+
 MAGIC = "callslip archive"
 BLOCK = 1 << 20
 

@@ -17,8 +17,7 @@ from callslip.stores.transfer.archive_format import (
     BLOCK,
     CARD,
     END,
-    FORMAT,
-    FORMAT_WITH_READERS,
+    FORMATS,
     HEAD,
     LARGEST,
     MAGIC,
@@ -213,10 +212,10 @@ class Archive:
         head = self._json(member, HEAD, "collection.json")
         if head.magic != MAGIC:
             raise ArchiveError(f"{self.path.name} is no archive of Callslip")
-        if head.format not in (FORMAT, FORMAT_WITH_READERS):
+        if head.format not in FORMATS:
             raise ArchiveError(
                 f"{self.path.name} has format {head.format}, this Callslip reads"
-                f" {FORMAT} and {FORMAT_WITH_READERS}",
+                f" {', '.join(map(str, FORMATS))}",
                 hint="Import it with the version of Callslip that made it, or a newer one.",
             )
         return head

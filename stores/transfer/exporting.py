@@ -20,6 +20,7 @@ from callslip.stores.ledger import CollectionRecord, Ledger, Transcript
 from callslip.stores.sides import kind_of
 from callslip.stores.transfer.archive_format import (
     FORMAT,
+    FORMAT_WITH_EMBEDDERS,
     FORMAT_WITH_READERS,
     MAGIC,
     End,
@@ -184,9 +185,14 @@ def _live(backend: Backend, name: str, *, after: str = "") -> Iterator[tuple[str
 
 
 def _head(ledger: Ledger, collection: CollectionRecord) -> Head:
+    archive_format = FORMAT
+    if collection.schema.embedders:
+        archive_format = FORMAT_WITH_EMBEDDERS
+    elif ledger.transcripts.any_readers(collection.name):
+        archive_format = FORMAT_WITH_READERS
     return Head(
         magic=MAGIC,
-        format=FORMAT_WITH_READERS if ledger.transcripts.any_readers(collection.name) else FORMAT,
+        format=archive_format,
         name=collection.name,
         embedder=collection.embedder,
         analyzer=collection.analyzer,

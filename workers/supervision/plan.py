@@ -15,7 +15,7 @@ from pathlib import Path
 import redis
 from pydantic import SecretStr
 
-from callslip.config.keys import KEYS
+from callslip.config.keys import values
 from callslip.config.load import environment, is_of_settings
 from callslip.config.settings import ApiSettings, Settings
 from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
@@ -107,10 +107,9 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
 
     Only `log.file` is different: each has a log of its own.
     """
-    stated = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
-    values = {key: _absolute(key, value) for key, value in stated.items()}
+    stated = {key: _absolute(key, value) for key, value in values(settings).items()}
     inherited = {name: text for name, text in os.environ.items() if not is_of_settings(name)}
-    env = {**FEW_ARENAS, **inherited, **services.NO_TELEMETRY, **environment(values)}
+    env = {**FEW_ARENAS, **inherited, **services.NO_TELEMETRY, **environment(stated)}
     logs = settings.data_dir / "logs"
 
     def env_of(role: Role) -> dict[str, str]:

@@ -25,10 +25,20 @@ class Collections(Transport):
         store: StoreKind | None = None,
         metric: Metric | None = None,
         tenants: bool | None = None,
+        vectors: Mapping[str, str | Mapping[str, str]] | None = None,
         options: models.Options | Mapping[str, Any] | None = None,
     ) -> models.Collection:
-        """Create a collection, or return the equal one; CollectionExists if they differ."""
-        body = without_none(name=name, store=store, metric=metric, tenants=tenants, options=options)
+        """Create a collection, or return the equal one; CollectionExists if they differ.
+
+        `vectors` maps names of further vectors to embedders of the server's settings, each the
+        embedder's name or `{"embedder": …, "metric": …}`.
+        """
+        named = vectors and {
+            n: {"embedder": v} if isinstance(v, str) else v for n, v in vectors.items()
+        }
+        body = without_none(
+            name=name, store=store, metric=metric, tenants=tenants, vectors=named, options=options
+        )
         return self._request_model(
             models.Collection, "POST", "/v1/collections", json=body, repeatable=True
         )

@@ -106,6 +106,11 @@ class CollectionRecord:
         """Whether the store of the collection has no keyword retriever."""
         return self.store == ATTACHED_CHROMA
 
+    @property
+    def models(self) -> dict[str, str]:
+        """The models by the name of their vector; the name of the default vector is empty."""
+        return {"": self.embedder, **self.schema.embedders}
+
 
 @dataclass(frozen=True)
 class Submission:

@@ -454,7 +454,7 @@ DEEP = b'{"chunk_id": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
 LINE = {"chunk_id": "a", "body": "", "terms": "", "parent_id": "", "section": "", "heading": ""}
 
 DAMAGES: dict[str, Callable[[dict[str, bytes]], Any]] = {
-    "unknown format": edited("collection.json", put("format", 3)),
+    "unknown format": edited("collection.json", put("format", 4)),
     "another program's": edited("collection.json", put("magic", "zip")),
     "a hostile name": edited("collection.json", put("name", "../../etc")),
     "a negative dimension": edited("collection.json", put("default.dimension", "2")),
