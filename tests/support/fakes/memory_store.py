@@ -163,8 +163,12 @@ class MemoryStore(Store):
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
         table = self._table(collection, tenant)
-        ids = {i for i, chunk in table.items() if document_id in (None, chunk.document_id)}
-        return {"vector": ids, "keyword": set(ids)}
+        chunks = [c for c in table.values() if document_id in (None, c.document_id)]
+        ids = {c.chunk_id for c in chunks}
+        halves = {"vector": ids, "keyword": set(ids)}
+        for name in self.schema(collection).named:
+            halves[f"vector:{name}"] = {c.chunk_id for c in chunks if name in c.named}
+        return halves
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._at(collection, tenant)
