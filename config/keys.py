@@ -133,8 +133,8 @@ def in_family(key: str) -> bool:
 
 def values(settings: Settings) -> dict[str, Any]:
     """The value of every setting by its key, those of families last."""
-    found = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
+    by_key = {key: functools.reduce(getattr, key.split("."), settings) for key in KEYS}
     for family in FAMILIES:
         for name, section in getattr(settings, family).items():
-            found |= {f"{family}.{name}.{field}": value for field, value in section}
-    return found
+            by_key |= {f"{family}.{name}.{field}": value for field, value in section}
+    return by_key

@@ -73,7 +73,7 @@ class FurtherEmbedderSettings(EmbeddingModel):
     """An embedder of named vectors; NAME has lower-case letters and digits, `-` or `_` in between.
 
     A collection names it for a vector that its chunks have beside that of `embedder`
-    ([How do I](how-do-i.md#search-by-several-embedders)): `CALLSLIP_EMBEDDERS__BGE__MODEL` is the
+    ([How do I](how-do-i.md#-search-by-several-embedders)): `CALLSLIP_EMBEDDERS__BGE__MODEL` is the
     model of the one named `bge`. `embedder.threads` and `embedder.cache_rows` apply to all.
     """
 

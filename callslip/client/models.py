@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from callslip.messages.collections import Collection as Collection
     from callslip.messages.collections import CollectionDeleted as CollectionDeleted
     from callslip.messages.collections import Collections as Collections
+    from callslip.messages.collections import NamedVector as NamedVector
     from callslip.messages.collections import Receipt as Receipt
     from callslip.messages.collections import Receipts as Receipts
     from callslip.messages.collections import Tenant as Tenant
@@ -123,6 +124,7 @@ MODULES = {
         "Collection",
         "CollectionDeleted",
         "Collections",
+        "NamedVector",
         "Receipt",
         "Receipts",
         "Tenant",

@@ -154,8 +154,8 @@ def _vectors(
 
     The vectors are scaled to length 1 if the collection's are normalized.
     """
-    given = [c.embedding or (c.embeddings or {}).get(DEFAULT_VECTOR) for c in chunks]
-    without_vector = [c.content for c, e in zip(chunks, given, strict=True) if not e]
+    provided = [c.embedding or (c.embeddings or {}).get(DEFAULT_VECTOR) for c in chunks]
+    without_vector = [c.content for c, e in zip(chunks, provided, strict=True) if not e]
     if without_vector and context.embedder().model != collection.embedder:
         raise InvalidRequest(
             f"collection {collection.name!r} was embedded with {collection.embedder!r},"
@@ -163,7 +163,7 @@ def _vectors(
             hint="Give each chunk its embedding.",
         )
     made = iter(context.embedder().passages(without_vector) if without_vector else ())
-    vectors = [np.asarray(e, np.float32) if e else next(made) for e in given]
+    vectors = [np.asarray(e, np.float32) if e else next(made) for e in provided]
     return [_unit(v) for v in vectors] if collection.schema.default.normalized else vectors
 
 

@@ -58,8 +58,8 @@ class Remaker:
 
         Raises Conflict if a client provided its chunks.
         """
-        given = {name for chunk in bundle.chunks for name in chunk.named} - self.named.keys()
-        if not bundle.transcript.live.size or given:
+        provided = {name for chunk in bundle.chunks for name in chunk.named} - self.named.keys()
+        if not bundle.transcript.live.size or provided:
             raise Conflict(
                 f"a client provided the chunks of document {bundle.transcript.document_id}",
                 hint="Only the client can make them anew: in a new collection.",

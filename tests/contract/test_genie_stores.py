@@ -2,16 +2,32 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from genie_parts import DOCUMENTS, adapter_context_of, at, call, chunk_id, chunk_names, make
+from genie_parts import (
+    DOCUMENTS,
+    Angles,
+    adapter_context_of,
+    at,
+    call,
+    chunk,
+    chunk_id,
+    chunk_names,
+    make,
+)
+from search_parts import made_of
 
 from callslip.compat.context import AdapterContext
+from callslip.config.ranking import SearchSettings
+from callslip.retrieval.run import search
 from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["store_fixtures"]
 
@@ -68,3 +84,55 @@ def test_what_is_persisted_is_found_and_deleted_again(
     assert names_of(search()) == {"atlas", "atlas 2"}
     assert call(context, "Persist", {"document": DOCUMENTS}, **scope)["nr_replaces"] == 2
     assert len(names_of(search())) == 7
+
+
+class Opposite(Angles):
+    """An embedder whose vectors point the other way round: 90 degrees minus those of the text."""
+
+    model = "opposite"
+
+    def query(self, text: str) -> Any:
+        return super().query(text)[::-1].copy()
+
+
+def test_named_vectors_are_persisted_embedded_and_searched(
+    context: AdapterContext, names: Callable[[], str]
+) -> None:
+    name, store, ledger = names(), context.store_of(""), context.ledger
+    spec = VectorSpec(2, normalized=True)
+    schema = CollectionSchema(name, spec, {"other": replace(spec, embedder="opposite")})
+    store.ensure_schema(schema)
+    ledger.collections.create(schema, store=store.kind, embedder="tiny", analyzer="1")
+    further: Any = {"turned": Opposite()}
+    engine = made_of(ledger, store, SearchSettings())
+    engine.embedder, engine.further = context.embedder(), further
+    it = replace(context, search=partial(search, engine), further=lambda: further)
+
+    embedded, provided = chunk("10", 10, 1), chunk("80", 80, 1)
+    del embedded["embedding"], provided["embedding"]
+    provided["embeddings"] = {"default": [0.0, 7.0], "other": at(45)}
+    document = {"filename": "a.txt", "chunks": [embedded, provided]}
+    counts = call(it, "Persist", {"document": document}, collection_name=name)
+    assert counts["nr_inserts"] == 2
+    ids = store.chunk_ids(name)
+    assert ids["vector"] == ids["vector:other"]
+
+    def first(content: Any, invoker: str = "SimilaritySearch", **more: Any) -> dict[str, Any]:
+        (found,) = call(it, invoker, content, collection=name, include_vector=True, **more)
+        nearest: dict[str, Any] = found["chunks"][0]
+        return nearest
+
+    assert first("10 degrees")["chunk_id"] == chunk_id("10")
+    nearest = first("10 degrees", vector_name="other")
+    assert (nearest["chunk_id"], nearest["distance"]) == (chunk_id("10"), pytest.approx(0))
+    assert nearest["embedding"] == pytest.approx(at(80), abs=1e-5)
+    assert nearest["embeddings"]["default"] == pytest.approx(at(10), abs=1e-5)
+    assert nearest["embeddings"]["other"] == nearest["embedding"]
+    nearest = first(at(40), "VectorSimilaritySearch", named_vector="other")
+    assert nearest["chunk_id"] == chunk_id("80")
+    assert nearest["embeddings"]["default"] == pytest.approx([0, 1])
+    with pytest.raises(KeyError, match="no vector 'third'; named ones: other"):
+        first("10 degrees", vector_name="third")
+    provided["embeddings"] = {"third": at(45)}
+    with pytest.raises(KeyError, match="no vector 'third'"):
+        call(it, "Persist", {"document": document}, collection_name=name)

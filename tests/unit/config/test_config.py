@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from callslip.config import Loaded, describe, environment, get_settings, masked
 from callslip.config import load as load_in_force
-from callslip.config.keys import KEYS, accepts, variable
+from callslip.config.keys import KEYS, accepts, values, variable
 from callslip.errors import SettingsError
 from tools.settings_page import reference
 
@@ -309,6 +309,45 @@ def test_environment_is_the_inverse_of_loading(tmp_path):
 def test_environment_refuses_an_unknown_key():
     with pytest.raises(SettingsError, match=r"unknown setting api\.prot; did you mean api\.port\?"):
         environment({"api.prot": 1})
+
+
+EMBEDDERS = "embedders:\n  bge:\n    base_url: http://host/v1\n    model: m\n    api_key: hush\n"
+
+
+def test_embedders_have_names_of_their_own_in_the_file_and_in_variables(tmp_path):
+    path = write(tmp_path, EMBEDDERS)
+    secret = tmp_path / "secret"
+    secret.write_text("hush\n")
+    variables = {
+        "CALLSLIP_EMBEDDERS__BGE__DIMENSION": "12",
+        "CALLSLIP_EMBEDDERS__TWO__KIND": "e5",
+        "CALLSLIP_EMBEDDERS__TWO__API_KEY_FILE": str(secret),
+    }
+    loaded = load(variables, tmp_path)
+    bge, two = loaded.settings.embedders["bge"], loaded.settings.embedders["two"]
+    assert (bge.kind, bge.model, bge.dimension) == ("openai", "m", 12)
+    assert (two.kind, two.api_key) == ("e5", SecretStr("hush"))
+    assert loaded.origins["embedders.bge.model"] == f"{path}:4"
+    assert loaded.origins["embedders.bge.dimension"] == "CALLSLIP_EMBEDDERS__BGE__DIMENSION"
+    rows = {row.key: row.value for row in describe(loaded)}
+    assert rows["embedders.bge.api_key"] == rows["embedders.two.api_key"] == "********"
+    of_children = environment(values(loaded.settings))
+    (tmp_path / "callslip.yaml").unlink()
+    assert load(of_children, tmp_path).settings == loaded.settings
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("  Bge:\n    model: m\n", "unknown setting embedders.Bge in callslip.yaml:2: a name has"),
+        ("  b:\n    model: m\n", "embedders.b in callslip.yaml:3: kind openai needs base_url and"),
+        ("  b:\n    kind: none\n", "embedders.b.kind in callslip.yaml:3: expected one of openai,"),
+        ("  b:\n    modl: m\n", "unknown setting embedders.b.modl in callslip.yaml:3; did you"),
+        ("  b: m\n", "embedders.b in callslip.yaml:2 holds settings of its own"),
+    ],
+)
+def test_a_wrong_embedder_is_named(tmp_path, text, message):
+    assert complaint(tmp_path, f"embedders:\n{text}").startswith(message)
 
 
 def test_get_settings_reads_once_per_process(tmp_path, monkeypatch):
