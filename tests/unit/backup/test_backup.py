@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from backup_parts import Installation, installation
-from pipeline_parts import doing
+from pipeline_parts import Tiny, doing
 
 from callslip.errors import BackupError, Conflict
 from callslip.ingestion import provided_chunks
@@ -19,6 +19,7 @@ from callslip.stores.backup import manifest as manifests
 from callslip.stores.backup.destination import Destination
 from callslip.stores.backup.manifest import BLOBS, CONVERSATIONS, LEDGER, Part
 from callslip.stores.backup.parts import NameSet, Writer, rows
+from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.tfidf.store import TfidfStore
 from callslip.stores.transfer.bundle import record_of
 
@@ -100,6 +101,28 @@ def test_everything_comes_back_on_another_store_and_ledger(
     assert there.ledger.events.corpus_version("papers", "") > before
     with pytest.raises(Conflict, match="not empty"):
         there.restore(to)
+
+
+def test_named_vectors_come_back_from_the_artifacts(open_: Any, to: Destination) -> None:
+    here = open_("with-names")
+    second: Any = Tiny()
+    second.model = "second"
+    here.steps = replace(here.steps, further={"bge": second})
+    spec = VectorSpec(4)
+    schema = CollectionSchema("papers", spec, {"meaning": replace(spec, embedder="second")})
+    here.ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="lower")
+    here.store.ensure_schema(schema)
+    here.publish("a.txt", "alpha", "beta")
+    here.back_up(to)
+    there = open_("there")
+    report = there.restore(to)
+    assert (report.faults, report.lost) == ([], [])
+    assert there.ledger.collections.get("papers").models == {"": "tiny", "meaning": "second"}
+    ids = there.store.chunk_ids("papers")
+    assert ids == here.store.chunk_ids("papers")
+    assert ids["vector:meaning"] == ids["vector"]
+    assert len(ids["vector"]) == 4
+    assert report.probes["papers"]["vector:meaning"]["overlap@10"] == 1
 
 
 def test_from_postgresql_to_sqlite_and_back(
