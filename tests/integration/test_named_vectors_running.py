@@ -74,6 +74,7 @@ def test_two_embedders_fill_a_collection_that_is_searched_by_either(
     variables = {
         "CALLSLIP_EMBEDDERS__BY_PLACE__BASE_URL": server.url,
         "CALLSLIP_EMBEDDERS__BY_PLACE__MODEL": "places",
+        "CALLSLIP_EMBEDDERS__BY_PLACE__DIMENSION": "4",  # else each process asks for it once
     }
     stack = make_stack(variables).start()
     with Api(stack) as api, Client(stack.url) as client:
@@ -87,23 +88,23 @@ def test_two_embedders_fill_a_collection_that_is_searched_by_either(
         for each, text in TEXTS.items():
             api.live(text=text, name=each, properties={"about": each})
         assert set(TEXTS.values()) <= set(server.texts)
-        asked = len(server.texts)
+        before = len(server.texts)
 
         def best(query: str, **more: Any) -> str:
             (hit,) = client.search(name, query, top=1, **more).hits
             return str(hit.properties["about"])
 
         assert best("the sleep of a cat", alpha=1) == "cat"
-        assert len(server.texts) == asked
+        assert len(server.texts) == before
         for alpha in (1, 0.5, None):
             assert best("vault", vector_name="place", alpha=alpha) == "dog"
         assert best("attic", vector_name="place") == "finch"
-        assert server.texts[asked:] == ["vault", "attic"]
+        assert server.texts[before:] == ["vault", "attic"]
         both = client.search(name, "lawn", vector_name="place", top=1, include_vector=True).hits[0]
         assert both.vectors is not None
         assert {n: len(v) for n, v in both.vectors.items()} == {"default": 384, "place": 4}
-        asked_of_agent = client.answer(name, "What does the dog do?")
-        assert asked_of_agent.trace_id
+        answered = client.answer(name, "What does the dog do?")
+        assert answered.trace_id
         unknown = api.search("vault", vector_name="where")
         assert unknown.status_code == 404
         assert unknown.json()["detail"].endswith("named ones: place.")
