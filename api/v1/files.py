@@ -149,10 +149,10 @@ def get_table(path: TablePath, query: OfVersion) -> Response:
 
     Values are as they are in the file: a program for spreadsheets may take `=1+1` for a formula.
     """
+    record = current().ledger.documents.get(path.document_id)
     number = _number(path.number)
     if number is None:
         raise DocumentTableNotFound(f"{path.number[:MOST_DIGITS]!r} is no number of a table")
-    record = current().ledger.documents.get(path.document_id)
     response = Response(
         as_csv(extracted_of(record, query.version), number), content_type="text/csv; charset=utf-8"
     )
