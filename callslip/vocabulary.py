@@ -44,6 +44,11 @@ unknown one."""
 DEFAULT_VECTOR = "default"
 """The name of the unnamed vector where all vectors of a chunk are named."""
 
+ProposalKind = Literal["ranking", "facets"]
+ProposalState = Literal[
+    "running", "nothing", "waiting", "applied", "declined", "superseded", "failed"
+]
+
 Certainty = Literal["sure", "probably", "not sure"]
 
 SURE = 0.8

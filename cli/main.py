@@ -100,6 +100,10 @@ COMMANDS = {
         "callslip.cli.commands.options:options_command",
         "Show the enrichment options of COLLECTION, or set them from FILE (YAML or JSON).",
     ),
+    "proposals": LazyCommand(
+        "callslip.cli.commands.proposals:proposals_group",
+        "Better ranking weights and further facets that the scheduler proposes; you decide.",
+    ),
     "purge": LazyCommand(
         "callslip.cli.commands.purge:purge_command",
         "Remove every trace of a document, a tenant or a user, and print the receipt.",

@@ -1,5 +1,6 @@
 """Settings of searches and their ranking: facets, memory, reranker, diversity, traces."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, Self
 
@@ -127,6 +128,24 @@ class FacetsSettings(Section):
     def facets(self) -> tuple[str, ...]:
         """The names as a tuple."""
         return tuple(name for part in self.names.split(",") if (name := part.strip()))
+
+    def of(self, more: Iterable[str]) -> tuple[str, ...]:
+        """The facets of a collection that has `more` of its own."""
+        return tuple(dict.fromkeys((*self.facets, *more)))
+
+
+class ProposalsSettings(Section):
+    """Better weights and further facets, which the scheduler proposes for each collection."""
+
+    tune_days: float = Field(
+        default=7.0, ge=0, description="how often weights are fitted on outcomes; 0: never"
+    )
+    discover_days: float = Field(
+        default=30.0, ge=0, description="how often further facets are looked for; 0: never"
+    )
+    run_minutes: float = Field(
+        default=15.0, gt=0, le=600, description="the longest time of one run"
+    )
 
 
 class MemorySettings(Section):

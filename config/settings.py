@@ -32,6 +32,7 @@ from callslip.config.models import (
 from callslip.config.ranking import (
     FacetsSettings,
     MemorySettings,
+    ProposalsSettings,
     RerankSettings,
     SearchSettings,
     TracesSettings,
@@ -86,6 +87,7 @@ __all__ = [
     "MemorySettings",
     "OidcSettings",
     "PreviousEmbedderSettings",
+    "ProposalsSettings",
     "RerankSettings",
     "SearchSettings",
     "Settings",
@@ -143,6 +145,7 @@ class Settings(Section):
     search: SearchSettings = SearchSettings()
     facets: FacetsSettings = FacetsSettings()
     memory: MemorySettings = MemorySettings()
+    proposals: ProposalsSettings = ProposalsSettings()
     traces: TracesSettings = TracesSettings()
     rerank: RerankSettings = RerankSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from callslip.config.settings import ChunkingSettings
 from callslip.errors import (
     CollectionNotFound,
     EmbedderDown,
@@ -106,6 +107,12 @@ class Work:
         """The analyzer of the collection."""
         return analyzer_of(self.analyzed_by, self.context.analyzer)
 
+    @property
+    def chunking(self) -> ChunkingSettings:
+        """The lengths of the version's chunks: its own, or those of the settings."""
+        own = self.version.chunking
+        return ChunkingSettings(**own) if own else self.context.settings.chunking
+
     def read(self, step: Step, kind: Artifact[T]) -> T:
         """Return the output of an earlier step.
 
@@ -191,7 +198,7 @@ def _matters(work: Work, step: Step) -> dict[str, Any]:
                 "masked": work.options.scrub == "text",
             } | _layout_server(work)
         case "chunk":
-            return work.context.settings.chunking.model_dump() | _languages(work)
+            return work.chunking.model_dump() | _languages(work)
         case "sectionize":
             return _languages(work)
         case "enrich":
@@ -222,7 +229,10 @@ def _json_fields(work: Work) -> list[str | None]:
     return list((usual | own).values())
 
 
-_UNRELATED = {"analyzer", "ranking", "json_fields", "keep_queries", "valid_from_default"}
+_UNRELATED = {
+    *("analyzer", "ranking", "json_fields", "keep_queries", "valid_from_default"),
+    *("facets", "apply_proposals"),
+}
 """Options that do not affect enrichment; the analyzer is that of the collection's record."""
 
 
@@ -296,7 +306,7 @@ def cut_chunks(work: Work) -> list[Chunk]:
         extracted.text,
         sections,
         work.context.tokenizer,
-        work.context.settings.chunking,
+        work.chunking,
         work.version.document_id,
         extracted.blocks,
         PreviousCuts(text.text, previous) if text and previous else NEVER_CUT,

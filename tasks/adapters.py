@@ -52,7 +52,13 @@ BUILT_IN = (
         ("callslip.api.adapters.annotator:blueprint",),
         {"fit": "callslip.compat.annotator.jobs:fit"},
     ),
-    Adapter("chunks", jobs={"preview": "callslip.tasks.chunk_preview:cut"}),
+    Adapter(
+        "chunks",
+        jobs={
+            "preview": "callslip.tasks.chunk_preview:cut",
+            "cut": "callslip.tasks.cutting:cut",
+        },
+    ),
     Adapter(
         "attached-tables",
         ("callslip.api.adapters.attached_tables:blueprint",),

@@ -5,20 +5,16 @@ wait for them, because the next backup continues.
 """
 
 import logging
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
 
 from celery import shared_task
-from celery.worker import state
-from redis.lock import Lock
 
 from callslip.config.settings import BackupSettings
 from callslip.errors import CallslipError
 from callslip.stores.backup import manifest as manifests
 from callslip.stores.backup.destination import Destination
 from callslip.tasks.composition import current
+from callslip.tasks.shared.children import run
 from callslip.tasks.shared.locks import alone
 
 log = logging.getLogger(__name__)
@@ -32,7 +28,6 @@ VERIFIED = "backup:verified"
 BACKUP = ("backup",)
 VERIFICATION = ("restore", "--verify")
 
-_WAIT_SECONDS = 5.0
 _DAY_SECONDS = 86_400.0
 
 
@@ -48,12 +43,12 @@ def back_up() -> None:
             return
         try:
             if is_due(settings, time.time()):
-                _run(BACKUP, lock)
+                run(BACKUP, lock)
         except CallslipError as error:
             log.error("the backup failed: %s", error.detail)
             return
         days = settings.verify_days
-        if days and not context.broker.exists(VERIFIED) and _run(VERIFICATION, lock):
+        if days and not context.broker.exists(VERIFIED) and run(VERIFICATION, lock):
             context.broker.set(VERIFIED, 1, px=int(days * _DAY_SECONDS * 1000))
 
 
@@ -64,37 +59,3 @@ def is_due(settings: BackupSettings, now: float) -> bool:
     names = destination.names(manifests.FOLDER)
     newest = manifests.day_of(names[-1]).timestamp() if names else 0.0
     return now - newest >= settings.every_hours * 3600
-
-
-def _run(command: Sequence[str], lock: Lock) -> bool:
-    """Run a command of Callslip with the settings of this process; tell whether it succeeded."""
-    with subprocess.Popen(
-        (sys.executable, "-m", "callslip.cli", *command, "--json"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            errors = _awaited(child, lock)
-        except BaseException:
-            child.terminate()
-            raise
-    name = " ".join(command)
-    if child.returncode:
-        log.error("callslip %s ended with %d: %s", name, child.returncode, errors.strip()[-500:])
-    else:
-        log.info("callslip %s is done", name)
-    return child.returncode == 0
-
-
-def _awaited(child: subprocess.Popen[str], lock: Lock) -> str:
-    """What a child printed as errors; the child is ended when the worker is to stop."""
-    while True:
-        try:
-            return child.communicate(timeout=_WAIT_SECONDS)[1]
-        except subprocess.TimeoutExpired:
-            lock.reacquire()
-            for stop in (state.should_stop, state.should_terminate):
-                if stop is not None and stop is not False:
-                    child.terminate()

@@ -39,10 +39,10 @@ def rebuild_facets() -> None:
     hours = context.settings.facets.rebuild_hours
     if not hours or not context.broker.set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
         return
-    names = context.settings.facets.facets
     for record, live in context.ledger.collections.all():
         if not live or record.embedder != context.embedder.model:
             continue
+        names = context.settings.facets.of(record.options.facets)
         tenants = context.ledger.tenants.all(record.name) if record.schema.tenants else [""]
         for tenant in tenants:
             context.ledger.facet_values.keep_only(FacetScope(record.name, tenant), names)

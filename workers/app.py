@@ -16,6 +16,7 @@ from callslip.tasks import (
     ingest,
     maintenance,
     memory,
+    proposals,
     search,
     sources,
     webhooks,
@@ -46,6 +47,7 @@ TASK_MODULES = (
     ingest,
     maintenance,
     memory,
+    proposals,
     search,
     sources,
     store_checks,
@@ -120,6 +122,11 @@ def make_app(role: Role, context: Context) -> Celery:
             "task": backup.back_up.name,
             "schedule": backup.LOOK_SECONDS,
             "options": {"queue": MAINTENANCE, "expires": backup.LOOK_SECONDS},
+        },
+        "propose": {
+            "task": proposals.propose.name,
+            "schedule": proposals.LOOK_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": proposals.LOOK_SECONDS},
         },
         "check_stores": {
             "task": store_checks.check_stores.name,

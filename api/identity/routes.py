@@ -60,6 +60,8 @@ ROUTES: dict[str, Route] = {
     "chunks.list_corrections": Route("read", "arguments"),
     "chunks.correct_chunks": Route("write", "arguments"),
     "previews.preview_chunks": Route("write", "endpoint"),
+    "versions.preview_cut": Route("read", "arguments"),
+    "versions.cut": Route("write", "arguments"),
     "events.get_events": Route("read", "arguments"),
     "tasks.get_task": Route("read", "arguments"),
     "batches.create_batch": Route("write", "endpoint"),
@@ -94,6 +96,8 @@ ROUTES: dict[str, Route] = {
     "memory.reset_memory": Route("admin", "endpoint"),
     "ranking.show_ranking": Route("read", "endpoint"),
     "ranking.list_examples": Route("read", "endpoint"),
+    "ranking.list_proposals": Route("admin", "endpoint"),
+    "ranking.decide_proposal": Route("admin", "endpoint"),
     "usage.show_usage": Route("read", "endpoint"),
     # the page
     "pages.page": Route("read", "endpoint"),
@@ -105,6 +109,8 @@ ROUTES: dict[str, Route] = {
     "editing.show_document": Route("read", "endpoint"),
     "editing.save_document": Route("write", "endpoint"),
     "editing.restore_version": Route("write", "endpoint"),
+    "proposals.page": Route("admin", "endpoint"),
+    "proposals.decide_on_page": Route("admin", "endpoint"),
     "comparing.page": Route("read", "endpoint"),
     # adapters
     "faq.write_rows": Route("write", "endpoint"),

@@ -17,6 +17,7 @@ from callslip.messages.collections import NamedVector as NamedVector
 from callslip.messages.collections import Receipt as Receipt
 from callslip.messages.collections import Receipts as Receipts
 from callslip.messages.collections import Tenants as Tenants
+from callslip.messages.documents import CutPreview as CutPreview
 from callslip.messages.documents import Deleted as Deleted
 from callslip.messages.documents import Document as Document
 from callslip.messages.documents import Documents as Documents
@@ -235,6 +236,21 @@ class UploadForm(BaseModel):
     readers: str | None = Field(
         None, description="as in JSON, or with commas: `user:ann,group:hr`, or `everyone`"
     )
+
+
+class CutRequest(Request):
+    """The lengths of a document's chunks, in tokens of the embedder; null: as they are."""
+
+    max_tokens: int | None = Field(None, ge=32, le=100_000, description="the longest chunk")
+    overlap_tokens: int | None = Field(
+        None, ge=0, le=10_000, description="text that a chunk shares with the previous chunk"
+    )
+
+
+class CutLimits(CutRequest):
+    """The same, with the number of chunks to return."""
+
+    limit: int = Field(100, ge=0, le=1000, description="chunks in the response, from the first")
 
 
 class Rollback(Request):

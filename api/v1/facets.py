@@ -32,11 +32,11 @@ def rebuild_facets(path: CollectionPath, body: messages.RebuildFacets) -> Respon
     record = collection_of(path.name, body.tenant or "")
     current().ledger.collections.writable(path.name)
     check_can_be_built(record, current().embedder)
-    known = current().settings.facets.facets
+    known = current().settings.facets.of(record.options.facets)
     if body.facet not in ("all", *known):
         raise InvalidRequest(
             f"{body.facet!r} is not one of the facets: {', '.join(known) or 'none'}",
-            hint="Add it to facets.names in the settings.",
+            hint="Add it to facets.names in the settings, or to the collection's option facets.",
         )
     wanted = list(known) if body.facet == "all" else [body.facet]
     run = facets.ask(record.name, body.tenant or "", wanted)
@@ -59,7 +59,7 @@ def list_facets(path: CollectionPath, query: messages.FacetsQuery) -> Response:
 def propose_facets(path: CollectionPath, query: messages.ProposalsQuery) -> Response:
     """Propose facets: properties that divide the collection, and clusters of passages."""
     record = collection_of(path.name, query.tenant or "")
-    known = current().settings.facets.facets
+    known = current().settings.facets.of(record.options.facets)
     proposals = discover(
         current().ledger, current().store_of(record.store), record.name, query.tenant or "", known
     )

@@ -1,4 +1,4 @@
-"""/v1/documents/{id}/versions and /rollback: the history of a document, and restoring a version."""
+"""/v1/documents/{id}/versions, /rollback and /cut: a document's history, and its cuts."""
 
 from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
@@ -11,7 +11,10 @@ from callslip.api.v1.documents import DocumentPath, submitted
 from callslip.errors import Conflict
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
-from callslip.tasks import ingest
+from callslip.tasks import compute, cutting, ingest
+
+CUT_SECONDS = 120.0
+"""How long a cut may wait for a worker: a text of 20 million characters takes a minute."""
 
 blueprint = APIBlueprint("versions", __name__, abp_tags=[Tag(name="documents")])
 
@@ -55,3 +58,43 @@ def restore(document_id: str, version: int) -> Accepted:
     if accepted.fresh:
         ingest.send_next(current(), accepted.document_id)
     return accepted
+
+
+@blueprint.post(
+    "/v1/documents/<string:document_id>/cut:preview", responses={200: documents.CutPreview}
+)
+def preview_cut(path: DocumentPath, body: documents.CutLimits) -> Response:
+    """Cut the live version into chunks of other lengths, and store nothing."""
+    return answer(_cut(path.document_id, body, body.limit))
+
+
+@blueprint.post(
+    "/v1/documents/<string:document_id>/cut",
+    responses={200: documents.Submitted, 202: documents.Submitted},
+)
+def cut(path: DocumentPath, body: documents.CutRequest) -> Response:
+    """Make a version of the same file whose chunks have other lengths; later versions keep them.
+
+    Searches see the live version until the new version is live. 200 if the lengths are the same.
+    """
+    made = _cut(path.document_id, body, 0)
+    lengths = made.model_dump(include={"target_tokens", "max_tokens", "overlap_tokens"})
+    record = current().ledger.documents.get(path.document_id)
+    own = record.newest.chunking or current().settings.chunking.model_dump()
+    if record.newest.version == made.version and own == lengths:
+        return submitted(Accepted(path.document_id, made.version, fresh=False))
+    accepted = current().ledger.versions.cut(path.document_id, made.version, lengths)
+    ingest.send_next(current(), accepted.document_id)
+    return submitted(accepted)
+
+
+def _cut(document_id: str, lengths: documents.CutRequest, limit: int) -> documents.CutPreview:
+    current().ledger.documents.get(document_id)
+    job = {
+        "document_id": document_id,
+        "max_tokens": lengths.max_tokens,
+        "overlap_tokens": lengths.overlap_tokens,
+        "limit": limit,
+    }
+    made = compute.run(current(), cutting.JOB, job, seconds=CUT_SECONDS)
+    return documents.CutPreview.model_validate(made)

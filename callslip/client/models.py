@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from callslip.messages.collections import Receipts as Receipts
     from callslip.messages.collections import Tenant as Tenant
     from callslip.messages.collections import Tenants as Tenants
+    from callslip.messages.documents import CutChunk as CutChunk
+    from callslip.messages.documents import CutCounts as CutCounts
+    from callslip.messages.documents import CutPreview as CutPreview
     from callslip.messages.documents import Deleted as Deleted
     from callslip.messages.documents import Document as Document
     from callslip.messages.documents import Documents as Documents
@@ -75,6 +78,8 @@ if TYPE_CHECKING:
     from callslip.messages.options import Rule as Rule
     from callslip.messages.problems import FailureMessage as FailureMessage
     from callslip.messages.ranking import JudgedSearchLine as JudgedSearchLine
+    from callslip.messages.ranking import ProposalMessage as ProposalMessage
+    from callslip.messages.ranking import ProposalsMessage as ProposalsMessage
     from callslip.messages.ranking import RankingMessage as RankingMessage
     from callslip.messages.search import Area as Area
     from callslip.messages.search import Hit as Hit
@@ -131,6 +136,9 @@ MODULES = {
         "Tenants",
     ),
     "documents": (
+        "CutChunk",
+        "CutCounts",
+        "CutPreview",
         "Deleted",
         "Document",
         "Documents",
@@ -166,7 +174,7 @@ MODULES = {
     ),
     "options": ("JsonFields", "Options", "Ranking", "Rule"),
     "problems": ("FailureMessage",),
-    "ranking": ("JudgedSearchLine", "RankingMessage"),
+    "ranking": ("JudgedSearchLine", "ProposalMessage", "ProposalsMessage", "RankingMessage"),
     "search": (
         *("Area", "Hit", "Leg", "Legs", "Matched", "Pages", "Reasons", "SearchResponse", "Span"),
         "TimeClamp",

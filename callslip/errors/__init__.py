@@ -26,6 +26,7 @@
     │   │   ├── DeliveryNotFound
     │   │   ├── TraceNotFound
     │   │   ├── FeedbackNotFound
+    │   │   ├── ProposalNotFound    of better weights or further facets
     │   │   ├── KeyNotFound
     │   │   ├── ThreadNotFound
     │   │   └── TableNotFound       a table or Chroma collection to attach, or an attached one
@@ -177,6 +178,7 @@ from callslip.errors.requests import NotFound as NotFound
 from callslip.errors.requests import PageNotFound as PageNotFound
 from callslip.errors.requests import PermissionMissing as PermissionMissing
 from callslip.errors.requests import PreconditionFailed as PreconditionFailed
+from callslip.errors.requests import ProposalNotFound as ProposalNotFound
 from callslip.errors.requests import QueryTooLong as QueryTooLong
 from callslip.errors.requests import SourceExists as SourceExists
 from callslip.errors.requests import SourceNotFound as SourceNotFound

@@ -180,6 +180,13 @@ class FeedbackNotFound(NotFound):
     hint = "Use the id that POST /v1/feedback answered; old feedback can be withdrawn no more."
 
 
+class ProposalNotFound(NotFound):
+    """The collection has no proposal with this id."""
+
+    slug = "proposal-not-found"
+    hint = "GET /v1/collections/NAME/proposals lists them."
+
+
 class KeyNotFound(NotFound):
     """No key has this name."""
 

@@ -81,6 +81,39 @@ class Documents(Message):
     next_before: float | None = Field(description="send as `before` for the next page")
 
 
+class CutCounts(Message):
+    """The number of chunks of a text, and their lengths in tokens of the embedder."""
+
+    chunks: int
+    tokens: int
+    longest: int
+
+
+class CutChunk(Message):
+    """A chunk as other lengths cut it: `text[start:end]` of the document's text."""
+
+    heading: str
+    start: int
+    end: int
+    tokens: int
+
+
+class CutPreview(Message):
+    """How other lengths would cut a document; nothing is stored."""
+
+    document_id: str
+    version: int
+    target_tokens: int
+    max_tokens: int = Field(
+        description="the longest chunk; less than the request's if the embedder reads less"
+    )
+    overlap_tokens: int
+    now: CutCounts
+    then: CutCounts
+    unchanged: int = Field(description="chunks that would keep their ids and vectors")
+    chunks: list[CutChunk]
+
+
 class VersionMessage(Message):
     """A current or previous content of a document."""
 

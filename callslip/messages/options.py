@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from callslip.messages.base import Word
 from callslip.messages.values import is_unicode
-from callslip.vocabulary import FILTERABLE, AnalyzerKind, Fusion
+from callslip.vocabulary import FILTERABLE, AnalyzerKind, Fusion, ProposalKind
 
 MOST_NAMES = 2_000
 """The most names and aliases in a dictionary: each is searched for in every chunk."""
@@ -132,6 +132,18 @@ class Options(_Part):
         default=False, description="store the text of questions with the statistics of the memory"
     )
 
+    facets: tuple[_FieldName, ...] = Field(
+        default=(),
+        max_length=50,
+        description="further facets of this collection, besides those of `facets.names`",
+    )
+    apply_proposals: tuple[Word[ProposalKind], ...] = Field(
+        default=(),
+        max_length=2,
+        description="proposals of the scheduler that are applied without a yes: `ranking`, `facets`"
+        " (docs/tuning.md)",
+    )
+
     @model_validator(mode="after")
     def _can_be_looked_for(self) -> Self:
         names = [name for entry in self.dictionary.items() for name in (entry[0], *entry[1])]
@@ -139,6 +151,8 @@ class Options(_Part):
             raise ValueError(
                 f"{len(names)} names in the dictionary, at most {MOST_NAMES} are allowed"
             )
+        if reserved := [name for name in self.facets if name.startswith("callslip:")]:
+            raise ValueError(f"{reserved[0]!r} is a property of the server and no facet")
         if not all(map(is_unicode, names)):
             raise ValueError("a name in the dictionary is not valid Unicode")
         return self

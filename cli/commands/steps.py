@@ -22,13 +22,12 @@ from callslip.cli.shared.options import (
     properties_option,
     source_url_option,
 )
-from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.cli.shared.upload import form_fields
 from callslip.client import Client
 from callslip.client.requests import plain
-from callslip.config import load
-from callslip.errors import BY_SLUG, DocumentNotFound, InvalidRequest, PermanentError, SettingsError
+from callslip.errors import BY_SLUG, DocumentNotFound, InvalidRequest, PermanentError
 from callslip.vocabulary import STEPS, Step
 
 POLL_SECONDS = 0.3
@@ -164,36 +163,61 @@ def _step_command(step: Step, what: str) -> click.Command:
 
 @click.command(name="chunk")
 @document_option
-@click.option("--maxlen", type=click.IntRange(1), help="No chunk may have more tokens.")
-@click.option("--overlap", type=click.IntRange(0), help="Chunks may share no more tokens.")
+@click.option("--maxlen", type=click.IntRange(32), help="The longest chunk, in tokens.")
+@click.option("--overlap", type=click.IntRange(0), help="The most tokens that two chunks share.")
+@click.option("--apply", "apply_", is_flag=True, help="Make a version that is cut like this.")
 @url_option
 @as_json
 @reporting
 def chunk(
-    document_id: str, maxlen: int | None, overlap: int | None, url: str | None, json_out: bool
+    document_id: str,
+    maxlen: int | None,
+    overlap: int | None,
+    apply_: bool,
+    url: str | None,
+    json_out: bool,
 ) -> None:
-    """Wait until the sections are cut into chunks, and print their number.
+    """Wait until the sections are cut into chunks, and print their number; or cut them otherwise.
 
-    The lengths of chunks are settings for all documents: chunking.max_tokens and
-    chunking.overlap_tokens. --maxlen and --overlap are upper limits: the command fails if the
-    settings allow more.
+    With --maxlen or --overlap the command prints how the live version would be cut, and changes
+    nothing. With --apply too, it makes a version with these lengths, which later versions of the
+    document keep. No chunk is longer than the embedder reads.
 
     \b
-    Example:  callslip ingest chunk --doc-id 1f0c… --maxlen 900 --overlap 80
+    Example:  callslip ingest chunk --doc-id 1f0c…
+              callslip ingest chunk --doc-id 1f0c… --maxlen 900 --overlap 80
+              callslip ingest chunk --doc-id 1f0c… --maxlen 900 --overlap 80 --apply
     """
-    in_force = load().settings.chunking
-    for key, most, value in (
-        ("max_tokens", maxlen, in_force.max_tokens),
-        ("overlap_tokens", overlap, in_force.overlap_tokens),
-    ):
-        if most is not None and value > most:
-            raise SettingsError(
-                f"chunking.{key} is {value}, more than {most}",
-                hint=f"Set CALLSLIP_CHUNKING__{key.upper()} for every process, start them again,"
-                " and send the document again.",
-            )
+    lengths = {"max_tokens": maxlen, "overlap_tokens": overlap}
+    otherwise = maxlen is not None or overlap is not None
+    if apply_ and not otherwise:
+        raise click.UsageError("--apply goes with --maxlen or --overlap.")
     with connect(url) as client:
-        _tell(wait_for(client, document_id, "chunk"), "chunk", json_out)
+        if otherwise:
+            wait_for(client, document_id, "upsert")
+        if otherwise and not apply_:
+            _show_cut(plain(client.preview_cut(document_id, **lengths)), maxlen, json_out)
+            return
+        more = {"outcome": client.cut(document_id, **lengths).outcome} if otherwise else {}
+        _tell(wait_for(client, document_id, "chunk"), "chunk", json_out, **more)
+
+
+def _show_cut(cut: dict[str, Any], maxlen: int | None, json_out: bool) -> None:
+    if json_out:
+        emit(cut)
+        return
+    now, then = cut["now"], cut["then"]
+    click.secho(f"{cut['document_id']} (version {cut['version']})", bold=True)
+    if maxlen is not None and cut["max_tokens"] < maxlen:
+        click.echo(f"The embedder reads {cut['max_tokens']} tokens, so no chunk is longer.")
+    click.echo(
+        f"now {many(now['chunks'], 'chunk')}, the longest {now['longest']} tokens; then"
+        f" {many(then['chunks'], 'chunk')}, the longest {then['longest']}; {cut['unchanged']} as"
+        " they are"
+    )
+    for each in cut["chunks"]:
+        click.echo(f"{each['tokens']:6}  {each['start']:,}–{each['end']:,}  {each['heading']}")
+    click.echo("Nothing was changed; --apply makes a version that is cut like this.")
 
 
 STEP_COMMANDS = [

@@ -3,7 +3,6 @@
 import base64
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.config import load
 from callslip.errors import CallslipError, TuningError
-from callslip.retrieval.tuning.bootstrap import Estimate
 from callslip.retrieval.tuning.examples import Example, Ranked, Weights, recorded
 from callslip.retrieval.tuning.fit import FOLDS, Tuned, tune
+from callslip.retrieval.tuning.proposing import figures_of
 from callslip.stores.records import Vector
 from callslip.workers.local_access import local_key
 
@@ -169,27 +168,14 @@ def _report(
     *,
     applied: bool,
 ) -> dict[str, Any]:
-    guard = tuned.off_policy
     return {
         "collection": collection,
         "from": "outcomes" if from_outcomes else "judged set",
-        "questions": tuned.questions,
-        "searches": tuned.searches,
+        **figures_of(tuned),
         "left_out": examples_read - tuned.searches,
-        "now": asdict(tuned.now),
-        "proposed": asdict(tuned.proposed),
-        "fitted": list(tuned.fitted),
-        "before": round(tuned.before, 4),
-        "after": round(tuned.after, 4),
-        "gain": _rounded(tuned.gain),
-        "off_policy": None if guard is None else {"eta": guard.eta, **_rounded(guard.change)},
         "refusal": None if refusal is None else {"type": refusal.slug, "detail": refusal.detail},
         "applied": applied,
     }
-
-
-def _rounded(estimate: Estimate) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in asdict(estimate).items()}
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -124,7 +124,9 @@ def weigh_facets(resources: Resources, plan: Plan, query: Query, timings: Timing
     if plan.unreadable:  # the vectors of facet values are of all documents
         return {}
     with timings.stage("facets"):
-        table = resources.facet_tables.of(plan.collection, plan.tenant, model)
+        table = resources.facet_tables.of(
+            plan.collection, plan.tenant, model, plan.record.options.facets
+        )
         return {} if table is None else weights(query.vector, table, parameters.facets_top)
 
 

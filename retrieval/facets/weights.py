@@ -167,21 +167,27 @@ class FacetTables:
         self._names = tuple(names)
         self._tables = Watched[_State, FacetTable](_MOST_SCOPES, check_seconds)
 
-    def of(self, collection: str, tenant: str, model: str) -> FacetTable | None:
+    def of(
+        self, collection: str, tenant: str, model: str, more: tuple[str, ...] = ()
+    ) -> FacetTable | None:
         """The table of a collection or tenant; None if it has no calibrated facet.
 
-        `model` is the embedder's name; vectors of another model are ignored.
+        `model` is the embedder's name; vectors of another model are ignored. `more` are further
+        facets of the collection.
         """
         at = FacetScope(collection, tenant)
+        names = self._names + more
         table = self._tables.get(
-            at, lambda: (self._ledger.stamps(at), model), lambda _: self._read(at, model)
+            (at, more),
+            lambda: (self._ledger.stamps(at), model),
+            lambda _: self._read(at, model, names),
         )
         return table if table.facets else None
 
-    def _read(self, at: FacetScope, model: str) -> FacetTable:
+    def _read(self, at: FacetScope, model: str, names: tuple[str, ...]) -> FacetTable:
         values_of = {}
         for build in self._ledger.builds(at):
-            if build.facet in self._names and build.calibration is not None:
+            if build.facet in names and build.calibration is not None:
                 values = [v for v in self._ledger.values(at, build.facet) if v.model == model]
                 values_of[build.facet] = values, Calibration(**build.calibration)
         return make_table(values_of)

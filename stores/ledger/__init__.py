@@ -56,6 +56,7 @@ from callslip.stores.ledger.learning.facet_values import FacetBuild, FacetValue,
 from callslip.stores.ledger.learning.judged import JudgedSearch, JudgedSearches
 from callslip.stores.ledger.learning.memory import Memory, MemoryScope, MemorySums
 from callslip.stores.ledger.learning.outcomes import OutcomeRecord, Outcomes
+from callslip.stores.ledger.learning.proposals import Proposal, Proposals, ProposedRun
 from callslip.stores.ledger.learning.searches import (
     QueryProfile,
     RetrievalEvent,
@@ -121,6 +122,8 @@ __all__ = [
     "PageRange",
     "PageTable",
     "PastVersion",
+    "Proposal",
+    "ProposedRun",
     "QueryProfile",
     "Rebuilt",
     "Receipt",
@@ -197,6 +200,7 @@ class Ledger:
         self.searches = Searches(self._database, reader)
         self.outcomes = Outcomes(self._database, reader)
         self.judged = JudgedSearches(self._database, reader)
+        self.proposals = Proposals(self._database)
         self.conversations = Conversations(self._database, reader)
         self.model_usage = ModelUsage(self._database)
         self.api_keys = ApiKeys(self._database)

@@ -71,6 +71,7 @@ class VersionRow:
     language: Annotated[str, Field(pattern=f"^$|{LANGUAGE}")] = ""
     by_hand: tuple[_Name, ...] = ()
     edited: tuple[_Name, ...] | None = None
+    chunking: dict[str, _Count] | None = None
 
 
 @dataclass(frozen=True)
@@ -322,6 +323,7 @@ def _version(row: Row[Any], live: int) -> VersionRow:
         language=row.language,
         by_hand=tuple(row.by_hand or ()),
         edited=None if row.edited is None else tuple(row.edited),
+        chunking=row.chunking,
     )
 
 

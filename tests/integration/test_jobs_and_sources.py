@@ -87,17 +87,25 @@ def test_the_commands_of_the_specification_one_after_the_other(cli: Cli, collect
     assert first["counts"]["chars"] > 1000
     assert len(first["sha256"]) == 64
     document_id = first["document_id"]
-    for step, of, more in (
-        ("sectionize", "sections", ()),
-        ("chunk", "chunks", ("--maxlen", "900", "--overlap", "80")),
-        ("enrich", "chunks", ()),
-        ("embed", "vectors", ()),
-        ("upsert", "chunks", ()),
+    for step, of in (
+        ("sectionize", "sections"),
+        ("chunk", "chunks"),
+        ("enrich", "chunks"),
+        ("embed", "vectors"),
+        ("upsert", "chunks"),
     ):
         for _ in range(2):
-            found = cli("ingest", step, "--doc-id", document_id, *more)
+            found = cli("ingest", step, "--doc-id", document_id)
             assert (found["state"], found["version"], found["attempts"]) == ("done", 1, 1)
             assert found["counts"][of] >= 1
+    cut = ("ingest", "chunk", "--doc-id", document_id, "--maxlen", "120", "--overlap", "20")
+    shown = cli(*cut)
+    assert shown["then"]["longest"] <= 120 < shown["now"]["longest"]
+    assert cli(*cut, "--apply")["version"] == 2
+    assert (
+        cli("ingest", "upsert", "--doc-id", document_id)["counts"]["chunks"]
+        == (shown["then"]["chunks"])
+    )
     checks = cli("verify", "sanity", "--doc-id", document_id)["checks"]
     results = {check["check"]: check["result"] for check in checks}
     assert set(results.values()) == {"ok"}, checks

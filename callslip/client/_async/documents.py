@@ -245,6 +245,33 @@ class Documents(AsyncTransport):
         path = path_of("/v1/documents/{document_id}/versions", document_id=document_id)
         return await self._request_model(models.Versions, "GET", path)
 
+    async def preview_cut(
+        self,
+        document_id: str,
+        *,
+        max_tokens: int | None = None,
+        overlap_tokens: int | None = None,
+        limit: int | None = None,
+    ) -> models.CutPreview:
+        """Show how other lengths would cut a document; nothing is stored."""
+        path = path_of("/v1/documents/{document_id}/cut:preview", document_id=document_id)
+        body = without_none(max_tokens=max_tokens, overlap_tokens=overlap_tokens, limit=limit)
+        return await self._request_model(
+            models.CutPreview, "POST", path, json=body, repeatable=True
+        )
+
+    async def cut(
+        self,
+        document_id: str,
+        *,
+        max_tokens: int | None = None,
+        overlap_tokens: int | None = None,
+    ) -> models.Submitted:
+        """Make a version whose chunks have other lengths."""
+        path = path_of("/v1/documents/{document_id}/cut", document_id=document_id)
+        body = without_none(max_tokens=max_tokens, overlap_tokens=overlap_tokens)
+        return await self._request_model(models.Submitted, "POST", path, json=body)
+
     async def roll_back(self, document_id: str, version: int) -> models.Submitted:
         """Restore an older version as the newest one."""
         path = path_of("/v1/documents/{document_id}/rollback", document_id=document_id)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from callslip.client import models
 from callslip.client._sync.transport import Transport
 from callslip.client.requests import path_of, plain, without_none
-from callslip.vocabulary import Metric, StoreKind, Vectors
+from callslip.vocabulary import Metric, ProposalState, StoreKind, Vectors
 
 
 class Collections(Transport):
@@ -143,6 +143,28 @@ class Collections(Transport):
             by=by, tenant=tenant, having_all=having_all, having_any=having_any, limit=limit
         )
         return self._request_model(models.PropertyCounts, "POST", path, json=body, repeatable=True)
+
+    def list_proposals(
+        self, collection: str, *, state: ProposalState | None = None, limit: int | None = None
+    ) -> models.ProposalsMessage:
+        """List runs that looked for better weights and further facets, with their proposals."""
+        path = path_of("/v1/collections/{collection}/proposals", collection=collection)
+        return self._request_model(
+            models.ProposalsMessage, "GET", path, params=without_none(state=state, limit=limit)
+        )
+
+    def decide_proposal(
+        self, collection: str, proposal_id: str, decision: Literal["accept", "decline"]
+    ) -> models.ProposalMessage:
+        """Apply a proposal to the options of a collection, or decline it."""
+        path = path_of(
+            "/v1/collections/{collection}/proposals/{proposal_id}",
+            collection=collection,
+            proposal_id=proposal_id,
+        )
+        return self._request_model(
+            models.ProposalMessage, "POST", path, json={"decision": decision}, repeatable=True
+        )
 
     def show_ranking(self, collection: str) -> models.RankingMessage:
         """Get the ranking parameters of a collection."""

@@ -135,9 +135,34 @@ traces = Table(
 )
 """How a search produced its hits; stored for a limited time."""
 
+proposals = Table(
+    "proposals",
+    metadata,
+    Column("proposal_id", String(32), primary_key=True),
+    Column("kind", String(16), nullable=False),  # ranking, facets
+    Column("collection", String(128), nullable=False),
+    Column("tenant", String(128), nullable=False),  # whose passages were sampled; empty: of all
+    Column("state", String(16), nullable=False),  # stores/ledger/learning/proposals.py
+    Column("began_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("attempts", Integer, nullable=False),  # the fencing token of the run
+    Column("lease_until", Float, nullable=False),
+    Column("figures", JSON, nullable=False),
+    Column("changes", JSON, nullable=False),
+    Column("before", JSON, nullable=False),  # of the options that `changes` replaces
+    Column("reason", String(1024), nullable=False),
+    Column("decided_at", Float),
+    Column("decided_by", String(256)),
+    Index("proposals_of_a_collection", "collection", "kind", "began_at"),
+)
+"""The runs of the scheduler that look for better weights and further facets, and what they propose.
+
+The rows contain names of properties and numbers, and no text of documents or questions.
+"""
+
 _OF_A_SCOPE = (
     *(memory_scopes, chunk_stats, query_profiles, retrieval_events, traces),
-    *(facet_values, facets),
+    *(facet_values, facets, proposals),
 )  # without the outcomes, whose chunks must be deleted first
 
 

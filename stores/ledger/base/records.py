@@ -193,6 +193,7 @@ class VersionRecord:
     language: str = ""
     by_hand: tuple[str, ...] = ()
     edited: tuple[str, ...] | None = None
+    chunking: dict[str, int] | None = None  # lengths of its chunks; None: those of the settings
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ def version_record(row: Row[Any], document: Row[Any]) -> VersionRecord:
         language=row.language,
         by_hand=tuple(row.by_hand or ()),
         edited=None if row.edited is None else tuple(row.edited),
+        chunking=row.chunking,
     )
 
 

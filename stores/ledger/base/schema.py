@@ -181,6 +181,7 @@ versions = Table(
     Column("language", String(8), nullable=False, server_default=""),  # stated; empty: recognised
     Column("by_hand", JSON(none_as_null=True)),  # what edits set: VersionRecord.by_hand
     Column("edited", JSON(none_as_null=True)),  # what an edit changed; null: no edit
+    Column("chunking", JSON(none_as_null=True)),  # lengths of chunks; null: those of the settings
     Index("versions_by_state", "state", "dispatched_at"),
     Index(
         "versions_waiting",

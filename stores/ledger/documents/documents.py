@@ -127,7 +127,7 @@ class Documents:
             ).one_or_none()
             audience = _audience(connection, collection, tenant, submission, parent)
             if existing is None:
-                document_id, version, by_hand = new_id, 1, None
+                document_id, version, by_hand, chunking = new_id, 1, None, None
                 connection.execute(
                     insert(schema.documents).values(
                         document_id=document_id,
@@ -158,7 +158,7 @@ class Documents:
                     if newest.state == "failed":
                         requeue(connection, existing, newest.version, now)
                     return again
-                version = newest.version + 1
+                version, chunking = newest.version + 1, newest.chunking
                 supersede(connection, document_id, version, now)
             connection.execute(
                 insert(schema.versions).values(
@@ -173,6 +173,7 @@ class Documents:
                     url=submission.url or "",
                     language=submission.language or "",
                     by_hand=by_hand,
+                    chunking=chunking,
                     created_at=now,
                     dispatched_at=now,
                     turn=WAITING,

@@ -2,7 +2,7 @@
 
 import time
 
-from sqlalchemy import Connection, Select, delete, exists, insert, select, update
+from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
 
 from callslip.errors import Conflict, TenantNotFound
 from callslip.stores.ledger.base import schema
@@ -46,6 +46,19 @@ class Tenants:
                     .order_by(_T.name)
                 )
             )
+
+    def largest(self, collection: str) -> str | None:
+        """The tenant with the most live documents; None if there is none."""
+        query = (
+            select(_D.tenant)
+            .where(_D.collection == collection, _D.deleted_at.is_(None))
+            .where(_D.live_version.is_not(None))
+            .group_by(_D.tenant)
+            .order_by(func.count().desc(), _D.tenant)
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            return connection.scalar(query)
 
     def names(self, collection: str) -> set[str]:
         """The names of a collection's tenants, including those that are being removed."""

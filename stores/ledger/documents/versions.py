@@ -24,7 +24,7 @@ _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
 _KNOWN = (
     *("sha256", "size", "filename", "title", "properties"),
-    *("url", "language", "by_hand"),
+    *("url", "language", "by_hand", "chunking"),
 )
 """The columns of a version's content, and of what was stated of it."""
 
@@ -82,6 +82,28 @@ class Versions:
             )
             for row in rows
         ]
+
+    def cut(self, document_id: str, based_on: int, chunking: Mapping[str, int]) -> Accepted:
+        """Queue a new version with the content of the live one, whose chunks have these lengths.
+
+        Later versions have these lengths too. Raises DocumentNotFound, and Conflict if `based_on`
+        is not the newest version or not live.
+        """
+        now = time.time()
+        with self._database.writing() as connection:
+            document = lock_document(connection, document_id)
+            if document is None:
+                raise DocumentNotFound(f"document {document_id!r} does not exist")
+            newest = newest_of(connection, document_id)
+            if not newest.version == based_on == document.live_version:
+                raise Conflict(
+                    f"version {based_on} of document {document_id} is not the newest one and live",
+                    hint="Wait until the newest version is live, and try again.",
+                )
+            new = newest.version + 1
+            more = {"previous_version": based_on, "chunking": dict(chunking)}
+            add_version(connection, document, newest, new, now, **more)
+        return Accepted(document_id, new, fresh=True)
 
     def live(self, document_ids: Sequence[str]) -> dict[str, int]:
         """The live version of each of these documents, by document id; omits those without one."""

@@ -36,6 +36,12 @@ class JudgedSearch:
     basis: Sequence[Sequence[float | None]]
     helped: Sequence[int]
 
+    @property
+    def explored(self) -> tuple[int, float] | None:
+        """Rank and probability of the explored chunk; older versions stored the rank as `place`."""
+        stored = self.settings["explored"]
+        return stored and (stored.get("position") or stored["place"], stored["probability"])
+
 
 class JudgedSearches:
     """Reads judged searches in bounded memory."""

@@ -121,6 +121,12 @@ CALLS: dict[str, Calls] = {
     "previews.preview_chunks": lambda i: [
         ("POST", f"{A}/chunks:preview", {"json": {"text": SECRET}})
     ],
+    "versions.preview_cut": lambda i: [
+        ("POST", f"/v1/documents/{i.document}/cut:preview", {"json": {"max_tokens": 64}})
+    ],
+    "versions.cut": lambda i: [
+        ("POST", f"/v1/documents/{i.document}/cut", {"json": {"max_tokens": 64}})
+    ],
     "events.get_events": lambda i: [
         ("GET", f"/v1/documents/{i.document}/events", {}),
         ("GET", f"/v1/documents/{i.document}/events", {"headers": {"Last-Event-ID": "1"}}),

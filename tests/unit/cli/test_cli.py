@@ -102,14 +102,11 @@ def test_only_a_first_word_that_names_a_step_is_no_file(
     assert ("names no file" in shown.output) != is_step
 
 
-def test_a_chunk_longer_than_asked_for_is_an_error_that_names_the_setting() -> None:
-    given = ["--doc-id", "x", "--url", "http://127.0.0.1:9"]
-    shown = CliRunner().invoke(main, ["ingest", "chunk", *given, "--maxlen", "100"])
-    assert "chunking.max_tokens is 500, more than 100" in shown.output
-    assert "CALLSLIP_CHUNKING__MAX_TOKENS" in shown.output
-    shown = CliRunner().invoke(
-        main, ["ingest", "chunk", *given, *["--maxlen", "900", "--overlap", "80"]]
-    )
+def test_a_cut_is_applied_only_where_its_lengths_are_named() -> None:
+    given = ["ingest", "chunk", "--doc-id", "x", "--url", "http://127.0.0.1:9"]
+    shown = CliRunner().invoke(main, [*given, "--apply"])
+    assert "--apply goes with --maxlen or --overlap" in shown.output
+    shown = CliRunner().invoke(main, [*given, *["--maxlen", "900", "--overlap", "80"]])
     assert "no answer from" in shown.output
 
 

@@ -1,5 +1,6 @@
 """Facets that are proposed: properties that divide, clusters with their terms."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 from facet_parts import Library
 
+from callslip.config.settings import Settings
 from callslip.retrieval.facets.discovery import Proposals, discover, judge
+from callslip.retrieval.tuning.proposing import Proposed, further_facets
 from callslip.stores.ledger import Ledger
 
 
@@ -37,6 +40,28 @@ def test_properties_that_divide_the_collection_are_proposed(library: Library) ->
 def test_a_known_facet_is_not_proposed(library: Library) -> None:
     library.fill()
     assert "subject" not in {p.name for p in proposals(library, "subject").properties}
+
+
+def test_a_property_that_divides_well_is_proposed_as_a_facet_until_it_is_declined(
+    library: Library,
+) -> None:
+    library.fill(12)
+    ledger, names = library.ledger, {"subject", "group", "number"}
+    ledger.collections.has_properties("library", names)
+
+    def found() -> Proposed:
+        record = ledger.collections.get("library")
+        return further_facets(ledger, Settings(), library.store, record, "")
+
+    first = found()
+    assert first.changes == {"facets": ["subject"]}
+    assert {p["name"] for p in first.figures["properties"]} == names
+    assert "leave" not in json.dumps(first.figures)  # a value, which is of the documents
+    run = ledger.proposals.begin("facets", "library", "", 60)
+    assert run is not None
+    ledger.proposals.end(run, first.figures, first.changes, first.before, first.reason)
+    ledger.proposals.decide("library", run.proposal_id, accept=False, by="eve")
+    assert (found().changes, found().reason != "") == ({}, True)
 
 
 def test_days_names_and_single_values_divide_nothing() -> None:

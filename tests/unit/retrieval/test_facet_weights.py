@@ -127,6 +127,11 @@ def test_tables_are_read_again_when_the_ledger_changes(library: Library) -> None
 
 def test_vectors_of_another_model_or_facet_are_not_used(library: Library) -> None:
     assert FacetTables(library.ledger.facet_values, ["subject"]).of("library", "", "e5") is None
+    tables = FacetTables(library.ledger.facet_values, ["lang"], check_seconds=60)
+    assert tables.of("library", "", "words") is None
+    of_collection = tables.of("library", "", "words", ("subject",))
+    assert of_collection is not None
+    assert [facet.name for facet in of_collection.facets] == ["subject"]
     assert FacetTables(library.ledger.facet_values, ["lang"]).of("library", "", "words") is None
     assert FacetTables(library.ledger.facet_values, ["subject"]).of("other", "", "words") is None
     assert weights(np.ones(3, np.float32), table_of(library, "subject"), 2) == {}

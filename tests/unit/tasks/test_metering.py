@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from valkey_parts import valkey
 
 from callslip.api.v1 import metrics
+from callslip.config.settings import Settings
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
 from callslip.models.language_models.completion import Usage
 from callslip.retrieval.caches import Cache
@@ -290,6 +291,6 @@ def test_the_size_of_a_batch_is_among_the_metrics(tmp_path: Path) -> None:
     with valkey(tmp_path) as broker:
         metering.keep(broker, {named(metering.BATCH_SIZE, "crate"): 781})
         assert dict(metering.levels(broker))[(metering.BATCH_SIZE, "crate")] == 781
-        app = app_over(broker=broker)
+        app = app_over(Settings(data_dir=tmp_path), broker=broker)
         text = app.test_client().get("/metrics").text
     assert 'callslip_upsert_batch_size{store="crate"} 781.0' in text

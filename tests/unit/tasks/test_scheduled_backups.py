@@ -62,7 +62,7 @@ def test_a_due_backup_is_made_and_verified_once_in_a_while(
             ran.append(tuple(command)[3:-1])
             super().__init__(("true",), **more)
 
-    monkeypatch.setattr("callslip.tasks.backup.subprocess.Popen", Child)
+    monkeypatch.setattr("callslip.tasks.shared.children.subprocess.Popen", Child)
     broker: Any = Broker()
     with working(context_of(Settings(backup=settings), MemoryStore(), broker=broker)):
         backup.back_up()

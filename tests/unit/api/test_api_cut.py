@@ -1,0 +1,130 @@
+"""A document is cut with other lengths: shown first, then a version that later versions follow."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from reader_parts import Installation, installation
+
+from callslip.cli.commands import steps as step_commands
+from callslip.cli.main import main
+from callslip.client import Client
+from callslip.ingestion.artifacts import CHUNKS
+
+SENTENCES = [f"Paragraph {n} of the canteen says what the cook has made today." for n in range(60)]
+LONG = "\n\n".join(SENTENCES)
+
+
+@pytest.fixture
+def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    with installation(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def tokens(it: Installation, document_id: str) -> list[int]:
+    """The lengths of the live version's passages."""
+    live = it.ledger.documents.get(document_id).live_version
+    assert live is not None
+    name = it.ledger.documents.artifact(document_id, live, "chunk")
+    assert name is not None
+    return [c.tokens for c in CHUNKS.load(it.context.blobs.read(document_id, name))]
+
+
+def test_a_preview_shows_the_chunks_and_a_cut_makes_them(it: Installation) -> None:
+    document_id = it.put("canteen.txt", LONG)
+    usual, url = tokens(it, document_id), f"/v1/documents/{document_id}/cut"
+    shown = it.anyone.call("POST", f"{url}:preview", json={"max_tokens": 48, "limit": 2}).json
+    assert shown["now"] == {
+        "chunks": len(usual),
+        "tokens": sum(usual),
+        "longest": max(usual),
+    }
+    assert (shown["target_tokens"], shown["max_tokens"]) == (43, 48)
+    assert shown["then"]["longest"] <= 48
+    assert len(shown["chunks"]) == 2
+    assert it.ledger.documents.get(document_id).newest.version == 1
+    made = it.anyone.call("POST", url, json={"max_tokens": 48})
+    assert (made.status_code, made.json["version"]) == (202, 2)
+    cut = tokens(it, document_id)
+    assert (len(cut), max(cut)) == (shown["then"]["chunks"], shown["then"]["longest"])
+    assert cut != usual
+    stored = it.context.store_of("").count("papers")
+    assert stored >= len(cut)
+    again = it.anyone.call("POST", url, json={"max_tokens": 48})
+    assert (again.status_code, again.json["outcome"]) == (200, "unchanged")
+
+
+def test_later_versions_keep_the_lengths_and_a_rollback_brings_the_former_back(
+    it: Installation,
+) -> None:
+    document_id = it.put("canteen.txt", LONG)
+    usual = tokens(it, document_id)
+    url = f"/v1/documents/{document_id}"
+    it.anyone.call("POST", f"{url}/cut", json={"max_tokens": 48, "overlap_tokens": 5})
+    cut = tokens(it, document_id)
+    it.put("canteen.txt", LONG + "\n\nOne more paragraph is about the menu.")
+    assert it.ledger.documents.get(document_id).live_version == 3
+    assert max(tokens(it, document_id)) <= 48
+    assert tokens(it, document_id)[: len(cut) - 2] == cut[:-2]
+    back = it.anyone.call("POST", f"{url}/rollback", json={"version": 1})
+    assert back.status_code == 202
+    assert tokens(it, document_id) == usual
+
+
+def test_no_chunk_is_longer_than_the_embedder_reads(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document_id = it.put("canteen.txt", LONG)
+    monkeypatch.setattr(type(it.context.steps.embedder), "max_tokens", 60)
+    url = f"/v1/documents/{document_id}/cut:preview"
+    shown = it.anyone.call("POST", url, json={"max_tokens": 900, "overlap_tokens": 8}).json
+    assert (shown["max_tokens"], shown["overlap_tokens"]) == (60, 8)
+    assert shown["then"]["longest"] <= 60
+
+
+def test_lengths_that_contradict_each_other_and_other_documents_are_refused(
+    it: Installation,
+) -> None:
+    document_id = it.put("canteen.txt", LONG, readers="group:board")
+    url = f"/v1/documents/{document_id}/cut"
+    wrong = it.anyone.call("POST", url, json={"max_tokens": 40, "overlap_tokens": 39})
+    assert wrong.status_code == 400
+    assert "39" in wrong.json["detail"]
+    assert it.anyone.call("POST", url, json={"max_tokens": 3}).status_code == 400
+    for path in (url, f"{url}:preview"):
+        bob = it.as_reader("user:bob").call("POST", path, json={"max_tokens": 48})
+        assert bob.status_code == 404
+        unknown = f"/v1/documents/{'0' * 32}{path[path.index('/cut') :]}"
+        assert it.anyone.call("POST", unknown, json={"max_tokens": 48}).status_code == 404
+    assert it.ledger.documents.get(document_id).newest.version == 1
+    it.anyone.call("DELETE", f"/v1/documents/{document_id}")
+    assert it.anyone.call("POST", url, json={"max_tokens": 48}).status_code == 404
+
+
+def test_the_command_prints_and_applies(it: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    document_id = it.put("canteen.txt", LONG)
+
+    def connect(_: str | None) -> Client:
+        served = httpx.Client(transport=httpx.WSGITransport(it.client.application))
+        return Client("http://127.0.0.1", http=served)
+
+    monkeypatch.setattr(step_commands, "connect", connect)
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(main, ["ingest", "chunk", "--doc-id", document_id, *arguments])
+
+    shown = run("--maxlen", "48", "--overlap", "5")
+    assert shown.exit_code == 0, shown.output
+    assert "Nothing was changed" in shown.output
+    assert it.ledger.documents.get(document_id).newest.version == 1
+    applied = run("--maxlen", "48", "--overlap", "5", "--apply", "--json")
+    assert applied.exit_code == 0, applied.output
+    report = json.loads(applied.output)
+    assert (report["version"], report["outcome"], report["step"]) == (2, "accepted", "chunk")
+    assert report["counts"]["chunks"] == len(tokens(it, document_id))
+    assert run("--apply").exit_code == 2
+    assert run().exit_code == 0
