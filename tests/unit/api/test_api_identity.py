@@ -124,7 +124,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "faq.remove_rows": {"ids": [1]},
 }
 
-WITH_A_NAME_OF_THEIR_OWN = {"invokers.invoke", "static"}
+WITH_A_NAME_OF_THEIR_OWN = {
+    *("invokers.invoke", "static"),
+    *("editing.show_document", "editing.save_document", "editing.restore_version"),  # see below
+}
 
 
 def walk(app: Flask) -> list[tuple[str, str, str]]:
@@ -457,6 +460,22 @@ def test_what_several_scopes_share_is_changed_within_the_limits_alone(
     assert limited.post("/v1/dead-letters/retry", json={"all": True}).json["retried"] == []
     passage = limited.get("/page/passage", query_string={"document": hidden["document_id"]})
     assert passage.status_code == 404
+
+
+def test_the_page_of_a_document_outside_the_limits_is_that_of_an_unknown_one(
+    app: Flask, ledger: Ledger
+) -> None:
+    hidden = store(ledger, "hidden")["document_id"]
+    mine = store(ledger, "papers")["document_id"]
+    limited = client(app, ledger, collections=frozenset({"papers"}))
+    assert limited.get(f"/page/documents/{mine}").status_code == 200
+    for path, method in (("", "GET"), ("", "POST"), ("/restore", "POST")):
+        answers = [
+            limited.open(f"/page/documents/{document_id}{path}", method=method)
+            for document_id in (hidden, UNKNOWN["document_id"])
+        ]
+        assert answers[0].status_code in (403, 404)  # a form without its token is refused
+        assert answers[0].text.replace(hidden, UNKNOWN["document_id"]) == answers[1].text
 
 
 def test_one_key_votes_and_asks_as_one_user_unless_it_may_delegate(
