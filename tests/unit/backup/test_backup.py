@@ -19,7 +19,7 @@ from callslip.stores.backup import manifest as manifests
 from callslip.stores.backup.destination import Destination
 from callslip.stores.backup.manifest import BLOBS, CONVERSATIONS, LEDGER, Part
 from callslip.stores.backup.parts import NameSet, Writer, rows
-from callslip.stores.records import CollectionSchema, VectorSpec
+from callslip.stores.records import CollectionSchema, VectorSpec, moment
 from callslip.stores.tfidf.store import TfidfStore
 from callslip.stores.transfer.bundle import record_of
 
@@ -63,7 +63,10 @@ def to(tmp_path: Path) -> Destination:
 
 
 def contents(place: Installation) -> dict[str, Any]:
-    """The visible chunks, and the rows of the ledger without what a restore changes."""
+    """The visible chunks, and the rows of the ledger without what a restore changes.
+
+    A restore writes every chunk anew, so each has the time of its live version as `updated_at`.
+    """
     found = {}
     for document_id, _ in place.ledger.transcripts.ids("papers"):
         snapshot = place.ledger.transcripts.read(document_id)
@@ -72,6 +75,9 @@ def contents(place: Installation) -> dict[str, Any]:
             "papers", sorted(snapshot.transcript.chunks), include_vector=True, include_terms=True
         )
         plain = [{**c.__dict__, "vector": [round(float(x), 5) for x in c.vector]} for c in chunks]  # type: ignore[union-attr]
+        assert all(
+            moment(snapshot.transcript.live.created_at) >= c.pop("updated_at") for c in plain
+        )
         found[document_id] = (snapshot.transcript, plain)
     with place.ledger.tables.snapshot() as snapshot_:
         rows = {
