@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import Conflict, ExtractionLimit
 from callslip.ingestion.intake import take_in
-from callslip.ingestion.steps import Work
+from callslip.ingestion.steps.work import Work
 from callslip.ingestion.values import Attachment, ExtractedText
 from callslip.stores.ledger import Submission
 from callslip.stores.ledger.documents.attachments import Position

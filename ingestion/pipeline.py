@@ -23,10 +23,13 @@ from callslip.errors import (
     StoreDown,
     TransientError,
 )
-from callslip.ingestion import artifacts, attachments, steps
+from callslip.ingestion import artifacts, attachments
 from callslip.ingestion.artifacts import Artifact
 from callslip.ingestion.context import StepContext
-from callslip.ingestion.steps import Work
+from callslip.ingestion.steps.text import cut_chunks, enrich_chunks, extract_text, find_sections
+from callslip.ingestion.steps.upsert import upsert_chunks
+from callslip.ingestion.steps.vectors import embed_chunks
+from callslip.ingestion.steps.work import Work, name_of
 from callslip.stores.disk import NO_ROOM, is_disk_full
 from callslip.stores.ledger import Claim, Refusal, Step
 
@@ -48,11 +51,11 @@ MOST_WARNINGS = 100
 """The maximum number of warnings that are recorded for a step."""
 
 _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
-    "extract": (steps.extract_text, artifacts.EXTRACTED),
-    "sectionize": (steps.find_sections, artifacts.SECTIONS),
-    "chunk": (steps.cut_chunks, artifacts.CHUNKS),
-    "enrich": (steps.enrich_chunks, artifacts.ENRICHED),
-    "embed": (steps.embed_chunks, artifacts.VECTORS),
+    "extract": (extract_text, artifacts.EXTRACTED),
+    "sectionize": (find_sections, artifacts.SECTIONS),
+    "chunk": (cut_chunks, artifacts.CHUNKS),
+    "enrich": (enrich_chunks, artifacts.ENRICHED),
+    "embed": (embed_chunks, artifacts.VECTORS),
 }
 
 Next = Literal["go on", "stop"]
@@ -135,11 +138,11 @@ def _do(context: StepContext, claim: Claim) -> None:
     with context.ledger.leases.keeper(claim) as keeper:
         work = Work(context, claim, keeper)
         if claim.step == "upsert":
-            stored = steps.upsert_chunks(work)
+            stored = upsert_chunks(work)
             context.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts, stored.audience)
             return
         make, kind = _MAKERS[claim.step]
-        name = steps.name_of(work)
+        name = name_of(work)
         known = context.blobs.exists(claim.document_id, name)
         output = kind.load(context.blobs.read(claim.document_id, name)) if known else None
         if output is None or (claim.step == "extract" and output.attachments):

@@ -35,9 +35,9 @@ from callslip.errors import (
     StoreDown,
     StoreReadOnly,
 )
-from callslip.ingestion import steps
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.pipeline import MAX_LASTING_WAIT_SECONDS, run_step
+from callslip.ingestion.steps import vectors
 from callslip.ingestion.values import ExtractedText
 from callslip.messages.options import Options
 from callslip.models.embedders.contract import Vectors
@@ -372,7 +372,7 @@ def test_what_was_embedded_before_a_crash_is_not_embedded_again(
                 raise Killed
             return super().passages(texts)
 
-    monkeypatch.setattr(steps, "EMBED_BATCH", 2)
+    monkeypatch.setattr(vectors, "EMBED_BATCH", 2)
     words = ["one", "two", "three", "four", "five"]
     item = submit(step_context, paragraphs(*words))
     first, second = Dies(), Tiny()

@@ -1,0 +1,1 @@
+"""The ingestion steps of a document; each step reads the artifacts of earlier steps."""
