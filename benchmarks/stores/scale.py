@@ -1,0 +1,308 @@
+"""Measure a large collection from writing to export: `python -m benchmarks.stores.scale SET…`.
+
+SET is the folder of a judged set, whose passages become the texts. At each size of `--sizes` the
+benchmark searches; at the last one it also starts the store again, audits, and exports. Chunks are
+written as provided chunks, by the code of `ingestion/provided_chunks.py`: so the ledger, the store
+and the files have what they have after ingestion, without the embedder.
+
+A chunk's text is made of sentences that are drawn from all passages. Its vector is resampled from
+the local model's vectors of some passages (`Vectors`), because random vectors have no clusters: the
+search of an approximate index among them is not that of a real one.
+"""
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from benchmarks.stores.scratch import placed
+from callslip.config.load import load
+from callslip.config.settings import Settings
+from callslip.errors import CallslipError
+from callslip.ingestion import provided_chunks
+from callslip.ingestion.provided_chunks import ChunkScope
+from callslip.models.embedders.contract import Embedder
+from callslip.models.registry import make_analyzer, make_embedder, make_recognizer
+from callslip.models.text.analyzer import VERSION as ANALYZER
+from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.messages import SearchRequest
+from callslip.retrieval.run import search
+from callslip.stores.audit.comparison import audit_scope, audit_scopes
+from callslip.stores.backend import Backend
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import Ledger
+from callslip.stores.records import ChunkRecord, CollectionSchema, Vector, VectorSpec
+from callslip.stores.registry import make_store
+from callslip.stores.transfer.exporting import export_collection
+
+COLLECTION = "scale"
+PER_DOCUMENT, BATCH = 250, 250
+SENTENCES = (3, 9)
+"""The least and the most sentences of a chunk."""
+
+NEIGHBOURS, SPREAD = 10, 0.5
+"""The nearest neighbours among which a vector is resampled, and its noise as a share of their
+distance."""
+
+QUESTIONS, WARM_UP, TOP = 120, 20, 10
+
+
+class Vectors:
+    """Resamples vectors: between a real vector and one of its nearest, with noise (SMOTE).
+
+    Chawla et al., "SMOTE: Synthetic Minority Over-sampling Technique", JAIR 16 (2002), with noise
+    so that a million vectors do not lie on the lines between some hundred ones.
+    """
+
+    def __init__(self, real: npt.NDArray[np.float32], rng: np.random.Generator) -> None:
+        self._real, self._rng = real, rng
+        near = np.argsort(-(real @ real.T), axis=1)[:, 1 : NEIGHBOURS + 1]
+        self._near = near
+        steps = real[near[:, 0]] - real
+        self._noise = SPREAD * np.linalg.norm(steps, axis=1).mean() / np.sqrt(real.shape[1])
+
+    def draw(self, count: int) -> npt.NDArray[np.float32]:
+        """Return `count` unit vectors, shape (count, dimension)."""
+        first = self._rng.integers(len(self._real), size=count)
+        other = self._near[first, self._rng.integers(self._near.shape[1], size=count)]
+        share = self._rng.random((count, 1), dtype=np.float32)
+        drawn = self._real[first] + share * (self._real[other] - self._real[first])
+        drawn += self._rng.standard_normal(drawn.shape, dtype=np.float32) * self._noise
+        return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True), np.float32)
+
+
+class Texts:
+    """Draws texts of sentences, and their terms, from the passages of judged sets."""
+
+    def __init__(self, passages: Sequence[str], analyzer: Analyzer, rng: np.random.Generator):
+        every = (s for p in passages for s in re.split(r"(?<=[.!?다])\s+", p))
+        self._sentences = [s for s in every if 20 <= len(s) <= 400]
+        self._terms = [analyzer.analyze(s) for s in self._sentences]
+        self._rng = rng
+
+    def draw(self) -> tuple[str, str]:
+        """Return a text and its terms."""
+        count = int(self._rng.integers(*SENTENCES))
+        which = self._rng.integers(len(self._sentences), size=count)
+        body = " ".join(self._sentences[i] for i in which)
+        return body, " ".join(self._terms[i] for i in which)
+
+    def question(self) -> str:
+        """Return some words in a row of a sentence."""
+        words = self._sentences[int(self._rng.integers(len(self._sentences)))].split()
+        return " ".join(words[: int(self._rng.integers(4, 10))])
+
+
+def main() -> None:
+    """Measure and print Markdown; after a failure, print the reason and exit with 1."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.stores.scale", description=__doc__)
+    parser.add_argument("sets", nargs="+", type=Path, help="folders of judged sets (corpus.jsonl)")
+    parser.add_argument("--store", choices=("chroma", "tfidf"), default="chroma")
+    parser.add_argument("--sizes", default="10000,100000,1000000", help="ascending, of chunks")
+    parser.add_argument("--real", type=int, default=600, help="passages that the model embeds")
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    try:
+        with placed(load().settings, options.store) as settings:
+            Scale(settings, options.store, options.sets, options.real).run(sizes)
+    except CallslipError as error:
+        sys.exit(f"{error.detail}\n{error.advice}")
+
+
+class Scale:
+    """One run over one store; prints a line of Markdown for each size."""
+
+    def __init__(self, settings: Settings, kind: str, sets: Sequence[Path], real: int) -> None:
+        uncached = settings.search.model_copy(update={"query_cache": 0, "result_cache": 0})
+        self.settings = settings.model_copy(update={"search": uncached})
+        self.kind = kind
+        rng = np.random.default_rng(7)
+        passages = [p for folder in sets for p in _passages(folder)]
+        analyzer, embedder = make_analyzer(), make_embedder(settings)
+        self.embedder = embedder
+        self.texts = Texts(passages, analyzer, rng)
+        self.vectors = Vectors(_embedded(embedder, passages, real, rng), rng)
+        self.questions = [self.texts.question() for _ in range(QUESTIONS)]
+        self.analyzer = analyzer
+
+    def run(self, sizes: Sequence[int]) -> None:
+        """Write up to each size and measure there."""
+        with (
+            closing(make_store(self.settings, self.kind)) as store,
+            closing(Ledger(self.settings.ledger_url)) as ledger,
+        ):
+            ledger.create()
+            backend = Backend(
+                self.settings, ledger, Blobs(self.settings.blobs_url), lambda _: store
+            )
+            made = CollectionSchema(
+                COLLECTION, VectorSpec(self.embedder.dimension, normalized=True)
+            )
+            model = self.embedder.model
+            ledger.collections.create(made, store=self.kind, embedder=model, analyzer=ANALYZER)
+            store.ensure_schema(made)
+            there = 0
+            for size in sizes:
+                wrote = seconds(partial(self.fill, backend, there, size))
+                rate = (size - there) / wrote
+                there = size
+                refit = seconds(store.maintain)
+                self.report(size, {"written, chunks/s": rate, "maintain s": refit})
+                self.report(size, self.searched(backend, "search"))
+                self.report(size, self.weight())
+                self.report(size, self.upkeep(backend, size))
+        with (
+            closing(make_store(self.settings, self.kind)) as store,
+            closing(Ledger(self.settings.ledger_url)) as ledger,
+        ):
+            backend = Backend(
+                self.settings, ledger, Blobs(self.settings.blobs_url), lambda _: store
+            )
+            self.report(sizes[-1], self.searched(backend, "client anew"))
+
+    def fill(self, backend: Backend, start: int, end: int) -> None:
+        """Write the chunks from `start` to `end`; print progress to standard error."""
+        scope = ChunkScope(backend, self.kind, COLLECTION)
+        for at in range(start, end, PER_DOCUMENT):
+            chunks = list(self.chunks(at, min(PER_DOCUMENT, end - at)))
+            provided_chunks.put(scope, f"document {at // PER_DOCUMENT}", chunks, BATCH)
+            print(f"\r{at + len(chunks):,} chunks written", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+
+    def chunks(self, start: int, count: int) -> Iterator[ChunkRecord]:
+        """Iterate over chunks of one document, numbered from `start`."""
+        vectors: list[Vector] = list(self.vectors.draw(count))
+        for number, vector in enumerate(vectors, start):
+            body, terms = self.texts.draw()
+            yield ChunkRecord(
+                chunk_id=f"{number:032x}",
+                document_id="",
+                body=body,
+                terms=terms,
+                vector=vector,
+                heading=f"Section {number % 17}",
+                title=f"Document {start // PER_DOCUMENT}",
+                filename=f"{start // PER_DOCUMENT}.pdf",
+                lang="en",
+                ordinal=number - start,
+                properties={"kind": f"kind{number % 10}", "year": 2000 + number % 25},
+            )
+
+    def searched(self, backend: Backend, what: str) -> dict[str, float | str]:
+        """Search with vectors at hand: the first search, then p50 / p95, and of filtered ones."""
+        resources = Resources(backend, self.embedder, self.analyzer, make_recognizer())
+        vectors = self.vectors.draw(len(self.questions))
+
+        def ask(number: int, **more: object) -> None:
+            request = {"collection": COLLECTION, "query": self.questions[number], "top": TOP}
+            request |= {"query_embedding": vectors[number].tolist(), **more}
+            search(resources, SearchRequest.model_validate(request))
+
+        first = seconds(partial(ask, 0))
+        for number in range(WARM_UP):
+            ask(number)
+        rest = range(WARM_UP, len(self.questions))
+        plain = [seconds(partial(ask, n)) for n in rest]
+        conditions = [{"having_all": {"kind": f"kind{n % 10}"}} for n in rest]
+        filtered = [seconds(partial(ask, n, **c)) for n, c in zip(rest, conditions, strict=True)]
+        return {
+            f"{what}, first ms": first * 1000,
+            f"{what} ms": _percentiles(plain),
+            f"{what}, a tenth passes ms": _percentiles(filtered),
+        }
+
+    def weight(self) -> dict[str, float | str]:
+        """The memory of this process and of its servers, and the disk by folder, in MB."""
+        process = psutil.Process()
+        memory = {"this process": process.memory_full_info().pss / 1e6}
+        for child in process.children(recursive=True):
+            with suppress(psutil.Error):
+                memory[child.name()] = memory.get(child.name(), 0) + (
+                    child.memory_full_info().pss / 1e6
+                )
+        disk = {}
+        for entry in sorted(self.settings.data_dir.iterdir()):
+            files = entry.rglob("*") if entry.is_dir() else [entry]
+            disk[entry.name] = sum(f.stat().st_size for f in files if f.is_file()) / 1e6
+        return {
+            **{f"memory MB, {name}": size for name, size in memory.items()},
+            **{f"disk MB, {name}": size for name, size in disk.items()},
+        }
+
+    def upkeep(self, backend: Backend, size: int) -> dict[str, float | str]:
+        """Audit and export the collection."""
+        [scope] = audit_scopes(backend.ledger, {self.kind: backend.store_of(self.kind)}, COLLECTION)
+        begun = time.perf_counter()
+        report = audit_scope(backend.ledger, scope)
+        audited = time.perf_counter() - begun
+        path = self.settings.data_dir / f"{size}.tar"
+        exported = seconds(lambda: export_collection(backend, COLLECTION, path, lambda *_: None))
+        written = path.stat().st_size / 1e6
+        path.unlink()
+        return {
+            "audit s": audited,
+            "audit findings": float(len(report.findings)),
+            "export s": exported,
+            "export MB": written,
+            "peak memory of this process MB": peak_megabytes(),
+        }
+
+    def report(self, size: int, figures: dict[str, float | str]) -> None:
+        """Print the figures of a size, one row each."""
+        for name, value in figures.items():
+            shown = value if isinstance(value, str) else f"{value:,.1f}"
+            print(f"| {size:,} | {name} | {shown} |", flush=True)
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """Return the seconds of a call."""
+    begun = time.perf_counter()
+    act()
+    return time.perf_counter() - begun
+
+
+def peak_megabytes() -> float:
+    """Return the greatest resident memory of this process so far."""
+    status = Path("/proc/self/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1000 if found else float("nan")
+
+
+def _percentiles(times: Sequence[float]) -> str:
+    p50, p95 = np.percentile(times, (50, 95)) * 1000
+    return f"{p50:.1f} / {p95:.1f}"
+
+
+def _passages(folder: Path) -> Iterator[str]:
+    with (folder / "corpus.jsonl").open() as lines:
+        for line in lines:
+            yield json.loads(line)["text"]
+
+
+def _embedded(
+    embedder: Embedder, passages: Sequence[str], count: int, rng: np.random.Generator
+) -> npt.NDArray[np.float32]:
+    """Embed the beginnings of some passages; print progress to standard error."""
+    chosen = [
+        passages[i][:600] for i in rng.choice(len(passages), min(count, len(passages)), False)
+    ]
+    made: list[Vector] = []
+    for at in range(0, len(chosen), 16):
+        made.extend(embedder.passages(chosen[at : at + 16]))
+        print(f"\r{len(made):,} passages embedded", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return np.asarray(made, np.float32)
+
+
+if __name__ == "__main__":
+    main()
