@@ -30,7 +30,10 @@ RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 """Of the last five minutes; null after that."""
 
 
-ADDED = ("matched", "pages", "readers", "warnings")
+ADDED = (
+    *("matched", "pages", "boxes", "readers", "warnings", "url", "source_url", "language", "etag"),
+    *("edited", "vectors", "analyzer", "facets", "apply_proposals", "valid_from_default"),
+)
 """Fields that answers did not have."""
 
 CHANGED = (
