@@ -20,10 +20,10 @@ class EmbeddingModel(Section):
     )
     base_url: str | None = Field(default=None, description="URL of the OpenAI-compatible server")
     api_key: SecretStr | None = Field(
-        default=None, description="key of the OpenAI-compatible server; EMBED_API_KEY"
+        default=None, description="key of the OpenAI-compatible server"
     )
     model: str | None = Field(
-        default=None, description="model name at the OpenAI-compatible server; EMBED_MODEL"
+        default=None, description="model name at the OpenAI-compatible server"
     )
     query_model: str | None = Field(
         default=None, description="model name for queries, if the server has a separate one"
@@ -42,6 +42,12 @@ class EmbeddingModel(Section):
 class EmbedderSettings(EmbeddingModel):
     """The model that computes the vectors of texts."""
 
+    api_key: SecretStr | None = Field(
+        default=None, description="key of the OpenAI-compatible server; EMBED_API_KEY"
+    )
+    model: str | None = Field(
+        default=None, description="model name at the OpenAI-compatible server; EMBED_MODEL"
+    )
     threads: int = Field(
         default=0,
         ge=0,

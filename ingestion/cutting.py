@@ -1,4 +1,7 @@
-"""Cuts a document's text with other lengths of chunks, and stores nothing."""
+"""Cuts the text of a document that is in with other lengths of chunks, and stores nothing.
+
+`preview.py` cuts a text or file that is not in.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

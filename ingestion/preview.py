@@ -1,4 +1,7 @@
-"""Cuts a text or file as ingestion would, and stores nothing."""
+"""Cuts a text or file that is not in as ingestion would, and stores nothing.
+
+`cutting.py` cuts a document that is in with other lengths.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -61,7 +61,7 @@ def _heading(section: str) -> str:
     if section not in SECTIONS:
         return "## General\n"
     model = Settings.model_fields[section].annotation
-    return f"## {section}\n\n{model.__doc__ if model else ''}\n"
+    return f"## {section}\n\n{getdoc(model) if model else ''}\n"
 
 
 def _row(key: str, field: FieldInfo) -> str:

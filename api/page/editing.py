@@ -35,7 +35,7 @@ def show_document(document: str) -> Response:
 
 @blueprint.post("/page/documents/<string:document>")
 def save_document(document: str) -> Response:
-    """Make the edit that the form says, and show the document; with what is wrong, the form."""
+    """Make the edit of the form, and show the document; after an error, the form with the error."""
     document_id = _visible(document)
     try:
         edit = edit_of(Change.model_validate(_changes(request.form)))
@@ -77,7 +77,7 @@ def _visible(document_id: str) -> str:
 
 
 def _html(document_id: str, error: CallslipError | None = None) -> Response:
-    """The page; after an error with what its reader changed, so that nothing typed is lost."""
+    """The page; after an error, the form has what the user changed, so that no input is lost."""
     ledger = current().ledger
     record = ledger.documents.get(document_id)
     document, properties = responses.document(record), record.newest.properties
@@ -100,7 +100,7 @@ def _html(document_id: str, error: CallslipError | None = None) -> Response:
 
 
 def _typed(properties: Mapping[str, Value]) -> dict[str, str]:
-    """What the reader changed, over what the document has by now."""
+    """The values that the user changed in the form, over the present ones of the document."""
     try:
         changes = _changes(request.form)
     except InvalidRequest:
@@ -111,7 +111,7 @@ def _typed(properties: Mapping[str, Value]) -> dict[str, str]:
 
 
 def _changes(form: Mapping[str, str]) -> dict[str, Any]:
-    """The merge patch of what the reader changed in the form; `was` has what the form showed."""
+    """The merge patch of what the user changed in the form; the field `was` has what it showed."""
     was = _read(form.get("was", ""))
     if not isinstance(was, dict):
         raise InvalidRequest("the form is not complete", hint="Load the page again.")

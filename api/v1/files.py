@@ -117,7 +117,9 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
     if number is None:
         raise PageNotFound(f"{path.number[:MOST_DIGITS]!r} is no number of a page")
     marks = (query.start, query.end) if query.start is not None and query.end else None
-    etag = f"{version.sha256[:32]}-{number}-{query.width}-{marks}"
+    etag = f"{version.sha256[:32]}-{number}-{query.width}"
+    if marks is not None:  # the text to mark may differ in versions of the same bytes
+        etag += f"-{version.version}-{marks[0]}-{marks[1]}"
     response = Response(content_type="image/png")
     response.set_etag(etag)
     response.headers["Cache-Control"] = f"private, max-age={CACHE_SECONDS}"
@@ -162,7 +164,7 @@ def get_table(path: TablePath, query: OfVersion) -> Response:
 
 
 def _number(text: str) -> int | None:
-    """The number from 0 in a path; None if it is none, or too long to be one."""
+    """The number in a path, in decimal digits; None for any other text and for a longer one."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS else None
 
 

@@ -274,8 +274,8 @@ def seconds(act: Callable[[], object]) -> float:
 def peak_megabytes() -> float:
     """Return the greatest resident memory of this process so far."""
     status = Path("/proc/self/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(found[1]) / 1000 if found else float("nan")
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(match[1]) / 1000 if match else float("nan")
 
 
 def _percentiles(times: Sequence[float]) -> str:

@@ -29,7 +29,8 @@ def facets_group() -> None:
     """Facets of a collection, and the vectors of their values.
 
     A question about a value of a facet, such as a kind of document, raises the scores of passages
-    with this value a little. The settings name the facets (facets.names).
+    with this value a little. The settings (facets.names) and the collection's option `facets` name
+    the facets.
 
     \b
     Example:  callslip facets list -c laws
@@ -38,7 +39,7 @@ def facets_group() -> None:
 
 
 @facets_group.command(name="rebuild-vectors")
-@click.option("--facet", required=True, metavar="NAME|all", help="Which facet of the settings.")
+@click.option("--facet", required=True, metavar="NAME|all", help="Which facet.")
 @collection_option
 @click.option("--tenant", help="Tenant, in a collection with tenants; default: everybody's.")
 @url_option
@@ -164,8 +165,8 @@ def count_command(
 def discover_command(collection: str, tenant: str | None, url: str | None, json_out: bool) -> None:
     """Propose facets: properties that divide a collection well, and clusters of its passages.
 
-    Nothing is changed. A property becomes a facet by its name in facets.names; a cluster may
-    suggest a rule (docs/enrichment.md).
+    Nothing is changed. A property becomes a facet by its name in facets.names, or in the option
+    `facets` of the collection; a cluster may suggest a rule (docs/enrichment.md).
 
     \b
     Example:  callslip facets discover -c laws

@@ -38,7 +38,7 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Proposed:
-    """What a run has result: `changes` of stored options, and their values `before`.
+    """The result of a run: `changes` of stored options, and their values `before`.
 
     Without changes `reason` says why there are none.
     """

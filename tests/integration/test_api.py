@@ -288,7 +288,7 @@ def test_a_file_that_is_too_large_is_refused_with_the_limit(api: Api) -> None:
     ("filename", "content", "slug"),
     [
         ("broken.pdf", b"%PDF-1.7 nothing follows", "broken-file"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(64), "unsupported-type"),
+        ("program.bin", b"\x7fELF\x02\x01\x01" + bytes(64), "unsupported-type"),
         ("blank.txt", b" \n\n ", "no-text"),
         ("fake.docx", b"PK\x03\x04 not a zip", "broken-file"),
     ],

@@ -1,1 +1,1 @@
-"""/v1/documents/{id}/chunks and /corrections, and previews of cuts."""
+"""/v1/documents/{id}/chunks and /corrections, and /v1/collections/{name}/chunks:preview."""

@@ -20,6 +20,8 @@ from PIL import Image
 from callslip.cli.commands.status import _tell_document
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.artifacts import EXTRACTED
+from callslip.ingestion.corrections.applying import corrected
+from callslip.ingestion.corrections.edits import Edit, corrections_of
 from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.readers.pdf.drawing import MOST_PIXELS
 from callslip.stores.blobs import original_name
@@ -155,6 +157,25 @@ def test_a_page_is_drawn_with_the_lines_of_a_text_marked(
     again = client.get(f"{url}/2.png?width=612", headers={"If-None-Match": plain.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
     assert plain.headers["Cache-Control"].startswith("private")
+
+
+def test_the_marks_of_a_corrected_version_are_those_of_its_text(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path
+) -> None:
+    content = pdf("First page", "Second page")
+    document_id = live_text(ledger, tmp_path, content)
+    url = f"/v1/documents/{document_id}/pages/2.png?width=612&start=12&end=18"
+    before = client.get(url)
+    sent = Submission("a.pdf", "a.pdf", "Renamed", hashlib.sha256(content).hexdigest(), 1, {})
+    item = ledger.documents.submit("papers", sent, document_id)
+    ledger.leases.go_live(store_chunks(ledger, item, [document_id]), [document_id], {})
+    text = extract(content, "a.pdf", ExtractSettings())
+    corrections, _ = corrections_of(text.text, [Edit(0, 5, "1st")])
+    shifted = EXTRACTED.dump(corrected(text, corrections))
+    blobs_in(tmp_path).write(document_id, "extract-artifact", shifted)
+    after = client.get(url, headers={"If-None-Match": before.headers["ETag"]})
+    assert after.status_code == 200
+    assert marked(after.data) != marked(before.data)
 
 
 def marked(png: bytes) -> tuple[int, int, int, int] | None:
