@@ -10,7 +10,7 @@ from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
-from callslip.errors import DocumentError, InvalidRequest
+from callslip.errors import DocumentError, InvalidRequest, PreconditionFailed
 from callslip.readers import check_readers
 
 POLL_SECONDS = 0.3
@@ -73,8 +73,9 @@ def edit_command(
     with connect(url) as client:
         before = client.get_document(document_id)
         if if_version is not None and before.version != if_version:
-            raise InvalidRequest(
-                f"version {before.version} is the newest, not {if_version}: nothing was changed"
+            raise PreconditionFailed(
+                f"version {before.version} is the newest, not {if_version}: nothing was changed",
+                hint="Look at it with `callslip versions`, and name that version.",
             )
         etag = None if if_version is None else before.etag
         after = plain(client.edit_document(document_id, **changes, if_match=etag))
