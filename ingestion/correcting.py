@@ -18,7 +18,7 @@ from callslip.stores.backend import Backend
 from callslip.stores.ledger import Accepted, DocumentRecord
 from callslip.stores.ledger.base.corrections import LONGEST_TEXT
 from callslip.stores.ledger.documents.chunks import Span
-from callslip.stores.ledger.documents.corrections import check_newest
+from callslip.stores.ledger.documents.corrections import check_newest, check_number
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def correct(
     _check_disjoint(ordered)
     if not ordered:
         return Accepted(document_id, newest.version, fresh=False)
+    check_number(len(newest.corrections) + len(ordered))
     corrections, after = corrections_of(extract.text, ordered)
     _check_lengths(backend, measures, record, spans, ordered, after)
     return backend.ledger.corrections.add(document_id, newest.version, corrections)
@@ -90,7 +91,7 @@ def _cleaned(chunk_id: str, text: str) -> str:
             f"the text of chunk {chunk_id} has {len(text):,} characters, more than {LONGEST_TEXT:,}"
         )
     cleaned = clean(text).strip()
-    if not cleaned:
+    if not any(sign.isprintable() and not sign.isspace() for sign in cleaned):
         raise InvalidCorrection(f"the correction makes chunk {chunk_id} empty")
     return cleaned
 

@@ -4,12 +4,19 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 
 from callslip.errors import DocumentTableNotFound
 from callslip.ingestion.extract.sniff import MARKDOWN, PDF, RST
 from callslip.ingestion.values import ExtractedText
 
 Row = list[str]
+
+MOST_FIELDS = 5_000_000
+"""The maximum fields of a table with rows of equal length: a small file may have one long row."""
+
+MOST_COLUMNS = 1_000
+"""The maximum columns of a simple table of RST; a line of a wider one is one cell."""
 
 _BAR = re.compile(r"(?:^|(?<=\s))\|(?=\s|$)")
 """Separates the cells of a row (`composer.CELL_GAP`); a bar within a word is part of the word."""
@@ -26,10 +33,12 @@ def as_csv(text: ExtractedText, number: int) -> str:
     """Return a table of a text (from 1) as CSV (RFC 4180), its header rows first.
 
     Values are as they stand in the text, formulas included. A row has as many fields as the
-    longest one. Raises DocumentTableNotFound.
+    longest one, unless the table would have more than MOST_FIELDS. Raises DocumentTableNotFound.
     """
     rows = list(rows_of(text, number))
     width = max(map(len, rows), default=0)
+    if width * len(rows) > MOST_FIELDS:
+        width = 0
     file = io.StringIO()
     csv.writer(file).writerows(row + [""] * (width - len(row)) for row in rows)
     return file.getvalue()
@@ -89,6 +98,8 @@ def _grid(lines: Sequence[str]) -> Iterator[Row]:
 def _simple(lines: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a simple table; a line without a first cell continues the row above."""
     columns = [match.start() for match in _COLUMN.finditer(lines[0])]
+    if len(columns) > MOST_COLUMNS:
+        columns = [0]
     row: list[Row] = []
     for line in lines:
         if _SIMPLE_RULE.fullmatch(line.strip()):
@@ -106,6 +117,7 @@ def _simple(lines: Sequence[str]) -> Iterator[Row]:
 
 def _joined(lines: Sequence[Row]) -> Row:
     """Return a row whose cells are on several lines."""
-    width = max(map(len, lines))
-    filled = [[*line, *[""] * (width - len(line))] for line in lines]
-    return [" ".join(filter(None, column)) for column in zip(*filled, strict=True)]
+    if max(map(len, lines)) * len(lines) > MOST_FIELDS:
+        return [" ".join(filter(None, chain.from_iterable(lines)))]
+    columns = zip_longest(*lines, fillvalue="")
+    return [" ".join(filter(None, column)) for column in columns]

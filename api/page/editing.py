@@ -4,6 +4,7 @@ It needs no script. The form has the document's ETag, so that of two people the 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +55,10 @@ def restore_version(document: str) -> Response:
     """Restore the version that the form names: what undoes an edit."""
     document_id = _visible(document)
     try:
-        restore(document_id, request.form.get("version", 0, type=int))
+        version = request.form.get("version", "")
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", version):
+            raise InvalidRequest("version is no number of a version")
+        restore(document_id, int(version))
     except CallslipError as error:
         return _html(document_id, error)
     return make_response(redirect(url_for(".show_document", document=document_id), 303))
@@ -152,6 +156,10 @@ def _read(text: str) -> Any:
 
 def _from_lines(text: str) -> dict[str, Value]:
     values: dict[str, Value] = {}
+    if re.search(r"\\u[dD][89a-fA-F]", text):
+        raise InvalidRequest(
+            "a property has half of a character", hint="Write the character itself, without \\u."
+        )
     for line in filter(str.strip, text.splitlines()):
         name, equals, value = line.partition("=")
         if not equals:

@@ -1,8 +1,10 @@
 """/v1/documents/{id}/file, /pages/{n}.png and /tables/{n}.csv: a file, its pages and tables."""
 
+import re
 from contextlib import ExitStack
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
 from flask import Response, request
 from flask_openapi3 import APIBlueprint, Tag
@@ -10,9 +12,10 @@ from pydantic import BaseModel, Field
 from werkzeug.wsgi import wrap_file
 
 from callslip.api.http.context import current
+from callslip.api.identity.current import caller
 from callslip.api.messages import documents
 from callslip.api.v1.documents import MOST_VERSIONS, DocumentPath, extracted_of
-from callslip.errors import DocumentNotFound, DocumentTableNotFound, PageNotFound
+from callslip.errors import DocumentNotFound, DocumentTableNotFound, PageNotFound, PermissionMissing
 from callslip.ingestion.extract.sniff import BINARY_NAMES, PDF, PLAIN, TEXT_NAMES
 from callslip.ingestion.page_areas import areas_of
 from callslip.ingestion.tables import as_csv
@@ -33,6 +36,9 @@ SHOWN_PDF = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'"
 """The policy of a PDF that a browser shows; its viewer does not start in a sandbox."""
 
 MOST_DIGITS = 8
+
+LARGEST_KEPT = 1_000_000
+"""The maximum bytes of an image that a process keeps."""
 
 CACHE_SECONDS = 3600
 """How long a browser may keep the image of a page, which is that of one version."""
@@ -94,9 +100,8 @@ def get_file(path: DocumentPath, query: FileQuery) -> Response:
         response.content_length = size
         response.set_etag(version.sha256)
         response.make_conditional(request, accept_ranges=True, complete_length=size)
-        disposition = "inline" if shown else "attachment"
         name = PurePath(version.filename).name or "file"
-        response.headers.set("Content-Disposition", disposition, filename=name)
+        response.headers["Content-Disposition"] = _disposition(name, shown=shown)
         policy = SHOWN_PDF if shown and media_type == PDF else SANDBOX
         response.headers["Content-Security-Policy"] = policy
         response.call_on_close(stack.pop_all().close)
@@ -137,7 +142,8 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
         if b"%PDF-" not in data[:1024]:
             raise PageNotFound(f"document {version.document_id!r} is no PDF")
         image = current().drawer.draw(data, version.filename, number, areas, query.width)
-        current().drawings.put(key, image)
+        if len(image) <= LARGEST_KEPT:
+            current().drawings.put(key, image)
     response.set_data(image)
     return response
 
@@ -159,8 +165,18 @@ def get_table(path: TablePath, query: OfVersion) -> Response:
         as_csv(extracted_of(record, query.version), number), content_type="text/csv; charset=utf-8"
     )
     name = f"{PurePath(record.newest.filename).stem or 'file'}-table-{number}.csv"
-    response.headers.set("Content-Disposition", "attachment", filename=name)
+    response.headers["Content-Disposition"] = _disposition(name, shown=False)
     return response
+
+
+def _disposition(name: str, *, shown: bool) -> str:
+    """The header that names a file, in ASCII: a name in other letters stands encoded beside it.
+
+    RFC 6266 and RFC 8187. The server refuses headers beyond Latin-1.
+    """
+    plain = re.sub(r'[^ -~]|["\\%]', "_", name)
+    header = f'{"inline" if shown else "attachment"}; filename="{plain}"'
+    return header if plain == name else f"{header}; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def _number(text: str) -> int | None:
@@ -169,10 +185,19 @@ def _number(text: str) -> int | None:
 
 
 def _version(document_id: str, number: int | None) -> VersionRecord:
-    """The version of this number, by default the live one, or else the newest."""
+    """The version of this number, by default the live one, or else the newest.
+
+    Raises PermissionMissing if it has personal data that its readers may not see.
+    """
     record = current().ledger.documents.get(document_id)
     if record.deleted_at is not None:
         raise DocumentNotFound(f"document {document_id!r} was deleted")
+    options = current().ledger.collections.get(record.collection).options
+    if options.scrub == "text" and not caller().may("write"):
+        raise PermissionMissing(
+            "the collection masks personal data, and the original has it",
+            hint="A key with the permission `write` gets originals and images of pages.",
+        )
     wanted = number or record.live_version or record.newest.version
     version = current().ledger.documents.version(document_id, wanted)
     if not version.size:

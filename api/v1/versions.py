@@ -6,15 +6,21 @@ from flask_openapi3 import APIBlueprint, Tag
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.http.slots import Slots
 from callslip.api.messages import documents
 from callslip.api.v1.documents import DocumentPath, submitted
-from callslip.errors import Conflict
+from callslip.errors import Conflict, Overloaded
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
 from callslip.tasks import compute, cutting, ingest
 
 CUT_SECONDS = 120.0
 """How long a cut may wait for a worker: a text of 20 million characters takes a minute."""
+
+MOST_WAITING = 2
+"""The maximum cuts for which threads of one process wait."""
+
+_slots = Slots()
 
 blueprint = APIBlueprint("versions", __name__, abp_tags=[Tag(name="documents")])
 
@@ -96,5 +102,10 @@ def _cut(document_id: str, lengths: documents.CutRequest, limit: int) -> documen
         "overlap_tokens": lengths.overlap_tokens,
         "limit": limit,
     }
-    made = compute.run(current(), cutting.JOB, job, seconds=CUT_SECONDS)
+    if not _slots.take(MOST_WAITING):
+        raise Overloaded(f"{MOST_WAITING} documents are being cut already")
+    try:
+        made = compute.run(current(), cutting.JOB, job, seconds=CUT_SECONDS)
+    finally:
+        _slots.give_back()
     return documents.CutPreview.model_validate(made)

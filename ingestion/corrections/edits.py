@@ -118,7 +118,7 @@ def corrections_of(text: str, edits: Iterable[Edit]) -> tuple[Corrections, str]:
             before = text[max(0, edit.start - around) : edit.start]
             after = text[edit.end : edit.end + around]
             context = before + text[edit.start : edit.end] + after
-            if around >= MOST_AROUND or text.find(context) == text.rfind(context):
+            if around >= MOST_AROUND or text.find(context, text.find(context) + 1) < 0:
                 break
             around *= 2
         made.append(
@@ -148,7 +148,7 @@ def edit_of(text: str, correction: Correction) -> Edit | LeftOut:
         there = text.find(context)
         if there < 0:
             return "already-right" if correction.corrected in text else "not-found"
-        if text.rfind(context) != there:
+        if text.find(context, there + 1) >= 0:
             near = list(_near(text, context, correction.start))
             if len(near) != 1:
                 return "ambiguous"

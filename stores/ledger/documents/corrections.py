@@ -48,11 +48,7 @@ class CorrectedVersions:
             newest = newest_of(connection, document_id)
             check_newest(based_on, newest.version, document.live_version)
             known = corrections.from_json(corrections.carried(newest.corrections))
-            if len(known) + len(new) > MOST_CORRECTIONS:
-                raise InvalidCorrection(
-                    f"the text has {len(known)} corrections, at most {MOST_CORRECTIONS} are kept",
-                    hint="Correct the file itself, and send it under the document's name.",
-                )
+            check_number(len(known) + len(new))
             version = newest.version + 1
             made = corrections.as_json((*known, *new))
             more = {"previous_version": based_on, "corrections": made}
@@ -86,6 +82,15 @@ class CorrectedVersions:
                     step=claim.step,
                     data={"corrections": missed},
                 )
+
+
+def check_number(corrections: int) -> None:
+    """Raise InvalidCorrection if a version may not have so many corrections."""
+    if corrections > MOST_CORRECTIONS:
+        raise InvalidCorrection(
+            f"the text would have {corrections} corrections, at most {MOST_CORRECTIONS} are kept",
+            hint="Correct the file itself, and send it under the document's name.",
+        )
 
 
 def check_newest(based_on: int, newest: int, live: int | None) -> None:

@@ -99,6 +99,7 @@ def test_of_two_people_the_second_sees_what_the_first_did_and_loses_nothing(
         {"properties": "a=1\na=2"},
         {"properties": "title=x"},
         {"properties": 'a={"b": 1}'},
+        {"properties": 'a="\\ud800"'},
         {"was": "nonsense"},
     ],
 )
@@ -111,6 +112,19 @@ def test_what_is_wrong_is_said_above_the_form_that_was_typed(
     assert shown(refused)["title"] == 'A "title" <b>'
     assert all(shown(refused)[name] == value for name, value in wrong.items() if name == "url")
     assert it.ledger.documents.get(document_id).newest.version == 1
+
+
+@pytest.mark.parametrize("version", ["", "0", "-1", "two", str(2**70)])
+def test_a_version_that_is_none_is_named(it: Installation, document_id: str, version: str) -> None:
+    form = {"csrf_token": opened(it, document_id)["csrf_token"], "version": version}
+    refused = it.anyone.call(
+        "POST",
+        f"/page/documents/{document_id}/restore",
+        data=form,
+        headers={"X-CSRF-Token": form["csrf_token"]},
+    )
+    assert refused.status_code == 400
+    assert "no number of a version" in refused.text
 
 
 def test_a_form_of_another_site_changes_nothing(it: Installation, document_id: str) -> None:

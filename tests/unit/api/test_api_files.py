@@ -16,7 +16,10 @@ from ledger_moves import store_chunks, taken
 from own_messy import pdf
 from page_parts import blobs_in, make_collection, shelved
 from PIL import Image
+from werkzeug.http import parse_options_header
 
+from callslip.api.v1 import files
+from callslip.callers import Caller
 from callslip.cli.commands.status import _tell_document
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.artifacts import EXTRACTED
@@ -24,6 +27,7 @@ from callslip.ingestion.corrections.applying import corrected
 from callslip.ingestion.corrections.edits import Edit, corrections_of
 from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.readers.pdf.drawing import MOST_PIXELS
+from callslip.messages.options import Options
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Ledger, Submission
 
@@ -307,3 +311,27 @@ def test_what_a_reader_leaves_out_is_shown_of_the_document_and_of_the_version(
     assert isinstance(document, dict)
     _tell_document(document)
     assert left_out in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["휴가 규정.txt", "a“b”.txt", "é.txt", 'a"b;c.txt', "a%41.txt"])
+def test_a_name_in_any_letters_is_in_a_header_in_ascii(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, name: str
+) -> None:
+    document_id = live(ledger, tmp_path, b"Some text.", name)
+    header = client.get(f"/v1/documents/{document_id}/file").headers["Content-Disposition"]
+    assert header.isascii()
+    assert parse_options_header(header)[1]["filename"] == name
+
+
+def test_the_original_of_a_masked_text_is_for_those_who_may_write(
+    client: FlaskClient, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document_id = live_text(ledger, tmp_path, pdf("Call 010-1234-5678"))
+    ledger.collections.set_options("papers", Options(scrub="text"))
+    paths = [f"/v1/documents/{document_id}/{each}" for each in ("file", "pages/1.png")]
+    assert [client.get(path).status_code for path in paths] == [200, 200]
+    reader = Caller("reader", "key", frozenset({"read"}))
+    monkeypatch.setattr(files, "caller", lambda: reader)
+    for path in paths:
+        refused = client.get(path)
+        assert (refused.status_code, "masks personal data" in refused.text) == (403, True)

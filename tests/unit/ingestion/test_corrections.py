@@ -453,6 +453,6 @@ def test_a_version_has_a_limit_of_corrections(
     item = it.put(paragraphs("one", "two"))
     one, two = it.passages(item)["one0"], it.passages(item)["two0"]
     it.correct(item, {one.chunk_id: f"{one.body} more"})
-    with pytest.raises(InvalidCorrection, match="has 1 corrections, at most 1"):
+    with pytest.raises(InvalidCorrection, match="would have 2 corrections, at most 1"):
         it.correct(item, {two.chunk_id: f"{two.body} more"})
     assert look(it.context, item).newest.version == 2

@@ -9,6 +9,7 @@ from pdf_files import page_of, shown
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import DocumentTableNotFound
+from callslip.ingestion import tables
 from callslip.ingestion.extract import extract
 from callslip.ingestion.tables import as_csv
 
@@ -101,3 +102,12 @@ def test_rows_of_figures_without_rules_are_names_and_figures() -> None:
         ["Port Ships Tons", "", "", ""],
         *([f"New port {name}", "1,100", "(20)", "3%"] for name in "ABCDE"),
     ]
+
+
+def test_a_small_file_with_one_long_row_is_no_large_table() -> None:
+    text = as_csv(extract(b"a," * 4000 + b"a\n" + b"b\n" * 4000, "a.csv", ExtractSettings()), 1)
+    assert len(text) < 50_000
+    ruled = "= " * 2000 + "=="
+    wide = f"Title\n=====\n\n{ruled}\n" + "a\n" * 2000 + ruled + "\n"
+    simple = tables._simple(wide.splitlines()[3:])
+    assert max(len(row) for row in simple) == 1
