@@ -37,8 +37,8 @@ SHOWN_PDF = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'"
 
 MOST_DIGITS = 8
 
-LARGEST_KEPT = 1_000_000
-"""The maximum bytes of an image that a process keeps."""
+LARGEST_CACHED = 1_000_000
+"""The maximum bytes of an image that a process caches."""
 
 CACHE_SECONDS = 3600
 """How long a browser may keep the image of a page, which is that of one version."""
@@ -142,7 +142,7 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
         if b"%PDF-" not in data[:1024]:
             raise PageNotFound(f"document {version.document_id!r} is no PDF")
         image = current().drawer.draw(data, version.filename, number, areas, query.width)
-        if len(image) <= LARGEST_KEPT:
+        if len(image) <= LARGEST_CACHED:
             current().drawings.put(key, image)
     response.set_data(image)
     return response

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from api_calls import Api
 from context_parts import LoneBroker, app_over
-from playwright.sync_api import Browser, Dialog, FilePayload, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, FilePayload, Page, Route, expect, sync_playwright
 from pydantic import SecretStr
 from served import served
 from stack import Stack
@@ -105,6 +105,15 @@ def is_live(page: Page, name: str) -> None:
     expect(page.locator("#document-list .slip.live").filter(has_text=name)).to_be_visible(
         timeout=LIVE_MS
     )
+
+
+def test_files_that_are_chosen_before_the_script_runs_are_sent(page: Page, api: Api) -> None:
+    waiting: list[Route] = []
+    page.route("**/page.js*", lambda route: waiting.append(route))
+    page.goto(f"/?collection={api.collection}", wait_until="commit")
+    page.set_input_files("#files", [file("early.txt", "The canteen opens at nine.")])
+    waiting[0].continue_()
+    is_live(page, "early.txt")
 
 
 def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:

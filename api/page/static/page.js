@@ -206,10 +206,12 @@ function note(slip, word, ...parts) {
 if (byId("drop")) {
   const drop = byId("drop");
   const files = byId("files");
-  files.addEventListener("change", () => {
+  const take = () => {
     add([...files.files]);
     files.value = "";
-  });
+  };
+  files.addEventListener("change", take);
+  if (files.files.length > 0) take(); // chosen before this script ran
   // The whole window accepts files, so that a file dropped beside the field does not replace the page.
   window.addEventListener("dragover", (event) => {
     event.preventDefault();

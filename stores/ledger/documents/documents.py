@@ -330,14 +330,19 @@ class Documents:
             )
 
     def removed(self, document_id: str, receipt: dict[str, Any]) -> None:
-        """Record that a deleted document's data is removed, with the counts that prove it."""
+        """Record that a deleted document's data is removed, with the counts that prove it.
+
+        Of two removals at the same moment the first one is recorded.
+        """
         now = time.time()
         with self._database.writing() as connection:
-            connection.execute(
+            first = connection.execute(
                 update(schema.documents)
-                .where(_D.document_id == document_id)
+                .where(_D.document_id == document_id, _D.removed_at.is_(None))
                 .values(removed_at=now, receipt=receipt)
             )
+            if not first.rowcount:
+                return
             connection.execute(
                 update(schema.versions)
                 .where(_V.document_id == document_id)

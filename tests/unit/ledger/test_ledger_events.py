@@ -114,6 +114,7 @@ def test_a_deletion_is_told_once_and_its_removal_with_the_receipt(ledger: Ledger
     ledger.documents.delete(item.document_id)
     receipt = {"before": {"blobs": 1}, "after": {"blobs": 0}}
     ledger.documents.removed(item.document_id, receipt)
+    ledger.documents.removed(item.document_id, {"before": {}, "after": {}})
     assert output(ledger, item, after=seen) == [
         ("document.deleted", None),
         ("document.removed", None),
