@@ -195,10 +195,14 @@ class Context:
         return make_tokenizer(self.settings)
 
     @part
+    def previous_embedder(self) -> Embedder | None:
+        """The embedder of collections that are not embedded anew yet; None without one."""
+        return make_previous_embedder(self.settings)
+
+    @part
     def measures(self) -> Measures:
         """What measures a corrected chunk."""
-        previous = make_previous_embedder(self.settings)
-        return Measures(self.tokenizer, self.embedder, previous)
+        return Measures(self.tokenizer, self.embedder, self.previous_embedder)
 
     @part
     def steps(self) -> StepContext:
@@ -212,7 +216,7 @@ class Context:
             extractor=Extractor(self.settings.extract),
             recognizer=make_recognizer(self.settings.language_codes),
             confirmer=make_confirmer(self.settings),
-            previous=make_previous_embedder(self.settings),
+            previous=self.previous_embedder,
             layout_server=LayoutServer(layout) if layout.base_url else None,
             further=self.further_embedders,
         )
@@ -240,7 +244,7 @@ class Context:
             make_recognizer(self.settings.language_codes),
             reranker,
             make_reader(self.settings),
-            make_previous_embedder(self.settings),
+            self.previous_embedder,
             self.further_embedders,
         )
 

@@ -16,7 +16,6 @@ from callslip.compat import chroma, crate
 from callslip.compat.attaching import Embedders
 from callslip.errors import InvalidRequest
 from callslip.models.embedders.contract import Embedder, Vectors
-from callslip.models.registry import make_previous_embedder
 from callslip.stores.chroma.attached.server import check_address
 from callslip.stores.chroma.attached.store import make_server
 from callslip.stores.crate.setup import crate_connection
@@ -45,7 +44,7 @@ def attach_table(body: documents.NewAttachment) -> Response:
 
 
 def _embedders() -> Embedders:
-    return Embedders(current().embedder, make_previous_embedder(current().settings))
+    return Embedders(current().embedder, current().previous_embedder)
 
 
 def _table(body: documents.NewAttachment) -> tuple[CollectionRecord, bool]:
