@@ -57,6 +57,7 @@ BUILT_IN = (
         jobs={
             "preview": "callslip.tasks.chunk_preview:cut",
             "cut": "callslip.tasks.cutting:cut",
+            "correct": "callslip.tasks.correcting:make",
         },
     ),
     Adapter(

@@ -8,7 +8,7 @@ from callslip.api.identity.current import caller
 from callslip.api.messages.chunks import ChunksQuery
 from callslip.api.v1.chunks.listing import correction, listed
 from callslip.api.v1.chunks.routes import corrected
-from callslip.errors import CallslipError, Conflict, DocumentNotFound, InvalidRequest, NotFound
+from callslip.errors import CallslipError, DocumentNotFound, InvalidRequest
 
 SHOWN = 50
 """Chunks on one page of the list."""
@@ -30,7 +30,7 @@ def correct_chunk() -> Response:
     version = request.form.get("version", type=int)
     try:
         corrected(document_id, {chunk_id: text}, version)
-    except (Conflict, InvalidRequest, NotFound) as error:
+    except CallslipError as error:
         return _page(document_id, chunk_id, text, error)
     return make_response(redirect(url_for("chunk_pages.chunk_list", document=document_id), 303))
 

@@ -115,8 +115,7 @@ def submit_document(path: CollectionPath) -> Response:
         allow_duplicate=upload.allow_duplicate,
     )
     if accepted.fresh:
-        current().backlog.add(tenant_queue_of(path.name, upload.tenant), upload.size)
-        ingest.send_next(current(), accepted.document_id)
+        _send(accepted.document_id, path.name, upload.tenant, upload.size)
     elif upload.readers is not None:
         _write_readers(current().ledger.readers.due())
     return submitted(accepted)
@@ -136,6 +135,26 @@ def submitted(accepted: Accepted) -> Response:
         task_url=url_for("tasks.get_task", task_id=task_id),
     )
     return answer(message, 202 if accepted.fresh else 200)
+
+
+def admit(record: DocumentRecord, size: int) -> None:
+    """Count a new version of a document, of `size` bytes, as a submission of its file is counted.
+
+    Raises BacklogFull, DiskFull, TooManyRequests and InvalidRequest as a submission does.
+    """
+    ingest.check_backlog(current())
+    ingest.check_backlog_of(current(), record.collection, record.tenant)
+    spend_documents(1, size)
+
+
+def send_version(record: DocumentRecord, size: int) -> None:
+    """Send a new version of a document, of `size` bytes, to the workers in its turn."""
+    _send(record.document_id, record.collection, record.tenant, size)
+
+
+def _send(document_id: str, collection: str, tenant: str, size: int) -> None:
+    current().backlog.add(tenant_queue_of(collection, tenant), size)
+    ingest.send_next(current(), document_id)
 
 
 def check_batch(batch_id: str | None) -> None:
@@ -191,7 +210,8 @@ def change_document(path: DocumentPath, body: documents.Change) -> Response:
 
     202: the change is a new version, which searches see as a whole once it is live; nothing is
     embedded again unless the title changes, which is embedded with the passages. 200: nothing is
-    left to do; readers apply at once. 412 if `If-Match` has an ETag of another version.
+    left to do; readers apply at once. 412 if `If-Match` has an ETag of another version. An edit of
+    more than the readers waits and counts as a submission of the file does.
     """
     if_match = request.if_match if "If-Match" in request.headers else None
     tags = None if if_match is None or if_match.star_tag else if_match.as_set()
@@ -201,12 +221,19 @@ def change_document(path: DocumentPath, body: documents.Change) -> Response:
 
 
 def change(document_id: str, edit: Edit, if_match: Collection[str] | None) -> Accepted:
-    """Make an edit, and send what follows from it to the workers."""
+    """Make an edit, and send what follows from it to the workers.
+
+    Raises the errors of `Edits.make`, and those of `admit` if the edit is not of the readers alone:
+    neither a quota nor a backlog keeps a document open to a reader.
+    """
+    record = current().ledger.documents.get(document_id)
+    if edit != Edit(readers=edit.readers):
+        admit(record, record.newest.size)
     edited = current().ledger.edits.make(document_id, edit, if_match=if_match)
     if edited.accepted.fresh:
         note(document_id=document_id)
         access.note(document_id=document_id, version=edited.accepted.version)
-        ingest.send_next(current(), document_id)
+        send_version(record, record.newest.size)
     _write_readers(edited.due)
     return edited.accepted
 

@@ -8,11 +8,11 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.http.slots import Slots
 from callslip.api.messages import documents
-from callslip.api.v1.documents import DocumentPath, submitted
+from callslip.api.v1.documents import DocumentPath, admit, send_version, submitted
 from callslip.errors import Conflict, Overloaded
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
-from callslip.tasks import compute, cutting, ingest
+from callslip.tasks import compute, cutting
 
 CUT_SECONDS = 120.0
 """How long a cut may wait for a worker: a text of 20 million characters takes a minute."""
@@ -47,22 +47,28 @@ def roll_back(path: DocumentPath, body: documents.Rollback) -> Response:
     """Restore an older version as a new version; its chunks are not embedded again.
 
     Searches see the live version until the new version is live. 200 if the version is live already.
+    The new version waits and counts as a submission of the file does.
     """
     return submitted(restore(path.document_id, body.version))
 
 
 def restore(document_id: str, version: int) -> Accepted:
-    """Queue a new version with the content of an older one, and send it to a worker."""
-    current().ledger.documents.get(document_id)
-    record = current().ledger.documents.version(document_id, version)
-    if not current().blobs.exists(record.document_id, original_name(record.sha256)):
+    """Queue a new version with the content of an older one, and send it to a worker.
+
+    Raises the errors of `Versions.restore` and `admit`.
+    """
+    record = current().ledger.documents.get(document_id)
+    old = current().ledger.documents.version(document_id, version)
+    if not current().blobs.exists(document_id, original_name(old.sha256)):
         raise Conflict(
             f"the file of version {version} is not stored here",
             hint="An archive moves the live version's alone: send the file again under its name.",
         )
+    if not version == record.newest.version == record.live_version:
+        admit(record, old.size)
     accepted = current().ledger.versions.restore(document_id, version)
     if accepted.fresh:
-        ingest.send_next(current(), accepted.document_id)
+        send_version(record, old.size)
     return accepted
 
 
@@ -82,6 +88,7 @@ def cut(path: DocumentPath, body: documents.CutRequest) -> Response:
     """Make a version of the same file whose chunks have other lengths; later versions keep them.
 
     Searches see the live version until the new version is live. 200 if the lengths are the same.
+    The new version waits and counts as a submission of the file does.
     """
     made = _cut(path.document_id, body, 0)
     lengths = made.model_dump(include={"target_tokens", "max_tokens", "overlap_tokens"})
@@ -89,8 +96,9 @@ def cut(path: DocumentPath, body: documents.CutRequest) -> Response:
     own = record.newest.chunking or current().settings.chunking.model_dump()
     if record.newest.version == made.version and own == lengths:
         return submitted(Accepted(path.document_id, made.version, fresh=False))
+    admit(record, record.newest.size)
     accepted = current().ledger.versions.cut(path.document_id, made.version, lengths)
-    ingest.send_next(current(), accepted.document_id)
+    send_version(record, record.newest.size)
     return submitted(accepted)
 
 

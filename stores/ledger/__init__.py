@@ -51,7 +51,7 @@ from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.receipts import Receipt, Receipts
 from callslip.stores.ledger.documents.sweep import Sweep
 from callslip.stores.ledger.documents.tenants import Tenants
-from callslip.stores.ledger.documents.versions import PRIORITIES, PastVersion, Versions
+from callslip.stores.ledger.documents.versions import PastVersion, Versions
 from callslip.stores.ledger.learning.facet_values import FacetBuild, FacetValue, FacetValues
 from callslip.stores.ledger.learning.judged import JudgedSearch, JudgedSearches
 from callslip.stores.ledger.learning.memory import Memory, MemoryScope, MemorySums
@@ -71,6 +71,7 @@ from callslip.stores.ledger.sources.runs import ItemRecord, Run, SourceRuns
 from callslip.stores.ledger.sources.sources import Outcome, SourceRecord, Sources
 from callslip.stores.ledger.tables import Tables
 from callslip.stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
+from callslip.vocabulary import PRIORITIES
 
 __all__ = [
     "ATTACHED",

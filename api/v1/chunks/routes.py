@@ -5,15 +5,23 @@ from flask_openapi3 import APIBlueprint, Tag
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.http.slots import Slots
 from callslip.api.identity.current import note
 from callslip.api.messages import chunks as messages
 from callslip.api.messages.documents import Submitted
 from callslip.api.v1.chunks.listing import correction, listed
-from callslip.api.v1.documents import DocumentPath, submitted
-from callslip.errors import DocumentNotFound
-from callslip.ingestion.correcting import correct
+from callslip.api.v1.documents import DocumentPath, admit, send_version, submitted
+from callslip.errors import DocumentNotFound, Overloaded
 from callslip.stores.ledger import Accepted
-from callslip.tasks import ingest
+from callslip.tasks import compute, correcting
+
+SECONDS = 120.0
+"""How long corrections may wait for a worker and be computed."""
+
+MOST_WAITING = 2
+"""The maximum requests of corrections for which threads of one process wait."""
+
+_slots = Slots()
 
 blueprint = APIBlueprint("chunks", __name__, abp_tags=[Tag(name="documents")])
 
@@ -50,16 +58,28 @@ def list_corrections(path: DocumentPath) -> Response:
 def correct_chunks(path: DocumentPath, body: messages.NewCorrections) -> Response:
     """Correct the text of passages: a new version, whose other chunks keep id, vector and memory.
 
-    200 if no text differs. A passage that overlaps the corrected words changes too. `POST
-    …/rollback` with the version before takes the corrections back.
+    An ingest worker computes them. 200 if no text differs. The request counts as a submission of
+    the file does, and the new version waits as one. A passage that overlaps the corrected words
+    changes too. `POST …/rollback` with the version before takes the corrections back.
     """
     return submitted(corrected(path.document_id, body.texts, body.version))
 
 
 def corrected(document_id: str, texts: dict[str, str], version: int | None) -> Accepted:
-    """Queue a version in which passages have these texts; the errors are those of `correct`."""
+    """Queue a version in which passages have these texts.
+
+    Raises the errors of `correct`, `compute.run` and `admit`, and Overloaded.
+    """
     note(document_id=document_id)
-    accepted = correct(current().backend, current().measures, document_id, texts, version)
-    if accepted.fresh:
-        ingest.send_next(current(), document_id)
-    return accepted
+    record = current().ledger.documents.get(document_id)
+    if not _slots.take(MOST_WAITING):
+        raise Overloaded(f"{MOST_WAITING} documents are being corrected already")
+    try:
+        admit(record, record.newest.size)
+        job = {"document_id": document_id, "texts": texts, "version": version}
+        made = compute.run(current(), correcting.JOB, job, seconds=SECONDS)
+    finally:
+        _slots.give_back()
+    if made["fresh"]:
+        send_version(record, record.newest.size)
+    return Accepted(document_id, made["version"], made["fresh"])

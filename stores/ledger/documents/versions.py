@@ -18,7 +18,6 @@ from callslip.stores.ledger.base.readable import of_readable, readable, readable
 from callslip.stores.ledger.base.records import STEPS, Accepted, Step, VersionRecord
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.outbox import events
-from callslip.vocabulary import PRIORITIES as PRIORITIES
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
@@ -190,8 +189,8 @@ def add_version(
 ) -> None:
     """Queue the version `new` with the content and corrections of `base`, apart from `values`.
 
-    It supersedes a queued one. It goes first: a user saw something wrong in the live version. The
-    caller locked the document.
+    It supersedes a queued one, and waits as a submission without a priority does. The caller locked
+    the document.
     """
     supersede(connection, document.document_id, new, now)
     row = {
@@ -202,7 +201,6 @@ def add_version(
         "state": "queued",
         "created_at": now,
         "dispatched_at": now,
-        "priority": PRIORITIES[1],
     }
     connection.execute(insert(schema.versions).values(**row | values))
     queue(connection, document, new, now)
