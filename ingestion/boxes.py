@@ -1,11 +1,15 @@
 """Where the lines of a PDF are on its pages, packed for storage and cut to a span of the text."""
 
 import base64
+import logging
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, chain, islice, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, overload
+
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 1 << 28
 """The maximum size of unpacked boxes; an imported archive may hold hostile ones."""
@@ -45,8 +49,47 @@ class Area(NamedTuple):
     bottom: float
 
 
+class PackedBoxes(Sequence[Box]):
+    """Boxes that are unpacked at their first use, which takes seconds for a long PDF.
+
+    Damaged ones are none: the text of their lines can be read without them.
+    """
+
+    def __init__(self, packed: str) -> None:
+        self.packed = packed
+
+    @cached_property
+    def _boxes(self) -> tuple[Box, ...]:
+        try:
+            return unpack(self.packed)
+        except ValueError:
+            log.warning("the boxes of a text's lines are damaged: they are left out")
+            return ()
+
+    @overload
+    def __getitem__(self, at: int) -> Box: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Box, ...]: ...
+    def __getitem__(self, at: int | slice) -> Box | tuple[Box, ...]:
+        return self._boxes[at]
+
+    def __iter__(self) -> Iterator[Box]:
+        return iter(self._boxes)
+
+    def __len__(self) -> int:
+        return len(self._boxes)
+
+    def __eq__(self, other: object) -> bool:
+        return self._boxes == (other._boxes if isinstance(other, PackedBoxes) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._boxes)
+
+
 def pack(boxes: Iterable[Box]) -> str:
     """Return boxes as text: tenths of points, differences between lines, deflated, base64."""
+    if isinstance(boxes, PackedBoxes):
+        return boxes.packed
     rows = [_numbers(box) for box in boxes]
     columns = zip(*(row[:_FIXED] for row in rows), strict=True)
     numbers = [len(rows)]

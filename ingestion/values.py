@@ -1,11 +1,12 @@
 """The values that the ingestion steps pass to each other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, PlainValidator
 
-from callslip.ingestion.boxes import Box, pack, unpack
+from callslip.ingestion.boxes import Box, PackedBoxes, pack
 from callslip.models.entities import Entity
 from callslip.vocabulary import LeftOut
 
@@ -80,6 +81,12 @@ class Corrected:
     left_out: LeftOut | None = None
 
 
+def _packed(value: object) -> PackedBoxes:
+    if not isinstance(value, str):
+        raise ValueError("the boxes of lines are no text")
+    return PackedBoxes(value)
+
+
 @dataclass(frozen=True)
 class ExtractedText:
     """All text of one file. All spans refer to `text`, which is NFC with `\\n` line ends.
@@ -99,7 +106,7 @@ class ExtractedText:
     warnings: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     boxes: Annotated[
-        tuple[Box, ...], PlainSerializer(pack, return_type=str), PlainValidator(unpack)
+        Sequence[Box], PlainSerializer(pack, return_type=str), PlainValidator(_packed)
     ] = ()
     corrections: tuple[Corrected, ...] = ()
 

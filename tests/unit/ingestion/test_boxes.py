@@ -5,6 +5,7 @@ import io
 import re
 import zlib
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from own_messy import pdf
 
 from callslip.config.settings import ExtractSettings
 from callslip.errors import DocumentError
-from callslip.ingestion.boxes import Area, Box, areas, pack, unpack
+from callslip.ingestion import boxes as packing
+from callslip.ingestion.artifacts import EXTRACTED
+from callslip.ingestion.boxes import Area, Box, PackedBoxes, areas, pack, unpack
 from callslip.ingestion.extract import extract
 from callslip.ingestion.values import ExtractedText
 
@@ -62,6 +65,27 @@ def test_packed_boxes_are_the_same_when_unpacked(boxes: list[Box]) -> None:
 def test_damaged_boxes_are_an_error(packed: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         unpack(packed)
+    assert not PackedBoxes(packed)
+
+
+def test_the_boxes_of_a_stored_text_stay_packed_until_they_are_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    boxes = (Box(0, 4, 1, 10.0, 0.0, 100.0, 12.0, ()),)
+    text = ExtractedText("word", "application/pdf", boxes=boxes)
+    stored, unpacked = EXTRACTED.dump(text), list[str]()
+
+    def counted(packed: str) -> tuple[Box, ...]:
+        unpacked.append(packed)
+        return unpack(packed)
+
+    monkeypatch.setattr(packing, "unpack", counted)
+    loaded = EXTRACTED.load(stored)
+    assert EXTRACTED.dump(replace(loaded, title="Other")) != stored
+    assert unpacked == []
+    assert (loaded, loaded.boxes[0], len(loaded.boxes)) == (text, boxes[0], 1)
+    assert areas(loaded.boxes, "word", 0, 4) == areas(boxes, "word", 0, 4)
+    assert len(unpacked) == 1
 
 
 def test_a_span_within_a_line_is_cut_at_its_words() -> None:
