@@ -38,6 +38,14 @@ class NotConverted(Exception):
     """The server answers, but cannot read this file; the message says why, without its text."""
 
 
+class ServerFault(LayoutServerDown):
+    """The server answered with the status `answered`, 500 or above; the file may be the cause."""
+
+    def __init__(self, detail: str, answered: int) -> None:
+        super().__init__(detail)
+        self.answered = answered
+
+
 class LayoutServer:
     """Sends files to the server at `layout.base_url`, past any proxy. Threads may share it.
 
@@ -73,8 +81,8 @@ class LayoutServer:
         """Return the server's document as JSON, the whole within `layout.timeout_seconds`.
 
         The file's own name is not sent. Raises NotConverted if this file cannot be read,
-        LayoutServerDown if the server cannot be reached or does not speak the protocol, and
-        SettingsError if it refuses the key or has no such address.
+        LayoutServerDown if the server cannot be reached or does not speak the protocol, ServerFault
+        if it fails, and SettingsError if it refuses the key or has no such address.
         """
         until = time.monotonic() + self._settings.timeout_seconds
         name = f"document.{media_type.rpartition('/')[2]}"
@@ -147,7 +155,10 @@ class LayoutServer:
     def _check(self, status: int, lost_is_down: bool) -> None:
         if 200 <= status < 300:
             return
-        if status >= 500 or status in _BUSY or (status == 404 and lost_is_down):
+        if status >= 500:
+            down = self._down(f"answered status {status}")
+            raise ServerFault(down.detail, status)
+        if status in _BUSY or (status == 404 and lost_is_down):
             raise self._down(f"answered status {status}")
         if status in _MISCONFIGURED or status < 400:
             raise SettingsError(

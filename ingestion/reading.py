@@ -8,21 +8,29 @@ from callslip.ingestion.context import StepContext
 from callslip.ingestion.extract.container import NOT_READ
 from callslip.ingestion.extract.sniff import scanned_type
 from callslip.ingestion.isolation.process import Extractor
-from callslip.ingestion.layout_server import LayoutServer, NotConverted
+from callslip.ingestion.layout_server import LayoutServer, NotConverted, ServerFault
 from callslip.ingestion.values import ExtractedText
 
 BY_LAYOUT_SERVER = "read by the layout server"
+
+MOST_TRIES = 5
+"""The attempts at a file for which a layout server fails that is well otherwise: half a minute."""
 
 _WITHOUT_OCR = {"ocr": "off"}
 
 
 def read_original(
-    context: StepContext, data: bytes, filename: str, json_fields: Mapping[str, str]
+    context: StepContext,
+    data: bytes,
+    filename: str,
+    json_fields: Mapping[str, str],
+    attempt: int = 1,
 ) -> ExtractedText:
     """Return the text of an original.
 
-    A file that the layout server cannot read is read without it, with a warning. Raises the errors
-    of `Extractor.extract`; LayoutServerDown while the server is away, so that the step is repeated.
+    A file that the layout server cannot read, or fails for in the `attempt` MOST_TRIES or a later
+    one, is read without it, with a warning. Raises the errors of `Extractor.extract`;
+    LayoutServerDown while the server is away, so that the step is repeated.
     """
     server, media_type = context.layout_server, scanned_type(data)
     if server is None or media_type is None or not server.reads(media_type):
@@ -32,6 +40,11 @@ def read_original(
         return _by_server(server, context.extractor, data, filename, media_type, own)
     except NotConverted as error:
         why = str(error)
+    except ServerFault as fault:
+        if attempt < MOST_TRIES:
+            raise
+        server.ping()  # one that fails for every file is waited for, as one that is away
+        why = f"it answered status {fault.answered} at attempt {attempt}"
     except DocumentError as error:
         why = error.slug
     text = own or context.extractor.extract(data, filename, json_fields)

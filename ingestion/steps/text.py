@@ -55,7 +55,8 @@ def _read_original(work: Work) -> ExtractedText:
     version, options = work.version, work.options
     original = work.context.blobs.read(version.document_id, original_name(version.sha256))
     fields = options.json_fields.settings()
-    extracted = read_original(work.context, original, version.filename, fields)
+    attempt = work.claim.token
+    extracted = read_original(work.context, original, version.filename, fields, attempt)
     return masked_extract(extracted) if options.scrub == "text" else extracted
 
 

@@ -30,7 +30,7 @@ from callslip.ingestion.context import StepContext
 from callslip.ingestion.isolation.process import Extractor
 from callslip.ingestion.layout_server import LayoutServer
 from callslip.ingestion.pipeline import StepReport, run_step
-from callslip.ingestion.reading import BY_LAYOUT_SERVER, read_original
+from callslip.ingestion.reading import BY_LAYOUT_SERVER, MOST_TRIES, read_original
 from callslip.ingestion.values import ExtractedText
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
@@ -61,11 +61,13 @@ def read(server: DoclingServer, extractor: Extractor, tmp_path: Path) -> Iterato
         ledger.create()
         context = make_context(ledger, Blobs(str(tmp_path / "blobs")), MemoryStore())
 
-        def run(data: bytes, filename: str = "a.pdf", **options: Any) -> ExtractedText:
+        def run(
+            data: bytes, filename: str = "a.pdf", attempt: int = 1, **options: Any
+        ) -> ExtractedText:
             settings = LayoutSettings(**{"base_url": server.url, **options})
             changed = _with(context, extractor, settings)
             try:
-                return read_original(changed, data, filename, {})
+                return read_original(changed, data, filename, {}, attempt)
             finally:
                 if changed.layout_server:
                     changed.layout_server.close()
@@ -229,6 +231,23 @@ def test_a_server_that_is_out_of_order_puts_the_document_off(
     assert not any("admin" in each for each in server.requests)
 
 
+@pytest.mark.parametrize("path", ["/async", "/poll", "/result"])
+def test_a_file_for_which_the_server_always_fails_is_read_without_it(
+    server: DoclingServer, read: Read, path: str
+) -> None:
+    server.faults[path] = lambda: (500, b"")
+    for attempt in range(1, MOST_TRIES):
+        with pytest.raises(LayoutServerDown):
+            read(ONE, attempt=attempt)
+    text = read(ONE, attempt=MOST_TRIES)
+    assert "Own text of page one" in text.text
+    (note,) = [each for each in text.warnings if "layout server" in each]
+    assert "status 500 at attempt 5" in note
+    server.faults["/health"] = lambda: (500, b"")
+    with pytest.raises(LayoutServerDown):
+        read(ONE, attempt=MOST_TRIES)
+
+
 def test_a_server_that_is_away_puts_the_document_off(read: Read) -> None:
     with pytest.raises(LayoutServerDown, match=r"http://127\.0\.0\.1:9 does not answer") as raised:
         read(ONE, base_url="http://user:secret@127.0.0.1:9")
@@ -276,8 +295,9 @@ def test_files_in_a_pdf_stay_documents(server: DoclingServer, read: Read) -> Non
     ]
 
 
-def test_a_document_waits_until_the_server_is_back(
-    server: DoclingServer, extractor: Extractor, tmp_path: Path
+@pytest.mark.parametrize("back", [True, False])
+def test_a_document_waits_until_the_server_is_back_or_is_read_without_it(
+    server: DoclingServer, extractor: Extractor, tmp_path: Path, back: bool
 ) -> None:
     store = MemoryStore()
     schema = CollectionSchema("papers", VectorSpec(4))
@@ -296,14 +316,17 @@ def test_a_document_waits_until_the_server_is_back(
         run_step(context, "extract", accepted.document_id, 1, reports.append)
         assert [each.outcome for each in reports] == ["retry"]
         assert isinstance(reports[0].error, LayoutServerDown)
-        server.faults.clear()
+        if back:
+            server.faults.clear()
         until = time.monotonic() + 30
         while run_step(context, "extract", accepted.document_id, 1, reports.append) == "stop":
             assert time.monotonic() < until, reports[-1]
             time.sleep(0.1)
-        assert [each.outcome for each in reports] == ["retry", "done"]
-        past = ledger.versions.of(accepted.document_id)[0]
-        assert past.warnings == (BY_LAYOUT_SERVER,)
+        retries = 1 if back else MOST_TRIES - 1
+        assert [each.outcome for each in reports] == ["retry"] * retries + ["done"]
+        (note,) = ledger.versions.of(accepted.document_id)[0].warnings
+        assert (note == BY_LAYOUT_SERVER) is back
+        assert ("the layout server could not read the file" in note) is not back
         context.layout_server.close()
 
 
