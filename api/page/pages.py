@@ -301,6 +301,7 @@ def _values(form: SearchForm, collection: str, outcome: Outcome) -> dict[str, ob
         "form": form,
         "chosen": collection,
         "attached": current().ledger.collections.get(collection).attachment,
+        "addresses": caller().may("admin"),
         "shown": outcome.answer,
         "response": outcome.response,
         "hits": outcome.hits,

@@ -190,8 +190,8 @@ def _further(name: str, vector: documents.NewVector) -> VectorSpec:
 
 
 def message(record: CollectionRecord, live: int) -> documents.Collection:
-    """Convert a collection to its response message."""
-    at = record.attachment
+    """Convert a collection to its response message; addresses are for administrators alone."""
+    at, addresses = record.attachment, caller().may("admin")
     return documents.Collection(
         name=record.name,
         store=kind_of(record.store),
@@ -211,7 +211,7 @@ def message(record: CollectionRecord, live: int) -> documents.Collection:
         created_at=record.created_at,
         documents=live,
         attached=documents.AttachedTable(
-            table=at.shown, vectors=at.vectors, server=at.server or None
+            table=at.shown, vectors=at.vectors, server=(at.server or None) if addresses else None
         )
         if at
         else None,

@@ -15,7 +15,11 @@ class AttachedTable(Message):
         description="`ours`: made by this installation's embedder; `previous`: by its previous"
         " embedder; `none`: by an unknown embedder"
     )
-    server: str | None = Field(None, description="address of the Chroma server; null: CrateDB")
+    server: str | None = Field(
+        None,
+        description="address of the Chroma server, shown to keys with the permission `admin`; null:"
+        " it is a table in CrateDB, or the key lacks the permission",
+    )
 
 
 class NamedVector(Message):

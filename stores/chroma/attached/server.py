@@ -83,8 +83,14 @@ class ChromaServer:
         self._beat(deadline.share(REQUEST_SECONDS))
 
     def describe(self, at: Attachment) -> Remote:
-        """The collection, requested anew."""
+        """The collection, requested anew.
+
+        Raises InvalidRequest for a name `.` or `..`, with which the address would be another one.
+        """
         names = (at.tenant, at.table_schema, at.table_name)
+        for what, name in zip(("tenant", "database", "collection"), names, strict=True):
+            if name in (".", ".."):
+                raise InvalidRequest(f"the {what} of an attached collection is named '.' or '..'")
         tenant, database, collection = (quote(name, safe="") for name in names)
         path = f"/tenants/{tenant}/databases/{database}/collections"
 
