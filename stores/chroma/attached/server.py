@@ -63,18 +63,22 @@ class ChromaServer:
 
     Methods raise StoreDown if the server does not answer, StoreNotAllowed if it refuses the key,
     AddressNotAllowed for an address that the settings do not allow, TableNotFound if the collection
-    does not exist, and InvalidRequest with the server's reason for a request that it refuses.
+    does not exist, and InvalidRequest with the server's reason for a request that it refuses. The
+    messages have its address only if `named`: those of a search go to every reader.
     """
 
-    def __init__(self, url: str, networks: Sequence[Network], key: str | None) -> None:
+    def __init__(
+        self, url: str, networks: Sequence[Network], key: str | None, *, named: bool = True
+    ) -> None:
         self.url = url.rstrip("/")
+        self._who = f"Chroma at {self.url}" if named else "The Chroma server of the collection"
         secret = {"Authorization": f"Bearer {key}", "X-Chroma-Token": key} if key else {}
         self._http = httpx.Client(
             transport=BoundedTransport(MOST_BYTES, lambda: CheckedTransport(networks)),
             headers={"User-Agent": "callslip", **secret},
             trust_env=False,
         )
-        self._breaker = Breaker(f"Chroma at {self.url}", lambda: self._beat(breaker.PING_SECONDS))
+        self._breaker = Breaker(self._who, lambda: self._beat(breaker.PING_SECONDS))
         self._known: dict[tuple[str, str, str], Remote] = {}
 
     def ping(self) -> None:
@@ -140,7 +144,7 @@ class ChromaServer:
             return self._breaker.call(lambda: self._send(method, path, body, seconds))
         except _Missing:
             raise TableNotFound(
-                f"Chroma at {self.url} has no collection {at.shown}",
+                f"{self._who} has no collection {at.shown}",
                 hint="Check its name, and with --tenant and --database where it is.",
             ) from None
 
@@ -154,11 +158,9 @@ class ChromaServer:
                 extensions={UNTIL: time.monotonic() + seconds},
             )
         except (httpx.HTTPError, SourceDown) as error:
-            raise StoreDown(
-                f"Chroma at {self.url} does not answer ({type(error).__name__})."
-            ) from error
+            raise StoreDown(f"{self._who} does not answer ({type(error).__name__}).") from error
         except TooLarge as error:
-            raise StoreDown(f"Chroma at {self.url} answers with too much.") from error
+            raise StoreDown(f"{self._who} answers with too much.") from error
         return self._body(response)
 
     def _body(self, response: httpx.Response) -> Any:
@@ -169,23 +171,23 @@ class ChromaServer:
         status = response.status_code
         if status in (401, 403):
             raise StoreNotAllowed(
-                f"Chroma at {self.url} refuses the key, or asks for one.",
+                f"{self._who} refuses the key, or asks for one.",
                 hint="Set chroma.attached_keys (CALLSLIP_CHROMA__ATTACHED_KEYS) to URL=KEY.",
             )
         if status == httpx.codes.NOT_FOUND and _names_an_error(body):
             raise _Missing
         if status in (400, 413, 422) and _names_an_error(body):
             reason = str(body.get("message") or body["error"])[:_LONGEST_REASON]
-            raise InvalidRequest(f"Chroma at {self.url} refuses the request: {reason}")
+            raise InvalidRequest(f"{self._who} refuses the request: {reason}")
         if response.is_server_error or status == httpx.codes.TOO_MANY_REQUESTS:
-            raise StoreDown(f"Chroma at {self.url} answers {status}.")
+            raise StoreDown(f"{self._who} answers {status}.")
         if not response.is_success or body is None:
             raise self._another_program()
         return body
 
     def _another_program(self) -> StoreDown:
         return StoreDown(
-            f"Something that is not Chroma answers at {self.url}.",
+            f"{self._who} answers as another program.",
             hint="The address is that of `chroma run`, such as http://127.0.0.1:8000; version 1.0"
             " or newer.",
         )

@@ -198,7 +198,7 @@ class AttachedChroma(ReadOnlyStore):
     def _server(self, at: Attachment) -> ChromaServer:
         with self._lock:
             if at.server not in self._servers:
-                self._servers[at.server] = make_server(self._settings, at.server)
+                self._servers[at.server] = make_server(self._settings, at.server, named=False)
             return self._servers[at.server]
 
     def _remote(self, collection: str, at: Attachment, dimension: int) -> Remote:
@@ -242,9 +242,9 @@ class AttachedChroma(ReadOnlyStore):
             raise _garbled(at) from None
 
 
-def make_server(settings: ChromaSettings, url: str) -> ChromaServer:
+def make_server(settings: ChromaSettings, url: str, *, named: bool = True) -> ChromaServer:
     """The client of a server at this address, with its key of the settings."""
-    return ChromaServer(url, settings.networks, settings.attached_key(url))
+    return ChromaServer(url, settings.networks, settings.attached_key(url), named=named)
 
 
 def _stated(where: object) -> dict[str, object]:
@@ -295,4 +295,4 @@ def _is_value(value: object) -> bool:
 
 
 def _garbled(at: Attachment) -> StoreDown:
-    return StoreDown(f"Chroma at {at.server} answers in an unknown form.")
+    return StoreDown(f"Chroma answers for {at.shown} in an unknown form.")

@@ -11,10 +11,11 @@ from flask.testing import FlaskClient
 
 from callslip.api.identity.state import identity_of
 from callslip.callers import Permission
-from callslip.config.settings import Settings
-from callslip.errors import InvalidRequest
+from callslip.config.settings import ChromaSettings, Settings
+from callslip.errors import InvalidRequest, StoreDown
 from callslip.stores.blobs import Blobs
 from callslip.stores.chroma.attached.server import ChromaServer
+from callslip.stores.chroma.attached.store import AttachedChroma
 from callslip.stores.ledger import ATTACHED_CHROMA, Attachment, KeyGrant, Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -63,6 +64,13 @@ def test_only_an_administrator_sees_the_address(
     page = someone.get("/?collection=films")
     assert "collection in Chroma" in page.text
     assert (ADDRESS in page.text) is shown
+
+
+def test_the_error_of_a_search_has_no_address(ledger: Ledger) -> None:
+    store = AttachedChroma(ChromaSettings(), ledger)
+    with closing(store), pytest.raises(StoreDown, match="does not answer") as down:
+        store.count("films")
+    assert "127.0.0.1" not in f"{down.value.detail} {down.value.advice}"
 
 
 @pytest.mark.parametrize("name", [".", ".."])
