@@ -62,7 +62,8 @@ class SourceRuns:
         self._database = database
 
     def claim(self, source_id: str, *, lease_seconds: float) -> Run | None:
-        """Begin a run, or continue an unfinished one.
+        """Begin a run, or continue an unfinished one. If the caller dies, the run is due again
+        when its lease ends.
 
         Returns None if no run is due or another process has the lease.
         """
@@ -72,7 +73,8 @@ class SourceRuns:
             row = connection.execute(mine.with_for_update()).one_or_none()
             if row is None or row.due_at is None or row.due_at > now or row.lease_until > now:
                 return None
-            values: dict[str, Any] = {"token": token, "lease_until": now + lease_seconds}
+            lease = {"lease_until": now + lease_seconds, "dispatched_at": 0.0}
+            values: dict[str, Any] = {"token": token, **lease}
             if row.began_at is None:
                 values |= {"began_at": now, "run": row.run + 1, "counts": None}
                 never_in = _I.document_id.is_(None) & (_I.seen_run < row.run)
