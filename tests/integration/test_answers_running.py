@@ -31,8 +31,8 @@ QUESTION = "how long is parental leave?"
 @pytest.fixture(scope="module")
 def filled(stack: Stack) -> Iterator[Api]:
     with Api(stack) as api:
-        for name, text in NOTES.items():
-            api.live(name=f"{name}.md", text=text, properties={"valid_from": "2026-01-01"})
+        dated = {"properties": {"valid_from": "2026-01-01"}}
+        api.all_live({"name": f"{name}.md", "text": text} | dated for name, text in NOTES.items())
         yield api
 
 
@@ -185,8 +185,7 @@ def test_a_slow_model_holds_up_no_search_and_one_that_lies_is_left_out(
     }
     written = {"text": "Leave is up to three years for each child.", "citations": [1]}
     with Api(make_stack(settings).start()) as api:
-        for name, text in NOTES.items():
-            api.live(name=name, text=text)
+        api.all_live({"name": name, "text": text} for name, text in NOTES.items())
         openai_server.always = reply({"answerable": True, "sentences": [written]})
         by_model = answered(api, QUESTION)
         assert by_model["written_by"] == "model", by_model

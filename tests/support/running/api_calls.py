@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
@@ -57,6 +58,15 @@ class Api:
         found = self.settled(document_id)
         assert found["state"] == "live", found
         return document_id
+
+    def all_live(self, bodies: Iterable[dict[str, Any]]) -> list[str]:
+        """Submit several at once and wait until all are live; their ids, in this order."""
+        answers = [self.send(**body) for body in bodies]
+        assert {answer.status_code for answer in answers} <= {202}, answers
+        document_ids = [answer.json()["document_id"] for answer in answers]
+        settled = [self.settled(document_id) for document_id in document_ids]
+        assert {document["state"] for document in settled} <= {"live"}, settled
+        return document_ids
 
     def search(self, query: str, **more: Any) -> httpx.Response:
         """Ask the collection."""
