@@ -32,9 +32,11 @@ def run(api: Api, *arguments: str) -> Any:
 
 
 def test_a_rebuild_while_searching_is_seen_and_harms_no_search(api: Api) -> None:
-    for kind, text in NOTES.items():
-        for n in range(3):
-            api.live(text=f"{text} Notice {n}.", name=f"{kind} {n}", properties={"doc_type": kind})
+    api.all_live(
+        {"text": f"{text} Notice {n}.", "name": f"{kind} {n}", "properties": {"doc_type": kind}}
+        for kind, text in NOTES.items()
+        for n in range(3)
+    )
     stop, statuses = threading.Event(), []
 
     def ask() -> None:

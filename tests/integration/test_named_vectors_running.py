@@ -85,8 +85,10 @@ def test_two_embedders_fill_a_collection_that_is_searched_by_either(
         assert made.vectors["place"].embedder == "openai/places"
         assert made.vectors["place"].dimension == 4
         api.collection = name
-        for each, text in TEXTS.items():
-            api.live(text=text, name=each, properties={"about": each})
+        api.all_live(
+            {"text": text, "name": each, "properties": {"about": each}}
+            for each, text in TEXTS.items()
+        )
         assert set(TEXTS.values()) <= set(server.texts)
         before = len(server.texts)
 

@@ -18,8 +18,10 @@ QUESTION = "how long is parental leave?"
 def position(stack: Stack) -> Iterator[dict[str, Any]]:
     """Where four texts are."""
     with Api(stack) as api:
-        for number in range(4):
-            api.live(text=f"Parental leave lasts {number + 10} months.", name=f"{number}.txt")
+        api.all_live(
+            {"text": f"Parental leave lasts {number + 10} months.", "name": f"{number}.txt"}
+            for number in range(4)
+        )
         yield {"collection": api.collection, "url": stack.url}
 
 

@@ -19,8 +19,10 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def api(stack: Stack) -> Iterator[Api]:
     with Api(stack) as api:
-        for name, text in TEXTS.items():
-            api.live(text=text, name=name, properties={"about": name, "year": 2024})
+        api.all_live(
+            {"text": text, "name": name, "properties": {"about": name, "year": 2024}}
+            for name, text in TEXTS.items()
+        )
         yield api
 
 
