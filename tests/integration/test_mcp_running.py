@@ -21,6 +21,9 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "documents"
 TEXT = "# Leave\n\nParental leave lasts fourteen months. It is asked for eight weeks before.\n"
 
+PATIENT = {"wait_seconds": 120}
+"""A stack's first document loads the models of all steps: 31 seconds beside three other stacks."""
+
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
@@ -63,7 +66,7 @@ def test_a_document_goes_in_is_found_read_and_learned_from(locked: Stack, tmp_pa
         report.append(progress)
 
     async def use(client: McpClient) -> None:
-        sent = {"collection": "staff", "name": "leave.md", "path": "leave.md"}
+        sent = {"collection": "staff", "name": "leave.md", "path": "leave.md", **PATIENT}
         made = structured(await client.call_tool("ingest", sent, progress_callback=note))
         assert (made["state"], made["outcome"]) == ("live", "accepted")
         assert report == sorted(set(report))
@@ -93,7 +96,9 @@ def test_a_document_goes_in_is_found_read_and_learned_from(locked: Stack, tmp_pa
 
 def test_a_bound_server_has_its_tenant_alone(locked: Stack, tmp_path: Path) -> None:
     async def put(client: McpClient) -> tuple[str, str]:
-        made = structured(await client.call_tool("ingest", {"name": "leave.md", "text": TEXT}))
+        made = structured(
+            await client.call_tool("ingest", {"name": "leave.md", "text": TEXT, **PATIENT})
+        )
         request = {"query": "parental leave"}
         return made["document_id"], structured(await client.call_tool("search", request))[
             "trace_id"
@@ -101,7 +106,9 @@ def test_a_bound_server_has_its_tenant_alone(locked: Stack, tmp_path: Path) -> N
 
     async def pry(client: McpClient) -> None:
         structured(
-            await client.call_tool("ingest", {"name": "other.md", "text": "# Bread\n\nRye."})
+            await client.call_tool(
+                "ingest", {"name": "other.md", "text": "# Bread\n\nRye.", **PATIENT}
+            )
         )
         found = structured(await client.call_tool("search", {"query": "parental leave"}))
         assert not any("fourteen" in hit["text"] for hit in found["hits"])
@@ -118,7 +125,7 @@ def test_a_bound_server_has_its_tenant_alone(locked: Stack, tmp_path: Path) -> N
 
 async def put_in_examples(client: McpClient) -> None:
     for name in ("employee-handbook.pdf", "it-security-manual.txt", "library-rules.md"):
-        structured(await client.call_tool("ingest", {"name": name, "path": name}))
+        structured(await client.call_tool("ingest", {"name": name, "path": name, **PATIENT}))
 
 
 def test_a_question_is_answered_with_citations(stack: Stack) -> None:
