@@ -1,6 +1,10 @@
 """Limits how many threads of this process wait for long, so that other threads stay free."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from callslip.errors import Overloaded
 
 
 class Slots:
@@ -15,6 +19,19 @@ class Slots:
             free = self._taken < most
             self._taken += free
             return free
+
+    @contextmanager
+    def reserve(self, most: int, what: str) -> Iterator[None]:
+        """Take a slot for a block of code.
+
+        Raises Overloaded with `most`, and `what` they do, if no slot is free.
+        """
+        if not self.take(most):
+            raise Overloaded(f"{most} {what} already")
+        try:
+            yield
+        finally:
+            self.give_back()
 
     def give_back(self) -> None:
         """Give a slot back."""

@@ -9,7 +9,7 @@ from callslip.api.http.json_response import answer
 from callslip.api.http.slots import Slots
 from callslip.api.messages import documents
 from callslip.api.v1.documents import DocumentPath, admit, send_version, submitted
-from callslip.errors import Conflict, Overloaded
+from callslip.errors import Conflict
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
 from callslip.tasks import compute, cutting
@@ -110,10 +110,6 @@ def _cut(document_id: str, lengths: documents.CutRequest, limit: int) -> documen
         "overlap_tokens": lengths.overlap_tokens,
         "limit": limit,
     }
-    if not _slots.take(MOST_WAITING):
-        raise Overloaded(f"{MOST_WAITING} documents are being cut already")
-    try:
+    with _slots.reserve(MOST_WAITING, "documents are being cut"):
         made = compute.run(current(), cutting.JOB, job, seconds=CUT_SECONDS)
-    finally:
-        _slots.give_back()
     return documents.CutPreview.model_validate(made)

@@ -16,7 +16,7 @@ from callslip.api.identity.current import check_scope
 from callslip.api.messages import chunks as messages
 from callslip.api.v1.collections import CollectionPath
 from callslip.config.settings import MEGABYTE, ChunkingSettings
-from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest, Overloaded
+from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
 from callslip.stores.naming import clean_filename
 from callslip.tasks import compute
 
@@ -74,13 +74,9 @@ def preview_chunks(path: CollectionPath) -> Response:
         "json_fields": options.json_fields.settings(),
         "scrub": options.scrub == "text",
     }
-    if not _slots.take(MOST_WAITING):
-        raise Overloaded(f"{MOST_WAITING} previews are being cut already")
-    try:
+    with _slots.reserve(MOST_WAITING, "previews are being cut"):
         seconds = current().settings.extract.timeout_seconds + GRACE_SECONDS
         made = compute.run(current(), "chunks.preview", job, seconds=seconds)
-    finally:
-        _slots.give_back()
     return answer(messages.ChunksPreview.model_validate(made))
 
 

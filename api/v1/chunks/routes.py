@@ -11,7 +11,7 @@ from callslip.api.messages import chunks as messages
 from callslip.api.messages.documents import Submitted
 from callslip.api.v1.chunks.listing import correction, listed
 from callslip.api.v1.documents import DocumentPath, admit, send_version, submitted
-from callslip.errors import DocumentNotFound, Overloaded
+from callslip.errors import DocumentNotFound
 from callslip.stores.ledger import Accepted
 from callslip.tasks import compute, correcting
 
@@ -72,14 +72,10 @@ def corrected(document_id: str, texts: dict[str, str], version: int | None) -> A
     """
     note(document_id=document_id)
     record = current().ledger.documents.get(document_id)
-    if not _slots.take(MOST_WAITING):
-        raise Overloaded(f"{MOST_WAITING} documents are being corrected already")
-    try:
+    with _slots.reserve(MOST_WAITING, "documents are being corrected"):
         admit(record, record.newest.size)
         job = {"document_id": document_id, "texts": texts, "version": version}
         made = compute.run(current(), correcting.JOB, job, seconds=SECONDS)
-    finally:
-        _slots.give_back()
     if made["fresh"]:
         send_version(record, record.newest.size)
     return Accepted(document_id, made["version"], made["fresh"])

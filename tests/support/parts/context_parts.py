@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from celery import Celery, _state
 from flask_openapi3 import OpenAPI
 
 from callslip.api.app import create_app
+from callslip.api.identity.state import identity_of
 from callslip.config import get_settings
 from callslip.config.settings import Settings
+from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
+from callslip.stores.ledger import Ledger
 from callslip.tasks.composition import Context, hand_to
 
 
@@ -57,6 +61,15 @@ class LoneBroker:
 
     def hgetall(self, _: str) -> dict[bytes, bytes]:
         return {}
+
+
+@contextmanager
+def lone_app(ledger: Ledger, folder: Path) -> Iterator[OpenAPI]:
+    """The API over a ledger, with its files in a folder and nobody else at its broker."""
+    parts = {"blobs": Blobs(str(folder / "blobs")), "broker": LoneBroker()}
+    app = app_over(Settings(data_dir=folder), ledger=ledger, **parts)
+    yield app
+    identity_of(app).close()
 
 
 @contextmanager

@@ -5,15 +5,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from context_parts import LoneBroker, app_over
+from context_parts import lone_app
 from flask import Flask
 from flask.testing import FlaskClient
 
-from callslip.api.identity.state import identity_of
 from callslip.callers import Permission
-from callslip.config.settings import ChromaSettings, Settings
+from callslip.config.settings import ChromaSettings
 from callslip.errors import InvalidRequest, StoreDown
-from callslip.stores.blobs import Blobs
 from callslip.stores.chroma.attached.server import ChromaServer
 from callslip.stores.chroma.attached.store import AttachedChroma
 from callslip.stores.ledger import ATTACHED_CHROMA, Attachment, KeyGrant, Ledger
@@ -38,10 +36,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def app(ledger: Ledger, tmp_path: Path) -> Iterator[Flask]:
-    parts = {"blobs": Blobs(str(tmp_path / "blobs")), "broker": LoneBroker()}
-    app = app_over(Settings(data_dir=tmp_path), ledger=ledger, **parts)
-    yield app
-    identity_of(app).close()
+    with lone_app(ledger, tmp_path) as made:
+        yield made
 
 
 def client(app: Flask, ledger: Ledger, *permissions: Permission) -> FlaskClient:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from context_parts import LoneBroker, app_over
+from context_parts import LoneBroker, app_over, lone_app
 from flask import Flask
 from flask.testing import FlaskClient
 from learned import say, trace
@@ -26,7 +26,6 @@ from callslip.config.settings import ApiSettings, Settings
 from callslip.messages.answers import Usage
 from callslip.readers import owner_of
 from callslip.retrieval.tracing.recording import Learning
-from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import KeyGrant, KeyLimits, Ledger
 from callslip.stores.ledger.answers.model_usage import day_of
 from callslip.stores.records import CollectionSchema, VectorSpec
@@ -53,10 +52,8 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
 
 @pytest.fixture
 def app(ledger: Ledger, tmp_path: Path) -> Iterator[Flask]:
-    parts = {"blobs": Blobs(str(tmp_path / "blobs")), "broker": LoneBroker()}
-    app = app_over(Settings(data_dir=tmp_path), ledger=ledger, **parts)
-    yield app
-    identity_of(app).close()
+    with lone_app(ledger, tmp_path) as made:
+        yield made
 
 
 def client(app: Flask, ledger: Ledger, name: str = "someone", **grant: Any) -> FlaskClient:
