@@ -95,6 +95,10 @@ STEPS: tuple[Step, ...] = get_args(Step)
 """The steps of a document, in order."""
 
 VersionState = Literal["queued", "live", "superseded", "failed"]
+VersionOrigin = Literal["submitted", "edited", "cut", "corrected", "restored"]
+"""How a version was made. edited: other properties; cut: other lengths of chunks; corrected: a text
+with more corrections; restored: the content of an older version."""
+
 StepState = Literal["pending", "running", "done", "failed"]
 
 DocumentState = Literal["waiting", "working", "stalled", "live", "failed", "deleted"]

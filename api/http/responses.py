@@ -80,6 +80,7 @@ def version(past: PastVersion) -> documents.VersionMessage:
     return documents.VersionMessage(
         version=record.version,
         state="live" if past.live else record.state,
+        origin=past.origin,
         submitted_at=record.created_at,
         finished_at=record.finished_at,
         sha256=record.sha256,
@@ -94,6 +95,8 @@ def version(past: PastVersion) -> documents.VersionMessage:
         superseded_by=None if past.live else record.superseded_by,
         restores=record.restores,
         edited=None if record.edited is None else list(record.edited),
+        corrected=past.corrected or None,
+        chunking=record.chunking,
         error=failure(record.failure),
     )
 

@@ -6,7 +6,14 @@ from pydantic import Field
 
 from callslip.messages.base import Message, Word
 from callslip.messages.problems import FailureMessage
-from callslip.vocabulary import DocumentState, EventKind, Step, StepState, VersionState
+from callslip.vocabulary import (
+    DocumentState,
+    EventKind,
+    Step,
+    StepState,
+    VersionOrigin,
+    VersionState,
+)
 
 
 class Submitted(Message):
@@ -119,6 +126,10 @@ class VersionMessage(Message):
 
     version: int
     state: Word[VersionState] = Field(description="live: what searches see")
+    origin: Word[VersionOrigin] = Field(
+        "submitted",
+        description="how it was made; restored: by a rollback",
+    )
     submitted_at: float
     finished_at: float | None
     sha256: str
@@ -135,6 +146,12 @@ class VersionMessage(Message):
     edited: list[str] | None = Field(
         None,
         description="of an edit (PATCH): what it changed, such as `title` or `properties.topic`",
+    )
+    corrected: int | None = Field(
+        None, description="of a correction: how many corrections it added to those before"
+    )
+    chunking: dict[str, int] | None = Field(
+        None, description="lengths of its chunks, since a cut; null: those of the settings"
     )
     error: FailureMessage | None
 

@@ -125,11 +125,7 @@ def versions_command(document_id: str, url: str | None, json_out: bool) -> None:
         return
     click.secho(history["name"], bold=True)
     for version in history["versions"]:
-        notes = [version["state"]]
-        if version["restores"]:
-            notes.append(f"brought back version {version['restores']}")
-        if version["edited"]:
-            notes.append(f"edited {', '.join(version['edited'])}")
+        notes = [version["state"], _origin(version)]
         if version["superseded_by"]:
             notes.append(f"by version {version['superseded_by']}")
         notes += _corrections(version["counts"].get("extract", {}))
@@ -169,6 +165,25 @@ def rollback_command(document_id: str, version: int, url: str | None, json_out: 
             f"Version {answer['version']} brings version {version} back;"
             f" `callslip status {document_id}` follows it."
         )
+
+
+def _origin(version: dict[str, Any]) -> str:
+    """How a version was made, in words."""
+    match version["origin"]:
+        case "restored":
+            return f"brought back version {version['restores']}"
+        case "edited":
+            return f"edited {', '.join(version['edited'])}"
+        case "cut":
+            lengths = version["chunking"]
+            return (
+                f"cut into chunks of at most {lengths['max_tokens']} tokens that share"
+                f" {lengths['overlap_tokens']}"
+            )
+        case "corrected":
+            return f"corrected in {many(version['corrected'], 'place')}"
+        case other:
+            return str(other)
 
 
 def _corrections(counts: dict[str, int]) -> list[str]:

@@ -18,6 +18,7 @@ from callslip.stores.ledger.base.readable import of_readable, readable, readable
 from callslip.stores.ledger.base.records import STEPS, Accepted, Step, VersionRecord
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.outbox import events
+from callslip.vocabulary import VersionOrigin
 
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
@@ -30,9 +31,14 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class PastVersion:
-    """A version with what its steps counted and left out; `live` if searches see it."""
+    """A version with what its steps counted and left out; `live` if searches see it.
+
+    `corrected` is the number of corrections that it added, if its origin is a correction.
+    """
 
     record: VersionRecord
+    origin: VersionOrigin
+    corrected: int
     live: bool
     counts: dict[Step, dict[str, int]]
     warnings: tuple[str, ...] = ()
@@ -72,15 +78,21 @@ class Versions:
             )
             warnings.setdefault(row.version, []).extend(row.warnings or ())
         shown = document.live_version if document.deleted_at is None else None
-        return [
-            PastVersion(
-                version_record(row, document),
-                live=row.version == shown,
-                counts=counts.get(row.version, {}),
-                warnings=tuple(warnings.get(row.version, ())),
+        records = {row.version: version_record(row, document) for row in rows}
+        history = []
+        for version, record in records.items():
+            origin, corrected = _origin(record, records.get(version - 1))
+            history.append(
+                PastVersion(
+                    record,
+                    origin,
+                    corrected,
+                    live=version == shown,
+                    counts=counts.get(version, {}),
+                    warnings=tuple(warnings.get(version, ())),
+                )
             )
-            for row in rows
-        ]
+        return history
 
     def cut(self, document_id: str, based_on: int, chunking: Mapping[str, int]) -> Accepted:
         """Queue a new version with the content of the live one, whose chunks have these lengths.
@@ -172,6 +184,24 @@ class Versions:
                 connection, document, old, new, now, previous_version=version, restores=version
             )
         return Accepted(document_id, new, fresh=True)
+
+
+def _origin(record: VersionRecord, before: VersionRecord | None) -> tuple[VersionOrigin, int]:
+    """How a version was made, and the number of corrections that it added to those of `before`.
+
+    A version has the lengths and the corrections of the version before it, the newest one at its
+    time, unless it is what changed them.
+    """
+    if record.restores is not None:
+        return "restored", 0
+    if record.edited is not None:
+        return "edited", 0
+    if before is None:
+        return "submitted", 0
+    if record.chunking != before.chunking:
+        return "cut", 0
+    corrected = len(record.corrections) - len(before.corrections)
+    return ("corrected", corrected) if corrected else ("submitted", 0)
 
 
 def newest_of(connection: Connection, document_id: str) -> Row[Any]:

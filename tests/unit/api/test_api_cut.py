@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from reader_parts import Installation, installation
 
 from callslip.cli.commands import steps as step_commands
+from callslip.cli.commands import versions as version_commands
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.ingestion.artifacts import CHUNKS
@@ -105,6 +106,36 @@ def test_lengths_that_contradict_each_other_and_other_documents_are_refused(
     assert it.anyone.call("POST", url, json={"max_tokens": 48}).status_code == 404
 
 
+def test_the_history_says_how_each_version_was_made(it: Installation) -> None:
+    document_id = it.put("canteen.txt", LONG)
+    url = f"/v1/documents/{document_id}"
+    it.anyone.call("POST", f"{url}/cut", json={"max_tokens": 48, "overlap_tokens": 5})
+    first = it.anyone.call("GET", f"{url}/chunks").json["chunks"][0]
+    texts = {first["chunk_id"]: first["text"].replace("Paragraph 0 ", "Line 0 ")}
+    it.anyone.call("POST", f"{url}/corrections", json={"texts": texts})
+    it.anyone.call("PATCH", url, json={"title": "Canteen"})
+    it.anyone.call("POST", f"{url}/rollback", json={"version": 1})
+    history = it.anyone.call("GET", f"{url}/versions").json["versions"]
+    assert [(v["version"], v["origin"], v["corrected"]) for v in history] == [
+        (5, "restored", None),
+        (4, "edited", None),
+        (3, "corrected", 1),
+        (2, "cut", None),
+        (1, "submitted", None),
+    ]
+    lengths = {"target_tokens": 43, "max_tokens": 48, "overlap_tokens": 5}
+    assert [v["chunking"] for v in history] == [None, lengths, lengths, lengths, None]
+    page = it.anyone.call("GET", f"/page/documents/{document_id}").text
+    for words in (
+        "<b>Version 5</b>, live: as version 1",
+        "<b>Version 4</b>, superseded: edited title",
+        "<b>Version 3</b>, superseded: corrected in 1 place\n",
+        "<b>Version 2</b>, superseded: cut into chunks of at most 48 tokens that share 5",
+        "<b>Version 1</b>, superseded: submitted",
+    ):
+        assert words in page
+
+
 def test_the_command_prints_and_applies(it: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     document_id = it.put("canteen.txt", LONG)
 
@@ -112,7 +143,8 @@ def test_the_command_prints_and_applies(it: Installation, monkeypatch: pytest.Mo
         served = httpx.Client(transport=httpx.WSGITransport(it.client.application))
         return Client("http://127.0.0.1", http=served)
 
-    monkeypatch.setattr(step_commands, "connect", connect)
+    for module in (step_commands, version_commands):
+        monkeypatch.setattr(module, "connect", connect)
 
     def run(*arguments: str) -> Any:
         return CliRunner().invoke(main, ["ingest", "chunk", "--doc-id", document_id, *arguments])
@@ -126,5 +158,8 @@ def test_the_command_prints_and_applies(it: Installation, monkeypatch: pytest.Mo
     report = json.loads(applied.output)
     assert (report["version"], report["outcome"], report["step"]) == (2, "accepted", "chunk")
     assert report["counts"]["chunks"] == len(tokens(it, document_id))
+    history = CliRunner().invoke(main, ["versions", document_id]).output
+    assert "live, cut into chunks of at most 48 tokens that share 5\n" in history
+    assert "superseded, submitted, by version 2\n" in history
     assert run("--apply").exit_code == 2
     assert run().exit_code == 0

@@ -4,7 +4,8 @@ import pytest
 from ledger_moves import claim, publish, store_chunks, submission, submit, taken
 
 from callslip.errors import BrokenFile, Conflict, DocumentNotFound
-from callslip.stores.ledger import Accepted, Claim, Ledger, Refusal
+from callslip.stores.ledger import Accepted, Claim, Edit, Ledger, Refusal
+from callslip.stores.ledger.base.corrections import Correction
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -39,6 +40,31 @@ def test_the_history_says_what_became_of_each_version(ledger: Ledger) -> None:
     assert live.record.sha256 == submission("three").sha256
     with pytest.raises(DocumentNotFound):
         ledger.versions.of("nobody's")
+
+
+def test_the_history_says_how_each_version_was_made(ledger: Ledger) -> None:
+    item = publish(ledger, "one", ["x"])
+    lengths = {"target_tokens": 43, "max_tokens": 48, "overlap_tokens": 5}
+    ledger.versions.cut(item.document_id, 1, lengths)
+    submit(ledger, "two")  # follows the lengths of the queued cut
+    live = publish(ledger, "three", ["y"])
+    made = tuple(Correction(f"{n:016}", n, "", "1O", "10", "", 0.0) for n in range(2))
+    ledger.corrections.add(item.document_id, live.version, made)
+    edited = ledger.edits.make(item.document_id, Edit(title="New"), if_match=None).accepted
+    ledger.versions.restore(item.document_id, 1)
+    submit(ledger, "four")
+    past = ledger.versions.of(item.document_id)
+    assert [(v.record.version, v.origin, v.corrected) for v in past] == [
+        (8, "submitted", 0),
+        (7, "restored", 0),
+        (edited.version, "edited", 0),
+        (5, "corrected", 2),
+        (4, "submitted", 0),
+        (3, "submitted", 0),
+        (2, "cut", 0),
+        (1, "submitted", 0),
+    ]
+    assert [v.record.chunking for v in past] == [None, None, *[lengths] * 5, None]
 
 
 def test_a_version_that_is_brought_back_is_a_new_one_with_the_old_content(ledger: Ledger) -> None:
