@@ -1,1 +1,1 @@
-"""The commands of `callslip`, one module each."""
+"""The commands of `callslip`, one module each, in folders by what they work on."""

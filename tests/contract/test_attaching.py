@@ -17,7 +17,7 @@ from flask_openapi3 import OpenAPI
 from search_parts import Embedder
 
 from callslip.api.app import create_app
-from callslip.cli.commands import attach
+from callslip.cli.commands.collections import attach
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.config.settings import Settings

@@ -14,7 +14,7 @@ from chroma_server import free_port
 from processes import waits_until
 from pydantic import SecretStr
 
-from callslip.cli.commands import doctor
+from callslip.cli.commands.installation import doctor
 from callslip.config.settings import KeywordSettings, Settings
 from callslip.errors import CallslipError, CollectionNotFound, KeywordsDown
 from callslip.stores.fulltext.contract import Entry

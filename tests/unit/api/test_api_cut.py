@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from reader_parts import Installation, installation
 
-from callslip.cli.commands import steps as step_commands
-from callslip.cli.commands import versions as version_commands
+from callslip.cli.commands.documents import steps as step_commands
+from callslip.cli.commands.documents import versions as version_commands
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.ingestion.artifacts import CHUNKS

@@ -20,7 +20,7 @@ from werkzeug.http import parse_options_header
 
 from callslip.api.v1 import files
 from callslip.callers import Caller
-from callslip.cli.commands.status import _tell_document
+from callslip.cli.commands.documents.status import _tell_document
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.corrections.applying import corrected

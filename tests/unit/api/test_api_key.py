@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from pydantic import SecretStr, ValidationError
 
 from callslip.api.http.description import described
-from callslip.cli.commands import doctor
+from callslip.cli.commands.installation import doctor
 from callslip.client import Client
 from callslip.config import Settings, get_settings
 from callslip.config.settings import ApiSettings

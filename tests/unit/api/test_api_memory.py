@@ -16,7 +16,7 @@ from learned import EAST, trace
 from ledger_moves import publish
 
 from callslip.api.v1 import feedback
-from callslip.cli.commands import memory as memory_commands
+from callslip.cli.commands.collections import memory as memory_commands
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.config.ranking import MemorySettings, TracesSettings

@@ -18,7 +18,7 @@ from ledger_moves import publish
 from synthetic import SHOWN, logged
 
 from callslip.api.http.context import current
-from callslip.cli.commands import proposals as proposals_command
+from callslip.cli.commands.collections import proposals as proposals_command
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.config.ranking import MemorySettings, TracesSettings

@@ -19,7 +19,7 @@ from learned import say, trace
 from ledger_moves import publish
 from synthetic import SHOWN, logged
 
-from callslip.cli.commands import tune as tune_command
+from callslip.cli.commands.collections import tune as tune_command
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.config.ranking import MemorySettings, TracesSettings

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from context_parts import app_over
 from flask.testing import FlaskClient
 
-from callslip.cli.commands import usage as usage_commands
+from callslip.cli.commands.installation import usage as usage_commands
 from callslip.cli.main import main
 from callslip.client import Client
 from callslip.config.settings import LlmSettings, Settings

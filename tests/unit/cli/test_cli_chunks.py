@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from pipeline_parts import paragraphs
 from reader_parts import COLLECTION, Installation, installation
 
-from callslip.cli.commands import chunks as chunks_command
-from callslip.cli.commands import versions as versions_command
+from callslip.cli.commands.documents import chunks as chunks_command
+from callslip.cli.commands.documents import versions as versions_command
 from callslip.cli.main import main
 from callslip.client import Client
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from faq_server import FaqClient, running
 
-from callslip.cli.commands import compare as compare_command
-from callslip.cli.commands import faq as faq_command
+from callslip.cli.commands.documents import faq as faq_command
+from callslip.cli.commands.search import compare as compare_command
 from callslip.cli.main import main
 from callslip.errors import Overloaded, ServerDown
 

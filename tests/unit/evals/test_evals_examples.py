@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from synthetic import NOW, candidates
 
 import callslip.evals.client
-from callslip.cli.commands import tune as tune_command
+from callslip.cli.commands.collections import tune as tune_command
 from callslip.cli.main import main
 from callslip.client import Client, models
 from callslip.errors import EvaluationError, JudgedSetError

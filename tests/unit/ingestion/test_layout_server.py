@@ -17,7 +17,7 @@ from PIL import Image
 from pipeline_parts import make_context, submit, with_backend
 from pydantic import SecretStr
 
-from callslip.cli.commands.doctor import examine
+from callslip.cli.commands.installation.doctor import examine
 from callslip.config.settings import ExtractSettings, IngestSettings, LayoutSettings, Settings
 from callslip.errors import (
     BrokenFile,

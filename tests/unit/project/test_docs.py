@@ -16,8 +16,8 @@ from callslip.api import annotator_wsgi
 from callslip.api.adapters import faq
 from callslip.api.v1 import events as streams
 from callslip.api.v1 import metrics
-from callslip.cli.commands import annotator
-from callslip.cli.commands.faq import PATIENCE_SECONDS
+from callslip.cli.commands.documents.faq import PATIENCE_SECONDS
+from callslip.cli.commands.installation import annotator
 from callslip.cli.mcp import http
 from callslip.cli.mcp import tools as mcp_tools
 from callslip.cli.mcp.command import PORT, mcp_command

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MOST_FILES = 20
-LIKE_THINGS = {"cli/commands", "benchmarks"}
+LIKE_THINGS = {"benchmarks"}
 """Folders of like things, one of which a reader opens at a time, may hold more."""
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from callslip.cli.commands.faq import DEFAULT_FAQ
+from callslip.cli.commands.documents.faq import DEFAULT_FAQ
 from callslip.cli.shared.output import as_json, emit, named, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client

@@ -15,7 +15,7 @@ from callslip.config import Settings, load
 from callslip.vocabulary import DEFAULT_COLLECTION
 from callslip.workers.local_access import local_key
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "jobs" / "examples.jsonl"
+EXAMPLES = Path(__file__).resolve().parents[3] / "jobs" / "examples.jsonl"
 
 
 @click.command(name="up")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from callslip.cli.commands.versions import show_failed
+from callslip.cli.commands.documents.versions import show_failed
 from callslip.cli.shared.batches import batch_documents, get_batch, tell_batch
 from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, many, reporting

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from callslip.cli.commands.options import options_of, set_options
+from callslip.cli.commands.collections.options import options_of, set_options
 from callslip.cli.shared.output import as_json, emit, many, named, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client

@@ -6,7 +6,7 @@ from typing import IO
 
 import click
 
-from callslip.cli.commands.versions import when
+from callslip.cli.commands.documents.versions import when
 from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.cli.shared.server import connect, url_option

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from callslip.cli.commands.ingest import ingest_command
+from callslip.cli.commands.documents.ingest import ingest_command
 from callslip.cli.shared.manifest import Entry
 from callslip.cli.shared.options import (
     allow_duplicate_option,

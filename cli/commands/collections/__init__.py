@@ -1,0 +1,1 @@
+"""Commands that work on whole collections: their options, facets, memory and moves."""

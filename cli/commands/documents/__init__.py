@@ -1,0 +1,1 @@
+"""Commands that work on documents: send, show, change and remove them."""

@@ -1,0 +1,1 @@
+"""Commands that work on an installation: its processes, settings, keys and backups."""

@@ -1,0 +1,1 @@
+"""Commands that ask: search, answer, compare collections, and measure on judged sets."""
