@@ -20,7 +20,7 @@ from ir_measures import RR, Success, nDCG
 
 from callslip import __version__
 from callslip.config import load
-from callslip.config.faq import STRATEGIES
+from callslip.config.sections.faq import STRATEGIES
 from callslip.errors import CallslipError, CollectionNotFound, JudgedSetError, SearchTimeout
 from callslip.evals import beir
 from callslip.evals.client import SEARCH_TRIES, JsonClient

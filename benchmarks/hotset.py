@@ -20,7 +20,7 @@ from benchmarks.pipeline import COLLECTION, fill
 from benchmarks.stores.rows import DIMENSION, Rows
 from benchmarks.stores.scratch import placed
 from callslip.config.load import load
-from callslip.config.ranking import MemorySettings
+from callslip.config.sections.ranking import MemorySettings
 from callslip.config.settings import Settings
 from callslip.errors import CallslipError
 from callslip.evals.tables import header, table, tell

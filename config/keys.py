@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 from callslip.config.settings import FurtherEmbedderSettings, Settings
 
 PREFIX = "CALLSLIP_"

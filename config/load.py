@@ -15,7 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from callslip.config import annotator, faq, models, stores, yaml_file
+from callslip.config import yaml_file
 from callslip.config.keys import (
     KEYS,
     PREFIX,
@@ -28,6 +28,7 @@ from callslip.config.keys import (
     variable,
 )
 from callslip.config.masking import shown
+from callslip.config.sections import annotator, faq, models, stores
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
 

@@ -5,31 +5,31 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from callslip.config.agent import AgentSettings
-from callslip.config.annotator import AnnotatorSettings
-from callslip.config.backup import BackupSettings
-from callslip.config.calling import (
+from callslip.config.sections.agent import AgentSettings
+from callslip.config.sections.annotator import AnnotatorSettings
+from callslip.config.sections.backup import BackupSettings
+from callslip.config.sections.calling import (
     SourcesSettings,
     WebhookSettings,
 )
-from callslip.config.faq import FaqSettings
-from callslip.config.genie import GenieSettings
-from callslip.config.identity import AuditSettings, OidcSettings
-from callslip.config.ingestion import (
+from callslip.config.sections.faq import FaqSettings
+from callslip.config.sections.genie import GenieSettings
+from callslip.config.sections.identity import AuditSettings, OidcSettings
+from callslip.config.sections.ingestion import (
     ChunkingSettings,
     ExtractSettings,
     IngestSettings,
     LayoutSettings,
     MaintenanceSettings,
 )
-from callslip.config.models import (
+from callslip.config.sections.models import (
     EmbedderSettings,
     EmbeddingModel,
     FurtherEmbedderSettings,
     LlmSettings,
     PreviousEmbedderSettings,
 )
-from callslip.config.ranking import (
+from callslip.config.sections.ranking import (
     FacetsSettings,
     MemorySettings,
     ProposalsSettings,
@@ -37,23 +37,23 @@ from callslip.config.ranking import (
     SearchSettings,
     TracesSettings,
 )
-from callslip.config.section import Section
-from callslip.config.servers import LOOPBACK as LOOPBACK
-from callslip.config.servers import (
+from callslip.config.sections.section import Section
+from callslip.config.sections.servers import LOOPBACK as LOOPBACK
+from callslip.config.sections.servers import (
     ApiSettings,
     BlobSettings,
     BrokerSettings,
     LedgerSettings,
     LogSettings,
 )
-from callslip.config.stores import (
+from callslip.config.sections.stores import (
     ChromaSettings,
     CrateSettings,
     KeywordSettings,
     TfidfSettings,
     WeaviateSettings,
 )
-from callslip.config.telemetry import TelemetrySettings
+from callslip.config.sections.telemetry import TelemetrySettings
 from callslip.languages import BUILT_IN, DEFAULT, Codes
 from callslip.vocabulary import StoreKind as StoreKind
 

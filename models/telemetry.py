@@ -37,7 +37,7 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from callslip import __version__, trace_context
-from callslip.config.telemetry import TelemetrySettings
+from callslip.config.sections.telemetry import TelemetrySettings
 from callslip.errors import CallslipError
 from callslip.http.transport import BoundedTransport, direct
 

@@ -15,7 +15,7 @@ from callslip.api.http.uploads import sent_file
 from callslip.api.identity.limits import spend_documents
 from callslip.compat import annotator
 from callslip.compat.annotator import names
-from callslip.config.annotator import AnnotatorSettings
+from callslip.config.sections.annotator import AnnotatorSettings
 from callslip.errors import TransientError
 from callslip.stores.disk import check_space
 from callslip.tasks import compute

@@ -16,7 +16,7 @@ from callslip.api.v1.collections import visible_collections
 from callslip.compat.errors import validated
 from callslip.compat.faq.collections import MOST_COLLECTIONS
 from callslip.compat.faq.compare import ComparedHit, Comparison, Question, compare
-from callslip.config.faq import STRATEGIES
+from callslip.config.sections.faq import STRATEGIES
 from callslip.errors import CallslipError, InvalidRequest
 from callslip.models.text.language import lang
 

@@ -23,7 +23,7 @@ from callslip.compat.faq.collections import (
 )
 from callslip.compat.faq.compare import Comparison, Question, compare
 from callslip.compat.faq.rows import Row, RowId, twice
-from callslip.config.faq import STRATEGIES, Strategy
+from callslip.config.sections.faq import STRATEGIES, Strategy
 from callslip.config.settings import StoreKind
 from callslip.errors import InvalidRequest
 from callslip.retrieval.messages import Text

@@ -19,7 +19,7 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from callslip.callers import Caller
-from callslip.config.identity import EVERYONE, OidcSettings
+from callslip.config.sections.identity import EVERYONE, OidcSettings
 from callslip.config.settings import LOOPBACK
 from callslip.errors import KeyRefused, TransientError
 from callslip.http.transport import BoundedTransport, TooLarge, direct

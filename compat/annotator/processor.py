@@ -12,7 +12,7 @@ from callslip.compat.annotator.chunks import lines
 from callslip.compat.annotator.dialogs import Dialog, section, strings
 from callslip.compat.annotator.fetching import Answer, Deadline
 from callslip.compat.annotator.links import Links
-from callslip.config.annotator import AnnotatorSettings
+from callslip.config.sections.annotator import AnnotatorSettings
 from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import AddressNotAllowed, FileTooLarge, NotFound
 from callslip.ingestion.isolation.process import Extractor

@@ -12,7 +12,7 @@ from callslip.compat.annotator.dialogs import Dialog, section, text
 from callslip.compat.annotator.fetching import Deadline
 from callslip.compat.annotator.links import Links
 from callslip.compat.annotator.words import words
-from callslip.config.annotator import AnnotatorSettings
+from callslip.config.sections.annotator import AnnotatorSettings
 from callslip.config.settings import MEGABYTE
 from callslip.errors import FileTooLarge, InvalidRequest, NotFound
 from callslip.models.e5.tokens import well_formed

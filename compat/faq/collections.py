@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from callslip.compat.context import AdapterContext
 from callslip.compat.nearest import NO_EMBEDDER
-from callslip.config.faq import STRATEGIES, Strategy
+from callslip.config.sections.faq import STRATEGIES, Strategy
 from callslip.errors import CollectionExists, CollectionNotFound, InvalidRequest
 from callslip.models.text.analyzer import version_of
 from callslip.stores.ledger import CollectionRecord

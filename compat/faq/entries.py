@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from callslip.compat.context import AdapterContext
 from callslip.compat.faq.rows import Row, entry_id
 from callslip.compat.nearest import NO_EMBEDDER
-from callslip.config.faq import Strategy
+from callslip.config.sections.faq import Strategy
 from callslip.errors import InvalidRequest
 from callslip.ingestion import provided_chunks
 from callslip.models.text.language import lang

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from callslip.config.faq import Strategy
+from callslip.config.sections.faq import Strategy
 from callslip.models.e5.tokens import is_blank
 from callslip.models.text.normalization import normalized
 from callslip.retrieval.messages import Text

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from callslip.config.ranking import RerankSettings
+from callslip.config.sections.ranking import RerankSettings
 from callslip.errors import RerankerDown, SettingsError
 from callslip.http.transport import BoundedTransport, TooLarge, direct
 from callslip.models.e5.tokens import well_formed

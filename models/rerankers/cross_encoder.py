@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnxruntime
 from tokenizers import Encoding, Tokenizer
 
-from callslip.config.ranking import RerankSettings
+from callslip.config.sections.ranking import RerankSettings
 from callslip.errors import RerankerDown, SettingsError
 from callslip.models.batches import by_length
 from callslip.models.e5.tokens import well_formed

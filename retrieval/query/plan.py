@@ -6,7 +6,7 @@ from datetime import datetime
 
 import numpy as np
 
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import Settings
 from callslip.errors import EmptyQuery, InvalidRequest, QueryTooLong
 from callslip.models.entities import Recognizer

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from callslip.config.ranking import MemorySettings
+from callslip.config.sections.ranking import MemorySettings
 from callslip.retrieval.chance import generator
 from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.ranking.memory import (

@@ -4,7 +4,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.errors import CollectionNotFound
 from callslip.retrieval.tracing.trace import Trace
 from callslip.stores.chunk_stats import Verdict

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from callslip.config.ingestion import IngestSettings
+from callslip.config.sections.ingestion import IngestSettings
 from callslip.errors import BacklogFull
 from callslip.stores.ledger import FairQueue, Pace
 

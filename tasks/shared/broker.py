@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from callslip.config.servers import SENTINEL_PORT
+from callslip.config.sections.servers import SENTINEL_PORT
 from callslip.config.settings import Settings
 from callslip.errors import BrokerDown, Overloaded, SettingsError
 from callslip.stores import breaker

@@ -18,7 +18,7 @@ from store_cases import chunk, ids
 from callslip.compat.attaching import Embedders
 from callslip.compat.chroma import attach
 from callslip.compat.faq.compare import Question, compare
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import ChromaSettings, Settings
 from callslip.errors import (
     AddressNotAllowed,

@@ -18,7 +18,7 @@ from store_cases import chunk, ids
 
 from callslip.compat.attaching import Embedders
 from callslip.compat.crate import attach, table_named
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import Settings
 from callslip.errors import (
     AttachedReadOnly,

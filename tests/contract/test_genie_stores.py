@@ -22,7 +22,7 @@ from genie_parts import (
 from search_parts import made_of
 
 from callslip.compat.context import AdapterContext
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.retrieval.run import search
 from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store

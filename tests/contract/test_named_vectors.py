@@ -13,7 +13,7 @@ from memory_store import MemoryStore
 from moving import silent
 from pipeline_parts import doing, make_context, submit, with_backend
 
-from callslip.config.ranking import MemorySettings
+from callslip.config.sections.ranking import MemorySettings
 from callslip.config.settings import ChunkingSettings, Settings
 from callslip.errors import EmbedderDown, InvalidRequest, SettingsError, StoreCannot, VectorNotFound
 from callslip.ingestion.context import StepContext

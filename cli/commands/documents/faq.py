@@ -12,7 +12,7 @@ from callslip.cli.shared.output import as_json, emit, many, named, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import path_of
-from callslip.config.faq import STRATEGIES
+from callslip.config.sections.faq import STRATEGIES
 from callslip.errors import CallslipError, TransientError
 from callslip.vocabulary import StoreKind
 

@@ -28,7 +28,7 @@ from callslip.agent.citations import in_force
 from callslip.agent.conversations import Threads, make_saver
 from callslip.agent.messages import Answer, AnswerRequest
 from callslip.agent.reports import NodeReport
-from callslip.config.ranking import MemorySettings
+from callslip.config.sections.ranking import MemorySettings
 from callslip.config.settings import Settings
 from callslip.models.embedders.contract import Embedder, Vectors
 from callslip.models.entities import Recognizer

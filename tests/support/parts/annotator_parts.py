@@ -14,7 +14,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from callslip.config import get_settings
-from callslip.config.annotator import VARIABLES
+from callslip.config.sections.annotator import VARIABLES
 
 LAMB = "The boy took a pencil and drew a lamb.\nThe prince wants to see it.\n"
 ROSE = "Roses have thorns because they fear tigers.\n" * 20

@@ -7,7 +7,7 @@ from callslip.compat.faq import entries
 from callslip.compat.faq.collections import made, sibling
 from callslip.compat.faq.entries import Counts
 from callslip.compat.faq.rows import Row
-from callslip.config.faq import STRATEGIES, Strategy
+from callslip.config.sections.faq import STRATEGIES, Strategy
 
 
 def row(row_id: int | str, question: str, answer: str) -> Row:

@@ -15,7 +15,7 @@ from search_parts import made_of
 from callslip.compat.context import AdapterContext
 from callslip.compat.genie import INVOKERS
 from callslip.config import get_settings
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import Settings
 from callslip.models.embedders.contract import Vectors
 from callslip.retrieval.candidates.resources import Resources

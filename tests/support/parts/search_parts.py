@@ -7,7 +7,7 @@ import numpy as np
 from backend_parts import backend_of
 from ledger_moves import store_chunks
 
-from callslip.config.ranking import MemorySettings, SearchSettings
+from callslip.config.sections.ranking import MemorySettings, SearchSettings
 from callslip.config.settings import Settings
 from callslip.languages import DEFAULT
 from callslip.models.entities import Recognizer

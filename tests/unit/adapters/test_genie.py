@@ -28,7 +28,7 @@ from callslip.compat.context import AdapterContext
 from callslip.compat.genie import WeaviateVectorSimilaritySearchInvoker
 from callslip.compat.genie.configuration import configured
 from callslip.compat.genie.documents import filter_name
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import WeaviateSettings
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger

@@ -15,8 +15,8 @@ from callslip.agent.answer_text import NOT_HERE, answer_text, in_words
 from callslip.agent.citations import in_force
 from callslip.agent.drafts import Draft, DraftSentence
 from callslip.agent.messages import AnswerRequest, Citation, Verdict
-from callslip.config.agent import AgentSettings
-from callslip.config.ranking import MemorySettings
+from callslip.config.sections.agent import AgentSettings
+from callslip.config.sections.ranking import MemorySettings
 from callslip.errors import EmbedderDown, EmptyQuery, StoreDown, TenantNotFound
 from callslip.models.embedders.none import LexicalEmbedder
 from callslip.retrieval.messages import Span

@@ -19,7 +19,7 @@ from callslip.agent.graph import ATTEMPT, MOST_STEPS, NODES, make_graph
 from callslip.agent.messages import Verdict
 from callslip.agent.reports import NodeReport, Step
 from callslip.agent.state import State
-from callslip.config.agent import AgentSettings
+from callslip.config.sections.agent import AgentSettings
 from callslip.models.embedders.none import LexicalEmbedder
 from callslip.retrieval.evidence.sufficiency import BOTH, NONE, SMALL, WORDS_ALONE, Evidence
 from tools.agent_graph import DOCUMENT, drawn, redrawn

@@ -17,8 +17,8 @@ from openai_server import OpenAIServer, ReceivedRequest, Sent, reply
 import callslip.agent.nodes.planner
 from callslip.agent.messages import Answer
 from callslip.agent.nodes.validator import TRIES
-from callslip.config.agent import AgentSettings
-from callslip.config.ranking import MemorySettings
+from callslip.config.sections.agent import AgentSettings
+from callslip.config.sections.ranking import MemorySettings
 from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.run import make_plan
 from callslip.stores.records import Value

@@ -24,7 +24,7 @@ from openai_server import (
 
 from callslip.agent.messages import Answer, AnswerRequest
 from callslip.agent.nodes import validator
-from callslip.config.agent import AgentSettings
+from callslip.config.sections.agent import AgentSettings
 from callslip.config.settings import LlmSettings
 
 pytest_plugins = ["agent_fixtures", "openai_fixtures"]

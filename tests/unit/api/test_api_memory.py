@@ -19,7 +19,7 @@ from callslip.api.v1 import feedback
 from callslip.cli.commands.collections import memory as memory_commands
 from callslip.cli.main import main
 from callslip.client import Client
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec

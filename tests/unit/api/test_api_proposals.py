@@ -21,7 +21,7 @@ from callslip.api.http.context import current
 from callslip.cli.commands.collections import proposals as proposals_command
 from callslip.cli.main import main
 from callslip.client import Client
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.config.settings import Settings
 from callslip.messages.options import Options
 from callslip.retrieval.ranking.features import Features

@@ -22,7 +22,7 @@ from synthetic import SHOWN, logged
 from callslip.cli.commands.collections import tune as tune_command
 from callslip.cli.main import main
 from callslip.client import Client
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.messages.options import Options
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.ranking.memory import Explored

@@ -13,7 +13,7 @@ from memory_store import MemoryStore
 from store_cases import EAST, chunk
 
 from callslip.api.v1 import recorded_answers
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.errors import DocumentNotFound
 from callslip.ingestion.values import Block, ExtractedText
 from callslip.retrieval.tracing.recording import Learning

@@ -23,7 +23,7 @@ from benchmarks.answers import (
 )
 from benchmarks.questions import Question
 from callslip.cli.shared.upload import Report
-from callslip.config.agent import AgentSettings
+from callslip.config.sections.agent import AgentSettings
 from callslip.evals import beir, judge
 
 CORPUS = {"a": "ten days of leave", "b": "two cats", "c": "one fish"}

@@ -11,7 +11,7 @@ from learned import EAST, HALF_LIFE, NORTH, say, trace
 from ledger_moves import publish
 from sqlalchemy import select, update
 
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.chunk_stats import ChunkStats
 from callslip.stores.ledger import Ledger, OutcomeRecord

@@ -5,7 +5,7 @@ import time
 from learned import say, trace
 from ledger_moves import publish
 
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger

@@ -9,7 +9,7 @@ import pytest
 from learned import EAST, HALF_LIFE, NORTH, say, trace
 from ledger_moves import publish, store_chunks, submit
 
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.errors import Conflict, FeedbackLimit, FeedbackNotFound, InvalidRequest, TraceNotFound
 from callslip.messages.options import USUAL
 from callslip.retrieval.tracing.recording import Learning

@@ -25,8 +25,8 @@ from callslip.agent.conversations import Threads, make_saver
 from callslip.agent.graph import NODES
 from callslip.agent.messages import Answer, AnswerRequest
 from callslip.agent.reports import NodeReport
-from callslip.config.agent import AgentSettings
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.agent import AgentSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import LlmSettings, Settings, TelemetrySettings
 from callslip.errors import QueryTooLong
 from callslip.models.language_models.client import LanguageModel

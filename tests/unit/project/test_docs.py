@@ -28,9 +28,9 @@ from callslip.client import Client as OverHttp
 from callslip.client.requests import URL
 from callslip.compat.annotator.chunks import MOST_WORDS
 from callslip.compat.faq.collections import MOST_COLLECTIONS
-from callslip.config.annotator import VARIABLES, AnnotatorSettings
-from callslip.config.faq import STRATEGIES, FaqSettings
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.annotator import VARIABLES, AnnotatorSettings
+from callslip.config.sections.faq import STRATEGIES, FaqSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.ingestion.provided_chunks import LEASE_SECONDS
 from callslip.models.language_models.client import MOST_BYTES
 from callslip.plugins.requests import SearchOptions, metadata_of

@@ -8,7 +8,7 @@ import pytest
 from memory_store import MemoryStore
 from search_parts import a_store, ask, found, ingest, learn, made_of, make_places
 
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.retrieval.caches import Cache
 from callslip.retrieval.candidates.resources import Resources
 from callslip.stores.ledger import Ledger

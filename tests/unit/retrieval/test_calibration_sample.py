@@ -10,7 +10,7 @@ import pytest
 from memory_store import MemoryStore
 from search_parts import a_store, ingest, made_of, make_places
 
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.retrieval.candidates import calibration
 from callslip.retrieval.candidates.calibration import (
     Frequencies,

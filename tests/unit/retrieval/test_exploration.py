@@ -9,7 +9,7 @@ import pytest
 from memory_store import MemoryStore
 from search_parts import a_store, ask, found, ingest, learn, made_of, make_places
 
-from callslip.config.ranking import MemorySettings, SearchSettings
+from callslip.config.sections.ranking import MemorySettings, SearchSettings
 from callslip.messages.options import Ranking
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest

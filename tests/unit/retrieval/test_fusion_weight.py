@@ -10,7 +10,7 @@ import pytest
 from memory_store import MemoryStore
 from search_parts import ask, found, ingest, made_of, make_places
 
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.messages.options import Ranking
 from callslip.retrieval.candidates.calibration import LEAST
 from callslip.retrieval.candidates.fusion_weight import BALANCE, UNKNOWN, choose

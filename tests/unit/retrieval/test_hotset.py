@@ -21,7 +21,7 @@ from search_parts import (
     make_places,
 )
 
-from callslip.config.ranking import MemorySettings, SearchSettings
+from callslip.config.sections.ranking import MemorySettings, SearchSettings
 from callslip.errors import CollectionNotFound
 from callslip.messages.options import Ranking
 from callslip.retrieval.candidates.calibration import ScoreCalibrations

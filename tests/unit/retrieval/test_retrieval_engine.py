@@ -13,7 +13,7 @@ from ledger_moves import store_chunks
 from memory_store import MemoryStore
 from pydantic import ValidationError
 
-from callslip.config.ranking import SearchSettings
+from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import Settings
 from callslip.errors import EmptyQuery, InvalidFilter, InvalidRequest, KeywordsDown, StoreDown
 from callslip.messages.options import Options, Ranking

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip.config.ranking import RerankSettings
+from callslip.config.sections.ranking import RerankSettings
 from callslip.errors import CallslipError, RerankerDown, SettingsError
 from callslip.retrieval.ranking.rerank import blend, rerank
 

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from callslip.config.ingestion import IngestSettings
+from callslip.config.sections.ingestion import IngestSettings
 from callslip.errors import BacklogFull
 from callslip.stores.ledger import FairQueue, Pace, Work
 from callslip.tasks.shared.backlog import LEAST, Backlog

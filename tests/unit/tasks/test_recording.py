@@ -10,7 +10,7 @@ from context_parts import LoneBroker, context_of, working
 from learned import say, trace
 from ledger_moves import publish
 
-from callslip.config.ranking import MemorySettings, TracesSettings
+from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.config.settings import Settings
 from callslip.errors import StoreDown
 from callslip.retrieval.tracing.recording import Learning

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from callslip import logs, trace_context
-from callslip.config.servers import LogSettings
+from callslip.config.sections.servers import LogSettings
 from callslip.workers.supervision import child
 from callslip.workers.supervision.child import Child, Part
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 VARIABLES = {
     "PARAGRAPHS_NUM": "annotator.paragraphs_num",

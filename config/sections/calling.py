@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from callslip.config.section import Calling
+from callslip.config.sections.section import Calling
 
 
 class SourcesSettings(Calling):

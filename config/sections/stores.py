@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from callslip.config.section import Calling, Section
+from callslip.config.sections.section import Calling, Section
 
 VARIABLES = {"WEAVIATE_ENDPOINT": "weaviate.url", "WEAVIATE_API_KEY": "weaviate.api_key"}
 """Variables of the Weaviate stack, each with its setting; Callslip's own variables override

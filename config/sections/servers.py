@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Names of addresses that only this machine reaches."""

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 
 class SearchSettings(Section):

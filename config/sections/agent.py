@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 
 class AgentSettings(Section):

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 Strategy = Literal["question", "answer", "question_answer"]
 """The part of a row that is embedded."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 
 class GenieSettings(Section):

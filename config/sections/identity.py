@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from callslip.callers import PERMISSIONS, Permission
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 _RULE = re.compile(
     r"(?P<group>.+)=(?P<permissions>[a-z]+(?:\+[a-z]+)*)"

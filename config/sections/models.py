@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 VARIABLES = {"EMBED_MODEL": "embedder.model", "EMBED_API_KEY": "embedder.api_key"}
 """Variables of the Weaviate stack, each with its setting; Callslip's own variables override

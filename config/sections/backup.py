@@ -2,7 +2,7 @@
 
 from pydantic import Field, SecretStr
 
-from callslip.config.section import Section
+from callslip.config.sections.section import Section
 
 
 class BackupSettings(Section):
