@@ -7,9 +7,11 @@ from callslip.ingestion.enrich import Confirmer, Recognizer
 from callslip.ingestion.isolation.process import Extractor
 from callslip.ingestion.layout_server import LayoutServer
 from callslip.models.e5.tokens import Tokenizer
+from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
 from callslip.stores.backend import Backend, OnBackend
+from callslip.stores.ledger import CollectionRecord
 
 
 @dataclass(frozen=True)
@@ -31,3 +33,7 @@ class StepContext(OnBackend):
     previous: Embedder | None = None
     layout_server: LayoutServer | None = None
     further: Mapping[str, Embedder] = field(default_factory=dict)
+
+    def embedder_of(self, collection: CollectionRecord) -> Embedder:
+        """The embedder of a collection's default vector."""
+        return embedder_of(collection.embedder, self.embedder, self.previous)

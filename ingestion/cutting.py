@@ -3,25 +3,17 @@
 `preview.py` cuts a text or file that is not in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from callslip.config.settings import ChunkingSettings
-from callslip.errors import Conflict, DocumentNotFound, InvalidRequest
+from callslip.errors import Conflict, DocumentNotFound
 from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, SECTIONS, Artifact, T
 from callslip.ingestion.chunks.chunk import chunk
+from callslip.ingestion.chunks.lengths import lengths
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.values import Chunk, Section
-from callslip.models.embedders.choice import embedder_of
 from callslip.stores.ledger import DocumentRecord, Step
-
-TARGET = 0.9
-"""The target length as a share of the longest chunk, as in the settings' defaults."""
-
-SHORTEST = 32
-"""The least value of the longest chunk, in tokens."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +26,15 @@ class Cut:
 
 
 def cut_otherwise(
-    context: StepContext, record: DocumentRecord, most: int | None, overlap: int | None
+    context: StepContext, record: DocumentRecord, named: Mapping[str, int | None]
 ) -> Cut:
-    """Cut the live version into chunks of at most `most` tokens that share at most `overlap`.
+    """Cut the live version into chunks with these lengths, which are named as in `lengths`.
 
-    The longest chunk is what the embedder of the collection reads, if that is less than `most`.
-    None keeps the length that the version has.
+    None keeps the length that the version has. With the lengths of the version the chunks are its
+    own, whose cuts may be those of earlier versions.
 
-    Raises InvalidRequest if the lengths contradict each other, Conflict if the newest version is
-    not live, and DocumentNotFound if its text is not stored.
+    Raises InvalidRequest if a length is impossible, Conflict if the newest version is not live, and
+    DocumentNotFound if its text is not stored.
     """
     newest = record.newest
     if record.deleted_at is not None or not newest.size:
@@ -52,11 +44,13 @@ def cut_otherwise(
             f"version {newest.version} of document {record.document_id} is not live",
             hint="Wait until it is, and try again.",
         )
-    collection = context.ledger.collections.get(record.collection)
-    reads = embedder_of(collection.embedder, context.embedder, context.previous).max_tokens
+    reads = context.embedder_of(context.ledger.collections.get(record.collection)).max_tokens
     own = newest.chunking
     present = ChunkingSettings(**own) if own else context.settings.chunking
-    chunking = _lengths(present, most, overlap, reads)
+    chunking = lengths(present, reads, **named)
+    now: list[Chunk] = _artifact(context, record, "chunk", CHUNKS)
+    if chunking == present:
+        return Cut(chunking, now, now)
     extracted = _artifact(context, record, "extract", EXTRACTED)
     sections: list[Section] = _artifact(context, record, "sectionize", SECTIONS)
     then = chunk(
@@ -68,21 +62,7 @@ def cut_otherwise(
         extracted.blocks,
         codes=context.settings.language_codes,
     )
-    now: list[Chunk] = _artifact(context, record, "chunk", CHUNKS)
     return Cut(chunking, now, then)
-
-
-def _lengths(
-    present: ChunkingSettings, most: int | None, overlap: int | None, reads: int
-) -> ChunkingSettings:
-    longest = present.max_tokens if most is None else min(most, reads)
-    target = present.target_tokens if most is None else max(SHORTEST, round(longest * TARGET))
-    shared = min(present.overlap_tokens, target // 2) if overlap is None else overlap
-    try:
-        return ChunkingSettings(target_tokens=target, max_tokens=longest, overlap_tokens=shared)
-    except ValidationError as error:
-        detail = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise InvalidRequest(f"chunks of {longest} tokens that share {shared}: {detail}") from None
 
 
 def _artifact(context: StepContext, record: DocumentRecord, step: Step, kind: Artifact[T]) -> T:

@@ -4,7 +4,7 @@ import base64
 from itertools import islice
 from typing import Any
 
-from callslip.config.settings import ChunkingSettings
+from callslip.ingestion.chunks.lengths import lengths
 from callslip.ingestion.page_units import page_table
 from callslip.ingestion.preview import preview
 from callslip.ingestion.values import Chunk
@@ -17,10 +17,12 @@ from callslip.tasks.composition import Context
 def cut(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Cut a file, and return a `ChunksPreview` as JSON.
 
-    `request` has the `content` in base64, the `filename`, the lengths `chunking`, the `limit` of
-    chunks to return, and of the collection `json_fields` and `scrub`.
+    `request` has the `content` in base64, the `filename`, the name of the `collection`, the
+    `lengths` by name, null for those of the settings, the `limit` of chunks to return, and of the
+    collection `json_fields` and `scrub`. Raises InvalidRequest if a length is impossible.
     """
-    chunking = ChunkingSettings.model_validate(request["chunking"])
+    reads = context.steps.embedder_of(context.ledger.collections.get(request["collection"]))
+    chunking = lengths(context.settings.chunking, reads.max_tokens, **request["lengths"])
     content, filename = base64.b64decode(request["content"]), request["filename"]
     more = {name: request[name] for name in ("json_fields", "scrub")}
     made = preview(context.steps, content, filename, chunking, **more)

@@ -17,12 +17,12 @@ JOB = "chunks.cut"
 def cut(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Cut a document, and return a `CutPreview` as JSON.
 
-    `request` has the `document_id`, `max_tokens` and `overlap_tokens` or null, and the `limit` of
+    `request` has the `document_id`, the `lengths` by name, null to keep one, and the `limit` of
     chunks to return.
     """
     record = context.ledger.documents.get(request["document_id"])
     steps = replace(context.steps, backend=context.backend)
-    made = cut_otherwise(steps, record, request["max_tokens"], request["overlap_tokens"])
+    made = cut_otherwise(steps, record, request["lengths"])
     same = Counter(c.chunk_id for c in made.now) & Counter(c.chunk_id for c in made.then)
     return CutPreview(
         document_id=record.document_id,

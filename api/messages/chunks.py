@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from callslip.api.messages.documents import Request
+from callslip.api.messages.documents import CutRequest, Request
 from callslip.messages.chunks import Chunk as Chunk
 from callslip.messages.chunks import Chunks as Chunks
 from callslip.messages.chunks import ChunksPreview as ChunksPreview
@@ -53,7 +53,7 @@ class NewCorrections(Request):
     )
 
 
-class Cut(Request):
+class Cut(CutRequest):
     """How a preview cuts; lengths that are left out are those of the settings."""
 
     tenant: naming.Tenant = Field(
@@ -61,9 +61,9 @@ class Cut(Request):
         max_length=naming.LONGEST_TENANT,
         description="a tenant of the caller; required of callers that are limited to tenants",
     )
-    target_tokens: int | None = Field(None, ge=32, le=100_000)
-    max_tokens: int | None = Field(None, ge=32, le=100_000)
-    overlap_tokens: int | None = Field(None, ge=0, le=100_000)
+    target_tokens: int | None = Field(
+        None, ge=32, le=100_000, description="the length that chunks should have"
+    )
     limit: int = Field(100, ge=1, le=MOST_PREVIEWED, description="the most chunks to return")
 
 

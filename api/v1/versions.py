@@ -106,8 +106,7 @@ def _cut(document_id: str, lengths: documents.CutRequest, limit: int) -> documen
     current().ledger.documents.get(document_id)
     job = {
         "document_id": document_id,
-        "max_tokens": lengths.max_tokens,
-        "overlap_tokens": lengths.overlap_tokens,
+        "lengths": lengths.model_dump(include={"max_tokens", "overlap_tokens"}),
         "limit": limit,
     }
     with _slots.reserve(MOST_WAITING, "documents are being cut"):

@@ -69,7 +69,8 @@ def preview_chunks(path: CollectionPath) -> Response:
     job = {
         "content": base64.b64encode(content).decode(),
         "filename": filename,
-        "chunking": _lengths(cut).model_dump(),
+        "collection": path.name,
+        "lengths": cut.model_dump(include=set(ChunkingSettings.model_fields)),
         "limit": cut.limit,
         "json_fields": options.json_fields.settings(),
         "scrub": options.scrub == "text",
@@ -101,24 +102,3 @@ def _validated(kind: type[C], value: object) -> C:
         return kind.model_validate(value)
     except ValidationError as error:
         abort(invalid(error))
-
-
-def _lengths(cut: messages.Cut) -> ChunkingSettings:
-    """The lengths of the settings with those of the request.
-
-    The target is at most the longest chunk, and the overlap less than the target, where the request
-    has no value of its own.
-    """
-    lengths = current().settings.chunking.model_dump()
-    sent = cut.model_dump(include=set(ChunkingSettings.model_fields), exclude_none=True)
-    lengths |= sent
-    if "max_tokens" in sent and "target_tokens" not in sent:
-        lengths["target_tokens"] = min(lengths["target_tokens"], lengths["max_tokens"])
-    if "target_tokens" in sent and "max_tokens" not in sent:
-        lengths["max_tokens"] = max(lengths["target_tokens"], lengths["max_tokens"])
-    if "overlap_tokens" not in sent:
-        lengths["overlap_tokens"] = min(lengths["overlap_tokens"], lengths["target_tokens"] // 2)
-    try:
-        return ChunkingSettings.model_validate(lengths)
-    except ValidationError as error:
-        raise InvalidRequest(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None

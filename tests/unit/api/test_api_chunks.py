@@ -205,7 +205,7 @@ def test_a_preview_cuts_and_stores_nothing(it: Installation) -> None:
     made = it.anyone.call("POST", PREVIEW, json={"text": text, "max_tokens": 40})
     assert made.status_code == 200, made.text
     body = made.json
-    assert (body["count"], body["max_tokens"], body["target_tokens"]) == (3, 40, 32)
+    assert (body["count"], body["max_tokens"], body["target_tokens"]) == (3, 40, 36)
     assert body["media_type"] == "text/markdown"
     document_id = it.put("a.md", text)
     assert [c["text"] for c in listed(it, document_id)["chunks"]] == [
@@ -229,7 +229,11 @@ def test_a_preview_of_a_file_has_its_pages(it: Installation) -> None:
     [
         ({"json": {"text": ""}}, 400, "text"),
         ({"json": {"text": "x", "max_tokens": 31}}, 400, "max_tokens"),
-        ({"json": {"text": "x", "target_tokens": 90, "max_tokens": 60}}, 400, "target_tokens"),
+        (
+            {"json": {"text": "x", "target_tokens": 90, "max_tokens": 60}},
+            400,
+            "target_tokens is 90, but must be from 32 to 60",
+        ),
         ({"json": {"text": "x", "colour": "red"}}, 400, "colour"),
         ({"json": {"text": "x" * 10_001}}, 413, "takes 10"),
         ({"data": {"file": (io.BytesIO(b"x" * 10_001), "a.txt")}}, 413, "takes 10"),

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
-from reader_parts import Installation, installation
+from reader_parts import COLLECTION, Installation, installation
+from werkzeug.test import TestResponse
 
 from callslip.cli.commands.documents import steps as step_commands
 from callslip.cli.commands.documents import versions as version_commands
@@ -57,6 +58,73 @@ def test_a_preview_shows_the_chunks_and_a_cut_makes_them(it: Installation) -> No
     assert stored >= len(cut)
     again = it.anyone.call("POST", url, json={"max_tokens": 48})
     assert (again.status_code, again.json["outcome"]) == (200, "unchanged")
+
+
+def lengths_of(body: dict[str, Any]) -> tuple[int, int, int]:
+    return body["target_tokens"], body["max_tokens"], body["overlap_tokens"]
+
+
+def replies(it: Installation, document_id: str, lengths: dict[str, int]) -> list[TestResponse]:
+    """Of a preview of the document's text, of one of the document, and of the cut itself."""
+    text = {"text": LONG, "name": "canteen.txt"}
+    url = f"/v1/documents/{document_id}/cut"
+    return [
+        it.anyone.call("POST", f"/v1/collections/{COLLECTION}/chunks:preview", json=text | lengths),
+        it.anyone.call("POST", f"{url}:preview", json=lengths),
+        it.anyone.call("POST", url, json=lengths),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "completed"),
+    [
+        ({"max_tokens": 48}, (43, 48, 0)),
+        ({"max_tokens": 900, "overlap_tokens": 30}, (54, 60, 30)),
+        ({"overlap_tokens": 8}, (32, 32, 8)),
+        ({"overlap_tokens": 0}, (32, 32, 0)),
+    ],
+)
+def test_previews_of_a_text_and_of_a_document_show_what_the_cut_makes(
+    it: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    lengths: dict[str, int],
+    completed: tuple[int, int, int],
+) -> None:
+    monkeypatch.setattr(type(it.context.steps.embedder), "max_tokens", 60)
+    document_id = it.put("canteen.txt", LONG)
+    of_text, of_document, _ = (each.json for each in replies(it, document_id, lengths))
+    assert lengths_of(of_text) == lengths_of(of_document) == completed
+    live = it.anyone.call("GET", f"/v1/documents/{document_id}/chunks").json["chunks"]
+    spans = [(each["span"]["start"], each["span"]["end"], each["tokens"]) for each in live]
+    assert [(*each["span"].values(), each["tokens"]) for each in of_text["chunks"]] == spans
+    assert [(c["start"], c["end"], c["tokens"]) for c in of_document["chunks"]] == spans
+
+
+@pytest.mark.parametrize(
+    ("lengths", "detail"),
+    [
+        ({"overlap_tokens": 32}, "overlap_tokens is 32, but must be from 0 to 31"),
+        (
+            {"max_tokens": 40, "overlap_tokens": 36},
+            "overlap_tokens is 36, but must be from 0 to 35",
+        ),
+    ],
+)
+def test_previews_and_the_cut_refuse_an_impossible_length_and_name_its_bounds(
+    it: Installation, lengths: dict[str, int], detail: str
+) -> None:
+    refused = replies(it, it.put("canteen.txt", LONG), lengths)
+    assert [(each.status_code, each.json["detail"]) for each in refused] == [(400, detail)] * 3
+
+
+def test_the_lengths_of_a_version_make_its_own_chunks(it: Installation) -> None:
+    it.put("canteen.txt", LONG)
+    document_id = it.put("canteen.txt", f"{'new ' * 20}\n\n{LONG}")
+    url = f"/v1/documents/{document_id}/cut"
+    shown = it.anyone.call("POST", f"{url}:preview", json={"overlap_tokens": 0}).json
+    assert shown["now"] == shown["then"]
+    assert shown["unchanged"] == shown["now"]["chunks"]
+    assert it.anyone.call("POST", url, json={"overlap_tokens": 0}).json["outcome"] == "unchanged"
 
 
 def test_later_versions_keep_the_lengths_and_a_rollback_brings_the_former_back(
