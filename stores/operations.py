@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from callslip.stores.absence import LISTINGS, confirmed
 from callslip.stores.batching import BatchSize
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.filters import Where
@@ -23,6 +22,7 @@ from callslip.stores.records import (
     StoredChunk,
     Vector,
 )
+from callslip.stores.servers.absence import LISTINGS, confirmed
 
 
 class StoreOperations(ABC):

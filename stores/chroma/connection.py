@@ -18,10 +18,10 @@ from chromadb.errors import ChromaError, InternalError, NotFoundError
 
 from callslip.errors import NotFound, SettingsError, StoreDown, StoreReadOnly
 from callslip.http import deadline
-from callslip.stores import breaker
-from callslip.stores.absence import believed
-from callslip.stores.breaker import Breaker
-from callslip.stores.garbled import is_garbled
+from callslip.stores.servers import breaker
+from callslip.stores.servers.absence import believed
+from callslip.stores.servers.breaker import Breaker
+from callslip.stores.servers.garbled import is_garbled
 from callslip.stores.setup import check_version
 
 PING_SECONDS = 5.0

@@ -14,7 +14,6 @@ from callslip.errors import (
     StoreDown,
     StoreNotAllowed,
 )
-from callslip.stores.absence import believed
 from callslip.stores.crate.columns import TableColumns
 from callslip.stores.crate.connection import ColumnMissing, Connection, RelationMissing, Sql
 from callslip.stores.crate.tables import Layout, check_fits, check_name, table_name, upsert
@@ -26,6 +25,7 @@ from callslip.stores.schemas import (
     load_schema,
     tenant_missing,
 )
+from callslip.stores.servers.absence import believed
 
 T = TypeVar("T")
 

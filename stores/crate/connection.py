@@ -23,9 +23,9 @@ from callslip.errors import (
     StoreNotAllowed,
     StoreReadOnly,
 )
-from callslip.stores import breaker
-from callslip.stores.breaker import Breaker
-from callslip.stores.garbled import is_garbled
+from callslip.stores.servers import breaker
+from callslip.stores.servers.breaker import Breaker
+from callslip.stores.servers.garbled import is_garbled
 from callslip.stores.setup import check_version
 
 CONNECT_SECONDS = 3.0

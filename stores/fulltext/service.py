@@ -21,14 +21,14 @@ from callslip.errors import (
 )
 from callslip.http import deadline
 from callslip.problems import error_of
-from callslip.stores import breaker
 from callslip.stores.batching import slices
-from callslip.stores.breaker import Breaker
 from callslip.stores.fulltext import wire
 from callslip.stores.fulltext.contract import LOCK_SECONDS, Entry, KeywordIndexes, Keywords, Missing
 from callslip.stores.properties.filters import Where
 from callslip.stores.properties.terms import PropertyTerm
 from callslip.stores.records import RetrieverHit, Scalar
+from callslip.stores.servers import breaker
+from callslip.stores.servers.breaker import Breaker
 
 SERVICE = "The service of the keyword index"
 

@@ -3,9 +3,9 @@
 from functools import partial
 
 from callslip.errors import TenantNotFound
-from callslip.stores.absence import proven
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
+from callslip.stores.servers.absence import proven
 
 
 def store_counts(ledger: Ledger, store: Store, collection: str) -> dict[str, int]:

@@ -8,9 +8,9 @@ from typing import TypeVar
 from weaviate.exceptions import WeaviateDeleteManyError, WeaviateQueryException
 
 from callslip.errors import StoreDown
-from callslip.stores.absence import believed
 from callslip.stores.properties.filters import Where
 from callslip.stores.schemas import check_tenant, tenant_missing
+from callslip.stores.servers.absence import believed
 from callslip.stores.weaviate import classes, names
 from callslip.stores.weaviate.classes import Made
 from callslip.stores.weaviate.connection import At, Connection

@@ -25,9 +25,9 @@ from weaviate.exceptions import (
 from weaviate.proto.v1 import health_weaviate_pb2, weaviate_pb2_grpc
 
 from callslip.errors import SettingsError, StoreDown, StoreReadOnly, StoreTooOld
-from callslip.stores import breaker
-from callslip.stores.breaker import Breaker
-from callslip.stores.garbled import is_garbled
+from callslip.stores.servers import breaker
+from callslip.stores.servers.breaker import Breaker
+from callslip.stores.servers.garbled import is_garbled
 from callslip.stores.setup import check_version
 
 PING_SECONDS = 5.0

@@ -13,8 +13,8 @@ from redis.sentinel import Sentinel
 from callslip.config.sections.servers import SENTINEL_PORT
 from callslip.config.settings import Settings
 from callslip.errors import BrokerDown, Overloaded, SettingsError
-from callslip.stores import breaker
-from callslip.stores.breaker import Breaker
+from callslip.stores.servers import breaker
+from callslip.stores.servers.breaker import Breaker
 from callslip.tasks.queues import PRESENCE
 
 T = TypeVar("T")

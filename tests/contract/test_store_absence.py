@@ -8,9 +8,9 @@ import pytest
 
 from callslip.errors import NotFound, StoreDown, StoreTooOld
 from callslip.stores import setup
-from callslip.stores.absence import proven
 from callslip.stores.contract import Store
 from callslip.stores.records import CollectionSchema, VectorSpec
+from callslip.stores.servers.absence import proven
 
 pytest_plugins = ["store_fixtures"]
 

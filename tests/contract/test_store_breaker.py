@@ -13,10 +13,10 @@ from store_cases import EAST, chunk, ids
 from callslip.config.settings import Settings
 from callslip.errors import StoreDown
 from callslip.http.deadline import until
-from callslip.stores import breaker
 from callslip.stores.contract import Store
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.registry import make_store
+from callslip.stores.servers import breaker
 
 pytest_plugins = ["store_fixtures"]
 

@@ -23,11 +23,11 @@ from callslip.errors import (
 from callslip.http import deadline
 from callslip.http.addresses import CheckedTransport, Network
 from callslip.http.transport import UNTIL, BoundedTransport, TooLarge
-from callslip.stores import breaker
-from callslip.stores.absence import believed
-from callslip.stores.breaker import Breaker
 from callslip.stores.ledger import Attachment
 from callslip.stores.metrics import Metric
+from callslip.stores.servers import breaker
+from callslip.stores.servers.absence import believed
+from callslip.stores.servers.breaker import Breaker
 
 REQUEST_SECONDS = 60.0
 """The longest time of a request without a deadline."""
