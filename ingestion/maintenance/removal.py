@@ -13,7 +13,7 @@ from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest, T
 from callslip.stores.backend import Backend
 from callslip.stores.contract import Store
 from callslip.stores.ledger import DocumentRecord
-from callslip.stores.ledger.documents.receipts import greatest
+from callslip.stores.ledger.collections.receipts import greatest
 
 log = logging.getLogger(__name__)
 

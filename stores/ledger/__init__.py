@@ -34,23 +34,23 @@ from callslip.stores.ledger.base.records import (
 )
 from callslip.stores.ledger.caches.token_vectors import TokenVectors
 from callslip.stores.ledger.caches.vectors import Vectors
+from callslip.stores.ledger.collections.collections import Collections
+from callslip.stores.ledger.collections.moves import Move, Moves, Rebuilt
+from callslip.stores.ledger.collections.receipts import Receipt, Receipts
+from callslip.stores.ledger.collections.tenants import Tenants
 from callslip.stores.ledger.documents.attachments import ChildDocuments
 from callslip.stores.ledger.documents.batches import Batches
 from callslip.stores.ledger.documents.chunk_rows import ChunkRows
 from callslip.stores.ledger.documents.chunks import Chunks
-from callslip.stores.ledger.documents.collections import Collections
 from callslip.stores.ledger.documents.corrections import CorrectedVersions
 from callslip.stores.ledger.documents.documents import Documents
 from callslip.stores.ledger.documents.edits import Edited, Edits
 from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
 from callslip.stores.ledger.documents.inventory import Inventory, Item
 from callslip.stores.ledger.documents.leases import Leases
-from callslip.stores.ledger.documents.moves import Move, Moves, Rebuilt
 from callslip.stores.ledger.documents.pages import NO_PAGES, PageRange, Pages, PageTable
 from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
-from callslip.stores.ledger.documents.receipts import Receipt, Receipts
 from callslip.stores.ledger.documents.sweep import Sweep
-from callslip.stores.ledger.documents.tenants import Tenants
 from callslip.stores.ledger.documents.versions import PastVersion, Versions
 from callslip.stores.ledger.learning.facet_values import FacetBuild, FacetValue, FacetValues
 from callslip.stores.ledger.learning.judged import JudgedSearch, JudgedSearches

@@ -22,12 +22,12 @@ from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS, Correction
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.records import STEPS, Failure, Step
-from callslip.stores.ledger.documents import moves
+from callslip.stores.ledger.collections import moves
+from callslip.stores.ledger.collections.moves import Move
+from callslip.stores.ledger.collections.tenants import make_tenant
 from callslip.stores.ledger.documents.chunks import IDS_PER_STATEMENT
-from callslip.stores.ledger.documents.moves import Move
 from callslip.stores.ledger.documents.pages import PageTable
 from callslip.stores.ledger.documents.readers import put_audience
-from callslip.stores.ledger.documents.tenants import make_tenant
 from callslip.stores.ledger.outbox import events
 from callslip.stores.naming import LONGEST_URL, WEB_URL
 from callslip.vocabulary import LANGUAGE

@@ -1,1 +1,1 @@
-"""Documents, versions, chunks, collections and the leases of their steps."""
+"""Documents, versions, chunks and the leases of their steps."""

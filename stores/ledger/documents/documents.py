@@ -26,13 +26,13 @@ from callslip.stores.ledger.base.records import (
     VersionRecord,
 )
 from callslip.stores.ledger.base.rows import version_record
+from callslip.stores.ledger.collections.tenants import make_tenant
 from callslip.stores.ledger.documents import attachments, batches
 from callslip.stores.ledger.documents.edits import completed
 from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
 from callslip.stores.ledger.documents.readers import put_audience
 from callslip.stores.ledger.documents.reading import read_documents, versions_query
-from callslip.stores.ledger.documents.tenants import make_tenant
 from callslip.stores.ledger.documents.versions import add_steps, newest_of, requeue, supersede
 from callslip.stores.ledger.outbox import events
 

@@ -19,8 +19,8 @@ from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
 from callslip.stores.ledger.base.locks import lock_document, steps_of
 from callslip.stores.ledger.base.records import STEPS, Claim, Failure, Refusal, Step
 from callslip.stores.ledger.base.rows import version_record
+from callslip.stores.ledger.collections.moves import paused_until
 from callslip.stores.ledger.documents.attachments import hide_vanished
-from callslip.stores.ledger.documents.moves import paused_until
 from callslip.stores.ledger.documents.progress import (
     claimed_row,
     fail_version,

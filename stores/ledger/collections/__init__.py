@@ -1,0 +1,1 @@
+"""Collections and their tenants in the ledger, their moves, and receipts of their removal."""
