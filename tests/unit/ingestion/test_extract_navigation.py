@@ -99,6 +99,15 @@ def test_links_to_the_same_page_that_are_content_stay(start: str) -> None:
     assert words(f"{start}<main>{PROSE}</main>") == [*shown, *WORDS]
 
 
+def test_marks_that_link_a_paragraph_to_itself_do_not_reach_the_text() -> None:
+    marks = "<h2>Rules<a class='headerlink' href='#rules'>¶</a></h2><p>C# <a href='#c'>#</a>.</p>"
+    assert words(f"{marks}{PROSE}") == ["Rules", "C#", ".", *WORDS]
+    assert words(f"<p>See <a href='/law'>§</a>, <a href='#n'>§ 4</a>.</p>{PROSE}") == [
+        *("See", "§,", "§", "4."),
+        *WORDS,
+    ]
+
+
 def test_a_page_of_navigation_alone_keeps_its_text() -> None:
     assert words("<nav><a href='/a'>Alpha</a> <a href='/b'>Beta</a></nav>") == ["Alpha", "Beta"]
 

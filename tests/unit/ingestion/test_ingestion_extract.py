@@ -207,6 +207,23 @@ def test_text_over_the_bound_is_refused_not_cut() -> None:
 # HTML, Markdown, DOCX, e-mail, PDF
 
 
+BLOCKS = (
+    *("center", "dd", "details", "dialog", "dir", "dl", "dt", "fieldset", "form"),
+    *("legend", "menu", "optgroup", "option", "search", "section", "summary"),
+)
+
+
+@pytest.mark.parametrize("tag", BLOCKS)
+def test_elements_that_a_browser_shows_as_blocks_are_lines(tag: str) -> None:
+    page = f"<html><p>before</p><{tag}>Lease</{tag}><{tag}>A right</{tag}>after"
+    assert read(page.encode()).text.split("\n")[-3:] == ["Lease", "A right", "after"]
+
+
+def test_a_term_and_its_definition_are_lines() -> None:
+    page = b"<html><dl><dt>Lease</dt><dd>A right.</dd><dt>Sweep</dt><dd>A task.</dd></dl><hr>end"
+    assert read(page).text.split("\n") == ["Lease", "A right.", "Sweep", "A task.", "end"]
+
+
 def test_html_headings_have_exact_spans_and_scripts_are_unseen() -> None:
     page = (
         b"<html><head><title> The  Title </title><style>x{}</style></head><body><h1>One</h1>"

@@ -33,6 +33,9 @@ _PARTS = {
 }
 """Anchors, without separators, to which the first links of a page lead."""
 
+_PERMALINKS = {"¶", "#", "§", "🔗"}
+"""What the links to a heading or paragraph show, beside it and only under the pointer."""
+
 _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _UNSEEN = {"title", "script", "style", "template", "noscript"}
 _SPECIAL = {"article", *_ZONES, *_TITLES, *_UNSEEN}
@@ -93,8 +96,9 @@ def remove_navigation(tree: etree._Element) -> None:
 
     Navigation is `<nav>` and its roles; breadcrumbs; and what has only links as words: blocks with
     the name of navigation, lists in the page's header or footer, lists of parts of the page. So are
-    links that skip to a part of the page, by their name or as its first words. Other lists of links
-    are text. The time is linear in the page.
+    links that skip to a part of the page, by their name or as its first words, and the marks that
+    link a heading or paragraph to itself (`¶`). Other lists of links are text. The time is linear in
+    the page.
     """
     for element in _navigation(tree):
         after = element.tail
@@ -191,6 +195,8 @@ def _navigates(element: etree._Element, content: _Content, zone: str) -> bool:
     """Whether an element is navigation."""
     if element.tag == "nav" or element.get("role") in _ROLES:
         return True
+    if element.tag == "a" and (element.text or "").strip() in _PERMALINKS:
+        return len(element) == 0 and element.get("href", "").startswith("#")
     if element.tag == "a" and content.parts:
         return _has(element, _SKIP_NAMES)
     if element.tag in ("a", *_TITLES) or not content.links:

@@ -23,7 +23,15 @@ _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _GRID, _GRID_HEAD = "grid", "gridhead"
 """Private elements that replace a table of plain rows, and the header within this table."""
 
-_CSS = CSS_PROFILES["strict"]
+_BLOCKS = (
+    *("center", "dd", "details", "dialog", "dir", "dl", "dt", "fieldset", "form", "hr"),
+    *("legend", "menu", "optgroup", "option", "search", "section", "summary"),
+)
+"""Elements that browsers show as blocks and inscriptis within a line, together with what follows."""
+
+_CSS = CSS_PROFILES["strict"] | {
+    tag: HtmlElement(tag=tag, display=Display.block) for tag in _BLOCKS
+}
 _LAYOUT = ParserConfig(
     css=_CSS
     | {
