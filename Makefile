@@ -57,10 +57,10 @@ chaos: install
 	CALLSLIP_CHAOS_FAULTS=$(FAULTS) CALLSLIP_CHAOS_DOCUMENTS=$(DOCUMENTS) CALLSLIP_CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -n0 -s tests/chaos/test_seeded_faults.py -k hundreds
 
 bench: install
-	$(BIN)/python -m benchmarks.bench
+	$(BIN)/python -m benchmarks.speed.bench
 
 bench-files: install
-	$(BIN)/python -m benchmarks.ingest $(FOLDERS)
+	$(BIN)/python -m benchmarks.speed.ingest $(FOLDERS)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql --extra s3 pyproject.toml -o requirements.lock

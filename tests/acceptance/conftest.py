@@ -11,7 +11,7 @@ import pytest
 from judged_parts import LEARNING, Held, Hold, Measure, Tell, folder_of, part_of, tend
 from stack import Stack, new_home
 
-from benchmarks.quality import Quality, compare
+from benchmarks.quality.table import Quality, compare
 from callslip.evals.beir import JudgedSet
 from callslip.evals.client import JsonClient
 from callslip.evals.judge import ingested, scratch_name

@@ -17,7 +17,7 @@ import pytest
 from long_forms import ALL
 from stack import Stack
 
-from benchmarks.quality import Quality
+from benchmarks.quality.table import Quality
 from callslip.evals import beir
 from callslip.retrieval.ranking.memory import FEWEST_QUESTIONS
 from callslip.stores.ledger import Ledger

@@ -5,7 +5,7 @@ from statistics import fmean
 import pytest
 from judged_parts import LONGEST, Hold, Tell, sets
 
-from benchmarks import spacing
+from benchmarks.quality import spacing
 from callslip.evals.client import JsonClient
 
 pytestmark = pytest.mark.timeout(LONGEST)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from judged_parts import LONGEST, OURS, Hold, Tell, folder_of, sets
 
-from benchmarks.answers import passage
+from benchmarks.quality.answers import passage
 from callslip.evals import beir
 from callslip.evals.client import JsonClient
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.grounding import KINDS, Counts, cases, measure, rate, report
+from benchmarks.quality.grounding import KINDS, Counts, cases, measure, rate, report
 from callslip.models.embedders.none import LexicalEmbedder
 
 HALVES = ("design", "check")

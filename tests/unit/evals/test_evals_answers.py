@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from fake_server import FakeServer
 
-from benchmarks import judged_collections
-from benchmarks.answers import (
+from benchmarks.quality import judged_collections
+from benchmarks.quality.answers import (
     Outcome,
     ask_all,
     calibration_row,
@@ -21,7 +21,7 @@ from benchmarks.answers import (
     of_judged_set,
     threshold_rows,
 )
-from benchmarks.questions import Question
+from benchmarks.quality.questions import Question
 from callslip.cli.shared.upload import Report
 from callslip.config.sections.agent import AgentSettings
 from callslip.evals import beir, judge

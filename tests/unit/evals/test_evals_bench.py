@@ -5,9 +5,9 @@ import os
 import pytest
 
 from benchmarks.fresh_texts import FreshTexts
-from benchmarks.latency import Latency, percentiles
-from benchmarks.memory import by_role, unit
-from benchmarks.throughput import Kind, Throughput
+from benchmarks.speed.latency import Latency, percentiles
+from benchmarks.speed.memory import by_role, unit
+from benchmarks.speed.throughput import Kind, Throughput
 from callslip.models.e5.tokens import Tokenizer
 from callslip.workers.supervision.runfile import Process, RunFile
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from faq_server import FaqClient, running
 
-from benchmarks import faq
+from benchmarks.quality import faq
 
 CORPUS = [
     {"_id": "a", "title": "0 what", "text": "40 because"},

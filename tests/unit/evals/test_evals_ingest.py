@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import extraction
-from benchmarks.folders import gather
-from benchmarks.ingest import Memory
+from benchmarks.speed import extraction
+from benchmarks.speed.folders import gather
+from benchmarks.speed.ingest import Memory
 from callslip.errors import EvaluationError
 
 

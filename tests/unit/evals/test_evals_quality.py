@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from fake_server import FakeServer
 
-from benchmarks import judged_collections
-from benchmarks.quality import Quality, Row, compare, lines, main
+from benchmarks.quality import judged_collections
+from benchmarks.quality.table import Quality, Row, compare, lines, main
 from callslip.errors import ServerDown
 from callslip.evals import beir, judge, variants
 from callslip.evals.variants import HYBRID, VARIANTS, Variant

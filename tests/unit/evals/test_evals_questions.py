@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.questions import Question, folders, read
+from benchmarks.quality.questions import Question, folders, read
 from callslip.errors import JudgedSetError
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

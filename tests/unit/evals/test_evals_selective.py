@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.selective import (
+from benchmarks.quality.selective import (
     Point,
     area,
     calibration_error,

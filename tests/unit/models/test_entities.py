@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.entities import measure, read
+from benchmarks.quality.entities import measure, read
 from callslip.models.entities import Recognizer
 from callslip.models.entities.dates import days
 from callslip.models.entities.entity import Entity, settle

@@ -11,8 +11,6 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MOST_FILES = 20
-LIKE_THINGS = {"benchmarks"}
-"""Folders of like things, one of which a reader opens at a time, may hold more."""
 
 
 @cache
@@ -66,8 +64,4 @@ def test_no_folder_has_more_modules_than_one_can_keep_in_mind() -> None:
         for module in modules
         if not any((ROOT / parent).is_symlink() for parent in module.parents)
     )
-    assert {
-        folder: count
-        for folder, count in counts.items()
-        if count > MOST_FILES + 1 and folder not in LIKE_THINGS  # and its __init__.py
-    } == {}
+    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}

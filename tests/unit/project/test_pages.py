@@ -42,6 +42,14 @@ def test_every_module_and_folder_that_a_page_names_exists(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_measurement_and_generator_that_a_page_names_can_be_run(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"python -m ((?:benchmarks|tools)\.[a-z_.]+)", text):
+        path = ROOT / name.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), name
+
+
 def test_the_table_of_the_architecture_leads_to_the_code_in_two_hops() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = page.split("## Where to find what", 1)[1].split("\n## ", 1)[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.spacing import Compound, compounds
+from benchmarks.quality.spacing import Compound, compounds
 from callslip.languages.ko.spelling import LONGEST
 from callslip.retrieval.query.spacing import to_embed
 

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from benchmarks import latency, memory
 from benchmarks.fresh_texts import FreshTexts
-from benchmarks.latency import Latency, ingesting, percentiles
-from benchmarks.memory import RoleMemory
 from benchmarks.private_stack import PrivateStack, private_stack
-from benchmarks.throughput import EmbedderAlone, Kind, Throughput, Throughputs
+from benchmarks.speed import latency, memory
+from benchmarks.speed.latency import Latency, ingesting, percentiles
+from benchmarks.speed.memory import RoleMemory
+from benchmarks.speed.throughput import EmbedderAlone, Kind, Throughput, Throughputs
 from callslip.config.settings import Settings
 from callslip.errors import CallslipError
 from callslip.evals.client import JsonClient
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of each throughput")
     parser.add_argument("--quick", action="store_true", help="a first look in about two minutes")

@@ -1,4 +1,4 @@
-"""The cost of logs, metrics and traces: `python -m benchmarks.observing [--rounds N]`.
+"""The cost of logs, metrics and traces: `python -m benchmarks.speed.observing [--rounds N]`.
 
 Two stacks run beside each other. One logs JSON at INFO, is scraped every few seconds and sends its
 spans to a collector; the other logs text at WARNING, and nobody reads its metrics. Both get the
@@ -41,7 +41,9 @@ POLL_SECONDS = 0.2
 
 def main() -> None:
     """Measure and print; after a failure, print the reason and exit with 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.observing", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.observing", description=__doc__
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="after a first one for warm-up")
     rounds = parser.parse_args().rounds
     try:

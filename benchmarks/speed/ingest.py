@@ -1,4 +1,4 @@
-"""`python -m benchmarks.ingest FOLDER…`: ingests folders of real files in a private stack.
+"""`python -m benchmarks.speed.ingest FOLDER…`: ingests folders of real files in a private stack.
 
 Prints tables. A folder may also be a judged set; each document of its corpus is then a text file.
 """
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import extraction, memory
-from benchmarks.folders import FILES, gather
 from benchmarks.private_stack import PrivateStack, private_stack
+from benchmarks.speed import extraction, memory
+from benchmarks.speed.folders import FILES, gather
 from callslip.errors import CallslipError
 from callslip.evals.client import JsonClient
 from callslip.evals.tables import header, table, tell
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.ingest", description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+", help="of files, or judged sets")
     parser.add_argument("--files", type=int, default=FILES, help="most of all folders together")
     return parser.parse_args()

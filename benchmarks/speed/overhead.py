@@ -1,4 +1,4 @@
-"""The cost of the graph itself: `python -m benchmarks.overhead`.
+"""The cost of the graph itself: `python -m benchmarks.speed.overhead`.
 
 The agent answers the questions through LangGraph, and the benchmark answers the same questions with
 calls of the ten nodes one after the other. Both use the same store, ledger and embedder, without a
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from langgraph.runtime import Runtime
 
-from benchmarks.pipeline import COLLECTION, fill
+from benchmarks.speed.pipeline import COLLECTION, fill
 from benchmarks.stores.rows import Rows
 from benchmarks.stores.scratch import placed
 from callslip.agent.agent import Agent, composed
@@ -50,7 +50,9 @@ CHUNKS, QUESTIONS, WARM_UP = 2_000, 120, 20
 
 def main() -> None:
     """Measure and print Markdown; after a failure, print the reason and exit with 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.overhead", description=__doc__
+    )
     parser.add_argument("--questions", type=int, default=QUESTIONS, metavar="N")
     options = parser.parse_args()
     try:

@@ -1,4 +1,6 @@
-"""Retrieval quality of an FAQ for each strategy: `python -m benchmarks.faq FOLDER > table.md`.
+"""Retrieval quality of an FAQ for each strategy.
+
+`python -m benchmarks.quality.faq FOLDER > table.md`
 
 The set has BEIR form; its titles are questions and its texts their answers. The rows go into three
 collections of the server as `callslip ingest-faq` sends them, and every query goes to all of these
@@ -141,10 +143,10 @@ def _figure(value: float) -> str:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.faq",
+        prog="python -m benchmarks.quality.faq",
         description="Measure how well questions find the rows of an FAQ, by strategy and merged:"
         " Markdown on standard output.",
-        epilog="Example:  python -m benchmarks.faq sets/en_stackfaq",
+        epilog="Example:  python -m benchmarks.quality.faq sets/en_stackfaq",
     )
     parser.add_argument("folder", type=Path, help="a judged set in BEIR form: title and text")
     parser.add_argument("--url", help="where the server runs; default: the one of the settings")

@@ -1,6 +1,6 @@
 """Measures how long a hung part goes unnoticed, and how long stopping takes under ingestion.
 
-python -m benchmarks.hung_parts [--stops N]
+python -m benchmarks.reliability.hung_parts [--stops N]
 """
 
 import argparse

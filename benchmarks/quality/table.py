@@ -1,4 +1,4 @@
-"""The quality table: `python -m benchmarks.quality SET… > table.md`.
+"""The quality table: `python -m benchmarks.quality.table SET… > table.md`.
 
 The benchmark ingests every judged set into a scratch collection of the server, unless
 `--collection` names an existing one. With `--data FOLDER` it starts a server of its own over that
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.judged_collections import add_arguments, judged_set, named, parse, server
+from benchmarks.quality.judged_collections import add_arguments, judged_set, named, parse, server
 from callslip import __version__
 from callslip.errors import CallslipError, EvaluationError, PermanentError
 from callslip.evals import beir, judge
@@ -198,10 +198,11 @@ def _measure(
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.quality",
+        prog="python -m benchmarks.quality.table",
         description="Measure keyword, vector and hybrid search, and hybrid search with the prior,"
         " the reranker and memory, on judged sets in BEIR form: Markdown on standard output.",
-        epilog="Example:  python -m benchmarks.quality sets/en_scifact sets/ko_autorag --half 1",
+        epilog="Example:  python -m benchmarks.quality.table sets/en_scifact sets/ko_autorag"
+        " --half 1",
     )
     add_arguments(parser, "folder in BEIR form")
     parser.add_argument(

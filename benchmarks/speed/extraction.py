@@ -1,4 +1,4 @@
-"""`python -m benchmarks.extraction FOLDER…`: our readers compared with each format's library.
+"""Compare our readers with each format's library: `python -m benchmarks.speed.extraction FOLDER…`.
 
 A folder has only one or two small files of many formats, which is too few to measure. So the
 benchmark makes the requested number of files from the folders' texts, in each format that it can
@@ -18,9 +18,9 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import made_files
-from benchmarks.alone import ALONE
-from benchmarks.folders import FILES, gather
+from benchmarks.speed import made_files
+from benchmarks.speed.alone import ALONE
+from benchmarks.speed.folders import FILES, gather
 from callslip.config.settings import ExtractSettings
 from callslip.errors import CallslipError
 from callslip.evals.tables import table, tell
@@ -120,7 +120,9 @@ def shown(ratios: Sequence[Ratio]) -> str:
 
 def main() -> None:
     """Measure and print; after a failure, print the reason and exit with 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.extraction", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.extraction", description=__doc__
+    )
     parser.add_argument("folders", type=Path, nargs="+", help="of files, or judged sets")
     parser.add_argument("--files", type=int, default=FILES, help="most of all folders together")
     parser.add_argument("--made", type=int, default=20, help="files to make of each format")

@@ -1,4 +1,7 @@
-"""Precision and recall of the entities on labelled passages: `python -m benchmarks.entities`."""
+"""Precision and recall of the entities on labelled passages.
+
+`python -m benchmarks.quality.entities`
+"""
 
 import json
 import sys
@@ -9,7 +12,7 @@ from pathlib import Path
 
 from callslip.models.entities import Recognizer
 
-FOLDER = Path(__file__).parents[1] / "tests" / "data"
+FOLDER = Path(__file__).parents[2] / "tests" / "data"
 LANGUAGES = ("en", "ko")
 
 

@@ -1,4 +1,6 @@
-"""Time the stages of a search over many chunks: `python -m benchmarks.pipeline --chunks 100000`.
+"""Time the stages of a search over many chunks.
+
+`python -m benchmarks.speed.pipeline --chunks 100000`
 
 The benchmark writes synthetic documents to its own Chroma server and its own ledger, as ingestion
 would. Then it searches for each question in three ways, in turns: with the question's vector, which
@@ -45,7 +47,9 @@ PIPELINE, WHOLE, ALONE = "pipeline without the embedder", "the whole", "embedder
 
 def main() -> None:
     """Measure and print Markdown; after a failure, print the reason and exit with 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.pipeline", description=__doc__
+    )
     parser.add_argument("--chunks", type=int, default=100_000, help="in the collection")
     parser.add_argument("--dated", action="store_true", help="every chunk has a time it holds from")
     options = parser.parse_args()

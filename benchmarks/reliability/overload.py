@@ -1,6 +1,6 @@
 """Measures a private stack at several times its sustainable rate of documents.
 
-python -m benchmarks.overload [--times 3] [--seconds 60] [--rounds 3] [--soak SECONDS]
+python -m benchmarks.reliability.overload [--times 3] [--seconds 60] [--rounds 3] [--soak SECONDS]
 
 The sustainable pace is that of a closed loop, in which a few documents always wait. Then overload
 and recovery alternate: in one documents arrive at `--times` that pace, whatever the server
@@ -26,10 +26,10 @@ import httpx
 import numpy as np
 from sqlalchemy import create_engine, func, select
 
-from benchmarks import memory
 from benchmarks.fresh_texts import FreshTexts
-from benchmarks.memory import RoleMemory
 from benchmarks.private_stack import PrivateStack, private_stack
+from benchmarks.speed import memory
+from benchmarks.speed.memory import RoleMemory
 from callslip.errors import CallslipError
 from callslip.evals.tables import header, table, tell
 from callslip.models.e5.tokens import Tokenizer
@@ -287,7 +287,9 @@ def _measure(bench: Bench, options: argparse.Namespace) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.overload", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.reliability.overload", description=__doc__
+    )
     parser.add_argument("--times", type=float, default=3.0, help="the rate, of the sustainable one")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3, help="of overload and recovery")

@@ -1,11 +1,11 @@
 """Answers without a language model: right, wrong and refused, and how good the confidence is.
 
-`python -m benchmarks.answers SET… > table.md`
+`python -m benchmarks.quality.answers SET… > table.md`
 
-A set is a folder in BEIR form, or a folder with `questions.jsonl` (`benchmarks.questions`) and
-documents. From a set in BEIR form half of the documents that answer a question are removed, so that
-about half of the questions have no answer. Every question goes to `/v1/answer`. The tables count
-the outcomes and measure the confidence (`benchmarks.selective`).
+A set is a folder in BEIR form, or a folder with `questions.jsonl` (`benchmarks.quality.questions`)
+and documents. From a set in BEIR form half of the documents that answer a question are removed, so
+that about half of the questions have no answer. Every question goes to `/v1/answer`. The tables
+count the outcomes and measure the confidence (`benchmarks.quality.selective`).
 
 A refused question counts in the curve with the answer that it would have had. The server of
 `--data` has the threshold 0 and so answers every question, as any threshold would; the command
@@ -25,9 +25,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import questions
-from benchmarks.judged_collections import add_arguments, files, judged_set, named, parse, server
-from benchmarks.selective import (
+from benchmarks.quality import questions
+from benchmarks.quality.judged_collections import (
+    add_arguments,
+    files,
+    judged_set,
+    named,
+    parse,
+    server,
+)
+from benchmarks.quality.selective import (
     area,
     calibration_error,
     coverage_at,
@@ -406,10 +413,11 @@ def _at_most(read: Sequence[questions.Question], count: int | None) -> Sequence[
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.answers",
+        prog="python -m benchmarks.quality.answers",
         description="Ask questions of which some cannot be answered, without a language model:"
         " Markdown on standard output.",
-        epilog="Example:  python -m benchmarks.answers sets/en_xquad sets/handbooks --data work",
+        epilog="Example:  python -m benchmarks.quality.answers sets/en_xquad sets/handbooks"
+        " --data work",
     )
     add_arguments(parser, "folder in BEIR form, or with questions.jsonl and folders of documents")
     parser.add_argument(

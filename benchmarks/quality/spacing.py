@@ -40,9 +40,10 @@ class Compound:
 def main() -> None:
     """Search and print; after an error of the server, print it and exit with 1."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.spacing",
+        prog="python -m benchmarks.quality.spacing",
         description=__doc__,
-        epilog="Example: python -m benchmarks.spacing sets/ko_autorag --collection ko_autorag",
+        epilog="Example: python -m benchmarks.quality.spacing sets/ko_autorag"
+        " --collection ko_autorag",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="a judged set")

@@ -1,4 +1,4 @@
-"""The time that the hotset saves a search: `python -m benchmarks.hotset --chunks 20000`.
+"""The time that the hotset saves a search: `python -m benchmarks.speed.hotset --chunks 20000`.
 
 The benchmark fills a scratch collection with synthetic chunks and records for every question that
 its first hit was helpful. Then it asks each question with and without the hotset, in turns. No
@@ -16,7 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from benchmarks.pipeline import COLLECTION, fill
+from benchmarks.speed.pipeline import COLLECTION, fill
 from benchmarks.stores.rows import DIMENSION, Rows
 from benchmarks.stores.scratch import placed
 from callslip.config.load import load
@@ -83,7 +83,7 @@ class Times:
 
 def main() -> None:
     """Measure and print; after a failure, print the reason and exit with 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hotset", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.hotset", description=__doc__)
     parser.add_argument("--chunks", type=int, default=20_000, help="in the collection")
     parser.add_argument("--questions", type=int, default=200, help="that were answered before")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The validator of answers, measured on written replies: `python -m benchmarks.grounding`.
+"""The validator of answers, measured on written replies: `python -m benchmarks.quality.grounding`.
 
 tests/data/grounding has sentences that a language model could write about passages of this project:
 good paraphrases (`s`), what makes each of them wrong (a number, an entity, a negation, a claim that
@@ -23,7 +23,7 @@ from callslip.models.entities import Recognizer
 from callslip.models.registry import make_embedder
 from callslip.models.text.analyzer import Analyzer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DATA, JUDGED = ROOT / "tests/data/grounding", ROOT / "tests/data/judged"
 EXAMPLES = ROOT / "examples/documents"
 

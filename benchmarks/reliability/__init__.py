@@ -1,0 +1,1 @@
+"""Measurements under overload and of parts that hang (docs/reliability.md)."""
