@@ -97,8 +97,8 @@ def remove_navigation(tree: etree._Element) -> None:
     Navigation is `<nav>` and its roles; breadcrumbs; and what has only links as words: blocks with
     the name of navigation, lists in the page's header or footer, lists of parts of the page. So are
     links that skip to a part of the page, by their name or as its first words, and the marks that
-    link a heading or paragraph to itself (`¶`). Other lists of links are text. The time is linear in
-    the page.
+    link a heading or paragraph to itself (`¶`). Other lists of links are text. The time is linear
+    in the page.
     """
     for element in _navigation(tree):
         after = element.tail

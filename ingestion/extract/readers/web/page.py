@@ -27,7 +27,7 @@ _BLOCKS = (
     *("center", "dd", "details", "dialog", "dir", "dl", "dt", "fieldset", "form", "hr"),
     *("legend", "menu", "optgroup", "option", "search", "section", "summary"),
 )
-"""Elements that browsers show as blocks and inscriptis within a line, together with what follows."""
+"""Elements that browsers show as blocks and inscriptis within a line, with what follows."""
 
 _CSS = CSS_PROFILES["strict"] | {
     tag: HtmlElement(tag=tag, display=Display.block) for tag in _BLOCKS
