@@ -23,7 +23,7 @@ from callslip.ingestion.boxes import Area, Box, PackedBoxes, areas, pack, unpack
 from callslip.ingestion.extract import extract
 from callslip.ingestion.values import ExtractedText
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 MESSY = ROOT.parent / "shared" / "data" / "messy"
 PDFS = sorted((*(ROOT / "examples").rglob("*.pdf"), *MESSY.glob("*.pdf")))
 
