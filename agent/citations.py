@@ -5,16 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from urllib.parse import urlencode
 
 from callslip.agent.messages import Citation
 from callslip.agent.text_fragments import with_text
-from callslip.errors import StoreDown
-from callslip.ingestion.artifacts import SECTIONS
+from callslip.ingestion.artifacts import EXTRACTED, SECTIONS, stored_if_up
 from callslip.ingestion.boxes import areas
 from callslip.ingestion.extract.sniff import HTML
-from callslip.ingestion.page_areas import extract_of
 from callslip.ingestion.values import ExtractedText, Section
 from callslip.retrieval.messages import Area, Hit, Pages, Span
 from callslip.retrieval.query.as_of import FROM, TO
@@ -48,9 +46,13 @@ class Citations:
 
         @cache
         def outline(document_id: str, version: int) -> Sequence[Section]:
-            return _outline(backend, document_id, version)
+            return stored_if_up(backend, document_id, version, "sectionize", SECTIONS) or ()
 
-        live, lines = versions.live(documents), cache(partial(extract_of, backend))
+        @cache
+        def lines(document_id: str, version: int) -> ExtractedText | None:
+            return stored_if_up(backend, document_id, version, "extract", EXTRACTED)
+
+        live = versions.live(documents)
         tables = backend.ledger.pages.of(live)
         return cls(live, versions.readable(documents), outline, tables, lines)
 
@@ -123,17 +125,6 @@ def _url(hit: Hit, span: Span, version: int) -> str:
     if version:
         query["version"] = version
     return f"/page/passage?{urlencode(query)}#cited"
-
-
-def _outline(backend: Backend, document_id: str, version: int) -> Sequence[Section]:
-    """Return the sections of a version; none if they are not stored."""
-    artifact = backend.ledger.documents.artifact(document_id, version, "sectionize")
-    if artifact is None:
-        return ()
-    try:
-        return SECTIONS.load(backend.blobs.read(document_id, artifact))
-    except (FileNotFoundError, StoreDown, ValueError):
-        return ()  # an answer does not depend on its headings
 
 
 def _citation(

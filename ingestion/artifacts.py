@@ -10,7 +10,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import TypeAdapter
 
+from callslip.errors import StoreDown
 from callslip.ingestion.values import Chunk, Enriched, ExtractedText, Section
+from callslip.stores.backend import Backend
+from callslip.stores.ledger import Step
 from callslip.stores.records import Vector
 
 T = TypeVar("T")
@@ -37,6 +40,32 @@ def artifact_name(step: str, /, *sources: str, **matters: Any) -> str:
 def made_alike(name: str, step: str, /, **matters: Any) -> bool:
     """Whether the artifact of this name was computed with these settings, from any input."""
     return name.startswith(_how(step, matters))
+
+
+def stored(
+    backend: Backend, document_id: str, version: int, step: Step, kind: Artifact[T]
+) -> T | None:
+    """Return the output of a version's step; None if it is not stored or damaged.
+
+    Raises StoreDown if the blob store does not answer.
+    """
+    name = backend.ledger.documents.artifact(document_id, version, step)
+    if name is None:
+        return None
+    try:
+        return kind.load(backend.blobs.read(document_id, name))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def stored_if_up(
+    backend: Backend, document_id: str, version: int, step: Step, kind: Artifact[T]
+) -> T | None:
+    """Return the same, and None if the blob store does not answer: for what can be left out."""
+    try:
+        return stored(backend, document_id, version, step, kind)
+    except StoreDown:
+        return None
 
 
 def _how(step: str, matters: dict[str, Any]) -> str:

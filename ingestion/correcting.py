@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from callslip.errors import ChunkNotFound, Conflict, DocumentNotFound, InvalidCorrection
-from callslip.ingestion.artifacts import CHUNKS
+from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, stored
 from callslip.ingestion.chunks.chunk import Tokenizer
 from callslip.ingestion.corrections.applying import moved
 from callslip.ingestion.corrections.edits import Edit, corrections_of, edits_between
 from callslip.ingestion.enrich.scrub import masked
 from callslip.ingestion.extract.clean import clean
-from callslip.ingestion.page_areas import extract_of
 from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.stores.backend import Backend
@@ -53,7 +52,9 @@ def correct(
         raise DocumentNotFound(f"document {document_id!r} was deleted")
     newest = record.newest
     check_newest(based_on or newest.version, newest.version, record.live_version)
-    extract = extract_of(backend, document_id, newest.version) if newest.size else None
+    extract = None
+    if newest.size:
+        extract = stored(backend, document_id, newest.version, "extract", EXTRACTED)
     if extract is None:
         raise Conflict(
             f"document {document_id!r} has no text that can be corrected",
@@ -137,8 +138,5 @@ def _check_lengths(
 
 def _headers(backend: Backend, record: DocumentRecord) -> dict[str, Span]:
     """Return the headers of tables that passages continue, as far as they are known."""
-    artifact = backend.ledger.documents.artifact(record.document_id, record.newest.version, "chunk")
-    if artifact is None or not backend.blobs.exists(record.document_id, artifact):
-        return {}
-    chunks = CHUNKS.load(backend.blobs.read(record.document_id, artifact))
+    chunks = stored(backend, record.document_id, record.newest.version, "chunk", CHUNKS) or []
     return {chunk.chunk_id: chunk.header for chunk in chunks if chunk.header != (0, 0)}

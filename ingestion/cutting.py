@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from callslip.config.settings import ChunkingSettings
 from callslip.errors import Conflict, DocumentNotFound
-from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, SECTIONS, Artifact, T
+from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, SECTIONS, Artifact, T, stored
 from callslip.ingestion.chunks.chunk import chunk
 from callslip.ingestion.chunks.lengths import lengths
 from callslip.ingestion.context import StepContext
@@ -48,11 +48,11 @@ def cut_otherwise(
     own = newest.chunking
     present = ChunkingSettings(**own) if own else context.settings.chunking
     chunking = lengths(present, reads, **named)
-    now: list[Chunk] = _artifact(context, record, "chunk", CHUNKS)
+    now: list[Chunk] = _read(context, record, "chunk", CHUNKS)
     if chunking == present:
         return Cut(chunking, now, now)
-    extracted = _artifact(context, record, "extract", EXTRACTED)
-    sections: list[Section] = _artifact(context, record, "sectionize", SECTIONS)
+    extracted = _read(context, record, "extract", EXTRACTED)
+    sections: list[Section] = _read(context, record, "sectionize", SECTIONS)
     then = chunk(
         extracted.text,
         sections,
@@ -65,14 +65,11 @@ def cut_otherwise(
     return Cut(chunking, now, then)
 
 
-def _artifact(context: StepContext, record: DocumentRecord, step: Step, kind: Artifact[T]) -> T:
-    name = context.ledger.documents.artifact(record.document_id, record.newest.version, step)
-    try:
-        if name is not None:
-            return kind.load(context.blobs.read(record.document_id, name))
-    except FileNotFoundError:
-        pass
-    raise DocumentNotFound(
-        f"the text of document {record.document_id!r} is gone",
-        hint="`callslip audit --repair` extracts that of the live version again.",
-    )
+def _read(context: StepContext, record: DocumentRecord, step: Step, kind: Artifact[T]) -> T:
+    made = stored(context.backend, record.document_id, record.newest.version, step, kind)
+    if made is None:
+        raise DocumentNotFound(
+            f"the text of document {record.document_id!r} is gone",
+            hint="`callslip audit --repair` extracts that of the live version again.",
+        )
+    return made

@@ -2,22 +2,9 @@
 
 from collections.abc import Iterable
 
-from callslip.errors import StoreDown
-from callslip.ingestion.artifacts import EXTRACTED
+from callslip.ingestion.artifacts import EXTRACTED, stored_if_up
 from callslip.ingestion.boxes import Area, areas
-from callslip.ingestion.values import ExtractedText
 from callslip.stores.backend import Backend
-
-
-def extract_of(backend: Backend, document_id: str, version: int) -> ExtractedText | None:
-    """Return the extract of a version; None if it is not stored or cannot be read."""
-    artifact = backend.ledger.documents.artifact(document_id, version, "extract")
-    if artifact is None:
-        return None
-    try:
-        return EXTRACTED.load(backend.blobs.read(document_id, artifact))
-    except (FileNotFoundError, StoreDown, ValueError):
-        return None
 
 
 def areas_of(
@@ -27,7 +14,7 @@ def areas_of(
 
     Reads the whole extract, whose lines are stored with it.
     """
-    extract = extract_of(backend, document_id, version)
+    extract = stored_if_up(backend, document_id, version, "extract", EXTRACTED)
     if extract is None:
         return [[] for _ in spans]
     return [areas(extract.boxes, extract.text, start, end) for start, end in spans]

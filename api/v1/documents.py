@@ -18,7 +18,7 @@ from callslip.api.messages import documents
 from callslip.api.v1.collections import CollectionPath
 from callslip.api.v1.tasks import deletion_id, ingestion_id
 from callslip.errors import BatchNotFound, DocumentNotFound, InvalidRequest
-from callslip.ingestion.artifacts import EXTRACTED
+from callslip.ingestion.artifacts import EXTRACTED, stored
 from callslip.ingestion.intake import take_in
 from callslip.ingestion.values import ExtractedText
 from callslip.readers import EVERYONE, check_readers
@@ -301,16 +301,15 @@ def extracted_of(record: DocumentRecord, version: int | None = None) -> Extracte
     if version is not None:
         current().ledger.documents.version(record.document_id, version)
     wanted = version or record.live_version or record.newest.version
-    artifact = current().ledger.documents.artifact(record.document_id, wanted, "extract")
-    if record.deleted_at is not None or artifact is None:
-        raise DocumentNotFound(f"document {record.document_id!r} has no extracted text")
-    try:
-        return EXTRACTED.load(current().blobs.read(record.document_id, artifact))
-    except (FileNotFoundError, ValueError):
+    extract = None
+    if record.deleted_at is None:
+        extract = stored(current().backend, record.document_id, wanted, "extract", EXTRACTED)
+    if extract is None:
         raise DocumentNotFound(
-            f"the extracted text of document {record.document_id!r} is gone",
-            hint="`callslip audit --repair` extracts that of the live version again.",
-        ) from None
+            f"document {record.document_id!r} has no extracted text",
+            hint="If it is live, `callslip audit --repair` extracts its text again.",
+        )
+    return extract
 
 
 @blueprint.delete("/v1/documents/<string:document_id>", responses={202: documents.Deleted})

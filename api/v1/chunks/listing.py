@@ -7,9 +7,8 @@ from typing import Any
 from callslip.api.http.context import current
 from callslip.api.messages import chunks as messages
 from callslip.errors import CollectionNotFound, DocumentNotFound, InvalidRequest, TenantNotFound
-from callslip.ingestion.artifacts import CHUNKS
-from callslip.ingestion.page_areas import extract_of
-from callslip.ingestion.values import Chunk, Corrected
+from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, stored
+from callslip.ingestion.values import Chunk, Corrected, ExtractedText
 from callslip.messages.search import Span
 from callslip.retrieval.ranking.hits import pages_of
 from callslip.stores.contract import Store
@@ -71,7 +70,7 @@ def _after(value: str | None) -> After | None:
 def _version(record: DocumentRecord, live: int) -> _Version:
     ledger, document_id = current().ledger, record.document_id
     made = ledger.documents.version(document_id, live).corrections
-    extract = extract_of(current().backend, document_id, live) if made else None
+    extract = _extract(document_id, live) if made else None
     outcomes = extract.corrections if extract else ()
     corrections = zip(made, outcomes, strict=True) if len(made) == len(outcomes) else ()
     return _Version(
@@ -85,11 +84,12 @@ def _version(record: DocumentRecord, live: int) -> _Version:
 
 def _cut(document_id: str, live: int) -> dict[str, Chunk]:
     """The chunks of the artifact by id; none if it is not stored."""
-    name = current().ledger.documents.artifact(document_id, live, "chunk")
-    if name is None or not current().blobs.exists(document_id, name):
-        return {}
-    content = current().blobs.read(document_id, name)
-    return {each.chunk_id: each for each in CHUNKS.load(content)}
+    chunks = stored(current().backend, document_id, live, "chunk", CHUNKS) or []
+    return {each.chunk_id: each for each in chunks}
+
+
+def _extract(document_id: str, live: int) -> ExtractedText | None:
+    return stored(current().backend, document_id, live, "extract", EXTRACTED)
 
 
 def _messages(version: _Version, page: Sequence[ChunkRow]) -> list[messages.Chunk]:
@@ -112,7 +112,7 @@ def _messages(version: _Version, page: Sequence[ChunkRow]) -> list[messages.Chun
         stored = {chunk.chunk_id: chunk for chunk in chunks} | stored
     extract = None
     if len(stored) < len(ids):  # a store has lost chunks, whose text is in the extract
-        extract = extract_of(current().backend, record.document_id, version.version)
+        extract = _extract(record.document_id, version.version)
     text = extract.text if extract else ""
     return [
         _message(version, row, stored.get(row.chunk_id) or text, indexes_by_side) for row in page

@@ -13,8 +13,9 @@ from pipeline_parts import paragraphs
 from reader_parts import COLLECTION, Installation, installation
 
 from callslip.api.v1.chunks import preview
-from callslip.errors import Conflict
+from callslip.errors import Conflict, StoreDown
 from callslip.ingestion import correcting
+from callslip.stores.blobs import Blobs
 from callslip.stores.records import AUDIENCE
 from callslip.tasks import compute
 
@@ -185,6 +186,26 @@ def test_of_two_corrections_at_the_same_moment_one_is_refused(
     with pytest.raises(Conflict):
         correcting.correct(backend, measures, document_id, {one["chunk_id"]: "first"}, 1)
     assert len(it.ledger.documents.get(document_id).newest.corrections) == 1
+
+
+def test_while_the_blob_store_is_down_no_text_is_said_to_be_gone(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document_id = it.put("a.txt", paragraphs("one", "two"))
+    one, _ = listed(it, document_id)["chunks"]
+
+    def down(*_: Any) -> bytes:
+        raise StoreDown("the blob store does not answer")
+
+    monkeypatch.setattr(Blobs, "read", down)
+    url = f"/v1/documents/{document_id}"
+    for reply in (
+        correct(it, document_id, {one["chunk_id"]: "x"}),
+        it.anyone.call("POST", f"{url}/cut:preview", json={"max_tokens": 40}),
+        it.anyone.call("GET", f"{url}/chunks"),
+        it.anyone.call("GET", f"{url}/text"),
+    ):
+        assert (reply.status_code, reply.json["type"]) == (503, "urn:callslip:problem:store-down")
 
 
 def test_provided_chunks_are_listed_and_not_corrected(it: Installation) -> None:
