@@ -17,7 +17,8 @@ from callslip.stores.backend import Backend
 from callslip.stores.ledger import Accepted, DocumentRecord
 from callslip.stores.ledger.base.corrections import LONGEST_TEXT
 from callslip.stores.ledger.documents.chunks import Span
-from callslip.stores.ledger.documents.corrections import check_newest, check_number
+from callslip.stores.ledger.documents.corrections import check_number
+from callslip.stores.ledger.documents.versions import check_newest
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callslip.config.settings import ChunkingSettings
-from callslip.errors import Conflict, DocumentNotFound
+from callslip.errors import DocumentNotFound
 from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, SECTIONS, Artifact, T, stored
 from callslip.ingestion.chunks.chunk import chunk
 from callslip.ingestion.chunks.lengths import lengths
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.values import Chunk, Section
 from callslip.stores.ledger import DocumentRecord, Step
+from callslip.stores.ledger.documents.versions import check_newest
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,7 @@ def cut_otherwise(
     newest = record.newest
     if record.deleted_at is not None or not newest.size:
         raise DocumentNotFound(f"document {record.document_id!r} has no text to cut")
-    if newest.version != record.live_version:
-        raise Conflict(
-            f"version {newest.version} of document {record.document_id} is not live",
-            hint="Wait until it is, and try again.",
-        )
+    check_newest(newest.version, newest.version, record.live_version)
     reads = context.embedder_of(context.ledger.collections.get(record.collection)).max_tokens
     own = newest.chunking
     present = ChunkingSettings(**own) if own else context.settings.chunking

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import select, update
 
-from callslip.errors import Conflict, DocumentNotFound, InvalidCorrection
+from callslip.errors import DocumentNotFound, InvalidCorrection
 from callslip.readers import Reader
 from callslip.stores.ledger.base import corrections, schema
 from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS, Corrections
@@ -15,7 +15,7 @@ from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.readable import of_readable
 from callslip.stores.ledger.base.records import Accepted, Claim
 from callslip.stores.ledger.documents.progress import claimed_row
-from callslip.stores.ledger.documents.versions import add_version, newest_of
+from callslip.stores.ledger.documents.versions import add_version, check_newest, newest_of
 from callslip.stores.ledger.outbox import events
 from callslip.vocabulary import LeftOut
 
@@ -90,18 +90,4 @@ def check_number(corrections: int) -> None:
         raise InvalidCorrection(
             f"the text would have {corrections} corrections, at most {MOST_CORRECTIONS} are kept",
             hint="Correct the file itself, and send it under the document's name.",
-        )
-
-
-def check_newest(based_on: int, newest: int, live: int | None) -> None:
-    """Raise Conflict if a version is not the newest one and live."""
-    if based_on != newest:
-        raise Conflict(
-            f"version {based_on} is not the newest one, which is version {newest}",
-            hint="Another change came first: read the chunks again, and correct these.",
-        )
-    if newest != live:
-        raise Conflict(
-            f"version {newest} is not live",
-            hint="Wait until it is live. If it failed, retry it or restore an older version.",
         )

@@ -106,11 +106,7 @@ class Versions:
             if document is None:
                 raise DocumentNotFound(f"document {document_id!r} does not exist")
             newest = newest_of(connection, document_id)
-            if not newest.version == based_on == document.live_version:
-                raise Conflict(
-                    f"version {based_on} of document {document_id} is not the newest one and live",
-                    hint="Wait until the newest version is live, and try again.",
-                )
+            check_newest(based_on, newest.version, document.live_version)
             new = newest.version + 1
             more = {"previous_version": based_on, "chunking": dict(chunking)}
             add_version(connection, document, newest, new, now, **more)
@@ -212,6 +208,20 @@ def newest_of(connection: Connection, document_id: str) -> Row[Any]:
         .order_by(_V.version.desc())
         .limit(1)
     ).one()
+
+
+def check_newest(based_on: int, newest: int, live: int | None) -> None:
+    """Raise Conflict if the version that a change is based on is not the newest one and live."""
+    if based_on != newest:
+        raise Conflict(
+            f"version {based_on} is not the newest one, which is version {newest}",
+            hint="Another change came first: read the document again, and repeat yours.",
+        )
+    if newest != live:
+        raise Conflict(
+            f"version {newest} is not live",
+            hint="Wait until it is live. If it failed, retry it or restore an older version.",
+        )
 
 
 def add_version(

@@ -67,6 +67,16 @@ def test_the_history_says_how_each_version_was_made(ledger: Ledger) -> None:
     assert [v.record.chunking for v in past] == [None, None, *[lengths] * 5, None]
 
 
+def test_only_the_newest_version_is_cut_while_it_is_live(ledger: Ledger) -> None:
+    item = publish(ledger, "one", ["x"])
+    lengths = {"target_tokens": 43, "max_tokens": 48, "overlap_tokens": 5}
+    ledger.versions.cut(item.document_id, 1, lengths)
+    with pytest.raises(Conflict, match="version 1 is not the newest one, which is version 2"):
+        ledger.versions.cut(item.document_id, 1, lengths)
+    with pytest.raises(Conflict, match="version 2 is not live"):
+        ledger.versions.cut(item.document_id, 2, lengths)
+
+
 def test_a_version_that_is_brought_back_is_a_new_one_with_the_old_content(ledger: Ledger) -> None:
     item = publish(ledger, "one", ["x"])
     publish(ledger, "two", ["y"])
