@@ -10,7 +10,7 @@ import pytest
 from callslip.retrieval.query.time_expressions import read_time
 
 TODAY = date(2026, 11, 22)
-SET = Path(__file__).parents[2] / "data" / "time_expressions.jsonl"
+SET = Path(__file__).parents[3] / "data" / "time_expressions.jsonl"
 QUESTIONS = [json.loads(line) for line in SET.read_text("utf-8").splitlines()]
 
 
