@@ -20,7 +20,7 @@ import pytest
 from processes import waits_until
 from stack import WITHOUT_MODEL, MakeStack, Stack
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = str(Path(sys.executable).with_name("callslip"))
 
 MANY = 40

@@ -13,7 +13,7 @@ from processes import waits_until
 from prometheus_client.parser import text_string_to_metric_families
 from stack import Stack
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = Path(__file__).parents[3] / "deploy"
 
 STEPS = ("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
 

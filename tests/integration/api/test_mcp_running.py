@@ -17,7 +17,7 @@ from stack import WITHOUT_MODEL, Stack, new_home
 from callslip.cli.main import main
 
 KEY = "sesame-0123"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "documents"
 TEXT = "# Leave\n\nParental leave lasts fourteen months. It is asked for eight weeks before.\n"
 

@@ -19,8 +19,8 @@ import httpx
 import pytest
 from stack import MakeStack, Stack
 
-DATA = Path(__file__).parents[1] / "data" / "ledger-6253ab1"
-DOCS = Path(__file__).parents[2] / "docs"
+DATA = Path(__file__).parents[2] / "data" / "ledger-6253ab1"
+DOCS = Path(__file__).parents[3] / "docs"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
 
 TOLERANCE = 1e-5

@@ -15,7 +15,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, DocumentError, ExtractionLimit
 from callslip.ingestion.isolation.process import PASSED_ON, Extractor
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 
 
 def readers(process: psutil.Process) -> list[psutil.Process]:

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from stack import Stack, new_home
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 PACKAGE = ROOT / "callslip"
 
