@@ -6,13 +6,15 @@ counted by the day (UTC) in the ledger, so that quotas survive a restart.
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from callslip.api.identity.counters import Counters
 from callslip.api.identity.current import known_caller
 from callslip.api.identity.state import Identity, identity
 from callslip.callers import Caller
-from callslip.errors import InvalidRequest, TooManyRequests
+from callslip.errors import InvalidRequest, PermanentError, TooManyRequests
 from callslip.stores.ledger import KeyLimits, Used
 from callslip.stores.ledger.answers.model_usage import DAY_SECONDS, day_of
 
@@ -72,8 +74,19 @@ def spend_documents(documents: int, size: int) -> None:
     Raises TooManyRequests if they exceed a quota of the caller, InvalidRequest if they exceed it
     even on a new day.
     """
+    with documents_spent(documents, size):
+        pass
+
+
+@contextmanager
+def documents_spent(documents: int, size: int) -> Iterator[None]:
+    """Count documents that the block stores; do not count them if it raises a PermanentError.
+
+    Raises the errors of `spend_documents`.
+    """
     account, now = _account(), time.time()
     if account is None:
+        yield
         return
     more = Used(documents=documents, bytes=size)
     most, bytes_ = account.limits.documents_per_day, account.limits.bytes_per_day
@@ -84,6 +97,11 @@ def spend_documents(documents: int, size: int) -> None:
     usage = identity().ledger().key_usage
     if not usage.reserve(account.name, day_of(now), more, documents=most, size=bytes_):
         raise _spent(account, "documents or bytes", now)
+    try:
+        yield
+    except PermanentError:
+        usage.give_back(account.name, day_of(now), more)
+        raise
 
 
 def check_tokens() -> None:

@@ -1,6 +1,7 @@
 """/v1/collections/{name}/documents and /v1/documents"""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from flask import Response, current_app, request, url_for
@@ -13,7 +14,7 @@ from callslip.api.http.context import context_of, current
 from callslip.api.http.json_response import answer
 from callslip.api.http.uploads import read_upload
 from callslip.api.identity.current import caller, check_scope, note
-from callslip.api.identity.limits import spend_documents
+from callslip.api.identity.limits import documents_spent, spend_documents
 from callslip.api.messages import documents
 from callslip.api.v1.collections import CollectionPath
 from callslip.api.v1.tasks import deletion_id, ingestion_id
@@ -115,7 +116,7 @@ def submit_document(path: CollectionPath) -> Response:
         allow_duplicate=upload.allow_duplicate,
     )
     if accepted.fresh:
-        _send(accepted.document_id, path.name, upload.tenant, upload.size)
+        send_version(accepted.document_id, path.name, upload.tenant, upload.size)
     elif upload.readers is not None:
         _write_readers(current().ledger.readers.due())
     return submitted(accepted)
@@ -137,22 +138,21 @@ def submitted(accepted: Accepted) -> Response:
     return answer(message, 202 if accepted.fresh else 200)
 
 
-def admit(record: DocumentRecord, size: int) -> None:
-    """Count a new version of a document, of `size` bytes, as a submission of its file is counted.
+@contextmanager
+def admitted(record: DocumentRecord, size: int) -> Iterator[None]:
+    """Count the version of a document, of `size` bytes, that the block makes as a submission.
 
-    Raises BacklogFull, DiskFull, TooManyRequests and InvalidRequest as a submission does.
+    A version that is refused does not count. Raises BacklogFull, DiskFull, TooManyRequests and
+    InvalidRequest as a submission does.
     """
     ingest.check_backlog(current())
     ingest.check_backlog_of(current(), record.collection, record.tenant)
-    spend_documents(1, size)
+    with documents_spent(1, size):
+        yield
 
 
-def send_version(record: DocumentRecord, size: int) -> None:
+def send_version(document_id: str, collection: str, tenant: str, size: int) -> None:
     """Send a new version of a document, of `size` bytes, to the workers in its turn."""
-    _send(record.document_id, record.collection, record.tenant, size)
-
-
-def _send(document_id: str, collection: str, tenant: str, size: int) -> None:
     current().backlog.add(tenant_queue_of(collection, tenant), size)
     ingest.send_next(current(), document_id)
 
@@ -223,17 +223,17 @@ def change_document(path: DocumentPath, body: documents.Change) -> Response:
 def change(document_id: str, edit: Edit, if_match: Collection[str] | None) -> Accepted:
     """Make an edit, and send what follows from it to the workers.
 
-    Raises the errors of `Edits.make`, and those of `admit` if the edit is not of the readers alone:
-    neither a quota nor a backlog keeps a document open to a reader.
+    Raises the errors of `Edits.make`, and those of `admitted` if the edit is not of the readers
+    alone: neither a quota nor a backlog keeps a document open to a reader.
     """
     record = current().ledger.documents.get(document_id)
-    if edit != Edit(readers=edit.readers):
-        admit(record, record.newest.size)
-    edited = current().ledger.edits.make(document_id, edit, if_match=if_match)
+    of_readers = edit == Edit(readers=edit.readers)
+    with nullcontext() if of_readers else admitted(record, record.newest.size):
+        edited = current().ledger.edits.make(document_id, edit, if_match=if_match)
     if edited.accepted.fresh:
         note(document_id=document_id)
         access.note(document_id=document_id, version=edited.accepted.version)
-        send_version(record, record.newest.size)
+        send_version(document_id, record.collection, record.tenant, record.newest.size)
     _write_readers(edited.due)
     return edited.accepted
 

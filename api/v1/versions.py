@@ -1,5 +1,7 @@
 """/v1/documents/{id}/versions, /rollback and /cut: a document's history, and its cuts."""
 
+from contextlib import nullcontext
+
 from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
 
@@ -8,7 +10,7 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.http.slots import Slots
 from callslip.api.messages import documents
-from callslip.api.v1.documents import DocumentPath, admit, send_version, submitted
+from callslip.api.v1.documents import DocumentPath, admitted, send_version, submitted
 from callslip.errors import Conflict
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
@@ -55,7 +57,7 @@ def roll_back(path: DocumentPath, body: documents.Rollback) -> Response:
 def restore(document_id: str, version: int) -> Accepted:
     """Queue a new version with the content of an older one, and send it to a worker.
 
-    Raises the errors of `Versions.restore` and `admit`.
+    Raises the errors of `Versions.restore` and `admitted`.
     """
     record = current().ledger.documents.get(document_id)
     old = current().ledger.documents.version(document_id, version)
@@ -64,11 +66,11 @@ def restore(document_id: str, version: int) -> Accepted:
             f"the file of version {version} is not stored here",
             hint="An archive moves the live version's alone: send the file again under its name.",
         )
-    if not version == record.newest.version == record.live_version:
-        admit(record, old.size)
-    accepted = current().ledger.versions.restore(document_id, version)
+    is_live = version == record.newest.version == record.live_version
+    with nullcontext() if is_live else admitted(record, old.size):
+        accepted = current().ledger.versions.restore(document_id, version)
     if accepted.fresh:
-        send_version(record, old.size)
+        send_version(document_id, record.collection, record.tenant, old.size)
     return accepted
 
 
@@ -96,9 +98,9 @@ def cut(path: DocumentPath, body: documents.CutRequest) -> Response:
     own = record.newest.chunking or current().settings.chunking.model_dump()
     if record.newest.version == made.version and own == lengths:
         return submitted(Accepted(path.document_id, made.version, fresh=False))
-    admit(record, record.newest.size)
-    accepted = current().ledger.versions.cut(path.document_id, made.version, lengths)
-    send_version(record, record.newest.size)
+    with admitted(record, record.newest.size):
+        accepted = current().ledger.versions.cut(path.document_id, made.version, lengths)
+    send_version(path.document_id, record.collection, record.tenant, record.newest.size)
     return submitted(accepted)
 
 

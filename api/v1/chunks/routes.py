@@ -10,7 +10,7 @@ from callslip.api.identity.current import note
 from callslip.api.messages import chunks as messages
 from callslip.api.messages.documents import Submitted
 from callslip.api.v1.chunks.listing import correction, listed
-from callslip.api.v1.documents import DocumentPath, admit, send_version, submitted
+from callslip.api.v1.documents import DocumentPath, admitted, send_version, submitted
 from callslip.errors import DocumentNotFound
 from callslip.stores.ledger import Accepted
 from callslip.tasks import compute, correcting
@@ -68,14 +68,13 @@ def correct_chunks(path: DocumentPath, body: messages.NewCorrections) -> Respons
 def corrected(document_id: str, texts: dict[str, str], version: int | None) -> Accepted:
     """Queue a version in which passages have these texts.
 
-    Raises the errors of `correct`, `compute.run` and `admit`, and Overloaded.
+    Raises the errors of `correct`, `compute.run` and `admitted`, and Overloaded.
     """
     note(document_id=document_id)
     record = current().ledger.documents.get(document_id)
-    with _slots.reserve(MOST_WAITING, "documents are being corrected"):
-        admit(record, record.newest.size)
-        job = {"document_id": document_id, "texts": texts, "version": version}
+    job, size = {"document_id": document_id, "texts": texts, "version": version}, record.newest.size
+    with _slots.reserve(MOST_WAITING, "documents are being corrected"), admitted(record, size):
         made = compute.run(current(), correcting.JOB, job, seconds=SECONDS)
     if made["fresh"]:
-        send_version(record, record.newest.size)
+        send_version(document_id, record.collection, record.tenant, size)
     return Accepted(document_id, made["version"], made["fresh"])

@@ -60,6 +60,12 @@ class KeyUsage:
             upsert = _upsert(self._database, name, day, more, where=and_(true(), *within))
             return connection.scalar(upsert.returning(_U.documents)) is not None
 
+    def give_back(self, name: str, day: int, used: Used) -> None:
+        """Subtract documents and bytes that were reserved and not stored."""
+        less = Used(documents=-used.documents, bytes=-used.bytes)
+        with self._database.writing() as connection:
+            add_used(self._database, connection, {(name, day): less})
+
     def of(self, name: str, day: int) -> Used:
         """The usage of a name on a day."""
         with self._database.reading() as connection:

@@ -12,7 +12,7 @@ from reader_parts import Installation, installation
 from callslip.api.identity.state import identity_of
 from callslip.api.v1.chunks import routes
 from callslip.callers import PERMISSIONS
-from callslip.errors import BacklogFull
+from callslip.errors import BacklogFull, CallslipError, Overloaded, WorkTimeout
 from callslip.stores.ledger import KeyGrant, KeyLimits
 from callslip.tasks import compute, correcting
 
@@ -111,6 +111,53 @@ def test_what_makes_no_version_is_free(it: Installation) -> None:
         assert roll_back(limited, document_id).status_code == 200
     assert edit(limited, document_id).status_code == 202
     assert limited.patch(url, json={"readers": None}).status_code == 200
+
+
+def refused_edit(client: FlaskClient, document_id: str) -> Any:
+    sent = {"properties": {"valid_from": "soon"}}
+    return client.patch(f"/v1/documents/{document_id}", json=sent)
+
+
+def late_edit(client: FlaskClient, document_id: str) -> Any:
+    url = f"/v1/documents/{document_id}"
+    return client.patch(url, json={"title": "x"}, headers={"If-Match": '"7"'})
+
+
+def unknown_version(client: FlaskClient, document_id: str) -> Any:
+    return client.post(
+        f"/v1/documents/{document_id}/corrections", json={"texts": {"f" * 32: "x"}, "version": 7}
+    )
+
+
+def empty_text(client: FlaskClient, document_id: str) -> Any:
+    url = f"/v1/documents/{document_id}"
+    chunk = client.get(f"{url}/chunks").json["chunks"][0]
+    return client.post(f"{url}/corrections", json={"texts": {chunk["chunk_id"]: " "}})
+
+
+@pytest.mark.parametrize("change", [refused_edit, late_edit, unknown_version, empty_text])
+def test_a_change_that_is_refused_is_free(it: Installation, change: Change) -> None:
+    document_id = it.put("a.txt", TEXT)
+    limited = client(it, documents_per_day=1, bytes_per_day=len(TEXT))
+    for _ in range(2):
+        assert change(limited, document_id).status_code in {400, 404, 409, 412}
+    assert correct(limited, document_id).status_code == 202
+    assert edit(limited, document_id).status_code == 429
+
+
+@pytest.mark.parametrize("error", [Overloaded("no worker"), WorkTimeout("no answer")])
+def test_a_correction_that_may_be_made_yet_counts(
+    it: Installation, monkeypatch: pytest.MonkeyPatch, error: CallslipError
+) -> None:
+    document_id = it.put("a.txt", TEXT)
+    limited = client(it, documents_per_day=1)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(compute, "run", fail)
+    assert correct(limited, document_id).status_code == error.status
+    assert edit(limited, document_id).status_code == 429
 
 
 def test_a_worker_makes_corrections_and_few_threads_wait(
