@@ -29,8 +29,12 @@ def make_embedder(settings: Settings) -> Embedder:
         return OpenAIEmbedder(chosen, make_tokenizer(settings))
     from callslip.models.embedders.local import E5Embedder
 
-    tokenizer = make_tokenizer(settings)
-    return E5Embedder(settings.models_dir, tokenizer, threads=settings.embedder_threads)
+    return E5Embedder(
+        settings.models_dir,
+        make_tokenizer(settings),
+        threads=settings.embedder_threads,
+        device=chosen.device,
+    )
 
 
 def make_previous_embedder(settings: Settings) -> Embedder | None:
@@ -102,7 +106,12 @@ def make_reader(settings: Settings) -> "Reads | None":
         return None
     from callslip.models.reader.reader import Reader
 
-    return Reader(settings.models_dir, make_tokenizer(settings), threads=settings.embedder_threads)
+    return Reader(
+        settings.models_dir,
+        make_tokenizer(settings),
+        threads=settings.embedder_threads,
+        device=settings.embedder.device,
+    )
 
 
 def make_reranker(
@@ -129,7 +138,10 @@ def make_reranker(
 
         if not isinstance(embedder, E5Embedder):
             embedder = E5Embedder(
-                settings.models_dir, make_tokenizer(settings), threads=settings.embedder_threads
+                settings.models_dir,
+                make_tokenizer(settings),
+                threads=settings.embedder_threads,
+                device=settings.embedder.device,
             )
         return MaxSimReranker(embedder, cache)
     return None

@@ -48,6 +48,10 @@ class EmbedderSettings(EmbeddingModel):
     model: str | None = Field(
         default=None, description="model name at the OpenAI-compatible server; EMBED_MODEL"
     )
+    device: Literal["cpu", "cuda"] = Field(
+        default="cpu",
+        description="where the local models compute; cuda: an NVIDIA GPU, by onnxruntime-gpu",
+    )
     threads: int = Field(
         default=0,
         ge=0,

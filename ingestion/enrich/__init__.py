@@ -20,7 +20,6 @@ from callslip.messages.options import Options
 from callslip.models.entities import Entity
 from callslip.models.text.language import lang
 from callslip.stores.properties.filters import instant
-from callslip.vocabulary import VALIDITY
 
 MOST_OF_CHUNK, MOST_OF_DOCUMENT = 64, 256
 """The maximum numbers of entity names of a chunk and of a document. A document gets the names that
@@ -129,7 +128,7 @@ def _validity(source: Source, codes: Codes) -> tuple[Validity, list[str]]:
     """The validity of the document; submitted dates override those of its text."""
     begins, ends = (
         moment.date() if (moment := instant(str(source.submitted.get(name, "")))) else None
-        for name in VALIDITY
+        for name in ("valid_from", "valid_to")
     )
     facts = of_document(source.extracted.text, source.extracted.properties, codes)
     whole = Validity(begins or facts.begins, ends or facts.ends)

@@ -1,22 +1,24 @@
 """Runs a graph of `models.e5.onnx_graph` on token ids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-import onnxruntime
 
+from callslip.models.batches import by_length, of_one_length
 from callslip.models.e5 import onnx_graph
+from callslip.models.e5.runtimes.choice import Kind, load
+from callslip.models.e5.runtimes.contract import Floats
 from callslip.models.e5.weights import Weights, unpack
 
-Floats = npt.NDArray[np.float32]
+CUDA_BATCH_TOKENS = 16_384
+"""The most tokens of a batch on a GPU, which computes many rows in the time of one."""
 
 
 class Network:
-    """One ONNX graph in onnxruntime. Threads may share it; a fork may not."""
+    """One ONNX graph in a runtime. Threads may share it; a fork may not."""
 
-    def __init__(self, graph: Path, threads: int) -> None:
+    def __init__(self, graph: Path, threads: int, kind: Kind) -> None:
         """`threads` is the number of threads of one inference."""
         weights = Weights.of_wheel()
         hidden = weights.shape.hidden
@@ -24,19 +26,25 @@ class Network:
         self._words = weights.blocks("emb.word", hidden)
         positions = weights.vector("emb.pos").reshape(-1, hidden)
         self._positions = positions + weights.vector("emb.type")[:hidden]
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Threads that spin while they wait would take the cores from other processes.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(
-            str(graph), options, providers=["CPUExecutionProvider"]
-        )
+        self._kind = kind
+        self._runtime = load(kind, graph, threads)
 
     @property
     def separator(self) -> int:
         """The id of the token between two texts of one input."""
         return self._special.eos
+
+    def batches(self, rows: Sequence[Sequence[int]], most_tokens: int) -> Iterator[list[int]]:
+        """Iterate over batches of indices of rows, of at most `most_tokens` tokens with padding.
+
+        A batch on a GPU may have more. In bf16 the rows of a batch have one length: padding would
+        change the order of sums, and with it the fourth digit of a vector.
+        """
+        lengths = [len(row) + 2 for row in rows]
+        if self._kind == "openvino bf16":
+            return of_one_length(lengths, most_tokens)
+        cuda = self._kind == "onnxruntime cuda"
+        return by_length(lengths, max(most_tokens, CUDA_BATCH_TOKENS) if cuda else most_tokens)
 
     def run(self, output: str, rows: Sequence[Sequence[int]]) -> Floats:
         """Return an output of the graph for one batch of token ids.
@@ -52,5 +60,4 @@ class Network:
             mask[i, : len(row) + 2] = 1
         embeddings: Floats = unpack(self._words[ids]) + self._positions[:longest]
         inputs = {onnx_graph.EMBEDDINGS: embeddings, onnx_graph.MASK: mask}
-        (values,) = self._session.run([output], inputs)
-        return np.asarray(values, np.float32)
+        return self._runtime.run(output, inputs)

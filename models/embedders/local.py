@@ -1,4 +1,4 @@
-"""The local embedder: multilingual-e5-small in onnxruntime, without any download."""
+"""The local embedder: multilingual-e5-small on this machine, without any download."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from callslip.errors import InvalidRequest
-from callslip.models.batches import by_length
 from callslip.models.e5 import onnx_graph
 from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import prepare
+from callslip.models.e5.runtimes.choice import Device, Kind, runtime_kind
 from callslip.models.e5.tokens import Tokenizer, is_blank
 from callslip.models.e5.weights import SHA256
 from callslip.models.embedders.contract import Vectors
@@ -19,7 +19,7 @@ WINDOW = 510
 """The most tokens of a text that the model reads, with the prefix, without the special tokens."""
 
 BATCH_TOKENS = 512
-"""The most tokens of a padded batch. On one core 2048 took a tenth longer and more memory."""
+"""The most tokens of a batch. On one core 2048 took a tenth longer and more memory."""
 
 _QUERY, _PASSAGE = "query: ", "passage: "
 """The prefixes of all texts in the model's training; without them it ranks worse."""
@@ -39,10 +39,24 @@ class E5Embedder:
     dimension = 384
     lexical_only = False
 
-    def __init__(self, models_dir: Path, tokenizer: Tokenizer, *, threads: int = 1) -> None:
-        """`threads` is the number of threads of one inference."""
+    def __init__(
+        self,
+        models_dir: Path,
+        tokenizer: Tokenizer,
+        *,
+        threads: int = 1,
+        device: Device = "cpu",
+        kind: Kind | None = None,
+    ) -> None:
+        """`threads` is the number of threads of one inference.
+
+        `kind` is the runtime, by default the fastest that this machine has for `device`.
+        """
         self._tokenizer = tokenizer
-        self._network = PerProcess(lambda: Network(prepare(models_dir).graph, threads))
+        self.runtime = kind or runtime_kind(device)
+        self._network = PerProcess(
+            lambda: Network(prepare(models_dir).graph, threads, self.runtime)
+        )
 
     @property
     def max_tokens(self) -> int:
@@ -74,8 +88,9 @@ class E5Embedder:
             raise InvalidRequest("a text to embed is blank")
         rows = [self._tokenizer.ids(prefix + text)[:WINDOW] for text in texts]
         vectors = np.empty((len(rows), self.dimension), np.float32)
-        for batch in by_length([len(row) + 2 for row in rows], BATCH_TOKENS):
-            vectors[batch] = self._network.get().run(onnx_graph.VECTORS, [rows[i] for i in batch])
+        network = self._network.get()
+        for batch in network.batches(rows, BATCH_TOKENS):
+            vectors[batch] = network.run(onnx_graph.VECTORS, [rows[i] for i in batch])
         return vectors
 
     def _tokens(self, prefix: str, text: str) -> Vectors:

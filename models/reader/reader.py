@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from callslip.models.batches import by_length
 from callslip.models.e5 import onnx_graph
 from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import build_once
+from callslip.models.e5.runtimes.choice import Device, Kind, runtime_kind
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
 from callslip.models.reader.contract import LogOdds, Passage
@@ -39,10 +39,22 @@ BUILD = 1
 class Reader:
     """Loads when first used, once per process. Threads may share an instance."""
 
-    def __init__(self, models_dir: Path, tokenizer: Tokenizer, *, threads: int = 1) -> None:
-        """`models_dir` is the folder of built files; `threads` are those of one inference."""
+    def __init__(
+        self,
+        models_dir: Path,
+        tokenizer: Tokenizer,
+        *,
+        threads: int = 1,
+        device: Device = "cpu",
+        kind: Kind | None = None,
+    ) -> None:
+        """`models_dir` is the folder of built files; `threads` are those of one inference.
+
+        `kind` is the runtime, by default the fastest that this machine has for `device`.
+        """
         self._tokenizer = tokenizer
-        self._network = PerProcess(lambda: Network(_prepare(models_dir), threads))
+        runtime = kind or runtime_kind(device)
+        self._network = PerProcess(lambda: Network(_prepare(models_dir), threads, runtime))
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[LogOdds]:
         """Return the log odds of each sentence of each passage, in the order of the input.
@@ -56,11 +68,11 @@ class Reader:
             for window in self._windows(question, passage)
         ]
         results = [np.full(len(p.sentences), -np.inf, np.float32) for p in passages]
-        for batch in by_length([len(w.row) + 2 for _, w in windows], BATCH_TOKENS):
-            rows = [windows[i][1].row for i in batch]
-            for scores, i in zip(
-                self._network.get().run(onnx_graph.SCORES, rows), batch, strict=True
-            ):
+        network = self._network.get()
+        rows = [window.row for _, window in windows]
+        for batch in network.batches(rows, BATCH_TOKENS):
+            outputs = network.run(onnx_graph.SCORES, [rows[i] for i in batch])
+            for scores, i in zip(outputs, batch, strict=True):
                 number, window = windows[i]
                 for sentence, start, end in window.sentences:
                     tokens = scores[start:end, 1]

@@ -138,7 +138,8 @@ def _further_embedder(settings: Settings, name: str) -> str:
 
 def _tried(embedder: "Embedder") -> str:
     vector = embedder.query("callslip")
-    return f"{embedder.model}, {len(vector)} dimensions"
+    runtime = getattr(embedder, "runtime", None)  # of the local model alone
+    return f"{embedder.model}, {len(vector)} dimensions" + (f", by {runtime}" if runtime else "")
 
 
 def _reranker(settings: Settings) -> str:

@@ -2,19 +2,34 @@
 
 import multiprocessing
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from callslip.errors import InvalidRequest, SettingsError
 from callslip.models.e5.prepare import prepare
+from callslip.models.e5.runtimes import choice
+from callslip.models.e5.runtimes.onnx_runtime import CUDA
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
 from callslip.models.embedders.local import E5Embedder
 from callslip.per_process import PerProcess
+
+_NAMESPACE = ["unshare", "--user", "--map-root-user", "--net"]
+_WITHOUT_NETWORK = (
+    _NAMESPACE
+    if shutil.which("unshare")
+    and subprocess.run([*_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
+    else []
+)
+"""The command that runs another one without a network, where this machine allows it."""
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +71,90 @@ def test_what_is_prepared_is_not_built_again(models_dir: Path) -> None:
     assert prepare(models_dir).graph.stat().st_mtime_ns == before
 
 
-def test_a_vector_does_not_depend_on_its_batch(embedder: E5Embedder) -> None:
-    texts = ["a", "출산장려금은 시청에 신청한다. " * 20, "Stacks are closed. " * 60, "b c d"]
+KINDS = [
+    "onnxruntime fp32",
+    pytest.param(
+        "openvino bf16",
+        marks=pytest.mark.skipif(
+            choice.runtime_kind("cpu") != "openvino bf16", reason="this processor has no bf16"
+        ),
+    ),
+    pytest.param(
+        "onnxruntime cuda",
+        marks=pytest.mark.skipif(
+            CUDA not in onnxruntime.get_available_providers(), reason="onnxruntime has no CUDA here"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vector_does_not_depend_on_its_batch(models_dir: Path, kind: choice.Kind) -> None:
+    embedder = E5Embedder(models_dir, Tokenizer(models_dir), kind=kind)
+    texts = [
+        "a",
+        "출산장려금은 시청에 신청한다. " * 20,
+        "Stacks are closed. " * 60,
+        "b c d",
+        "c d e",
+    ]
     together = embedder.passages(texts)
     alone = np.concatenate([embedder.passages([text]) for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_every_runtime_computes_the_vectors_that_the_model_is_named_for(
+    models_dir: Path, kind: choice.Kind
+) -> None:
+    texts = [*(f"Room {n} opens at {n}. " * (n * n + 1) for n in range(9)), "시청 주차장", "x"]
+    tokenizer = Tokenizer(models_dir)
+    expected = E5Embedder(models_dir, tokenizer, kind="onnxruntime fp32").passages(texts)
+    vectors = E5Embedder(models_dir, tokenizer, kind=kind).passages(texts)
+    assert (vectors * expected).sum(axis=1).min() > 0.9999
+
+
+def test_bf16_is_chosen_where_the_processor_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = []
+    for flags in ({"avx512_bf16"}, {"amx_bf16"}, {"avx512f", "avx512_vnni"}, set()):
+        monkeypatch.setattr(choice, "processor_flags", lambda flags=flags: flags)
+        chosen.append(choice.runtime_kind("cpu"))
+    assert chosen == ["openvino bf16"] * 2 + ["onnxruntime fp32"] * 2
+    monkeypatch.setattr(choice, "processor_flags", lambda: choice.BF16)
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)  # openvino is not installed
+    assert choice.runtime_kind("cpu") == "onnxruntime fp32"
+    assert choice.runtime_kind("cuda") == "onnxruntime cuda"
+
+
+@pytest.mark.skipif(
+    CUDA in onnxruntime.get_available_providers(), reason="onnxruntime has CUDA here"
+)
+def test_a_gpu_that_onnxruntime_cannot_use_is_named(models_dir: Path) -> None:
+    embedder = E5Embedder(models_dir, Tokenizer(models_dir), device="cuda")
+    with pytest.raises(SettingsError, match=r"embedder\.device is cuda") as caught:
+        embedder.query("closed stacks")
+    assert "onnxruntime-gpu" in caught.value.advice
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_a_runtime_sends_nothing(models_dir: Path, kind: choice.Kind) -> None:
+    """The package that reports the use of OpenVINO is not imported, and no socket is opened."""
+    prepare(models_dir)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "def refuse(event, _):\n"
+        "    assert not event.startswith('socket.'), event\n"
+        "sys.addaudithook(refuse)\n"
+        "from callslip.models.e5.tokens import Tokenizer\n"
+        "from callslip.models.embedders.local import E5Embedder\n"
+        "folder = Path(sys.argv[1])\n"
+        "print(len(E5Embedder(folder, Tokenizer(folder), kind=sys.argv[2]).query('stacks')))\n"
+        "assert sys.modules.get('openvino_telemetry') is None\n"
+        "assert 'openvino_telemetry.main' not in sys.modules\n"
+    )
+    alone = [sys.executable, "-c", code, str(models_dir), kind]
+    done = subprocess.run([*_WITHOUT_NETWORK, *alone], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "384\n"), done.stderr
 
 
 def test_order_of_vectors_is_that_of_the_texts(embedder: E5Embedder) -> None:

@@ -1,0 +1,50 @@
+"""Runs a graph in onnxruntime: in fp32 on any processor, or on an NVIDIA GPU."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from callslip.errors import SettingsError
+from callslip.models.e5.runtimes.contract import Floats
+
+CUDA = "CUDAExecutionProvider"
+
+_HINT = (
+    "Replace the package onnxruntime by onnxruntime-gpu and check its CUDA libraries,"
+    " or set embedder.device to cpu."
+)
+
+
+class OnnxRuntime:
+    """One graph in onnxruntime."""
+
+    def __init__(self, graph: Path, threads: int, *, cuda: bool = False) -> None:
+        """`threads` is the number of threads of one inference.
+
+        Raises SettingsError if `cuda` is wanted and onnxruntime cannot use a GPU.
+        """
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Threads that spin while they wait would take the cores from other processes.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if cuda and CUDA not in onnxruntime.get_available_providers():
+            raise SettingsError(
+                "embedder.device is cuda, but the installed onnxruntime has no CUDA", hint=_HINT
+            )
+        providers = [CUDA] if cuda else ["CPUExecutionProvider"]
+        self._session = onnxruntime.InferenceSession(str(graph), options, providers=providers)
+        if cuda and CUDA not in self._session.get_providers():
+            # onnxruntime falls back to the processor if CUDA's libraries are missing.
+            raise SettingsError(
+                "embedder.device is cuda, but onnxruntime found no usable GPU", hint=_HINT
+            )
+
+    def run(self, output: str, inputs: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        """Return an output of the graph, as `Runtime.run` does."""
+        (values,) = self._session.run([output], dict(inputs))
+        return np.asarray(values, np.float32)

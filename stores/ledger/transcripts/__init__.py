@@ -1,1 +1,0 @@
-"""Transcripts: live documents as values, read from one ledger and written into another."""
