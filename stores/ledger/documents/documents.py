@@ -1,12 +1,11 @@
 """Submits, reads and deletes documents and their versions in the ledger."""
 
-import json
 import time
 import uuid
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, exists, func, insert, select, update
+from sqlalchemy import Connection, Select, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent, NameTaken
@@ -28,6 +27,7 @@ from callslip.stores.ledger.base.records import (
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.collections.tenants import make_tenant
 from callslip.stores.ledger.documents import attachments, batches
+from callslip.stores.ledger.documents.content import duplicate, holders, same_content
 from callslip.stores.ledger.documents.edits import completed
 from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
@@ -117,9 +117,11 @@ class Documents:
                 if not self._database.is_sqlite:  # SQLite has one writer at a time
                     lock = int(submission.sha256[:15], 16)
                     connection.execute(select(func.pg_advisory_xact_lock(lock)))
-                holders = self._holders(collection, tenant, submission.sha256, but=submission.name)
-                if twin := connection.scalar(holders.limit(1)):
-                    raise _duplicate(connection, twin)
+                twins = holders(
+                    collection, tenant, submission.sha256, self._reader, but=submission.name
+                )
+                if twin := connection.scalar(twins.limit(1)):
+                    raise duplicate(connection, twin)
             if tenant:
                 make_tenant(connection, collection, tenant, now)
             existing = connection.execute(
@@ -151,7 +153,7 @@ class Documents:
                     )
                 newest = newest_of(connection, document_id)
                 submission, by_hand = completed(submission, newest)
-                if _same_content(newest, submission) and not lacks_pages(newest):
+                if same_content(newest, submission) and not lacks_pages(newest):
                     again = Accepted(document_id, newest.version, fresh=newest.state == "failed")
                     batches.add(connection, submission.batch, collection, again, now)
                     batches.add_within(connection, parent, collection, again, now)
@@ -202,13 +204,13 @@ class Documents:
     ) -> list[str]:
         """The ids of documents with a name other than `but` that contain exactly these bytes."""
         with self._database.reading() as connection:
-            rows = connection.execute(self._holders(collection, tenant, sha256, but=but))
+            rows = connection.execute(holders(collection, tenant, sha256, self._reader, but=but))
             return [row.document_id for row in rows]
 
     def duplicate(self, document_id: str) -> DuplicateContent:
         """The DuplicateContent error that names this document."""
         with self._database.reading() as connection:
-            return _duplicate(connection, document_id)
+            return duplicate(connection, document_id)
 
     def version(self, document_id: str, version: int) -> VersionRecord:
         """One version of a document. Raises DocumentNotFound if it does not exist."""
@@ -350,15 +352,6 @@ class Documents:
             )
             events.add(connection, "document.removed", document_id, None, now, data=receipt)
 
-    def _holders(self, collection: str, tenant: str, sha256: str, *, but: str) -> Select[Any]:
-        return (
-            select(_D.document_id)
-            .join(schema.versions, _V.document_id == _D.document_id)
-            .where(_D.collection == collection, _D.tenant == tenant)
-            .where(_D.deleted_at.is_(None), _D.name != but, readable(self._reader))
-            .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
-        )
-
     def _check_readable(self, connection: Connection, document_id: str) -> None:
         """Raise NameTaken unless the reader may read the document whose name it sends."""
         query = select(_D.document_id).where(_D.document_id == document_id)
@@ -398,21 +391,3 @@ def _open_collection(name: str) -> Select[str]:
         .where(columns.name == name, columns.deleted_at.is_(None))
         .with_for_update(read=True)
     )
-
-
-def _duplicate(connection: Connection, document_id: str) -> DuplicateContent:
-    """The DuplicateContent error that names this document."""
-    name = connection.scalar(select(_D.name).where(_D.document_id == document_id))
-    return DuplicateContent(f"document {name!r} ({document_id}) holds the same content")
-
-
-def _same_content(newest: Row[Any], submission: Submission) -> bool:
-    return all(
-        getattr(newest, name) == getattr(submission, name)
-        for name in ("sha256", "title", "filename", "url", "language")
-    ) and _as_json(newest.properties) == _as_json(submission.properties)
-
-
-def _as_json(properties: dict[str, Any] | None) -> str:
-    """Serialize properties for comparison: in Python 1, 1.0 and True are equal."""
-    return json.dumps(properties, sort_keys=True)
