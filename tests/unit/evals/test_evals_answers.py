@@ -9,18 +9,14 @@ import pytest
 from fake_server import FakeServer
 
 from benchmarks.quality import judged_collections
-from benchmarks.quality.answers import (
+from benchmarks.quality.answer_tables import (
     Outcome,
-    ask_all,
     calibration_row,
     counts,
     curve_row,
-    halved,
-    main,
-    of_file,
-    of_judged_set,
     threshold_rows,
 )
+from benchmarks.quality.answers import ask_all, halved, main, of_file, of_judged_set
 from benchmarks.quality.questions import Question
 from callslip.cli.shared.upload import Report
 from callslip.config.sections.agent import AgentSettings
