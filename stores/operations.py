@@ -36,9 +36,9 @@ class StoreOperations(ABC):
     an unknown one. In a collection without tenants, a tenant is an InvalidRequest. Ties in scores
     are broken by chunk id, ascending.
 
-    Absence is believed only from a server that is ready (`stores.absence`): before a method raises
-    NotFound, it asks the server whether it is ready, and then once more for the object. This class
-    does the same for empty results of LISTINGS.
+    Absence is believed only from a server that is ready (`stores.servers.absence`): before a method
+    raises NotFound, it asks the server whether it is ready, and then once more for the object. This
+    class does the same for empty results of LISTINGS.
     """
 
     def __init_subclass__(cls, **named: object) -> None:

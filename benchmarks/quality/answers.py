@@ -35,9 +35,7 @@ from benchmarks.quality.judged_collections import (
     parse,
     server,
 )
-from benchmarks.quality.selective import (
-    curve,
-)
+from benchmarks.quality.selective import curve
 from callslip import __version__
 from callslip.config import load
 from callslip.config.keys import variable

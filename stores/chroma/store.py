@@ -4,8 +4,7 @@ The vectors are written first, then the keywords. Both writes are idempotent, so
 step repairs a crash between them; `chunk_ids` returns the contents of each index.
 """
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,12 +12,9 @@ import numpy as np
 import tantivy
 
 from callslip.errors import (
-    CallslipError,
     CollectionNotFound,
     KeywordsDown,
     KeywordsLost,
-    NotFound,
-    StoreDown,
 )
 from callslip.stores.batching import slices, write
 from callslip.stores.chroma import names
@@ -31,9 +27,10 @@ from callslip.stores.chroma.metadata import (
     stored_document,
 )
 from callslip.stores.chroma.scope import Scope, put_chunks
-from callslip.stores.chroma.table import BYTES_PER_CALL, Row, Table, batches
+from callslip.stores.chroma.scopes import Scopes
+from callslip.stores.chroma.table import BYTES_PER_CALL, Row, batches
 from callslip.stores.contract import Store
-from callslip.stores.fulltext.contract import KeywordIndexes, Keywords
+from callslip.stores.fulltext.contract import KeywordIndexes
 from callslip.stores.fulltext.filters import filter_query
 from callslip.stores.metrics import Metric
 from callslip.stores.properties.checks import sound_chunks, sound_documents
@@ -58,7 +55,6 @@ from callslip.stores.schemas import (
     check_tenant,
     dump_schema,
     load_schema,
-    tenant_missing,
 )
 from callslip.stores.ties import ranked
 
@@ -85,8 +81,7 @@ class ChromaStore(Store):
         """`tenant` is Chroma's, by default that of a server without one of Callslip."""
         self._connection = Connection(url, tenant)
         self._indexes = indexes
-        self._scopes: dict[tuple[str, str], tuple[CollectionSchema, Scope]] = {}
-        self._lock = threading.Lock()
+        self._scopes = Scopes(self._connection, indexes)
 
     def ping(self) -> None:
         self._connection.ping()
@@ -105,14 +100,14 @@ class ChromaStore(Store):
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
         check_schema(schema)
-        table = self._schema_table(schema.name)
+        table = self._scopes.schema_table(schema.name)
         table.create({"schema": dump_schema(schema)})
         check_made(load_schema(table.about()["schema"]), schema)
         if not schema.tenants:
-            self._create(schema, self._of(schema.name))
+            self._create(schema, self._scopes.of(schema.name))
 
     def schema(self, collection: str) -> CollectionSchema:
-        return load_schema(self._schema_table(collection).about()["schema"])
+        return self._scopes.schema(collection)
 
     def collections(self) -> list[str]:
         matches = (names.collection_of(name) for name in self._connection.names())
@@ -125,18 +120,18 @@ class ChromaStore(Store):
             return
         tenants = self.tenants(collection) if schema.tenants else [""]
         for tenant in tenants:
-            self._placed(schema, tenant).drop()
-        self._schema_table(collection).drop()
+            self._scopes.of_schema(schema, tenant).drop()
+        self._scopes.schema_table(collection).drop()
 
     def ensure_tenant(self, collection: str, tenant: str) -> None:
         schema = self._fresh_schema(collection)
         check_tenant(schema, tenant)
-        self._create(schema, self._placed(schema, tenant))
+        self._create(schema, self._scopes.of_schema(schema, tenant))
 
     def drop_tenant(self, collection: str, tenant: str) -> None:
         schema = self._fresh_schema(collection)
         check_tenant(schema, tenant)
-        self._placed(schema, tenant).drop()
+        self._scopes.of_schema(schema, tenant).drop()
 
     def tenants(self, collection: str) -> list[str]:
         self._fresh_schema(collection)
@@ -147,7 +142,7 @@ class ChromaStore(Store):
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         good, failed = sound_documents(documents)
-        self._of(collection, tenant).documents.upsert(
+        self._scopes.of(collection, tenant).documents.upsert(
             [Row(d.document_id, _NO_VECTOR, "", document_metadata(d)) for d in good]
         )
         return BatchOutcome(tuple(document.document_id for document in good), failed)
@@ -156,7 +151,7 @@ class ChromaStore(Store):
         self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
     ) -> BatchOutcome:
         schema = self._fresh_schema(collection)
-        at = self._of(collection, tenant)
+        at = self._scopes.of(collection, tenant)
         for table in at.vectors:
             table.refresh()
         good, failed = sound_chunks(chunks, schema)
@@ -183,7 +178,9 @@ class ChromaStore(Store):
         tenant: str = "",
         vector_name: str = "",
     ) -> list[RetrieverHit]:
-        matches = self._of(collection, tenant).nearest(vector, limit, where, name=vector_name)
+        matches = self._scopes.of(collection, tenant).nearest(
+            vector, limit, where, name=vector_name
+        )
         return ranked(matches)[: max(limit, 0)]
 
     def keyword_query(
@@ -195,12 +192,12 @@ class ChromaStore(Store):
         *,
         tenant: str = "",
     ) -> list[RetrieverHit]:
-        return self._keywords(collection, tenant).search(terms, limit, where)
+        return self._scopes.keywords(collection, tenant).search(terms, limit, where)
 
     def copies(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
     ) -> list[StoredChunk]:
-        copies = self._keywords(collection, tenant).copies(list(dict.fromkeys(chunk_ids)))
+        copies = self._scopes.keywords(collection, tenant).copies(list(dict.fromkeys(chunk_ids)))
         return [copied_chunk(i, copies[i]) for i in chunk_ids if i in copies]
 
     def get_chunks(
@@ -212,7 +209,7 @@ class ChromaStore(Store):
         include_vector: bool = False,
         include_terms: bool = False,
     ) -> list[StoredChunk]:
-        at = self._of(collection, tenant)
+        at = self._scopes.of(collection, tenant)
         rows = at.rows("", chunk_ids, include_vector=include_vector)
         vectors: dict[str, dict[str, Vector]] = {row.id: {} for row in rows}
         for name in at.passages if include_vector else ():
@@ -241,7 +238,7 @@ class ChromaStore(Store):
         ids = list(dict.fromkeys(chunk_ids))
         known: dict[str, dict[str, Any]] = {}
         with suppress(KeywordsDown):
-            known = self._keywords(collection, tenant).properties(ids)
+            known = self._scopes.keywords(collection, tenant).properties(ids)
         if old := [chunk_id for chunk_id in ids if chunk_id not in known]:
             known |= {
                 c.chunk_id: visible(c) for c in self.get_chunks(collection, old, tenant=tenant)
@@ -251,23 +248,23 @@ class ChromaStore(Store):
     def terms(
         self, collection: str, chunk_ids: Sequence[str], *, tenant: str = ""
     ) -> dict[str, str]:
-        return self._keywords(collection, tenant).terms(list(dict.fromkeys(chunk_ids)))
+        return self._scopes.keywords(collection, tenant).terms(list(dict.fromkeys(chunk_ids)))
 
     def get_documents(
         self, collection: str, document_ids: Sequence[str], *, tenant: str = ""
     ) -> list[DocumentRecord]:
-        rows = self._of(collection, tenant).documents.get(document_ids)
+        rows = self._scopes.of(collection, tenant).documents.get(document_ids)
         return [stored_document(row.id, row.metadata) for row in rows]
 
     def find_ids(
         self, collection: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[str]:
-        return sorted(self._of(collection, tenant).keywords.ids(where))
+        return sorted(self._scopes.of(collection, tenant).keywords.ids(where))
 
     def chunk_ids(
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
-        at = self._of(collection, tenant)
+        at = self._scopes.of(collection, tenant)
         item = None if document_id is None else PropertyTerm(TEXT, "document_id", document_id)
         having = None if item is None else {DOCUMENT_ID: document_id}
         halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
@@ -278,7 +275,7 @@ class ChromaStore(Store):
         return vectors | {"keyword": keywords}
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
-        at = self._of(collection, tenant)
+        at = self._scopes.of(collection, tenant)
         lost, documents = at.ids("", None), at.documents.ids(None)
         with suppress(KeywordsLost):
             lost -= set(at.keywords.ids(None))  # after a crash between both writes
@@ -287,7 +284,7 @@ class ChromaStore(Store):
         return documents | {chunk.document_id for chunk in chunks}
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
-        at, ids = self._of(collection, tenant), list(dict.fromkeys(chunk_ids))
+        at, ids = self._scopes.of(collection, tenant), list(dict.fromkeys(chunk_ids))
         with at.keywords.undisturbed():
             for table in at.vectors:
                 table.delete(ids)
@@ -295,7 +292,8 @@ class ChromaStore(Store):
                 at.keywords.delete(ids)
 
     def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        at, item = self._of(collection, tenant), PropertyTerm(TEXT, "document_id", document_id)
+        at = self._scopes.of(collection, tenant)
+        item = PropertyTerm(TEXT, "document_id", document_id)
         with at.keywords.undisturbed():
             for table in at.vectors:
                 table.delete_where({DOCUMENT_ID: document_id})
@@ -304,30 +302,26 @@ class ChromaStore(Store):
             at.documents.delete([document_id])
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
-        return self._keywords(collection, tenant).count(where)
+        return self._scopes.keywords(collection, tenant).count(where)
 
     def aggregate_group_by(
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
-        return self._keywords(collection, tenant).groups(prop, where)
+        return self._scopes.keywords(collection, tenant).groups(prop, where)
 
     def compact(self, collection: str, *, tenant: str = "") -> None:
-        at = self._of(collection, tenant)
+        at = self._scopes.of(collection, tenant)
         with at.keywords.undisturbed():
             for table in (*at.vectors, at.documents):
                 table.rewrite()
             at.keywords.compact()
 
     def forget(self, collection: str) -> None:
-        self._schema_table(collection).refresh()
+        self._scopes.schema_table(collection).refresh()
 
     def _fresh_schema(self, collection: str) -> CollectionSchema:
         self.forget(collection)
         return self.schema(collection)
-
-    def _schema_table(self, collection: str) -> Table:
-        missing = CollectionNotFound(f"Collection {collection} does not exist.")
-        return Table(self._connection, names.schema_of(collection), missing)
 
     def _create(self, schema: CollectionSchema, at: Scope) -> None:
         if at.documents.exists():
@@ -343,71 +337,3 @@ class ChromaStore(Store):
     def _create_tables(self, schema: CollectionSchema, at: Scope) -> None:
         for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
-
-    def _of(self, collection: str, tenant: str = "") -> Scope:
-        """The scope of a collection or a tenant, the same object for all threads."""
-        schema = self.schema(collection)
-        check_tenant(schema, tenant)
-        return self._placed(schema, tenant)
-
-    def _keywords(self, collection: str, tenant: str) -> Keywords:
-        """The keyword index of a collection or tenant; found by its name if Chroma is down.
-
-        Then a wrong tenant of a collection without tenants is a missing index.
-        """
-        try:
-            return self._of(collection, tenant).keywords
-        except StoreDown:
-            with self._lock:
-                _known, parts = self._scopes.get((collection, tenant), (None, None))
-            return parts.keywords if parts else self._index_of(collection, tenant)
-
-    def _index_of(self, collection: str, tenant: str) -> Keywords:
-        name = names.folder_of(collection, tenant)
-        return self._indexes.of(name, collection, lambda: self._absent(collection, tenant))
-
-    def _absent(self, collection: str, tenant: str) -> CallslipError:
-        """The error for a keyword index that does not exist: it is lost if Chroma has its tables.
-
-        Raises StoreDown if Chroma does not answer.
-        """
-        missing = _missing(collection, tenant)
-        documents = Table(self._connection, names.documents_of(collection, tenant), missing)
-        if not documents.exists():
-            return missing
-        return KeywordsLost(f"The keyword index of {collection} is lost.")
-
-    def _placed(self, schema: CollectionSchema, tenant: str) -> Scope:
-        with self._lock:
-            known, parts = self._scopes.get((schema.name, tenant), (None, None))
-            if parts is None or known != schema:
-                parts = self._make(schema, tenant)
-                self._scopes[schema.name, tenant] = schema, parts
-            return parts
-
-    def _make(self, schema: CollectionSchema, tenant: str) -> Scope:
-        collection, missing = schema.name, _missing(schema.name, tenant)
-
-        def tables(name_of: Callable[[str, str, str], str]) -> dict[str, Table]:
-            return {
-                name: Table(
-                    self._connection,
-                    name_of(collection, tenant, name),
-                    missing,
-                    schema.vector(name).metric,
-                )
-                for name in ("", *schema.named)
-            }
-
-        return Scope(
-            tables(names.chunks_of),
-            tables(names.parents_of),
-            Table(self._connection, names.documents_of(collection, tenant), missing),
-            self._index_of(collection, tenant),
-        )
-
-
-def _missing(collection: str, tenant: str) -> NotFound:
-    if tenant:
-        return tenant_missing(collection, tenant)
-    return CollectionNotFound(f"Collection {collection} does not exist.")

@@ -349,8 +349,8 @@ def test_what_was_deleted_while_chroma_had_lost_the_collection_is_in_neither_hal
     gone = two_halves.ingest("one", name="gone.txt").document_id
     kept = two_halves.ingest("two", name="kept.txt").document_id
     chroma: Any = two_halves.store
-    parts = chroma._of(two_halves.name)
-    for table in (parts.documents, *parts.vectors, chroma._schema_table(two_halves.name)):
+    parts = chroma._scopes.of(two_halves.name)
+    for table in (parts.documents, *parts.vectors, chroma._scopes.schema_table(two_halves.name)):
         table.drop()  # as a new, empty server has none; the keyword index stays
     ledger = two_halves.step_context.ledger
     ledger.documents.delete(gone)
