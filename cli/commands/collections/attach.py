@@ -123,13 +123,14 @@ def attach_chroma(
 def _say_attached(name: str, record: dict[str, Any]) -> None:
     at = record["attached"]
     where = f"{at['table']} at {at['server']}" if at["server"] else f"table {at['table']}"
-    click.echo(
-        f"{name}: {where}, {record['dimension']} dimensions, {record['metric']}; only read."
-        f" Search it with `callslip search QUESTION -c {name}`."
-    )
+    click.echo(f"{name}: {where}, {record['dimension']} dimensions, {record['metric']}; only read.")
     if at["vectors"] == "none" and at["server"]:
-        click.echo("Only vectors that a request gives are searched: its embedder is not known.")
-    elif at["vectors"] == "none":
+        click.echo(
+            "Its embedder is not known: only requests that give a query_embedding can search it."
+        )
+        return
+    click.echo(f"Search it with `callslip search QUESTION -c {name}`.")
+    if at["vectors"] == "none":
         click.echo("Questions are searched by their words alone: its embedder is not known.")
 
 

@@ -172,7 +172,11 @@ def test_the_command_line_attaches_and_detaches(run: Any, chroma_url: str, faq: 
     result = run("attach", "chroma", chroma_url, faq, "--tenant", TENANT)
     assert result.exit_code == 0, result.output
     assert f"{faq}: default_database/{faq} at {chroma_url}, 2 dimensions, cosine" in result.output
+    assert f"callslip search QUESTION -c {faq}" in result.output
     words = ("attach", "chroma", chroma_url, faq, "--tenant", TENANT, "--name", "other")
+    of_unknown = run(*words, "--vectors", "none").output
+    assert "query_embedding" in of_unknown
+    assert "callslip search" not in of_unknown, "words cannot be searched there"
     shown = json.loads(run(*words, "--vectors", "none", "--json").output)
     assert shown["attached"]["vectors"] == "none"
     assert "is as it was" in run("detach", "other").output

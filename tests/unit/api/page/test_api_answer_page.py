@@ -39,7 +39,7 @@ from callslip.api.v1 import answering
 from callslip.errors import AnswerTimeout, ThreadNotFound
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import ExtractedText
-from callslip.retrieval.messages import Hit, Legs, SearchRequest, Span, TimeClamp
+from callslip.retrieval.messages import Hit, Legs, Pages, SearchRequest, Span, TimeClamp
 from callslip.stores.ledger import Accepted, Ledger
 
 LEAVE = "Leave lasts fourteen months."
@@ -119,7 +119,9 @@ def cited(text: str = f"{LEAVE} {HOSTILE}", title: str = f"Title {HOSTILE}") -> 
     )
     citations = Citations({"d1": 2}, {"d1", "d2"})
     citations.cite(hit, hit.span)
-    return citations.all()[0]
+    return citations.all()[0].model_copy(
+        update={"pages": Pages(unit="page", first=3, last=3, labels=[])}
+    )
 
 
 def answer(request: AnswerRequest, *, answered: bool) -> Answer:
@@ -198,6 +200,7 @@ def test_an_answer_is_shown_above_the_hits_with_what_it_rests_on(
     scope = next(a["href"] for _, a in tags.tags if "version=2" in (a.get("href") or ""))
     assert scope is not None
     assert scope.startswith("/page/passage?document=d1&start=0")
+    assert re.search(r'<a href="/page/passage\?document=d1&amp;[^"]+">p\. 3</a>', page.text)
     assert scope.endswith("#cited")
     assert "Ask further" not in page.text, "without a conversation nothing follows"
 

@@ -29,7 +29,7 @@ from page_parts import (
 from callslip.api.page import pages
 from callslip.api.page.passages import SURROUNDINGS
 from callslip.errors import NeedsPassword, Overloaded
-from callslip.retrieval.messages import STRANGERS, Hit, SearchRequest, SearchResponse
+from callslip.retrieval.messages import STRANGERS, Hit, Pages, SearchRequest, SearchResponse
 from callslip.stores.ledger import ATTACHED, Attachment, Ledger
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -278,6 +278,22 @@ def test_a_hit_is_shown_in_its_document_where_that_has_a_text(
     for found, links in ((here, 1), (elsewhere, 0)):
         monkeypatch.setattr(pages, "ask", lambda _, request, f=found: answer(request.query, f))
         assert client.get("/?q=leave").text.count("In context") == links
+
+
+def test_the_page_of_a_hit_links_to_its_passage_on_that_page(
+    client: FlaskClient, filled: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = publish(filled, "content", ["c1"])
+    here, elsewhere = hit_of(item.document_id), hit_of("attached")
+    for found, links in ((here, 1), (elsewhere, 0)):
+        paged = found.model_copy(update={"pages": Pages(unit="page", first=3, last=3, labels=[])})
+        monkeypatch.setattr(pages, "ask", lambda _, request, f=paged: answer(request.query, f))
+        page = client.get("/?q=leave").text
+        assert "p. 3" in page
+        link = re.findall(r'<a href="(/page/passage\?[^"]+)">p\. 3</a>', page)
+        assert [url.startswith(f"/page/passage?document={item.document_id}") for url in link] == [
+            True
+        ] * links
 
 
 def hit_of(document_id: str) -> Hit:
