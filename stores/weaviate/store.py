@@ -37,7 +37,7 @@ from callslip.stores.weaviate import classes, names, reading, retrievers, writin
 from callslip.stores.weaviate.catalog import Catalog, Scope
 from callslip.stores.weaviate.classes import BODY, RECORD, TERMS, VECTORS
 from callslip.stores.weaviate.connection import Connection, answering
-from callslip.stores.weaviate.filters import Clause, translate
+from callslip.stores.weaviate.filters import Clause, needed, translate
 from callslip.stores.weaviate.objects import (
     chunk_object,
     document_object,
@@ -45,13 +45,6 @@ from callslip.stores.weaviate.objects import (
     stored_document,
 )
 from callslip.stores.weaviate.values import as_properties, property_at, stored_value
-
-
-class _Everything:
-    """A container that contains every property."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
 
 
 class WeaviateStore(Store):
@@ -187,7 +180,7 @@ class WeaviateStore(Store):
         self._catalog.on(collection, tenant, act)
 
     def build_where(self, where: Where) -> Clause:
-        return translate(where, _Everything())
+        return translate(where, needed(where))
 
     def nearest(
         self,
