@@ -11,6 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MOST_FILES = 20
+MOST_LINES = 400
+LONG = {
+    "stores/ledger/migrations/ledger/tables_0001.py": "stays as it was when the revision was made",
+    "api/server/worker.py": "one class of gunicorn, whose methods share the state of connections",
+}
+"""Longer modules, each with the reason why it is in one piece."""
 
 
 @cache
@@ -51,17 +57,24 @@ def test_no_folder_imports_itself_by_way_of_its_siblings(package: str) -> None:
     assert circle(children, imports) == []
 
 
-def test_no_folder_has_more_modules_than_one_can_keep_in_mind() -> None:
-    tops = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
-    modules = (
+def modules() -> list[Path]:
+    """Every module of the repository, by its path from the root; links are not followed."""
+    tops = [path.parent for path in ROOT.glob("*/__init__.py")]
+    return [
         path.relative_to(ROOT)
-        for top in sorted(tops)
-        for path in (ROOT / top).rglob("*.py")
-        if top != "tests" and not (ROOT / top).is_symlink()
-    )
-    counts = Counter(
-        module.parent.as_posix()
-        for module in modules
-        if not any((ROOT / parent).is_symlink() for parent in module.parents)
-    )
+        for top in (*tops, ROOT / "tests")
+        for path in top.rglob("*.py")
+        if not top.is_symlink()
+    ]
+
+
+def test_no_folder_has_more_modules_than_one_can_keep_in_mind() -> None:
+    counts = Counter(module.parent.as_posix() for module in modules())
     assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_no_module_is_longer_than_one_can_read_at_a_time() -> None:
+    code = [module for module in modules() if module.parts[0] != "tests"]
+    lengths = {m.as_posix(): len((ROOT / m).read_text("utf-8").splitlines()) for m in code}
+    long = {name for name, length in lengths.items() if length > MOST_LINES}
+    assert long == LONG.keys()
