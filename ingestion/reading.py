@@ -9,9 +9,10 @@ from callslip.ingestion.extract.container import NOT_READ
 from callslip.ingestion.extract.sniff import scanned_type
 from callslip.ingestion.isolation.process import Extractor
 from callslip.ingestion.layout_server import LayoutServer, NotConverted, ServerFault
+from callslip.ingestion.left_out import read_otherwise
 from callslip.ingestion.values import ExtractedText
 
-BY_LAYOUT_SERVER = "read by the layout server"
+BY_LAYOUT_SERVER = read_otherwise("by the layout server", {})
 
 MOST_TRIES = 5
 """The attempts at a file for which a layout server fails that is well otherwise: half a minute."""
@@ -48,7 +49,7 @@ def read_original(
     except DocumentError as error:
         why = error.slug
     text = own or context.extractor.extract(data, filename, json_fields)
-    note = f"the layout server could not read the file ({why}); it was read without it"
+    note = read_otherwise(f"without the layout server, which could not read the file ({why})", {})
     return replace(text, warnings=(note, *text.warnings))
 
 
@@ -83,6 +84,6 @@ def _by_server(
         title=own.title or text.title,
         pages=tuple(replace(each, label=labels.get(each.number, "")) for each in text.pages),
         properties=own.properties,
-        warnings=(*warnings, *(each for each in own.warnings if each.startswith(NOT_READ))),
+        warnings=(*warnings, *(each for each in own.warnings if NOT_READ in each)),
         attachments=own.attachments,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from callslip.ingestion.boxes import Box
 from callslip.ingestion.corrections.edits import Edit, edit_of
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import Block, Corrected, ExtractedText, Heading, Link, Page
 from callslip.stores.ledger.base.corrections import Correction
 
@@ -46,11 +47,7 @@ def corrected(extracted: ExtractedText, corrections: Iterable[Correction]) -> Ex
 
 def _warnings(outcomes: Iterable[Corrected]) -> tuple[str, ...]:
     missed = sum(each.left_out not in (None, "already-right") for each in outcomes)
-    if missed == 1:
-        return ("1 correction does not apply to this text, which lacks its original",)
-    if missed:
-        return (f"{missed} corrections do not apply to this text, which lacks their originals",)
-    return ()
+    return left_out({"corrections whose original the text lacks": missed})
 
 
 def moved(at: int, edits: Iterable[Edit]) -> int:

@@ -14,6 +14,7 @@ from callslip.ingestion.enrich.aliases import Dictionary, abbreviations, spellin
 from callslip.ingestion.enrich.facets import facets
 from callslip.ingestion.enrich.scrub import holds_personal, masked
 from callslip.ingestion.enrich.validity import Validity, of_chunk, of_document
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import Chunk, Enriched, EnrichedChunk, ExtractedText
 from callslip.languages import DEFAULT, Codes
 from callslip.messages.options import Options
@@ -96,7 +97,8 @@ def enrich(
     text = source.extracted.text
     contents = [chunk.read(text) for chunk in chunks]
     codes = tools.codes
-    whole, warnings = _validity(source, codes)
+    whole, lost = _validity(source, codes)
+    contradictory: list[int] = []
     before = [(known or {}).get(chunk.chunk_id) for chunk in chunks]
     named = _named(contents, before, source, options, tools)
     names = _names(contents, named, source, options)
@@ -106,7 +108,7 @@ def enrich(
         if source.by_hand:
             days = _without(days, source.by_hand)
         if Validity(days.begins or whole.begins, days.ends or whole.ends).contradictory:
-            warnings.append(f"chunk {chunk.ordinal} says that it ends before it begins: left out")
+            contradictory.append(chunk.ordinal)
             days = Validity()
         facts: dict[str, str | list[str]] = dict(days.properties())
         if names[n]:
@@ -121,11 +123,18 @@ def enrich(
     if counted or _submitted_names(source):
         properties["entities"] = [name for name, _ in counted.most_common(MOST_OF_DOCUMENT)]
     by_rule = facets(options.rules, source.name, text)
-    return Enriched(enriched, by_rule, properties, tuple(warnings))
+    warnings = left_out(
+        {"days by which the document ends before it begins": int(lost)},
+        {"days by which chunks end before they begin": contradictory},
+    )
+    return Enriched(enriched, by_rule, properties, warnings)
 
 
-def _validity(source: Source, codes: Codes) -> tuple[Validity, list[str]]:
-    """The validity of the document; submitted dates override those of its text."""
+def _validity(source: Source, codes: Codes) -> tuple[Validity, bool]:
+    """The validity of the document, and whether days of its text contradict each other.
+
+    Submitted days override those of the text.
+    """
     begins, ends = (
         moment.date() if (moment := instant(str(source.submitted.get(name, "")))) else None
         for name in ("valid_from", "valid_to")
@@ -133,8 +142,8 @@ def _validity(source: Source, codes: Codes) -> tuple[Validity, list[str]]:
     facts = of_document(source.extracted.text, source.extracted.properties, codes)
     whole = Validity(begins or facts.begins, ends or facts.ends)
     if whole.contradictory:
-        return Validity(begins, ends), ["the document says that it ends before it begins: left out"]
-    return whole, []
+        return Validity(begins, ends), True
+    return whole, False
 
 
 def _without(days: Validity, by_hand: Sequence[str]) -> Validity:

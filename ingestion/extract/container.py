@@ -14,8 +14,8 @@ from callslip.models.text.normalization import normalized
 LONGEST_NAME = 512
 """Characters of a member's name with its folders."""
 
-NOT_READ = "attachment not read"
-"""How the warning about a file within a file begins."""
+NOT_READ = "attachments that are not read"
+"""The kind of files within a file in the warning about what is left out."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Control characters, and marks of writing direction, which can show `fdp.exe` as `exe.pdf`."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from charset_normalizer import from_bytes
 
+from callslip.ingestion.left_out import read_otherwise
+
 SAMPLE = 65_536
 """The number of bytes that a guess examines; a guess from a whole large file takes minutes."""
 
@@ -82,16 +84,15 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
             return Decoded(data.decode(codec, "replace"))
     known = _known(declared)
     if seven_bit := _seven_bit(data, known):
-        return Decoded(data.decode(seven_bit, "replace"), (f"read as {seven_bit}",))
+        return Decoded(data.decode(seven_bit, "replace"), (read_otherwise(f"as {seven_bit}", {}),))
     try:
         return Decoded(data.decode("utf-8"))
     except UnicodeDecodeError:
         pass
     codec = known if known and not _contradicted(data, known) else _guess(data)
     text = data.decode(codec, "replace")
-    lost = text.count("\ufffd")
-    how = f"read as {codec}" + (f", {lost} characters could not be decoded" if lost else "")
-    return Decoded(text, (how,))
+    lost = {"characters that could not be decoded": text.count("\ufffd")}
+    return Decoded(text, (read_otherwise(f"as {codec}", lost),))
 
 
 def looks_like_text(data: bytes) -> bool:

@@ -14,6 +14,7 @@ import olefile
 
 from callslip.errors import BrokenFile, EmptyFile, NeedsPassword, UnsupportedType
 from callslip.ingestion.extract.decode import looks_like_text
+from callslip.ingestion.left_out import read_otherwise
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -144,7 +145,9 @@ def detect(data: bytes, filename: str) -> Detected:
     if suffix == ".txt":
         promised = PLAIN
     if promised is not None and promised != media_type:
-        return Detected(media_type, (f"the name ends in {suffix}, the content is {media_type}",))
+        return Detected(
+            media_type, (read_otherwise(f"as {media_type}, though the name ends in {suffix}", {}),)
+        )
     return Detected(media_type)
 
 

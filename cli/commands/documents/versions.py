@@ -181,7 +181,7 @@ def _origin(version: dict[str, Any]) -> str:
                 f" {lengths['overlap_tokens']}"
             )
         case "corrected":
-            return f"corrected in {many(version['corrected'], 'place')}"
+            return f"{many(version['corrected'], 'correction')} added"
         case other:
             return str(other)
 

@@ -7,8 +7,8 @@ import zipfile
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.container import Members
 from callslip.ingestion.extract.decode import decode
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.sniff import ZIP
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _UTF8_NAME = 0x800

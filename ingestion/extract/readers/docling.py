@@ -12,7 +12,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import ExtractionLimit
 from callslip.ingestion.boxes import Box
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.left_out import left_out
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 MOST_PAGES = 100_000
@@ -48,7 +48,7 @@ class _Document:
             self._turn_to(last)
         warnings = left_out(self._left_out)
         if self._content.get("partial"):
-            warnings += ("the layout server could not read all of its pages",)
+            warnings += ("left out: pages that the layout server could not read",)
         return self._composer.text("", boxes=tuple(self._boxes), warnings=warnings)
 
     def _items(self) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ from callslip.errors import BrokenFile, ExtractionLimit, NoTextLayer
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.readers.tesseract import MOST_PIXELS, Tesseract
 from callslip.ingestion.extract.sniff import JPEG, PNG, TIFF, WEBP
+from callslip.ingestion.left_out import left_out, read_otherwise
 from callslip.ingestion.values import ExtractedText
 
 MOST_UNPACKED = 120_000_000
@@ -92,12 +93,11 @@ def recognize(data: bytes, limits: ExtractSettings) -> ExtractedText:
         raise BrokenFile("the image is damaged")
     if not has_text:
         raise NoTextLayer("OCR found no text in the image", hint="There may be none.")
-    notes = ["read by OCR"]
-    if unread:
-        notes.append(f"pages that cannot be read: {', '.join(map(str, unread[:10]))}")
-    if frames > pages and image.format != "MPO":
-        notes.append(f"left out: frames of an animation after the first ({frames - 1})")
-    return composer.text(media_type, warnings=tuple(notes))
+    further = frames - pages if image.format != "MPO" else 0
+    lost = left_out(
+        {"frames of an animation after the first": further}, {"pages that cannot be read": unread}
+    )
+    return composer.text(media_type, warnings=(read_otherwise("by OCR", {}), *lost))
 
 
 @contextmanager

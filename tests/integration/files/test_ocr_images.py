@@ -122,7 +122,7 @@ def test_a_page_that_is_damaged_is_named_and_the_others_are_read() -> None:
     with Extractor(ENGLISH) as extractor:
         text = extractor.extract(bytes(data), "a.tiff")
     assert words(text.text) == SECOND
-    assert text.warnings == ("read by OCR", "pages that cannot be read: 2")
+    assert text.warnings == ("read by OCR", "left out: pages that cannot be read (1: 2)")
 
 
 @installed

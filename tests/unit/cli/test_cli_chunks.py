@@ -76,7 +76,7 @@ def test_a_chunk_is_corrected_by_the_beginning_of_its_id(
     assert call("chunks", "correct", document_id, last["chunk_id"]).exit_code == 1
     same = call("chunks", "correct", document_id, last["chunk_id"], "--text", last["text"])
     assert "nothing was changed" in same.output
-    assert "live, corrected in 1 place, 3 corrections\n" in call("versions", document_id).output
+    assert "live, 1 correction added, 3 corrections\n" in call("versions", document_id).output
 
 
 def test_a_wrong_correction_says_what_is_wrong(it: Installation) -> None:

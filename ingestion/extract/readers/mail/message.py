@@ -14,6 +14,7 @@ from callslip.errors import NeedsPassword
 from callslip.ingestion.extract.container import NOT_READ, Members
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.web.page import decode_page, render
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _SIGNATURES = (
@@ -62,7 +63,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         "message/rfc822",
         title=_field(message, "subject"),
         properties=properties,
-        warnings=tuple(dict.fromkeys(letter.warnings)),
+        warnings=letter.warnings,
         attachments=letter.members.all(),
     )
 
@@ -75,7 +76,13 @@ class _Letter:
 
     def __init__(self, members: Members) -> None:
         self.members = members
-        self.warnings: list[str] = []
+        self._of_parts: list[str] = []
+        self._not_read: list[str] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings about the parts that were read, each once, and about files that are not."""
+        return *dict.fromkeys(self._of_parts), *left_out({}, {NOT_READ: self._not_read})
 
     def parts(self, part: Message) -> Iterator[str]:
         """Yield the text of a part and of the parts within it."""
@@ -102,7 +109,7 @@ class _Letter:
             self._take(part, kind)
         elif kind == "text/html":
             page = render(self._characters(part, html=True))
-            self.warnings.extend(page.warnings)
+            self._of_parts.extend(page.warnings)
             yield page.text
         else:
             yield self._characters(part)
@@ -126,7 +133,7 @@ class _Letter:
         if kind.startswith("image/") and (
             part.get("content-id") or part.get_content_disposition() != "attachment"
         ):
-            self.warnings.append(f"{NOT_READ}: {name or kind}")
+            self._not_read.append(name or kind)
         else:
             self.members.add(name or f"attachment{mimetypes.guess_extension(kind) or ''}", content)
 
@@ -136,7 +143,7 @@ class _Letter:
             return ""
         charset = part.get_content_charset()
         decoded = decode_page(payload) if html and not charset else decode(payload, charset)
-        self.warnings.extend(decoded.warnings)
+        self._of_parts.extend(decoded.warnings)
         return decoded.text
 
 

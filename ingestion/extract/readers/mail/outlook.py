@@ -11,6 +11,7 @@ from callslip.ingestion.extract.container import NOT_READ, Members
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.extract.sniff import MSG
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 MOST_NESTED = 10
@@ -41,7 +42,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         MSG,
         title or None,
         properties=properties,
-        warnings=tuple(dict.fromkeys(message.warnings)),
+        warnings=message.warnings,
         attachments=message.members.all(),
     )
 
@@ -49,14 +50,24 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 class _Message:
     def __init__(self, ole: olefile.OleFileIO, members: Members) -> None:
         self._ole, self.members = ole, members
-        self.warnings: list[str] = []
+        self._of_parts: list[str] = []
+        self._not_read: list[str] = []
+        self._too_deep = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings about the bodies that were read, each once, and about what is left out."""
+        lost = left_out(
+            {"messages that are nested too deeply": self._too_deep}, {NOT_READ: self._not_read}
+        )
+        return *dict.fromkeys(self._of_parts), *lost
 
     def parts(self, storage_path: StoragePath, depth: int) -> list[str]:
         """Return the body, and the headers and bodies of attached messages."""
         body = self.text(storage_path, _BODY)
         if not body.strip() and (page := self._bytes(storage_path, _HTML + _BYTES)):
             rendered = render(decode_page(page).text)
-            self.warnings += rendered.warnings
+            self._of_parts += rendered.warnings
             body = rendered.text
         collected = [body.strip()] if body.strip() else []
         for storage in self._attachments(storage_path):
@@ -64,7 +75,7 @@ class _Message:
             if not self._ole.exists("/".join(inner)):
                 self._take(storage)
             elif depth == MOST_NESTED:
-                self.warnings.append("a message nested too deeply was not read")
+                self._too_deep += 1
             else:
                 fields = {"subject": self.text(inner, _SUBJECT)} | self.headers(inner)
                 collected.append("\n".join(f"{k.title()}: {v}" for k, v in fields.items() if v))
@@ -109,7 +120,7 @@ class _Message:
         content = self._bytes(storage, _DATA + _BYTES)
         inline = self.text(storage, _CONTENT_ID) and self.text(storage, _MIME).startswith("image/")
         if content is None or inline:
-            self.warnings.append(f"{NOT_READ}: {name}")
+            self._not_read.append(name)
         else:
             self.members.add(name, content)
 

@@ -19,9 +19,9 @@ from callslip.config.settings import MEGABYTE, ExtractSettings
 from callslip.errors import ExtractionLimit, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import HWP, HWPX
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _COMPRESSED, _PASSWORD, _DISTRIBUTION = 1, 2, 4

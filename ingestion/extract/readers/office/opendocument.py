@@ -7,7 +7,7 @@ from lxml import etree
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.left_out import left_out
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 MOST_REPEATS = 100

@@ -6,8 +6,8 @@ from striprtf.striprtf import rtf_to_text
 
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.sniff import RTF
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _ROWS = re.compile(r"(?:^[^\n]*\|[ \t]*(?:\n|\Z))+", re.M)

@@ -15,9 +15,10 @@ from pptx.shapes.group import GroupShape
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.left_out import left_out, parts_left_out
+from callslip.ingestion.extract.package_parts import parts_left_out
 from callslip.ingestion.extract.readers.office.formulas import FORMULA, linear
 from callslip.ingestion.extract.sniff import PPTX
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _PLACEHOLDER = qn("p:ph")

@@ -11,9 +11,9 @@ import olefile
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import PPT
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _STREAM, _CURRENT_USER = "PowerPoint Document", "Current User"

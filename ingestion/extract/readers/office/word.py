@@ -16,9 +16,10 @@ from lxml import etree
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.left_out import left_out, parts_left_out
+from callslip.ingestion.extract.package_parts import parts_left_out
 from callslip.ingestion.extract.readers.office.formulas import FORMULA, MATH, linear
 from callslip.ingestion.extract.sniff import DOCX
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _P, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")

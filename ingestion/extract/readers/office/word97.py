@@ -10,9 +10,9 @@ import olefile
 from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import DOC
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _FLAGS, _LENGTHS, _CLX = 0x0A, 0x4C, 0x01A2

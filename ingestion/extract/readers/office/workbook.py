@@ -9,9 +9,10 @@ import openpyxl
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.left_out import left_out, parts_left_out
+from callslip.ingestion.extract.package_parts import parts_left_out
 from callslip.ingestion.extract.readers.office.cells import shown
 from callslip.ingestion.extract.sniff import XLSX
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _LEFT_OUT = {

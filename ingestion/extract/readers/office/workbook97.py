@@ -11,10 +11,10 @@ import xlrd
 from callslip.config.settings import ExtractSettings
 from callslip.errors import NeedsPassword
 from callslip.ingestion.extract.composer import Composer
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.office.cells import shown
 from callslip.ingestion.extract.readers.office.ole_title import title_of
 from callslip.ingestion.extract.sniff import XLS
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _OBJECT, _COMMON = 0x5D, 0x15

@@ -1,4 +1,4 @@
-"""What is left out of a PDF's text, in sentences, and its files, which become documents."""
+"""What is left out of a PDF's text, and its files, which become documents."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,11 @@ from callslip.ingestion.extract.container import NOT_READ, Members
 from callslip.ingestion.extract.readers.pdf.forms import Notes
 from callslip.ingestion.extract.readers.pdf.hidden import Drawn
 from callslip.ingestion.extract.readers.pdf.outline import Line
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import Attachment
 
-MOST_NUMBERS = 10
-"""The maximum number of pages that a sentence names."""
+_UNSEEN = "characters that a reader cannot see"
+_PICTURES = "pages that are pictures until OCR (ocrmypdf --skip-text) reads them"
 
 
 class LeftOut:
@@ -40,27 +41,21 @@ class LeftOut:
         if not lines and drawn.has_image:
             self._pictures.append(number)
 
-    def warnings(self, notes: Notes) -> Iterable[str]:
-        """Yield a sentence for each kind of what is left out."""
-        if self.unread:
-            yield f"pages that cannot be read: {_some(self.unread)}"
-        if self._pictures:
-            yield (
-                f"pages that are pictures without text: {_some(self._pictures)};"
-                " OCR over the file (ocrmypdf --skip-text) gives them text"
-            )
-        if self._hidden:
-            count = sum(self._hidden.values())
-            yield (
-                f"{count:,} characters that a reader cannot see were left out,"
-                f" on pages {_some(list(self._hidden))}"
-            )
-        if notes.hidden:
-            yield f"values of {notes.hidden} form fields that are not shown were left out"
-        if notes.secret:
-            yield f"values of {notes.secret} password fields were left out"
-        if notes.comments:
-            yield f"{notes.comments} comments on pages were left out"
+    def warnings(self, notes: Notes) -> tuple[str, ...]:
+        """Return the warning about all that is left out; none if nothing is."""
+        return left_out(
+            {
+                _UNSEEN: sum(self._hidden.values()),
+                "values of form fields that are not shown": notes.hidden,
+                "values of password fields": notes.secret,
+                "comments on pages": notes.comments,
+            },
+            {
+                "pages that cannot be read": self.unread,
+                _PICTURES: self._pictures,
+                _UNSEEN: [f"page {number}" for number in self._hidden],
+            },
+        )
 
 
 class Files:
@@ -69,7 +64,12 @@ class Files:
     def __init__(self, limits: ExtractSettings) -> None:
         self._members = Members(limits)
         self._added: set[tuple[str, bytes]] = set()
-        self.warnings: tuple[str, ...] = ()
+        self._not_read: list[str] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warning about the files that cannot be read; none if all can."""
+        return left_out({}, {NOT_READ: self._not_read})
 
     def add_embedded(self, document: pdfium.PdfDocument) -> None:
         """Add the files of the document as a whole. Raises ExtractionLimit."""
@@ -77,7 +77,7 @@ class Files:
             try:
                 self._add(document.get_attachment(number))
             except pdfium.PdfiumError:
-                self._missing(f"number {number + 1}")
+                self._not_read.append(f"number {number + 1}")
 
     def add(self, document: pdfium.PdfDocument, handles: Iterable[Any]) -> None:
         """Add files that notes on a page attach. Raises ExtractionLimit."""
@@ -94,17 +94,9 @@ class Files:
             name = file.get_name()
             content = bytes(file.get_data())
         except pdfium.PdfiumError:
-            self._missing(name)
+            self._not_read.append(name)
             return
         key = (name, hashlib.sha256(content).digest())
         if key not in self._added:  # a page may attach a file of the document as a whole
             self._added.add(key)
             self._members.add(name, content)
-
-    def _missing(self, name: str) -> None:
-        self.warnings += (f"{NOT_READ}: {name}",)
-
-
-def _some(numbers: Sequence[int]) -> str:
-    more = " …" if len(numbers) > MOST_NUMBERS else ""
-    return ", ".join(map(str, numbers[:MOST_NUMBERS])) + more

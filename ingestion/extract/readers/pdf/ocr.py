@@ -10,6 +10,7 @@ from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.readers.pdf.left_out import Files
 from callslip.ingestion.extract.readers.tesseract import DOTS_PER_INCH, MOST_PIXELS, Tesseract
 from callslip.ingestion.extract.sniff import PDF
+from callslip.ingestion.left_out import read_otherwise
 from callslip.ingestion.values import ExtractedText
 
 
@@ -34,7 +35,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         files.add_embedded(document)
     if not has_text:
         raise NoTextLayer("OCR found no text on its pages", hint="There may be none.")
-    warnings = ("read by OCR", *files.warnings)
+    warnings = (read_otherwise("by OCR", {}), *files.warnings)
     return composer.text(PDF, warnings=warnings, attachments=files.all())
 
 

@@ -13,6 +13,7 @@ from callslip.ingestion.extract.cuts import Cut, cut
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.readers.text.markdown_markup import cuts_and_links
 from callslip.ingestion.extract.readers.text.slugs import with_slugs
+from callslip.ingestion.left_out import read_otherwise
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 MAX_FRONT_MATTER = 8_192
@@ -46,7 +47,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
             loaded = yaml.load(match[1], Loader=yaml.CSafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError):
             body = match.end()
-            warnings += ("the front matter is not valid YAML and stays in the text",)
+            warnings += (read_otherwise("as text", {"front matter that is not valid YAML": 1}),)
         else:
             if isinstance(loaded, dict):  # else these are two lines between paragraphs
                 properties = _properties(loaded)

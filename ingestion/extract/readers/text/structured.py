@@ -9,6 +9,7 @@ from callslip.errors import BrokenFile
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.decode import decode
 from callslip.ingestion.extract.sniff import JSON
+from callslip.ingestion.left_out import read_otherwise
 from callslip.ingestion.values import ExtractedText
 
 
@@ -39,7 +40,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
         properties = {name: _text_of(value) for name, value in chosen.items() if value is not None}
     warnings = decoded.warnings
     if wrong:
-        warnings += (f"{wrong} lines are no JSON and were read as plain text",)
+        warnings += (read_otherwise("as plain text", {"lines that are no JSON": wrong}),)
     return composer.text(JSON, first if single else None, properties=properties, warnings=warnings)
 
 

@@ -9,9 +9,9 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import BrokenFile, NeedsPassword
 from callslip.ingestion.extract.composer import Composer
 from callslip.ingestion.extract.container import open_package
-from callslip.ingestion.extract.left_out import left_out
 from callslip.ingestion.extract.readers.web.page import decode_page, render
 from callslip.ingestion.extract.sniff import EPUB
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 _OPF = "{http://www.idpf.org/2007/opf}"
@@ -26,6 +26,7 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
     """Read the chapters that the spine lists; raises NeedsPassword if one is encrypted."""
     composer = Composer(limits)
     warnings: list[str] = []
+    missing: list[str] = []
     with open_package(data, limits) as archive:
         names = set(archive.namelist())
         container = etree.fromstring(archive.read("META-INF/container.xml"), _PARSER)
@@ -47,18 +48,19 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
                     hint="Only the seller's programs open it; upload a copy without protection.",
                 )
             if path not in names:
-                warnings.append(f"a chapter is missing: {posixpath.basename(path)}")
+                missing.append(posixpath.basename(path))
                 continue
             decoded = decode_page(archive.read(path))
             page = render(decoded.text)
             warnings += decoded.warnings + page.warnings
             composer.put(page)
+    lost = left_out(counts, {"chapters that are missing": missing})
     elements = {name: package.findtext(f".//{_DC}{name}") for name in _PROPERTIES}
     return composer.text(
         EPUB,
         package.findtext(f".//{_DC}title"),
         properties={name: value for name, value in elements.items() if value},
-        warnings=(*dict.fromkeys(warnings), *left_out(counts)),
+        warnings=(*dict.fromkeys(warnings), *lost),
     )
 
 

@@ -17,6 +17,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.ingestion.extract.composer import CELL_GAP
 from callslip.ingestion.extract.decode import Decoded, decode
 from callslip.ingestion.extract.readers.web.navigation import remove_navigation
+from callslip.ingestion.left_out import read_otherwise
 from callslip.ingestion.values import Block, ExtractedText, Heading
 
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
@@ -57,7 +58,7 @@ _XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f]+")  # libxml2 ends the document at a NUL
 _STRING = etree.XPath("string()")
 _UNSEEN = ("script", "style", "title")
-_TOO_DEEP = "nested too deeply: layout and headings are lost"
+_TOO_DEEP = read_otherwise("without layout and headings", {"pages that are nested too deeply": 1})
 
 
 def read(data: bytes, limits: ExtractSettings) -> ExtractedText:

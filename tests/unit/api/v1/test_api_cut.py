@@ -197,7 +197,7 @@ def test_the_history_says_how_each_version_was_made(it: Installation) -> None:
     for words in (
         "<b>Version 5</b>, live: as version 1",
         "<b>Version 4</b>, superseded: edited title",
-        "<b>Version 3</b>, superseded: corrected in 1 place\n",
+        "<b>Version 3</b>, superseded: 1 correction added\n",
         "<b>Version 2</b>, superseded: cut into chunks of at most 48 tokens that share 5",
         "<b>Version 1</b>, superseded: submitted",
     ):

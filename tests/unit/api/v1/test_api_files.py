@@ -303,7 +303,7 @@ def test_what_a_reader_leaves_out_is_shown_of_the_document_and_of_the_version(
     client: FlaskClient, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     item = ledger.documents.submit("papers", Submission("a", "a", "", "0" * 64, 1, {}), "d" * 32)
-    left_out = "2 comments on pages were left out"
+    left_out = "left out: comments on pages (2)"
     ledger.leases.finish(taken(ledger, item), "artifact", {}, (left_out,))
     url = f"/v1/documents/{item.document_id}"
     document, history = (client.get(path).json for path in (url, f"{url}/versions"))

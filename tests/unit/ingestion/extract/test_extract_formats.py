@@ -333,7 +333,7 @@ def test_json_lines_keep_a_line_that_is_none() -> None:
     text = read(source, "a.jsonl")
     assert headings(text) == [(1, "첫째"), (1, "Second")]
     assert "not json" in text.text
-    assert text.warnings == ("1 lines are no JSON and were read as plain text",)
+    assert text.warnings == ("read as plain text: lines that are no JSON (1)",)
 
 
 def test_a_json_file_without_json_is_broken() -> None:

@@ -145,7 +145,7 @@ def test_signatures_and_pictures_of_the_text_are_no_documents() -> None:
     message.add_attachment(b"x", maintype="image", subtype="png", filename="scan.png")
     text = read(message.as_bytes(), "a.eml")
     assert names(text) == ["scan.png"]
-    assert text.warnings == ("attachment not read: logo.png",)
+    assert text.warnings == ("left out: attachments that are not read (1: logo.png)",)
 
 
 def test_the_artifact_keeps_the_names_and_not_the_bytes() -> None:

@@ -170,7 +170,7 @@ def test_empty_ones_hold_no_text() -> None:
 def test_a_wrong_name_is_a_warning_and_the_content_counts() -> None:
     text = read(xls(FEES), "fees.ppt")
     assert text.media_type == XLS
-    assert text.warnings == (f"the name ends in .ppt, the content is {XLS}",)
+    assert text.warnings == (f"read as {XLS}, though the name ends in .ppt",)
 
 
 def test_older_and_other_files_of_office_are_named_with_a_way_out() -> None:

@@ -44,7 +44,7 @@ def heading_words(text: ExtractedText) -> list[tuple[int, str]]:
 def test_html_named_as_text_is_html_with_a_warning() -> None:
     text = read(b"<!DOCTYPE html><p>Hello", "page.txt")
     assert text.media_type == "text/html"
-    assert text.warnings == ("the name ends in .txt, the content is text/html",)
+    assert text.warnings == ("read as text/html, though the name ends in .txt",)
 
 
 def test_a_docx_named_as_pdf_is_read_as_docx() -> None:
@@ -152,7 +152,7 @@ def test_older_encodings_are_recognized_and_named(sample: str, codec: str) -> No
 def test_a_few_broken_bytes_leave_utf8_readable() -> None:
     text = read((KOREAN * 5).encode() + b"\xff" + KOREAN.encode())
     assert text.text.count("\ufffd") == 1
-    assert text.warnings == ("read as utf-8, 1 characters could not be decoded",)
+    assert text.warnings == ("read as utf-8: characters that could not be decoded (1)",)
 
 
 def test_html_follows_its_declared_charset() -> None:
@@ -242,7 +242,9 @@ def test_nothing_is_lost_below_deep_nesting() -> None:
         data = b"<html>" + b"<div>" * depth + b"deep" + b"</div>" * depth + b"after"
         text = read(data)
         assert text.text.split() == ["deep", "after"]
-    assert text.warnings == ("nested too deeply: layout and headings are lost",)
+    assert text.warnings == (
+        "read without layout and headings: pages that are nested too deeply (1)",
+    )
 
 
 def test_markdown_keeps_its_source_and_knows_headings_from_code() -> None:
@@ -268,7 +270,7 @@ def test_front_matter_that_is_no_yaml_is_a_warning(yaml: str) -> None:
     assert heading_words(text) == [(1, "Body")]
     assert text.properties == {}
     assert text.text.startswith("---\n"), "nothing is lost"
-    assert "not valid YAML" in text.warnings[0]
+    assert text.warnings == ("read as text: front matter that is not valid YAML (1)",)
 
 
 @pytest.mark.parametrize("between", ["# Slide 1\nThe fee is 5.", "&a [*a]", "- one\n- two"])

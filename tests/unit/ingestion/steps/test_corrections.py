@@ -206,7 +206,7 @@ def test_a_new_file_keeps_the_corrections_that_apply_and_lists_the_others(it: In
     (extract,) = [s for s in look(it.context, item).steps if s.step == "extract"]
     assert (extract.counts["corrections"], extract.counts["corrections_left_out"]) == (2, 2)
     warnings = [w for s in look(it.context, item).steps for w in s.warnings]
-    assert warnings == ["1 correction does not apply to this text, which lacks its original"]
+    assert warnings == ["left out: corrections whose original the text lacks (1)"]
     first = it.put(paragraphs(*words))  # the first file again: all apply
     assert it.text(first).text.count("!") == 4
 

@@ -87,7 +87,7 @@ def test_a_document_goes_through_all_steps_and_is_live(step_context: StepContext
 def test_what_a_reader_leaves_out_is_told(step_context: StepContext) -> None:
     item = submit(step_context, "<!DOCTYPE html><html><body><p>One.</p></body></html>")
     assert run(step_context, item) == "went on"
-    warnings = ("the name ends in .txt, the content is text/html",)
+    warnings = ("read as text/html, though the name ends in .txt",)
     assert [step.warnings for step in look(step_context, item).steps] == [warnings] + [()] * (
         len(STEPS) - 1
     )

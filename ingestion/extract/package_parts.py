@@ -1,15 +1,9 @@
-"""Warnings that name what a reader leaves out, with numbers."""
+"""Counts the parts of a package, such as a DOCX, that a reader leaves out."""
 
 import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-
-
-def left_out(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the warning for parts by kind and number, such as `left out: pictures (2)`."""
-    named = [f"{kind} ({number})" for kind, number in counts.items() if number]
-    return (f"left out: {', '.join(named)}",) if named else ()
 
 
 def parts_left_out(
