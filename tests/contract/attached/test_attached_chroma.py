@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attached_parts import assert_read_only
 from chroma_server import TENANT, free_port
 from genie_parts import DOCUMENTS, adapter_context_of, call
 from recording_proxy import Recorded, recording_proxy
 from search_parts import Embedder, made_of
-from store_cases import chunk, ids
+from store_cases import ids
 
 from callslip.compat.attaching import Embedders
 from callslip.compat.chroma import attach
@@ -22,7 +23,6 @@ from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import ChromaSettings, Settings
 from callslip.errors import (
     AddressNotAllowed,
-    AttachedReadOnly,
     CallslipError,
     CollectionExists,
     CollectionNotFound,
@@ -42,7 +42,7 @@ from callslip.stores.chroma.attached import store as attached_store
 from callslip.stores.chroma.attached.server import check_address
 from callslip.stores.chroma.attached.store import make_server
 from callslip.stores.chroma.connection import Connection
-from callslip.stores.ledger import Attachment, CollectionRecord, Ledger, Submission
+from callslip.stores.ledger import Attachment, CollectionRecord, Ledger
 from callslip.stores.properties.filters import matches, parse
 from callslip.stores.records import CollectionSchema, VectorSpec, visible
 
@@ -375,18 +375,7 @@ def test_programs_over_it_search_it_and_write_nothing(
     assert [c["content"] for c in one["chunks"]] == ["A ship meets the wind."]
     with pytest.raises(InvalidRequest, match="words"):
         compare(context, Question(query="0 what", top_k=2, threshold=0), ["films"])
-    writes: list[Callable[[], object]] = [
-        lambda: store.batch_upsert_chunks("films", [chunk("a")]),
-        lambda: store.batch_upsert_documents("films", []),
-        lambda: store.delete_chunks("films", ["storm"]),
-        lambda: store.delete_document("films", "storm"),
-        lambda: ledger.documents.submit("films", Submission("n", "n", "n", "0", 1, {}), "id"),
-        lambda: ledger.sources.add("films", "s", "http://example.com"),
-        lambda: ledger.moves.take("films", "chroma", lease_seconds=1),
-    ]
-    for write in writes:
-        with pytest.raises(AttachedReadOnly, match="films"):
-            write()
+    assert_read_only(store, ledger, "films")
     with pytest.raises(ValueError, match="only read"):
         call(context, "Persist", {"collection_name": "films", "document": DOCUMENTS})
     call(context, "DeleteByFilter", {"collection_name": "films", "having_all": {"level": 2}})

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attached_parts import assert_read_only
 from crate_page import statement
 from crate_server import table_of
 from cratedb_sqlparse import sqlparse
@@ -21,7 +22,6 @@ from callslip.compat.crate import attach, table_named
 from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import Settings
 from callslip.errors import (
-    AttachedReadOnly,
     CollectionExists,
     CollectionNotFound,
     InvalidFilter,
@@ -37,7 +37,7 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.crate.attached import AttachedStore
 from callslip.stores.crate.connection import Connection, RelationMissing, Sql
 from callslip.stores.crate.store import CrateStore
-from callslip.stores.ledger import Attachment, CollectionRecord, Ledger, Submission
+from callslip.stores.ledger import Attachment, CollectionRecord, Ledger
 from callslip.stores.properties.filters import matches, parse
 from callslip.stores.records import CollectionSchema, Value, VectorSpec, visible
 from callslip.stores.registry import make_store
@@ -430,18 +430,7 @@ def test_nothing_is_ever_written_to_it(
 ) -> None:
     make_table(raw, table)
     attached()
-    writes: list[Callable[[], object]] = [
-        lambda: store.batch_upsert_chunks("films", [chunk("a")]),
-        lambda: store.batch_upsert_documents("films", []),
-        lambda: store.delete_chunks("films", ["a"]),
-        lambda: store.delete_document("films", "a"),
-        lambda: ledger.documents.submit("films", Submission("n", "n", "n", "0", 1, {}), "id"),
-        lambda: ledger.sources.add("films", "s", "http://example.com"),
-        lambda: ledger.moves.take("films", "chroma", lease_seconds=1),
-    ]
-    for write in writes:
-        with pytest.raises(AttachedReadOnly, match="films"):
-            write()
+    assert_read_only(store, ledger, "films")
     store.drop_collection("films")
     assert store.collections() == []
     assert raw.run(Sql(f"SELECT COUNT(*) FROM {table}")) == [[len(FILMS)]]
