@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, exists, select, text, update
 
-from callslip.stores.ledger.base import memory_tables, outbox_tables, schema
+from callslip.stores.ledger.base import answer_tables, memory_tables, outbox_tables, schema
 from callslip.stores.ledger.base.database import Database
 
 IDS_PER_STATEMENT = 500
@@ -24,7 +24,11 @@ PURGED = "purged"
 
 
 _D, _V, _C, _E = schema.documents.c, schema.versions.c, schema.chunks.c, outbox_tables.events.c
-_O, _OC, _K = memory_tables.outcomes.c, memory_tables.outcome_chunks.c, schema.conversations.c
+_O, _OC, _K = (
+    memory_tables.outcomes.c,
+    memory_tables.outcome_chunks.c,
+    answer_tables.conversations.c,
+)
 _RE, _T = memory_tables.retrieval_events.c, memory_tables.traces.c
 _TEXTS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 

@@ -10,10 +10,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.errors import CollectionNotFound, ThreadNotFound
 from callslip.readers import Reader
-from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base import answer_tables, schema
 from callslip.stores.ledger.base.database import Database
 
-_K, _C, _T = schema.conversations.c, schema.collections.c, schema.tenants.c
+_K, _C, _T = answer_tables.conversations.c, schema.collections.c, schema.tenants.c
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Conversations:
             key = _key(collection, repr(born), tenant, repr(settled), thread_id, *owner)
             make = (sqlite if self._database.is_sqlite else postgresql).insert
             row = connection.execute(
-                make(schema.conversations)
+                make(answer_tables.conversations)
                 .values(
                     key=key,
                     collection=collection,
@@ -92,7 +92,7 @@ class Conversations:
     def drop(self, keys: Sequence[str]) -> None:
         """Delete these names. The caller has deleted the checkpointer's data before."""
         with self._database.writing() as connection:
-            connection.execute(delete(schema.conversations).where(_K.key.in_(keys)))
+            connection.execute(delete(answer_tables.conversations).where(_K.key.in_(keys)))
 
 
 def _owned() -> ColumnElement[bool]:

@@ -14,10 +14,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.errors import ModelBudgetSpent
 from callslip.models.language_models.completion import Usage
-from callslip.stores.ledger.base import schema
+from callslip.stores.ledger.base import answer_tables
 from callslip.stores.ledger.base.database import Database
 
-_D, _U = schema.model_days.c, schema.model_usage.c
+_D, _U = answer_tables.model_days.c, answer_tables.model_usage.c
 
 _SUMMED = (_U.calls, _U.input_tokens, _U.output_tokens)
 
@@ -71,7 +71,7 @@ class ModelUsage:
         day = day_of(now)
         if ceiling and tokens > ceiling:
             raise _spent(now, ceiling)
-        add = self._insert(schema.model_days).values(
+        add = self._insert(answer_tables.model_days).values(
             collection=collection, tenant=tenant, day=day, tokens=tokens
         )
         total = _D.tokens + tokens
@@ -90,7 +90,7 @@ class ModelUsage:
         """Replace the reservation of a call by the call's usage. Call this once per reservation."""
         used = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
         of = reservation
-        add = self._insert(schema.model_usage).values(
+        add = self._insert(answer_tables.model_usage).values(
             collection=of.collection, tenant=of.tenant, day=of.day, model=of.model, calls=1, **used
         )
         upsert = add.on_conflict_do_update(
@@ -136,8 +136,10 @@ class ModelUsage:
         """Delete the usage of the days before this time, and return the number of rows."""
         day = day_of(before)
         with self._database.writing() as connection:
-            connection.execute(delete(schema.model_days).where(_D.day < day))
-            return connection.execute(delete(schema.model_usage).where(_U.day < day)).rowcount
+            connection.execute(delete(answer_tables.model_days).where(_D.day < day))
+            return connection.execute(
+                delete(answer_tables.model_usage).where(_U.day < day)
+            ).rowcount
 
     def _insert(self, table: Any) -> Any:
         dialect = sqlite if self._database.is_sqlite else postgresql
@@ -151,7 +153,7 @@ def day_of(at: float) -> int:
 
 def _changed(of: Reservation, tokens: int) -> Any:
     return (
-        update(schema.model_days)
+        update(answer_tables.model_days)
         .where(_D.collection == of.collection, _D.tenant == of.tenant, _D.day == of.day)
         .values(tokens=_D.tokens + tokens)
     )

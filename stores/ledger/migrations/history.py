@@ -20,7 +20,13 @@ from sqlalchemy import (
 )
 
 from callslip.errors import LedgerError, SettingsError
-from callslip.stores.ledger.base import access_tables, memory_tables, outbox_tables, schema
+from callslip.stores.ledger.base import (
+    access_tables,
+    answer_tables,
+    memory_tables,
+    outbox_tables,
+    schema,
+)
 from callslip.stores.ledger.base.database import Database
 
 log = logging.getLogger(__name__)
@@ -141,7 +147,9 @@ def _run(connection: Connection, history: History, revision: str) -> None:
     command.upgrade(config, revision)
 
 
-(_METADATA,) = {each.metadata for each in (schema, outbox_tables, memory_tables, access_tables)}
+(_METADATA,) = {
+    each.metadata for each in (schema, outbox_tables, memory_tables, access_tables, answer_tables)
+}
 """The metadata of all tables of the ledger, to which each module adds its tables at its import."""
 
 
