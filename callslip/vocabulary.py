@@ -80,6 +80,9 @@ FILTERABLE = (
 """Fields of a chunk that filters can use in addition to its properties. No property may have such a
 name."""
 
+VALIDITY = ("valid_from", "valid_to")
+"""The first day on which a text is in force, and the first on which it no longer is."""
+
 TIMES = ("created_at", "updated_at")
 """Fields of a chunk that filters can use too, unless it has a property of this name."""
 

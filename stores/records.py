@@ -12,6 +12,7 @@ from callslip.errors import VectorNotFound
 from callslip.stores.metrics import Metric
 from callslip.vocabulary import FILTERABLE as FILTERABLE
 from callslip.vocabulary import TIMES as TIMES
+from callslip.vocabulary import VALIDITY as VALIDITY
 from callslip.vocabulary import Scalar as Scalar
 from callslip.vocabulary import Value as Value
 
@@ -160,7 +161,7 @@ def later_fields(chunk: ChunkRecord) -> dict[str, str]:
     return {name: value for name in LATER_FIELDS if (value := getattr(chunk, name))}
 
 
-ENRICHED_PROPERTIES = ("entities", "valid_from", "valid_to")
+ENRICHED_PROPERTIES = ("entities", *VALIDITY)
 """Properties that enrichment may add to any chunk, besides the facets of rules. Every collection
 knows them.
 """

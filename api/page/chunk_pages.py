@@ -6,9 +6,10 @@ from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.identity.current import caller
 from callslip.api.messages.chunks import ChunksQuery
+from callslip.api.page.visible import visible_document
 from callslip.api.v1.chunks.listing import correction, listed
 from callslip.api.v1.chunks.routes import corrected
-from callslip.errors import CallslipError, DocumentNotFound, InvalidRequest
+from callslip.errors import CallslipError, InvalidRequest
 
 SHOWN = 50
 """Chunks on one page of the list."""
@@ -19,13 +20,14 @@ blueprint = Blueprint("chunk_pages", __name__)
 @blueprint.get("/page/chunks")
 def chunk_list() -> Response:
     """List the chunks of the document `document`; that with the id `correct` has a form."""
-    return _page(_document(request.args.get("document", "")), request.args.get("correct", ""))
+    document = visible_document(request.args.get("document", ""))
+    return _page(document.document_id, request.args.get("correct", ""))
 
 
 @blueprint.post("/page/corrections")
 def correct_chunk() -> Response:
     """Correct the chunk of the form, and show the list; after an error, the form with its text."""
-    document_id = _document(request.form.get("document", ""))
+    document_id = visible_document(request.form.get("document", "")).document_id
     chunk_id, text = request.form.get("chunk", ""), request.form.get("text", "")
     version = request.form.get("version", type=int)
     try:
@@ -38,13 +40,6 @@ def correct_chunk() -> Response:
 @blueprint.errorhandler(CallslipError)
 def _failed(error: CallslipError) -> Response:
     return make_response(render_template("problem.html", error=error), error.status)
-
-
-def _document(document_id: str) -> str:
-    """The id of a document that the caller may see; DocumentNotFound for any other."""
-    if not caller().sees_all(current().ledger.documents.scopes([document_id])):
-        raise DocumentNotFound(f"document {document_id!r} does not exist")
-    return current().ledger.documents.get(document_id).document_id
 
 
 def _page(

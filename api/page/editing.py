@@ -13,31 +13,30 @@ from pydantic import ValidationError
 
 from callslip.api.http import responses
 from callslip.api.http.context import current
-from callslip.api.identity.current import caller
 from callslip.api.messages.documents import Change
+from callslip.api.page.visible import visible_document
 from callslip.api.v1.documents import change, edit_of
 from callslip.api.v1.versions import restore
-from callslip.errors import CallslipError, DocumentNotFound, InvalidRequest
+from callslip.errors import CallslipError, InvalidRequest
 from callslip.stores.properties.values import MOST_PROPERTIES
+from callslip.stores.records import VALIDITY
 from callslip.vocabulary import Value
 
 blueprint = Blueprint("editing", __name__)
 
-FIELDS = ("title", "url", "language", "valid_from", "valid_to")
-
-BOUNDS = ("valid_from", "valid_to")
+FIELDS = ("title", "url", "language", *VALIDITY)
 
 
 @blueprint.get("/page/documents/<string:document>")
 def show_document(document: str) -> Response:
     """The form and the history of a document."""
-    return _html(_visible(document))
+    return _html(visible_document(document).document_id)
 
 
 @blueprint.post("/page/documents/<string:document>")
 def save_document(document: str) -> Response:
     """Make the edit of the form, and show the document; after an error, the form with the error."""
-    document_id = _visible(document)
+    document_id = visible_document(document).document_id
     try:
         edit = edit_of(Change.model_validate(_changes(request.form)))
         change(document_id, edit, {request.form.get("etag", "")})
@@ -53,7 +52,7 @@ def save_document(document: str) -> Response:
 @blueprint.post("/page/documents/<string:document>/restore")
 def restore_version(document: str) -> Response:
     """Restore the version that the form names: what undoes an edit."""
-    document_id = _visible(document)
+    document_id = visible_document(document).document_id
     try:
         version = request.form.get("version", "")
         if not re.fullmatch(r"[1-9][0-9]{0,8}", version):
@@ -69,17 +68,6 @@ def _failed(error: CallslipError) -> Response:
     return make_response(render_template("problem.html", error=error), error.status)
 
 
-def _visible(document_id: str) -> str:
-    """The id of a document that the caller may see.
-
-    The check is here and not by the name of the argument: it follows that of the form's token,
-    whose answer then does not tell whether the document exists.
-    """
-    if not caller().sees_all(current().ledger.documents.scopes([document_id])):
-        raise DocumentNotFound(f"document {document_id!r} does not exist")
-    return document_id
-
-
 def _html(document_id: str, error: CallslipError | None = None) -> Response:
     """The page; after an error, the form has what the user changed, so that no input is lost."""
     ledger = current().ledger
@@ -89,7 +77,7 @@ def _html(document_id: str, error: CallslipError | None = None) -> Response:
         "title": record.newest.title,
         "url": record.newest.url,
         "language": record.newest.language,
-        **{name: str(properties.get(name, "")) for name in BOUNDS},
+        **{name: str(properties.get(name, "")) for name in VALIDITY},
         "properties": _as_lines(properties),
     }
     shown = render_template(
@@ -137,7 +125,7 @@ def _differ(one: Value, other: Value) -> bool:
 
 def _as_lines(properties: Mapping[str, Value]) -> str:
     """Properties as lines `name=value`; a text stands as it is unless JSON would read it."""
-    return "\n".join(f"{n}={_shown(v)}" for n, v in sorted(properties.items()) if n not in BOUNDS)
+    return "\n".join(f"{n}={_shown(v)}" for n, v in sorted(properties.items()) if n not in VALIDITY)
 
 
 def _shown(value: Value) -> str:

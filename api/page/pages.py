@@ -32,9 +32,10 @@ from callslip.api.page.markdown import is_markdown, passage_of
 from callslip.api.page.marking import Passage, whole
 from callslip.api.page.passages import PassageLocation, read
 from callslip.api.page.search_form import SearchForm
+from callslip.api.page.visible import visible_document
 from callslip.api.v1 import answering
 from callslip.api.v1.collections import visible_collections, visible_tenants
-from callslip.errors import CallslipError, CollectionNotFound, DocumentNotFound
+from callslip.errors import CallslipError, CollectionNotFound
 from callslip.retrieval.messages import Hit, SearchResponse
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import OPERATORS
@@ -163,10 +164,7 @@ def passage() -> Response:
 
     The other parameters are those of `PassageLocation.of`.
     """
-    document_id = request.args.get("document", "")
-    if not caller().sees_all(current().ledger.documents.scopes([document_id])):
-        raise DocumentNotFound(f"document {document_id!r} does not exist")
-    record = current().ledger.documents.get(document_id)
+    record = visible_document(request.args.get("document", ""))
     reading = read(record, PassageLocation.of(request.args), request.args.get("q", ""))
     return _html("passage.html", document=responses.document(record), reading=reading)
 

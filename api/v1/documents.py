@@ -26,6 +26,7 @@ from callslip.readers import EVERYONE, check_readers
 from callslip.stores import naming
 from callslip.stores.ledger import Accepted, DocumentRecord, Edit, Submission, tenant_queue_of
 from callslip.stores.naming import check_language, clean_line, clean_url
+from callslip.stores.records import VALIDITY
 from callslip.stores.schemas import check_tenant
 from callslip.tasks import ingest, maintenance
 
@@ -241,7 +242,7 @@ def change(document_id: str, edit: Edit, if_match: Collection[str] | None) -> Ac
 def edit_of(body: documents.Change) -> Edit:
     """The checked edit of a request; its bounds of validity are properties."""
     sent = body.model_fields_set
-    bounds = {n: getattr(body, n) for n in ("valid_from", "valid_to") if n in sent}
+    bounds = {n: getattr(body, n) for n in VALIDITY if n in sent}
     properties = body.properties or {}
     for name in bounds.keys() & properties.keys():
         if bounds[name] != properties[name]:

@@ -42,7 +42,7 @@ from callslip.errors import (
 )
 from callslip.keys import bearer
 from callslip.readers import MOST_READERS
-from callslip.vocabulary import WITHOUT_EXPLORATION, certainty_of
+from callslip.vocabulary import VALIDITY, WITHOUT_EXPLORATION, certainty_of
 
 Request = Context[Any, Any]
 
@@ -414,7 +414,7 @@ def _present(**arguments: Any) -> dict[str, Any]:
 
 def _validity(hit: dict[str, Any]) -> dict[str, str]:
     known = hit["properties"]
-    return {name: str(known[name]) for name in ("valid_from", "valid_to") if known.get(name)}
+    return {name: str(known[name]) for name in VALIDITY if known.get(name)}
 
 
 def _progress(document: dict[str, Any]) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import update_wrapper
 from typing import Any, NoReturn, ParamSpec, TypeVar
 from unicodedata import east_asian_width
@@ -34,6 +35,11 @@ def named(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 def many(count: int, thing: str) -> str:
     """A number with its noun: `1 document`, `2 documents`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def when(seconds: float) -> str:
+    """A time in the time zone of this machine."""
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def columns(text: str) -> int:

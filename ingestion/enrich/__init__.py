@@ -21,6 +21,7 @@ from callslip.messages.options import Options
 from callslip.models.entities import Entity
 from callslip.models.text.language import lang
 from callslip.stores.properties.filters import instant
+from callslip.vocabulary import VALIDITY
 
 MOST_OF_CHUNK, MOST_OF_DOCUMENT = 64, 256
 """The maximum numbers of entity names of a chunk and of a document. A document gets the names that
@@ -137,7 +138,7 @@ def _validity(source: Source, codes: Codes) -> tuple[Validity, bool]:
     """
     begins, ends = (
         moment.date() if (moment := instant(str(source.submitted.get(name, "")))) else None
-        for name in ("valid_from", "valid_to")
+        for name in VALIDITY
     )
     facts = of_document(source.extracted.text, source.extracted.properties, codes)
     whole = Validity(begins or facts.begins, ends or facts.ends)

@@ -23,6 +23,7 @@ from callslip.models.text.kinds import analyzer_of, kind_of, version_of_kind
 from callslip.stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
 from callslip.stores.records import (
     ENRICHED_PROPERTIES,
+    VALIDITY,
 )
 
 
@@ -201,8 +202,8 @@ def _enriched_by(work: Work) -> dict[str, Any]:
 
 
 def bounds_by_hand(version: VersionRecord) -> list[str]:
-    """Return the bounds of validity that an edit set."""
-    return [name for name in ("valid_from", "valid_to") if f"properties.{name}" in version.by_hand]
+    """Return the bounds of validity that an edit set; they replace those of single passages."""
+    return [name for name in VALIDITY if f"properties.{name}" in version.by_hand]
 
 
 def title_of(work: Work) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from callslip.errors import InvalidRequest
 from callslip.stores.properties.filters import instant, is_unicode
-from callslip.vocabulary import Value
+from callslip.vocabulary import VALIDITY, Value
 
 MOST_PROPERTIES = 64
 LONGEST_NAME = 128
@@ -42,7 +42,7 @@ def _validity(properties: dict[str, Value]) -> dict[str, Value]:
     """`valid_from` and `valid_to` as whole dates: a month or a year becomes its first day."""
     dated: dict[str, Value] = {}
     moments = []
-    for name in ("valid_from", "valid_to"):
+    for name in VALIDITY:
         if name in properties:
             value = str(properties[name])
             whole = value + {4: "-01-01", 7: "-01"}.get(len(value), "")

@@ -20,7 +20,7 @@ from weaviate.exceptions import UnexpectedStatusCodeException, WeaviateInvalidIn
 
 from callslip.errors import CollectionNotFound, Conflict, StoreDown
 from callslip.stores.metrics import Metric
-from callslip.stores.records import FILTERABLE, TIMES, CollectionSchema
+from callslip.stores.records import FILTERABLE, TIMES, VALIDITY, CollectionSchema
 from callslip.stores.schemas import dump_schema, load_schema
 from callslip.stores.weaviate.connection import (
     At,
@@ -50,10 +50,9 @@ _DISTANCES: Mapping[Metric, VectorDistances] = {
     "manhattan": VectorDistances.MANHATTAN,
 }
 
-_DATES = ("valid_from", "valid_to")
-CHUNK_DATES = (*_DATES, *TIMES)
+CHUNK_DATES = (*VALIDITY, *TIMES)
 DOCUMENT_TEXTS = ("doc_type", "jurisdiction", "lang")
-DOCUMENT_DATES = _DATES
+DOCUMENT_DATES = VALIDITY
 ENTITIES = "entities"
 
 

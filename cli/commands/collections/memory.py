@@ -5,9 +5,8 @@ from pathlib import Path
 
 import click
 
-from callslip.cli.commands.documents.versions import when
 from callslip.cli.shared.options import collection_option
-from callslip.cli.shared.output import as_json, emit, many, reporting
+from callslip.cli.shared.output import as_json, emit, many, reporting, when
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import line_of, plain
 

@@ -4,9 +4,8 @@ from typing import Any, get_args
 
 import click
 
-from callslip.cli.commands.documents.versions import when
 from callslip.cli.shared.options import collection_option
-from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.output import as_json, emit, reporting, when
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain
 from callslip.messages.ranking import ProposalMessage

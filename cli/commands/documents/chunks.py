@@ -6,9 +6,8 @@ from typing import IO
 
 import click
 
-from callslip.cli.commands.documents.versions import when
 from callslip.cli.shared.options import collection_option
-from callslip.cli.shared.output import as_json, emit, many, reporting
+from callslip.cli.shared.output import as_json, emit, many, reporting, when
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client, models
 from callslip.client.requests import plain

@@ -12,10 +12,11 @@ from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import DocumentError, InvalidRequest, PreconditionFailed
 from callslip.readers import check_readers
+from callslip.vocabulary import VALIDITY
 
 POLL_SECONDS = 0.3
 
-FIELDS = ("title", "source_url", "language", "valid_from", "valid_to")
+FIELDS = ("title", "source_url", "language", *VALIDITY)
 """Options that each set a field of the document."""
 
 

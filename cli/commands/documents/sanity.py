@@ -13,7 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import CallslipError
-from callslip.vocabulary import WITHOUT_EXPLORATION
+from callslip.vocabulary import VALIDITY, WITHOUT_EXPLORATION
 
 SAMPLES = 5
 """The number of tested passages, spread over the document."""
@@ -180,7 +180,7 @@ class _Prober:
 
     def _validity(self, samples: list[Sample]) -> Iterator[Check]:
         """Check `valid_from <= as_of < valid_to` on both sides of each date."""
-        for name in ("valid_from", "valid_to"):
+        for name in VALIDITY:
             dated = [(s, day) for s in samples if (day := _day(s.hit["properties"].get(name)))]
             if not dated:
                 yield Check(f"time {name}", "-", "no passage has such a date")

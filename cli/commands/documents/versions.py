@@ -2,12 +2,11 @@
 
 import re
 import sys
-from datetime import datetime
 from typing import Any
 
 import click
 
-from callslip.cli.shared.output import as_json, emit, many, reporting
+from callslip.cli.shared.output import as_json, emit, many, reporting, when
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
@@ -191,8 +190,3 @@ def _corrections(counts: dict[str, int]) -> list[str]:
     made, left_out = counts.get("corrections", 0), counts.get("corrections_left_out", 0)
     notes = [many(made, "correction")] if made else []
     return notes + ([f"{many(left_out, 'correction')} left out"] if left_out else [])
-
-
-def when(seconds: float) -> str:
-    """A time in the time zone of this machine."""
-    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -19,10 +19,7 @@ from callslip.stores.ledger.documents.readers import locked, set_readers
 from callslip.stores.ledger.documents.versions import add_version, newest_of
 from callslip.stores.ledger.outbox import events
 from callslip.stores.properties.values import check_properties
-from callslip.stores.records import RESERVED
-
-BOUNDS = ("valid_from", "valid_to")
-"""Properties that, set by an edit, also replace the days that single passages state."""
+from callslip.stores.records import RESERVED, VALIDITY
 
 STATED = ("title", "url", "language")
 
@@ -110,7 +107,7 @@ def _applied(edit: Edit, newest: Row[Any]) -> tuple[dict[str, Any], list[str]]:
         _PROPERTY + name
         for name in sorted(before.keys() | after.keys())
         if _as_json(before.get(name)) != _as_json(after.get(name))
-        or (name in BOUNDS and name in edit.properties and _PROPERTY + name not in was)
+        or (name in VALIDITY and name in edit.properties and _PROPERTY + name not in was)
     ]
     here = {n for n in STATED if values.get(n, getattr(newest, n))} | {_PROPERTY + n for n in after}
     by_hand = sorted(here & {*was, *edited})
@@ -119,7 +116,7 @@ def _applied(edit: Edit, newest: Row[Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _merged(present: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     check_properties(
-        {n: True for n in changes if n not in BOUNDS}, reserved=RESERVED
+        {n: True for n in changes if n not in VALIDITY}, reserved=RESERVED
     )  # their names
     merged = {n: v for n, v in {**present, **changes}.items() if v is not None}
     return dict(check_properties(merged, reserved=RESERVED))
