@@ -22,7 +22,7 @@ from callslip.stores.contract import Store
 from callslip.stores.disk import check_space
 from callslip.stores.ledger import STEPS, Claim, Ledger, Transcript
 from callslip.stores.ledger.caches.vectors import text_hash
-from callslip.stores.ledger.transcripts import StepRow, VersionRow
+from callslip.stores.ledger.transcripts.values import StepRow, VersionRow
 from callslip.stores.properties.checks import chunk_fault
 from callslip.stores.records import ChunkRecord, DocumentRecord, dated, for_audience
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take

@@ -70,7 +70,8 @@ from callslip.stores.ledger.purge import Purge
 from callslip.stores.ledger.sources.runs import ItemRecord, Run, SourceRuns
 from callslip.stores.ledger.sources.sources import Outcome, SourceRecord, Sources
 from callslip.stores.ledger.tables import Tables
-from callslip.stores.ledger.transcripts import ChunkRow, Snapshot, Transcript, Transcripts
+from callslip.stores.ledger.transcripts.transcripts import Transcripts
+from callslip.stores.ledger.transcripts.values import ChunkRow, Snapshot, Transcript
 from callslip.vocabulary import PRIORITIES
 
 __all__ = [

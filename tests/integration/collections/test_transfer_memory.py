@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import STEPS, ChunkRow, Transcript
 from callslip.stores.ledger.caches.vectors import text_hash
-from callslip.stores.ledger.transcripts import StepRow, VersionRow
+from callslip.stores.ledger.transcripts.values import StepRow, VersionRow
 from callslip.stores.records import (
     BatchOutcome,
     ChunkRecord,
