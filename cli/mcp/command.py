@@ -64,8 +64,8 @@ def mcp_command(
     """
     if http and files is not None:
         raise click.UsageError("--files is for standard input and output, not for --http.")
+    from callslip.cli.mcp.scope import Scope
     from callslip.cli.mcp.server import make_server  # the SDK takes a second to import
-    from callslip.cli.mcp.tools import Scope
 
     settings = load().settings
     logging.basicConfig(

@@ -11,7 +11,8 @@ from mcp_types import ToolAnnotations
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from callslip import __version__
-from callslip.cli.mcp.tools import Scope, Tools
+from callslip.cli.mcp.scope import Scope
+from callslip.cli.mcp.tools import Tools
 from callslip.client import Client
 from callslip.config.settings import LogSettings
 

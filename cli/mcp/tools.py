@@ -5,9 +5,6 @@ A tool's docstring is its description: it is written for the model that calls it
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,9 +13,10 @@ from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from callslip.cli.mcp.arguments import AsOf, Collection, Conditions, Tenant, Text
+from callslip.cli.mcp.failures import telling
 from callslip.cli.mcp.files import open_within
 from callslip.cli.mcp.results import (
     AnswerResult,
@@ -29,16 +27,15 @@ from callslip.cli.mcp.results import (
     SearchResult,
     as_text,
 )
+from callslip.cli.mcp.scope import Scope
 from callslip.client import Client
 from callslip.client.requests import path_of
 from callslip.errors import (
-    CallslipError,
     DocumentError,
     DocumentNotFound,
     InvalidRequest,
     KeyRefused,
     TraceNotFound,
-    TransientError,
 )
 from callslip.keys import bearer
 from callslip.readers import MOST_READERS
@@ -57,22 +54,6 @@ POLL_SECONDS = 0.5
 
 TRACE_SECONDS = 1.0
 """A search is recorded just after its response is sent."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The collection, tenant and folder of files that tools may use; None: any, or no files."""
-
-    collection: str | None = None
-    tenant: str | None = None
-    files: Path | None = None
-
-    def holds(self, record: dict[str, Any]) -> bool:
-        """Whether a document or a search belongs to this collection and tenant."""
-        return self.collection in (None, record["collection"]) and self.tenant in (
-            None,
-            record["tenant"],
-        )
 
 
 class Tools:
@@ -389,23 +370,6 @@ ENDS = {
     "deleted": "It was deleted meanwhile.",
 }
 """Final states, each with its meaning for the sender."""
-
-
-@contextmanager
-def telling() -> Iterator[None]:
-    """Convert errors to text for a model: the error and the advice."""
-    try:
-        yield
-    except CallslipError as error:
-        later = f" Try again after {error.retry_after:.0f} s." * isinstance(error, TransientError)
-        raise ToolError(f"{error.detail}. {error.advice}{later}".strip()) from None
-    except (ValidationError, KeyError, TypeError):
-        raise ToolError(
-            "the API answered otherwise than this server understands:"
-            " are both of the same version of Callslip?"
-        ) from None
-    except UnicodeEncodeError:
-        raise ToolError("an argument is not valid Unicode") from None
 
 
 def _present(**arguments: Any) -> dict[str, Any]:

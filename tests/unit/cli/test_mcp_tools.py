@@ -17,8 +17,8 @@ from pydantic import SecretStr
 from callslip.agent.messages import Answer
 from callslip.cli.mcp import tools as mcp_tools
 from callslip.cli.mcp.files import open_within
+from callslip.cli.mcp.scope import Scope
 from callslip.cli.mcp.server import make_server
-from callslip.cli.mcp.tools import Scope
 from callslip.client import NO_RETRIES, Client
 from callslip.errors import InvalidRequest
 from callslip.retrieval.messages import Hit, TimeClamp

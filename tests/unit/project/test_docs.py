@@ -21,8 +21,8 @@ from callslip.cli.commands.installation import annotator
 from callslip.cli.mcp import http
 from callslip.cli.mcp import tools as mcp_tools
 from callslip.cli.mcp.command import PORT, mcp_command
+from callslip.cli.mcp.scope import Scope
 from callslip.cli.mcp.server import make_server
-from callslip.cli.mcp.tools import Scope
 from callslip.client import Client, Retries, models
 from callslip.client import Client as OverHttp
 from callslip.client.requests import URL
