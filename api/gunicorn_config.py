@@ -17,7 +17,7 @@ from gunicorn.workers.base import Worker
 
 import callslip.api.app  # noqa: F401
 from callslip.api.http import draining
-from callslip.api.server.worker import Response
+from callslip.api.server.answering import Response
 from callslip.config import get_settings
 from callslip.workers.commands import LONGEST_REQUEST_LINE
 

@@ -9,7 +9,6 @@ deadlines are nearest.
 """
 
 import heapq
-import io
 import re
 import resource
 import selectors
@@ -17,35 +16,29 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from traceback import format_tb
 
-from flask import Response as FlaskResponse
-from gunicorn.http import wsgi
 from gunicorn.http.body import LengthReader
-from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
-from gunicorn.workers.gthread import ThreadWorker
 
 from callslip.api.http.access import refused_unseen
-from callslip.api.http.admission import checked, pause, refusal
+from callslip.api.http.admission import pause
 from callslip.api.http.problems import problem
+from callslip.api.server.answering import AnsweringWorker
 from callslip.api.server.body import Body, BrokenChunks
 from callslip.api.server.connection import Connection, Phase
 from callslip.api.server.outgoing import Outgoing
 from callslip.api.server.pace import Pace
+from callslip.api.server.pools import UPLOAD_THREADS, Pool, Pools
 from callslip.config import get_settings
 from callslip.errors import (
-    BacklogFull,
     CallslipError,
     DiskFull,
     FileTooLarge,
-    InternalError,
     InvalidRequest,
-    Overloaded,
 )
 
 BLOCK = 1 << 18
@@ -64,36 +57,16 @@ at once, the connection could lose the response before the client has read it.""
 CHECK_SECONDS = 0.25
 """Between two looks at the deadlines."""
 
-PROBE = "/healthz"
-"""Its path has a thread of its own: a server with too much work is alive."""
-
-UPLOADS = "/documents"
-"""Paths to which documents are sent end so. They have threads of their own: searches do not wait
-for those that wait for the disk, for the ledger's lock, or for their turn to compute."""
-
-UPLOAD_THREADS, MOST_UPLOADS = 2, 100
-"""How many a process answers at a time, and how many may wait for it."""
-
 ADVICE = (
     "Send requests whole, without long pauses; api.header_seconds and api.min_rate set how long."
 )
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-
 _HOST = re.compile(r"[A-Za-z0-9._~%!$&'()*+,;=-]*(?::\d*)?|\[[0-9A-Fa-f:.]+\](?::\d*)?")
 
 
-class Response(wsgi.Response):
-    """Gunicorn's response without its name."""
-
-    def default_headers(self) -> list[str]:
-        """The headers that the server adds."""
-        headers: list[str] = super().default_headers()
-        return [header for header in headers if not header.startswith("Server:")]
-
-
-class Worker(ThreadWorker):
+class Worker(AnsweringWorker):
     """The worker of the module's docstring."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
@@ -102,12 +75,7 @@ class Worker(ThreadWorker):
         self._connections: set[Connection] = set()
         self._stored = 0
         """Bytes of the bodies that are arriving."""
-        self._working = 0
-        """Requests that have a thread or wait for one."""
-        self._probes = ThreadPoolExecutor(1)
-        self._uploads = ThreadPoolExecutor(UPLOAD_THREADS)
-        self._uploading = 0
-        """Uploads that have a thread or wait for one; they do not count as working."""
+        self._pools = Pools(lambda: self.tpool, self.worker_connections)
         self._next_check = 0.0
 
     def init_process(self) -> None:
@@ -158,53 +126,6 @@ class Worker(ThreadWorker):
         for connection in self._connections:
             if connection.idle:
                 connection.deadline = min(connection.deadline, deadline)
-
-    def handle(self, connection: Connection) -> bool:
-        """Answer a request, in a thread; return whether the connection can have another one."""
-        try:
-            with checked(connection.is_checked):
-                return bool(self.handle_request(connection.request, connection))
-        except (StopIteration, BrokenPipeError, ConnectionError):
-            return False  # the response broke off
-        except Exception as error:
-            with suppress(OSError):
-                self.handle_error(connection.request, connection.sock, connection.client, error)
-            return False
-
-    def handle_error(
-        self, req: Request | None, client: Outgoing, addr: object, exc: BaseException
-    ) -> None:
-        """Answer a request that is none, and log the kind of its fault alone.
-
-        The text of the exception has the line, which may have a question or a key.
-        """
-        kind = type(exc).__name__
-        fault: CallslipError = InvalidRequest(f"the request is not sound HTTP ({kind})")
-        if not isinstance(exc, ParseException | LimitRequestLine | LimitRequestHeaders):
-            lines = "".join(format_tb(exc.__traceback__))
-            self.log.error("the request failed: %s\n%s", kind, lines)
-            fault = InternalError(f"{kind} in the server")
-        client.sendall(self._raw(problem(fault)))
-
-    def _check(self, connection: Connection) -> bool:
-        """Check the headers of a request, in a thread; answer it and return False if refused."""
-        request = connection.request
-        response, environ = wsgi.create(
-            request, connection.sock, connection.client, connection.server, self.cfg
-        )
-        environ["wsgi.input"] = io.BytesIO()
-        refused = refusal(self.wsgi, environ)
-        if refused is None:
-            return True
-        response.force_close()
-        blocks = refused(environ, response.start_response)
-        try:
-            for block in blocks:
-                response.write(block)
-            response.close()
-        finally:
-            blocks.close()  # type: ignore[attr-defined]  # werkzeug's; the request is recorded
-        return False
 
     def _watch(self, connection: Connection, events: int) -> None:
         if events == connection.events:
@@ -268,7 +189,7 @@ class Worker(ThreadWorker):
         if self._is_complete(connection):
             self._answer(connection)
         elif connection.phase is Phase.HEADERS:
-            self._work(connection, self._check, partial(self._checked, awaited=awaited))
+            self._work(connection, self.check, partial(self._checked, awaited=awaited))
 
     def _checked(self, connection: Connection, future: "Future[bool]", *, awaited: bool) -> None:
         try:
@@ -336,43 +257,25 @@ class Worker(ThreadWorker):
         done: Callable[[Connection, "Future[bool]"], None],
     ) -> None:
         """Let a thread run the task, then the poller's thread `done`."""
-        path, method = connection.request.path, connection.request.method
-        if method == "POST" and path.endswith(UPLOADS):
-            self._upload(connection, task, done)
-            return
-        is_probe = path == PROBE
-        if self._working > self.worker_connections // 2 and not is_probe:
-            self._refuse(connection, Overloaded("too many requests wait for a thread"))
+        pool = self._pools.of(connection.request)
+        if pool.is_full:
+            self._refuse(connection, pool.refusal)
             return
         connection.phase = Phase.THREAD
         self._watch(connection, 0)
-        self._working += 1
-        future = (self._probes if is_probe else self.tpool).submit(task, connection)
-        future.add_done_callback(partial(self.method_queue.defer, self._worked, done, connection))
+        run = partial(self._paced, task) if pool is self._pools.uploads else task
+        future = pool.submit(run, connection)
+        worked = partial(self.method_queue.defer, self._worked, pool, done, connection)
+        future.add_done_callback(worked)
 
-    def _upload(
+    def _worked(
         self,
-        connection: Connection,
-        task: Callable[[Connection], bool],
-        done: Callable[[Connection, "Future[bool]"], None],
-    ) -> None:
-        """As `_work`, in a thread for uploads."""
-        if self._uploading >= MOST_UPLOADS:
-            self._refuse(connection, BacklogFull("too many documents arrive at once"))
-            return
-        connection.phase = Phase.THREAD
-        self._watch(connection, 0)
-        self._uploading += 1
-        future = self._uploads.submit(self._paced, task, connection)
-        future.add_done_callback(partial(self.method_queue.defer, self._uploaded, done, connection))
-
-    def _uploaded(
-        self,
+        pool: Pool,
         done: Callable[[Connection, "Future[bool]"], None],
         connection: Connection,
         future: "Future[bool]",
     ) -> None:
-        self._uploading -= 1
+        pool.count -= 1
         done(connection, future)
 
     def _paced(self, task: Callable[[Connection], bool], connection: Connection) -> bool:
@@ -385,15 +288,6 @@ class Worker(ThreadWorker):
             if self.alive:
                 time.sleep(pause(self.wsgi, busy, UPLOAD_THREADS * self.cfg.workers))
 
-    def _worked(
-        self,
-        done: Callable[[Connection, "Future[bool]"], None],
-        connection: Connection,
-        future: "Future[bool]",
-    ) -> None:
-        self._working -= 1
-        done(connection, future)
-
     def _refuse(
         self, connection: Connection, error: CallslipError, status: int | None = None
     ) -> None:
@@ -401,13 +295,8 @@ class Worker(ThreadWorker):
         response = problem(error, status=status)
         refused_unseen(self.wsgi, response)
         with suppress(OSError):
-            connection.sock.sendall(self._raw(response))
+            connection.sock.sendall(self.raw(response))
         self._end(connection, reusable=False)
-
-    @staticmethod
-    def _raw(response: FlaskResponse) -> bytes:
-        lines = f"HTTP/1.1 {response.status}\r\nConnection: close\r\n{response.headers}"
-        return lines.encode("latin-1") + response.get_data()
 
     def _end(self, connection: Connection, *, reusable: bool) -> None:
         """End a request: what the client has not read of the response remains to be sent."""

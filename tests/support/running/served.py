@@ -12,7 +12,8 @@ from flask import Flask
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
-from callslip.api.server.worker import Response, Worker, wsgi
+from callslip.api.server.answering import Response, wsgi
+from callslip.api.server.worker import Worker
 from callslip.config.settings import ApiSettings
 
 SECONDS = 10.0

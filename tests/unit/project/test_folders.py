@@ -14,7 +14,6 @@ MOST_FILES = 20
 MOST_LINES = 400
 LONG = {
     "stores/ledger/migrations/ledger/tables_0001.py": "stays as it was when the revision was made",
-    "api/server/worker.py": "one class of gunicorn, whose methods share the state of connections",
 }
 """Longer modules, each with the reason why it is in one piece."""
 

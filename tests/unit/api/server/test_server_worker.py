@@ -14,7 +14,7 @@ from served import Served, rest, served
 
 from callslip.api.http.admission import LONGEST_PAUSE, UPLOAD_SHARE, pause
 from callslip.api.http.context import EXTENSION
-from callslip.api.server.worker import MOST_UPLOADS
+from callslip.api.server.pools import MOST_UPLOADS
 from callslip.config.settings import ApiSettings
 
 SMALL = 1 << 13
@@ -310,7 +310,12 @@ def test_a_client_that_goes_away_leaves_nothing(patient: Served) -> None:
     while patient.worker._connections and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not patient.worker._connections
-    assert patient.worker.nr_conns == patient.worker._stored == patient.worker._working == 0
+    assert (
+        patient.worker.nr_conns
+        == patient.worker._stored
+        == patient.worker._pools.requests.count
+        == 0
+    )
 
 
 def test_a_refusal_by_the_headers_alone_is_recorded_and_a_fault_is_not_quoted(
@@ -337,7 +342,7 @@ def test_uploads_take_no_thread_from_others_and_few_wait_for_theirs(patient: Ser
             client.sendall(upload)
             waiting.append(client)
         deadline = time.monotonic() + 10
-        while patient.worker._uploading < MOST_UPLOADS and time.monotonic() < deadline:
+        while patient.worker._pools.uploads.count < MOST_UPLOADS and time.monotonic() < deadline:
             time.sleep(0.01)
         refused = patient.exchange(upload)
         assert refused.startswith(b"HTTP/1.1 429 ")
@@ -345,7 +350,7 @@ def test_uploads_take_no_thread_from_others_and_few_wait_for_theirs(patient: Ser
         assert patient.exchange(post("/echo", b"x", "Connection: close")).endswith(b"\r\n\r\nx")
         room.set()
         assert all(rest(client).endswith(b"taken") for client in waiting)
-    assert patient.worker._uploading == 0
+    assert patient.worker._pools.uploads.count == 0
 
 
 def test_uploads_pause_while_many_documents_wait(monkeypatch: pytest.MonkeyPatch) -> None:
