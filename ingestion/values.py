@@ -73,7 +73,7 @@ class Attachment:
 
 
 @dataclass(frozen=True)
-class Corrected:
+class CorrectionOutcome:
     """What became of a correction: `text[start:end]` is its replacement, or it is left out."""
 
     start: int
@@ -108,7 +108,7 @@ class ExtractedText:
     boxes: Annotated[
         Sequence[Box], PlainSerializer(pack, return_type=str), PlainValidator(_packed)
     ] = ()
-    corrections: tuple[Corrected, ...] = ()
+    corrections: tuple[CorrectionOutcome, ...] = ()
 
 
 @dataclass(frozen=True)

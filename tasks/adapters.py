@@ -55,8 +55,8 @@ BUILT_IN = (
     Adapter(
         "chunks",
         jobs={
-            "preview": "callslip.tasks.chunk_preview:cut",
-            "cut": "callslip.tasks.cutting:cut",
+            "preview": "callslip.tasks.file_preview:cut",
+            "cut": "callslip.tasks.document_preview:cut",
             "correct": "callslip.tasks.correcting:make",
         },
     ),

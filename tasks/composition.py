@@ -18,7 +18,7 @@ from callslip.agent.budget import Budgeted
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
 from callslip.ingestion.context import StepContext
-from callslip.ingestion.correcting import Measures
+from callslip.ingestion.corrections.corrected_version import Measures
 from callslip.ingestion.isolation.process import Extractor
 from callslip.ingestion.layout_server import LayoutServer
 from callslip.models.e5.tokens import Tokenizer

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from callslip.ingestion.correcting import correct
+from callslip.ingestion.corrections.corrected_version import correct
 from callslip.tasks.composition import Context
 
 JOB = "chunks.correct"

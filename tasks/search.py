@@ -17,7 +17,7 @@ from callslip.errors import (
     SearchTimeout,
 )
 from callslip.http.deadline import until
-from callslip.ingestion.page_areas import areas_of
+from callslip.ingestion.pages.areas import areas_of
 from callslip.readers import Reader, as_json
 from callslip.retrieval.messages import Area, SearchRequest, SearchResponse
 from callslip.retrieval.run import traced

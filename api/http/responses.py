@@ -95,7 +95,7 @@ def version(past: PastVersion) -> documents.VersionMessage:
         superseded_by=None if past.live else record.superseded_by,
         restores=record.restores,
         edited=None if record.edited is None else list(record.edited),
-        corrected=past.corrected or None,
+        corrections_added=past.corrections_added or None,
         chunking=record.chunking,
         error=failure(record.failure),
     )

@@ -8,7 +8,7 @@ from callslip.api.identity.current import caller
 from callslip.api.messages.chunks import ChunksQuery
 from callslip.api.page.visible import visible_document
 from callslip.api.v1.chunks.listing import correction, listed
-from callslip.api.v1.chunks.routes import corrected
+from callslip.api.v1.chunks.routes import correct
 from callslip.errors import CallslipError, InvalidRequest
 
 SHOWN = 50
@@ -31,7 +31,7 @@ def correct_chunk() -> Response:
     chunk_id, text = request.form.get("chunk", ""), request.form.get("text", "")
     version = request.form.get("version", type=int)
     try:
-        corrected(document_id, {chunk_id: text}, version)
+        correct(document_id, {chunk_id: text}, version)
     except CallslipError as error:
         return _page(document_id, chunk_id, text, error)
     return make_response(redirect(url_for("chunk_pages.chunk_list", document=document_id), 303))

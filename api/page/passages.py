@@ -14,7 +14,7 @@ from callslip.api.page.marking import Passage, tighten, whole
 from callslip.api.v1.documents import extracted_of
 from callslip.errors import DocumentNotFound, InvalidRequest
 from callslip.ingestion.extract.sniff import MARKDOWN, PDF
-from callslip.ingestion.page_units import page_table
+from callslip.ingestion.pages.units import page_table
 from callslip.ingestion.values import ExtractedText
 from callslip.models.text.language import lang
 from callslip.retrieval.evidence.sentences import reflow

@@ -17,7 +17,7 @@ from callslip.api.messages import documents
 from callslip.api.v1.documents import MOST_VERSIONS, DocumentPath, extracted_of
 from callslip.errors import DocumentNotFound, DocumentTableNotFound, PageNotFound, PermissionMissing
 from callslip.ingestion.extract.sniff import BINARY_NAMES, PDF, PLAIN, TEXT_NAMES
-from callslip.ingestion.page_areas import areas_of
+from callslip.ingestion.pages.areas import areas_of
 from callslip.ingestion.tables import as_csv
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import VersionRecord

@@ -14,7 +14,7 @@ from callslip.api.v1.documents import DocumentPath, admitted, send_version, subm
 from callslip.errors import Conflict
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
-from callslip.tasks import compute, cutting
+from callslip.tasks import compute, document_preview
 
 CUT_SECONDS = 120.0
 """How long a cut may wait for a worker: a text of 20 million characters takes a minute."""
@@ -112,5 +112,5 @@ def _cut(document_id: str, lengths: documents.CutRequest, limit: int) -> documen
         "limit": limit,
     }
     with _slots.reserve(MOST_WAITING, "documents are being cut"):
-        made = compute.run(current(), cutting.JOB, job, seconds=CUT_SECONDS)
+        made = compute.run(current(), document_preview.JOB, job, seconds=CUT_SECONDS)
     return documents.CutPreview.model_validate(made)

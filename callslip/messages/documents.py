@@ -147,8 +147,8 @@ class VersionMessage(Message):
         None,
         description="of an edit (PATCH): what it changed, such as `title` or `properties.topic`",
     )
-    corrected: int | None = Field(
-        None, description="of a correction: how many corrections it added to those before"
+    corrections_added: int | None = Field(
+        None, description="of a correction: the number that it added to those before"
     )
     chunking: dict[str, int] | None = Field(
         None, description="lengths of its chunks, since a cut; null: those of the settings"

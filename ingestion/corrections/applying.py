@@ -7,30 +7,30 @@ from functools import reduce
 import numpy as np
 
 from callslip.ingestion.boxes import Box
-from callslip.ingestion.corrections.edits import Edit, edit_of
+from callslip.ingestion.corrections.text_edits import TextEdit, edit_of
 from callslip.ingestion.left_out import left_out
-from callslip.ingestion.values import Block, Corrected, ExtractedText, Heading, Link, Page
+from callslip.ingestion.values import Block, CorrectionOutcome, ExtractedText, Heading, Link, Page
 from callslip.stores.ledger.base.corrections import Correction
 
 
-def corrected(extracted: ExtractedText, corrections: Iterable[Correction]) -> ExtractedText:
+def with_corrections(extracted: ExtractedText, corrections: Iterable[Correction]) -> ExtractedText:
     """Return the text with the corrections that apply to it, one after the other.
 
     Spans of headings, pages, blocks, links and lines move with the text. The result's `corrections`
     has what became of each.
     """
     text = extracted.text
-    edits: list[Edit] = []
-    outcomes: list[Corrected] = []
+    edits: list[TextEdit] = []
+    outcomes: list[CorrectionOutcome] = []
     after: list[int] = []  # for each outcome: the number of edits up to and with it
     for correction in corrections:
         edit = edit_of(text, correction)
-        if isinstance(edit, Edit):
+        if isinstance(edit, TextEdit):
             text = edit.apply(text)
             edits.append(edit)
-            outcomes.append(Corrected(edit.start, edit.start + len(edit.new)))
+            outcomes.append(CorrectionOutcome(edit.start, edit.start + len(edit.new)))
         else:
-            outcomes.append(Corrected(0, 0, edit))
+            outcomes.append(CorrectionOutcome(0, 0, edit))
         after.append(len(edits))
     return replace(
         _moved(extracted, edits),
@@ -45,17 +45,17 @@ def corrected(extracted: ExtractedText, corrections: Iterable[Correction]) -> Ex
     )
 
 
-def _warnings(outcomes: Iterable[Corrected]) -> tuple[str, ...]:
+def _warnings(outcomes: Iterable[CorrectionOutcome]) -> tuple[str, ...]:
     missed = sum(each.left_out not in (None, "already-right") for each in outcomes)
     return left_out({"corrections whose original the text lacks": missed})
 
 
-def moved(at: int, edits: Iterable[Edit]) -> int:
+def moved(at: int, edits: Iterable[TextEdit]) -> int:
     """Return a position of a text after edits, one after the other."""
     return reduce(lambda position, edit: edit.moved(position), edits, at)
 
 
-def _moved(extracted: ExtractedText, edits: Sequence[Edit]) -> ExtractedText:
+def _moved(extracted: ExtractedText, edits: Sequence[TextEdit]) -> ExtractedText:
     """Return the extracted text with its spans after edits."""
     if not edits:
         return extracted

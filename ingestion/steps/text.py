@@ -16,9 +16,9 @@ from callslip.ingestion.artifacts import (
 from callslip.ingestion.chunks.chunk import chunk
 from callslip.ingestion.chunks.previous_cuts import NEVER_CUT, PreviousCuts
 from callslip.ingestion.chunks.title_context import line_of
-from callslip.ingestion.corrections.applying import corrected
-from callslip.ingestion.corrections.cuts import edits_of, repeated_cuts
-from callslip.ingestion.corrections.edits import Edit
+from callslip.ingestion.corrections.applying import with_corrections
+from callslip.ingestion.corrections.repeated_cuts import edits_of, repeated_cuts
+from callslip.ingestion.corrections.text_edits import TextEdit
 from callslip.ingestion.enrich import Source, Tools, enrich
 from callslip.ingestion.enrich.scrub import masked_extract
 from callslip.ingestion.reading import read_original
@@ -32,7 +32,7 @@ def extract_text(work: Work) -> ExtractedText:
     """Extract the text of the original, and apply the corrections that the version has."""
     if not work.version.corrections:
         return _read_original(work)
-    extracted = corrected(_uncorrected(work), work.version.corrections)
+    extracted = with_corrections(_uncorrected(work), work.version.corrections)
     return masked_extract(extracted) if work.options.scrub == "text" else extracted
 
 
@@ -91,7 +91,7 @@ def cut_chunks(work: Work) -> list[Chunk]:
 
 def _edits(
     work: Work, previous: ExtractedText, extracted: ExtractedText, sections: Sequence[Section]
-) -> list[Edit] | None:
+) -> list[TextEdit] | None:
     """Return the edits since the previous version if all are corrections within its sections.
 
     None for any other version: its text is cut anew.

@@ -14,7 +14,7 @@ from callslip.ingestion.artifacts import (
     EXTRACTED,
     VECTORS,
 )
-from callslip.ingestion.page_units import page_table
+from callslip.ingestion.pages.units import page_table
 from callslip.ingestion.steps.work import Work
 from callslip.ingestion.values import ExtractedText
 from callslip.stores.batching import batches

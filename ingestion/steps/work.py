@@ -123,7 +123,7 @@ def name_of(work: Work) -> str:
 
 def _extracted_from(work: Work) -> tuple[str, ...]:
     """Return what the extracted text depends on: the original and the corrections of its text."""
-    made = (str((c.start, c.context, c.corrected)) for c in work.version.corrections)
+    made = (str((c.start, c.context, c.corrected_context)) for c in work.version.corrections)
     return work.version.sha256, *made
 
 

@@ -8,7 +8,7 @@ from callslip.api.http.context import current
 from callslip.api.messages import chunks as messages
 from callslip.errors import CollectionNotFound, DocumentNotFound, InvalidRequest, TenantNotFound
 from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, stored
-from callslip.ingestion.values import Chunk, Corrected, ExtractedText
+from callslip.ingestion.values import Chunk, CorrectionOutcome, ExtractedText
 from callslip.messages.search import Span
 from callslip.retrieval.ranking.hits import pages_of
 from callslip.stores.contract import Store
@@ -27,7 +27,7 @@ class _Version:
     version: int
     pages: PageTable
     cut: Mapping[str, Chunk]
-    corrections: Sequence[tuple[Correction, Corrected]]
+    corrections: Sequence[tuple[Correction, CorrectionOutcome]]
 
 
 def correction(record: Correction) -> messages.Correction:

@@ -62,10 +62,10 @@ def correct_chunks(path: DocumentPath, body: messages.NewCorrections) -> Respons
     the file does, and the new version waits as one. A passage that overlaps the corrected words
     changes too. `POST …/rollback` with the version before takes the corrections back.
     """
-    return submitted(corrected(path.document_id, body.texts, body.version))
+    return submitted(correct(path.document_id, body.texts, body.version))
 
 
-def corrected(document_id: str, texts: dict[str, str], version: int | None) -> Accepted:
+def correct(document_id: str, texts: dict[str, str], version: int | None) -> Accepted:
     """Queue a version in which passages have these texts.
 
     Raises the errors of `correct`, `compute.run` and `admitted`, and Overloaded.

@@ -180,7 +180,7 @@ def _origin(version: dict[str, Any]) -> str:
                 f" {lengths['overlap_tokens']}"
             )
         case "corrected":
-            return f"{many(version['corrected'], 'correction')} added"
+            return f"{many(version['corrections_added'], 'correction')} added"
         case other:
             return str(other)
 

@@ -41,7 +41,7 @@ class Correction:
         return self.before + self.original + self.after
 
     @property
-    def corrected(self) -> str:
+    def corrected_context(self) -> str:
         """The same with the replacement."""
         return self.before + self.replacement + self.after
 

@@ -33,12 +33,12 @@ _KNOWN = (
 class PastVersion:
     """A version with what its steps counted and left out; `live` if searches see it.
 
-    `corrected` is the number of corrections that it added, if its origin is a correction.
+    `corrections_added` is the number that it added, if its origin is a correction.
     """
 
     record: VersionRecord
     origin: VersionOrigin
-    corrected: int
+    corrections_added: int
     live: bool
     counts: dict[Step, dict[str, int]]
     warnings: tuple[str, ...] = ()
@@ -81,12 +81,12 @@ class Versions:
         records = {row.version: version_record(row, document) for row in rows}
         history = []
         for version, record in records.items():
-            origin, corrected = _origin(record, records.get(version - 1))
+            origin, added = _origin(record, records.get(version - 1))
             history.append(
                 PastVersion(
                     record,
                     origin,
-                    corrected,
+                    added,
                     live=version == shown,
                     counts=counts.get(version, {}),
                     warnings=tuple(warnings.get(version, ())),
@@ -196,8 +196,8 @@ def _origin(record: VersionRecord, before: VersionRecord | None) -> tuple[Versio
         return "submitted", 0
     if record.chunking != before.chunking:
         return "cut", 0
-    corrected = len(record.corrections) - len(before.corrections)
-    return ("corrected", corrected) if corrected else ("submitted", 0)
+    added = len(record.corrections) - len(before.corrections)
+    return ("corrected", added) if added else ("submitted", 0)
 
 
 def newest_of(connection: Connection, document_id: str) -> Row[Any]:

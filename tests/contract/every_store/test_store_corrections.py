@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from pipeline_parts import Tiny, doing, make_context, paragraphs, submit
 
-from callslip.ingestion.correcting import Measures, correct
+from callslip.ingestion.corrections.corrected_version import Measures, correct
 from callslip.ingestion.maintenance.removal import prune_document
 from callslip.stores.blobs import Blobs
 from callslip.stores.chunk_stats import ChunkStats

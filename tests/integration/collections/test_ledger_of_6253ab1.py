@@ -33,7 +33,7 @@ RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 ADDED = (
     *("matched", "pages", "boxes", "readers", "warnings", "url", "source_url", "language", "etag"),
     *("edited", "vectors", "analyzer", "facets", "apply_proposals", "valid_from_default"),
-    *("origin", "chunking", "corrected"),
+    *("origin", "chunking", "corrections_added"),
 )
 """Fields that answers did not have."""
 

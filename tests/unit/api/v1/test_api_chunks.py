@@ -14,7 +14,7 @@ from reader_parts import COLLECTION, Installation, installation
 
 from callslip.api.v1.chunks import preview
 from callslip.errors import Conflict, StoreDown
-from callslip.ingestion import correcting
+from callslip.ingestion.corrections import corrected_version
 from callslip.stores.blobs import Blobs
 from callslip.stores.records import AUDIENCE
 from callslip.tasks import compute
@@ -174,17 +174,17 @@ def test_of_two_corrections_at_the_same_moment_one_is_refused(
     document_id = it.put("a.txt", paragraphs("one", "two"))
     one, two = listed(it, document_id)["chunks"]
     backend, measures = it.context.backend, it.context.measures
-    check = correcting._check_lengths
+    check = corrected_version._check_lengths
 
     def meanwhile(*arguments: Any) -> None:
-        monkeypatch.setattr(correcting, "_check_lengths", check)
+        monkeypatch.setattr(corrected_version, "_check_lengths", check)
         text = {two["chunk_id"]: two["text"] + " second"}
-        correcting.correct(backend, measures, document_id, text, 1)
+        corrected_version.correct(backend, measures, document_id, text, 1)
         check(*arguments)
 
-    monkeypatch.setattr(correcting, "_check_lengths", meanwhile)
+    monkeypatch.setattr(corrected_version, "_check_lengths", meanwhile)
     with pytest.raises(Conflict):
-        correcting.correct(backend, measures, document_id, {one["chunk_id"]: "first"}, 1)
+        corrected_version.correct(backend, measures, document_id, {one["chunk_id"]: "first"}, 1)
     assert len(it.ledger.documents.get(document_id).newest.corrections) == 1
 
 

@@ -184,7 +184,7 @@ def test_the_history_says_how_each_version_was_made(it: Installation) -> None:
     it.anyone.call("PATCH", url, json={"title": "Canteen"})
     it.anyone.call("POST", f"{url}/rollback", json={"version": 1})
     history = it.anyone.call("GET", f"{url}/versions").json["versions"]
-    assert [(v["version"], v["origin"], v["corrected"]) for v in history] == [
+    assert [(v["version"], v["origin"], v["corrections_added"]) for v in history] == [
         (5, "restored", None),
         (4, "edited", None),
         (3, "corrected", 1),

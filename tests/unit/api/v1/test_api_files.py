@@ -23,8 +23,8 @@ from callslip.callers import Caller
 from callslip.cli.commands.documents.status import _tell_document
 from callslip.config.settings import ExtractSettings
 from callslip.ingestion.artifacts import EXTRACTED
-from callslip.ingestion.corrections.applying import corrected
-from callslip.ingestion.corrections.edits import Edit, corrections_of
+from callslip.ingestion.corrections.applying import with_corrections
+from callslip.ingestion.corrections.text_edits import TextEdit, corrections_of
 from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.readers.pdf.drawing import MOST_PIXELS
 from callslip.messages.options import Options
@@ -174,8 +174,8 @@ def test_the_marks_of_a_corrected_version_are_those_of_its_text(
     item = ledger.documents.submit("papers", sent, document_id)
     ledger.leases.go_live(store_chunks(ledger, item, [document_id]), [document_id], {})
     text = extract(content, "a.pdf", ExtractSettings())
-    corrections, _ = corrections_of(text.text, [Edit(0, 5, "1st")])
-    shifted = EXTRACTED.dump(corrected(text, corrections))
+    corrections, _ = corrections_of(text.text, [TextEdit(0, 5, "1st")])
+    shifted = EXTRACTED.dump(with_corrections(text, corrections))
     blobs_in(tmp_path).write(document_id, "extract-artifact", shifted)
     after = client.get(url, headers={"If-None-Match": before.headers["ETag"]})
     assert after.status_code == 200

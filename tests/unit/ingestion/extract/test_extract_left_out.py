@@ -20,6 +20,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import GarbageText, NeedsPassword, UnsupportedType
 from callslip.ingestion.extract import extract
 from callslip.ingestion.extract.readers.office.formulas import linear
+from callslip.ingestion.left_out import left_out
 from callslip.ingestion.values import ExtractedText
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -318,3 +319,10 @@ def test_no_advice_for_a_mail_or_a_text_speaks_of_ocr() -> None:
             "m.eml",
         )
     assert "key" in encrypted.value.advice
+
+
+def test_a_warning_names_ten_pages_at_most_and_the_number_of_all() -> None:
+    assert left_out({"pictures": 0}, {"pages": []}) == ()
+    assert left_out({"signs": 1234, "pictures": 1}, {"pages": range(1, 13)}) == (
+        "left out: pages (12: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …), signs (1,234), pictures (1)",
+    )

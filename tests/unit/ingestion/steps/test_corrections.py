@@ -20,17 +20,17 @@ from callslip.errors import ChunkNotFound, Conflict, DocumentNotFound, InvalidCo
 from callslip.ingestion.artifacts import CHUNKS, EXTRACTED
 from callslip.ingestion.boxes import Box
 from callslip.ingestion.context import StepContext
-from callslip.ingestion.correcting import Measures, correct
-from callslip.ingestion.corrections.applying import corrected
-from callslip.ingestion.corrections.edits import (
+from callslip.ingestion.corrections.applying import with_corrections
+from callslip.ingestion.corrections.corrected_version import Measures, correct
+from callslip.ingestion.corrections.text_edits import (
     AROUND,
-    Edit,
+    TextEdit,
     corrections_of,
     edit_of,
     edits_between,
 )
-from callslip.ingestion.page_areas import areas_of
-from callslip.ingestion.values import Block, Corrected, ExtractedText, Heading, Page
+from callslip.ingestion.pages.areas import areas_of
+from callslip.ingestion.values import Block, CorrectionOutcome, ExtractedText, Heading, Page
 from callslip.messages.options import Options
 from callslip.stores.blobs import Blobs, original_name
 from callslip.stores.ledger import Accepted, Ledger, Submission, Transcript
@@ -373,7 +373,7 @@ def test_edits_make_the_new_text_and_apply_where_they_were_made(
     assert all(edit.start < edit.end for edit in edits)
     corrections, after = corrections_of(text, edits)
     assert after == head + new + tail
-    result = corrected(ExtractedText(text, "text/plain"), corrections)
+    result = with_corrections(ExtractedText(text, "text/plain"), corrections)
     assert result.text == after
     assert all(each.left_out is None for each in result.corrections)
     assert [after[c.start : c.end] for c in result.corrections] == [e.new for e in edits[::-1]]
@@ -392,7 +392,7 @@ def test_spans_move_with_the_text(head: str, old: str, new: str, tail: str) -> N
         boxes=(Box(len(head), len(head) + len(old), 1, 0, 0, 9, 9),),
     )
     corrections, after = corrections_of(text, edits_between(old, new, len(head)))
-    result = corrected(extracted, corrections)
+    result = with_corrections(extracted, corrections)
     assert after[result.headings[0].start : result.headings[0].end] == head
     assert after[result.pages[1].start : result.pages[1].end] == tail
     assert (result.blocks[0].start, result.blocks[0].end) == (0, len(after))
@@ -419,19 +419,19 @@ def test_a_text_that_occurs_twice_is_corrected_where_it_was_or_not_at_all() -> N
     line = "The fee is 1O euros for everyone who asks for it in writing.\n"
     text = f"Start. {line}" + "x" * 5000 + f" {line}"
     at = text.index("1O")
-    corrections, _ = corrections_of(text, [Edit(at, at + 2, "10")])
+    corrections, _ = corrections_of(text, [TextEdit(at, at + 2, "10")])
     (correction,) = corrections
     assert len(correction.before) <= AROUND * 8
     moved_on = "A new first page. " * 3 + text
     edit = edit_of(moved_on, correction)
-    assert isinstance(edit, Edit)
+    assert isinstance(edit, TextEdit)
     assert edit.start == moved_on.index("1O")
     twice = correction.context + "y" * 50 + correction.context
     assert edit_of("q" * 5000 + twice, correction) == "ambiguous"
     assert edit_of("nothing like it", correction) == "not-found"
-    assert edit_of(correction.corrected, correction) == "already-right"
-    assert corrected(ExtractedText("none", "text/plain"), corrections).corrections == (
-        Corrected(0, 0, "not-found"),
+    assert edit_of(correction.corrected_context, correction) == "already-right"
+    assert with_corrections(ExtractedText("none", "text/plain"), corrections).corrections == (
+        CorrectionOutcome(0, 0, "not-found"),
     )
 
 

@@ -54,7 +54,7 @@ def test_the_history_says_how_each_version_was_made(ledger: Ledger) -> None:
     ledger.versions.restore(item.document_id, 1)
     submit(ledger, "four")
     past = ledger.versions.of(item.document_id)
-    assert [(v.record.version, v.origin, v.corrected) for v in past] == [
+    assert [(v.record.version, v.origin, v.corrections_added) for v in past] == [
         (8, "submitted", 0),
         (7, "restored", 0),
         (edited.version, "edited", 0),

@@ -1,6 +1,6 @@
 """Cuts a text or file that is not in as ingestion would, and stores nothing.
 
-`cutting.py` cuts a document that is in with other lengths.
+`documents.py` cuts a document that is in with other lengths.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Cuts the text of a document that is in with other lengths of chunks, and stores nothing.
 
-`preview.py` cuts a text or file that is not in.
+`files.py` cuts a text or file that is not in.
 """
 
 from collections.abc import Mapping, Sequence

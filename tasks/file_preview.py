@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any
 
 from callslip.ingestion.chunks.lengths import lengths
-from callslip.ingestion.page_units import page_table
-from callslip.ingestion.preview import preview
+from callslip.ingestion.pages.units import page_table
+from callslip.ingestion.previews.files import preview
 from callslip.ingestion.values import Chunk
 from callslip.messages.chunks import ChunksPreview, PreviewedChunk
 from callslip.messages.search import Span

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from callslip.ingestion.cutting import cut_otherwise
+from callslip.ingestion.previews.documents import cut_otherwise
 from callslip.ingestion.values import Chunk
 from callslip.messages.documents import CutChunk, CutCounts, CutPreview
 from callslip.tasks.composition import Context

@@ -31,7 +31,7 @@ about 2,000; beyond it all from the first to the last different word is one edit
 _PARTS = re.compile(r"\w+|\s+|[^\w\s]")
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """The replacement of `text[start:end]`, which is not empty, by `new`."""
 
     start: int
@@ -54,7 +54,7 @@ class Edit(NamedTuple):
         return self.start + min(at - self.start, len(self.new))
 
 
-def edits_between(old: str, new: str, start: int) -> list[Edit]:
+def edits_between(old: str, new: str, start: int) -> list[TextEdit]:
     """Return the edits, in order, that make `old`, at `start` of a text, into `new`.
 
     Neither text is empty. An edit is whole words. An insertion replaces the word before it, or at
@@ -70,7 +70,7 @@ def edits_between(old: str, new: str, start: int) -> list[Edit]:
             i1, j1 = i1 - 1, j1 - 1
         elif i1 == i2:
             i2, j2 = i2 + 1, j2 + 1
-        edits.append(Edit(at[i1], at[i2], "".join(others[j1:j2])))
+        edits.append(TextEdit(at[i1], at[i2], "".join(others[j1:j2])))
     return edits
 
 
@@ -106,7 +106,7 @@ def _pairs(words: Iterable[str], others: Iterable[str]) -> int:
     return sum(n * other_counts[word] for word, n in counts.items() if not word.isspace())
 
 
-def corrections_of(text: str, edits: Iterable[Edit]) -> tuple[Corrections, str]:
+def corrections_of(text: str, edits: Iterable[TextEdit]) -> tuple[Corrections, str]:
     """Return edits of one text as corrections, the last edit first, and the text after them.
 
     The edits do not overlap.
@@ -136,7 +136,7 @@ def corrections_of(text: str, edits: Iterable[Edit]) -> tuple[Corrections, str]:
     return tuple(made), text
 
 
-def edit_of(text: str, correction: Correction) -> Edit | LeftOut:
+def edit_of(text: str, correction: Correction) -> TextEdit | LeftOut:
     """Return a correction as an edit of a text, or why it does not apply.
 
     The correction is searched where it was, then in the whole text, then near where it was, where
@@ -147,14 +147,14 @@ def edit_of(text: str, correction: Correction) -> Edit | LeftOut:
     if there < 0 or not text.startswith(context, there):
         there = text.find(context)
         if there < 0:
-            return "already-right" if correction.corrected in text else "not-found"
+            return "already-right" if correction.corrected_context in text else "not-found"
         if text.find(context, there + 1) >= 0:
             near = list(_near(text, context, correction.start))
             if len(near) != 1:
                 return "ambiguous"
             there = near[0]
     start = there + len(correction.before)
-    return Edit(start, start + len(correction.original), correction.replacement)
+    return TextEdit(start, start + len(correction.original), correction.replacement)
 
 
 def _near(text: str, context: str, at: int) -> Iterator[int]:

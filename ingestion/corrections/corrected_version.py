@@ -8,7 +8,7 @@ from callslip.errors import ChunkNotFound, Conflict, DocumentNotFound, InvalidCo
 from callslip.ingestion.artifacts import CHUNKS, EXTRACTED, stored
 from callslip.ingestion.chunks.chunk import Tokenizer
 from callslip.ingestion.corrections.applying import moved
-from callslip.ingestion.corrections.edits import Edit, corrections_of, edits_between
+from callslip.ingestion.corrections.text_edits import TextEdit, corrections_of, edits_between
 from callslip.ingestion.enrich.scrub import masked
 from callslip.ingestion.extract.clean import clean
 from callslip.models.embedders.choice import embedder_of
@@ -64,7 +64,7 @@ def correct(
         )
     spans = {row.chunk_id: row.span for row in backend.ledger.chunk_rows.passages(document_id)}
     scrubbed = backend.ledger.collections.get(record.collection).options.scrub == "text"
-    edits: set[Edit] = set()
+    edits: set[TextEdit] = set()
     for chunk_id, text in texts.items():
         start, end = _span(spans, chunk_id, document_id)
         new = _cleaned(chunk_id, text)
@@ -98,7 +98,7 @@ def _cleaned(chunk_id: str, text: str) -> str:
     return cleaned
 
 
-def _check_disjoint(edits: Sequence[Edit]) -> None:
+def _check_disjoint(edits: Sequence[TextEdit]) -> None:
     for before, edit in pairwise(edits):
         if edit.start < before.end:
             raise InvalidCorrection(
@@ -112,7 +112,7 @@ def _check_lengths(
     measures: Measures,
     record: DocumentRecord,
     spans: Mapping[str, Span | None],
-    edits: Sequence[Edit],
+    edits: Sequence[TextEdit],
     after: str,
 ) -> None:
     """Raise InvalidCorrection if a passage with an edit is empty or too long after the edits."""

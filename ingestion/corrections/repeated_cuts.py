@@ -6,17 +6,17 @@ from dataclasses import replace
 from callslip.ingestion.chunks.chunk import Tokenizer
 from callslip.ingestion.chunks.chunk_ids import Ids
 from callslip.ingestion.corrections.applying import moved
-from callslip.ingestion.corrections.edits import Edit, edit_of
+from callslip.ingestion.corrections.text_edits import TextEdit, edit_of
 from callslip.ingestion.values import Chunk
 from callslip.stores.ledger.base.corrections import Correction
 
 
-def edits_of(before: str, corrections: Iterable[Correction], after: str) -> list[Edit] | None:
+def edits_of(before: str, corrections: Iterable[Correction], after: str) -> list[TextEdit] | None:
     """Return the edits of corrections that make the text `before` into `after`; None if not."""
     edits, text = [], before
     for correction in corrections:
         edit = edit_of(text, correction)
-        if not isinstance(edit, Edit):
+        if not isinstance(edit, TextEdit):
             return None
         edits.append(edit)
         text = edit.apply(text)
@@ -27,7 +27,7 @@ def repeated_cuts(
     document_id: str,
     text: str,
     chunks: Sequence[Chunk],
-    edits: Sequence[Edit],
+    edits: Sequence[TextEdit],
     tokenizer: Tokenizer,
 ) -> list[Chunk]:
     """Return the chunks of the text before the edits as chunks of `text`, which is after them.

@@ -1,0 +1,1 @@
+"""The pages of a text: what they are called, where they begin, and where its lines are on them."""

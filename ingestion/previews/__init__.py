@@ -1,0 +1,1 @@
+"""How a file, or a document that is in, would be cut; nothing is stored."""
