@@ -8,7 +8,6 @@ from callslip.api.http.description import serve_description
 from callslip.api.identity.guard import guard
 from callslip.api.page import chunk_pages, editing, login, pages, proposals
 from callslip.api.v1 import (
-    answering,
     batches,
     collections,
     documents,
@@ -21,13 +20,13 @@ from callslip.api.v1 import (
     memory,
     metrics,
     ranking,
-    recorded_answers,
     searches,
     tasks,
     usage,
     versions,
     webhooks,
 )
+from callslip.api.v1.answers import answering, recorded_answers
 from callslip.api.v1.chunks import preview
 from callslip.api.v1.chunks import routes as chunks
 from callslip.tasks.adapters import blueprints

@@ -33,7 +33,7 @@ from callslip.api.page.marking import Passage, whole
 from callslip.api.page.passages import PassageLocation, read
 from callslip.api.page.search_form import SearchForm
 from callslip.api.page.visible import visible_document
-from callslip.api.v1 import answering
+from callslip.api.v1.answers import answering
 from callslip.api.v1.collections import visible_collections, visible_tenants
 from callslip.errors import CallslipError, CollectionNotFound
 from callslip.retrieval.messages import Hit, SearchResponse

@@ -12,7 +12,7 @@ from context_parts import LoneBroker, app_over, context_of
 from page_parts import make_collection, shelved
 
 from callslip.agent.messages import AnswerRequest
-from callslip.api.v1 import answering
+from callslip.api.v1.answers import answering
 from callslip.errors import AnswerTimeout, BrokerDown, CallslipError, Overloaded
 from callslip.tasks import answer
 from callslip.tasks.shared import replies

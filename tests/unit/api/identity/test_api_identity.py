@@ -20,7 +20,7 @@ from ledger_moves import submission
 from callslip.agent.messages import Answer, AnswerRequest
 from callslip.api.identity import guard, lockout, routes
 from callslip.api.identity.state import identity_of
-from callslip.api.v1 import answering
+from callslip.api.v1.answers import answering
 from callslip.callers import PERMISSIONS
 from callslip.config.settings import ApiSettings, Settings
 from callslip.messages.answers import Usage

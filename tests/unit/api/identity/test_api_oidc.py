@@ -27,7 +27,7 @@ from callslip.api.identity import oidc
 from callslip.api.identity.oidc import Provider
 from callslip.api.identity.sessions import COOKIE, STATE_COOKIE
 from callslip.api.identity.state import identity_of
-from callslip.api.v1 import answering
+from callslip.api.v1.answers import answering
 from callslip.config.sections.identity import GroupRule, OidcSettings
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import KeyRefused, TransientError

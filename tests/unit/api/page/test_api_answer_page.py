@@ -35,7 +35,7 @@ from callslip.agent.messages import (
     TurnMessage,
     Verdict,
 )
-from callslip.api.v1 import answering
+from callslip.api.v1.answers import answering
 from callslip.errors import AnswerTimeout, ThreadNotFound
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import ExtractedText

@@ -12,7 +12,7 @@ from ledger_moves import publish, submit
 from memory_store import MemoryStore
 from store_cases import EAST, chunk
 
-from callslip.api.v1 import recorded_answers
+from callslip.api.v1.answers import recorded_answers
 from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.errors import DocumentNotFound
 from callslip.ingestion.values import Block, ExtractedText
