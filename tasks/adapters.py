@@ -55,9 +55,9 @@ BUILT_IN = (
     Adapter(
         "chunks",
         jobs={
-            "preview": "callslip.tasks.file_preview:cut",
-            "cut": "callslip.tasks.document_preview:cut",
-            "correct": "callslip.tasks.correcting:make",
+            "preview": "callslip.tasks.jobs.file_preview:cut",
+            "cut": "callslip.tasks.jobs.document_preview:cut",
+            "correct": "callslip.tasks.jobs.correcting:make",
         },
     ),
     Adapter(

@@ -14,7 +14,8 @@ from callslip.api.v1.documents import DocumentPath, admitted, send_version, subm
 from callslip.errors import Conflict
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
-from callslip.tasks import compute, document_preview
+from callslip.tasks import compute
+from callslip.tasks.jobs import document_preview
 
 CUT_SECONDS = 120.0
 """How long a cut may wait for a worker: a text of 20 million characters takes a minute."""

@@ -13,7 +13,8 @@ from callslip.api.v1.chunks.listing import correction, listed
 from callslip.api.v1.documents import DocumentPath, admitted, send_version, submitted
 from callslip.errors import DocumentNotFound
 from callslip.stores.ledger import Accepted
-from callslip.tasks import compute, correcting
+from callslip.tasks import compute
+from callslip.tasks.jobs import correcting
 
 SECONDS = 120.0
 """How long corrections may wait for a worker and be computed."""

@@ -14,7 +14,8 @@ from callslip.api.v1.chunks import routes
 from callslip.callers import PERMISSIONS
 from callslip.errors import BacklogFull, CallslipError, Overloaded, WorkTimeout
 from callslip.stores.ledger import KeyGrant, KeyLimits
-from callslip.tasks import compute, correcting
+from callslip.tasks import compute
+from callslip.tasks.jobs import correcting
 
 TEXT = paragraphs("one", "two", "three")
 

@@ -1,0 +1,1 @@
+"""Jobs of the API on the chunks of a document, which ingest workers run."""
