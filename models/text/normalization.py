@@ -10,6 +10,7 @@ MOST_MARKS = 30
 _MARKS = "".join(
     re.escape(mark) for mark in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(mark)
 )
+_ANY_MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
 
 
@@ -20,4 +21,6 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """
     if text.isascii():
         return text
-    return unicodedata.normalize(form, _TOO_MANY.sub(r"\1", text))
+    if _ANY_MARK.search(text[:: MOST_MARKS + 1]):  # every row that is too long has one of these
+        text = _TOO_MANY.sub(r"\1", text)
+    return unicodedata.normalize(form, text)
