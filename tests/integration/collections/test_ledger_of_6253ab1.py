@@ -23,8 +23,8 @@ DATA = Path(__file__).parents[2] / "data" / "ledger-6253ab1"
 DOCS = Path(__file__).parents[3] / "docs"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
 
-TOLERANCE = 1e-5
-"""Of scores: the embedder's last digits differ from processor to processor."""
+TOLERANCE = 1e-3
+"""Of scores: where the processor multiplies bf16, the embedder's fourth digit differs."""
 
 RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 """Of the last five minutes; null after that."""
