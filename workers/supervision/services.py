@@ -50,6 +50,9 @@ memory has pieces of texts and requests that the server handled before, also of 
 overwrites nothing up to 1,032 bytes that it keeps in the cache of a thread, so there is none.
 """
 
+_CHROMA_PROGRAM = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(sys.argv)"
+"""What the command `chroma` calls. It imports the client too, a second of work and 50 MB."""
+
 _CHROMA_SETTING = "CHROMA_"
 """Environment variables with this beginning are settings of Chroma's server."""
 
@@ -123,7 +126,7 @@ def chroma(
     inherited = {n: text for n, text in os.environ.items() if not n.startswith(_CHROMA_SETTING)}
     return Part(
         "chroma",
-        (str(Path(sys.executable).with_name("chroma")), "run", os.devnull),
+        (sys.executable, "-c", _CHROMA_PROGRAM, "run", os.devnull),
         {
             **inherited,
             **NO_TELEMETRY,

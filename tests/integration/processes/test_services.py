@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import sys
 from pathlib import Path
 
 import chromadb
@@ -110,6 +111,17 @@ def test_both_listen_on_loopback_only_and_chroma_sends_nothing_home(
     assert "127.0.0.1" in valkey.argv
     assert chroma.env["CHROMA_LISTEN_ADDRESS"] == "127.0.0.1"
     assert chroma.env["ANONYMIZED_TELEMETRY"] == "False"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux lists the files in a process's memory")
+def test_the_server_of_chroma_does_not_load_the_client(tmp_path: Path, ports: list[int]) -> None:
+    part = services.chroma(tmp_path, ports[1], TENANT)
+    pids: dict[str, int] = {}
+    with Supervisor([part], tmp_path / "logs", print, pids.update) as supervisor:
+        assert supervisor.start()
+        files = Path(f"/proc/{pids['chroma']}/maps").read_text()
+    assert "chromadb_rust_bindings" in files
+    assert "numpy" not in files  # the client imports it, and takes 50 MB
 
 
 def test_valkey_refuses_a_process_without_its_password(tmp_path: Path, ports: list[int]) -> None:
