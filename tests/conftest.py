@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import in_memory
+import lost_workers
 import pytest
 import schedule
 import store_servers
@@ -15,6 +16,7 @@ from otlp_receiver import OtlpReceiver
 from stack import WITHOUT_MODEL, MakeStack, Stack, new_home
 from xdist import is_xdist_worker
 from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
 # A test file imports some of these before another one names them as a plugin.
 pytest.register_assert_rewrite(
@@ -72,6 +74,13 @@ def pytest_xdist_make_scheduler(
     if config.option.dist != "load":
         return None  # another one was named
     return schedule.GroupScheduling(config, log, Path(config.option.basetemp))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController, error: object | None) -> None:
+    terminal = node.config.pluginmanager.get_plugin("terminalreporter")
+    if error and terminal:
+        terminal.write_line(f"\n{lost_workers.end_of(node)}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -60,10 +60,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _kill_client(self) -> None:
-        """Kill the process at the other end of this connection."""
-        port = self.client_address[1]
+        """Kill the process at the other end of this connection.
+
+        A connection of another process to another server may have the same port at its end.
+        """
+        ends = self.client_address, self.request.getsockname()
         for connection in psutil.net_connections("tcp4"):
-            if connection.laddr.port == port and connection.pid not in (None, os.getpid()):
+            if (connection.laddr, connection.raddr) == ends and connection.pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(connection.pid, signal.SIGKILL)
                 with self.server.counting:

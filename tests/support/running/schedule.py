@@ -6,12 +6,13 @@ whatever their file is, as one worker has that stack. What takes longest begins 
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 SHARED_FIXTURES = ("stack", "hasty_stack", "lexical_stack")
 """Stacks of a whole session: the tests of each are one group."""
@@ -75,6 +76,38 @@ class GroupScheduling(LoadScopeScheduling):
             groups = self._folder / GROUPS
             self._groups = json.loads(groups.read_text()) if groups.exists() else {}
         super().schedule()
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give what a lost worker has not done to others; return the test that it was running.
+
+        xdist's method gives away all that the worker ever had: what is done, as empty groups, for
+        which others wait for ever, and the test that ended the worker, which would end others.
+        """
+        groups = self.assigned_work.pop(node)
+        left = [
+            (group, test) for group in groups for test, done in groups[group].items() if not done
+        ]
+        if not left:
+            return None
+        (_, running), *others = left
+        for group, test in others:
+            self.workqueue.setdefault(group, {})[test] = False
+        for other in self.nodes:
+            self._reschedule(other)
+        return running
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        super().add_node_collection(node, collection)
+        if node not in self.registered_collections:
+            raise RuntimeError(f"{node.gateway.id} collected other tests than those before it")
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a worker at least two tests: it runs one once it knows the next, or that none is."""
+        if node not in self.registered_collections:
+            return  # it collects them still
+        super()._reschedule(node)
+        if self._pending_of(self.assigned_work[node]) == 1:
+            super()._reschedule(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups.get(nodeid) or _file(nodeid)
