@@ -15,26 +15,33 @@ class PerProcess(Generic[T]):
     Inference engines and HTTP clients have threads and sockets that do not survive a fork: a child
     that uses its parent's value hangs. The child keeps a reference to the parent's value, because
     its destructor would wait for those threads as well.
+
+    A value that has neither threads nor sockets can be `forkable`: a forked child uses the value
+    of its parent, if there is one, and shares its memory.
     """
 
-    def __init__(self, build: Callable[[], T]) -> None:
+    def __init__(self, build: Callable[[], T], *, forkable: bool = False) -> None:
         self._build = build
+        self._forkable = forkable
         self._values: dict[int, T] = {}
         self._lock = threading.Lock()
         _instances.add(self)
 
     def get(self) -> T:
         """Return this process's value; if `build` raises an error, every call raises it again."""
-        pid = os.getpid()
-        if pid not in self._values:
+        owner = self._owner()
+        if owner not in self._values:
             with self._lock:
-                if pid not in self._values:
-                    self._values[pid] = self._build()
-        return self._values[pid]
+                if owner not in self._values:
+                    self._values[owner] = self._build()
+        return self._values[owner]
 
     def built(self) -> T | None:
         """This process's value, or None if it has not been built."""
-        return self._values.get(os.getpid())
+        return self._values.get(self._owner())
+
+    def _owner(self) -> int:
+        return 0 if self._forkable else os.getpid()
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()  # a thread of the parent may have acquired the old one

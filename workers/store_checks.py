@@ -7,13 +7,10 @@ next start. An audit repairs what it finds.
 
 import json
 import logging
-import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import redis
 from celery import shared_task
 
 from callslip.config.settings import MEGABYTE
@@ -39,9 +36,6 @@ AUDIT_SECONDS = 3600.0
 
 FULL_SHARE = 0.1
 """The share of `ingest.min_free_mb` below which a store may have met a full disk unseen."""
-
-LOOK_SECONDS = 1.0
-"""Seconds between two looks of `callslip up` whether a store is to be restarted."""
 
 DURABLE, DOUBTS = "store-durable", "store-doubts"
 """The broker's hashes: by kind, the time until which all is durable, and the doubt, as JSON."""
@@ -202,25 +196,3 @@ def started_at(data_dir: Path, kind: str) -> float:
         return 0.0
     part = run.parts.get(kind) if run else None
     return part.started if part else 0.0
-
-
-def restart_stores(
-    broker: redis.Redis, kinds: Sequence[str], restart: Callable[[str, str], None]
-) -> None:
-    """Start a thread that calls `restart` with the kind and the reason whenever one is requested.
-
-    The thread ends with the process.
-    """
-
-    def look() -> None:
-        while True:
-            time.sleep(LOOK_SECONDS)
-            for kind in kinds:
-                try:
-                    reason = store_health.take_restart(broker, kind)
-                except redis.RedisError:
-                    continue
-                if reason:
-                    restart(kind, reason)
-
-    threading.Thread(target=look, name="store-restarts", daemon=True).start()

@@ -47,7 +47,7 @@ class Morphemes:
         return spaced_text
 
 
-MORPHEMES = PerProcess(Morphemes)
+MORPHEMES = PerProcess(Morphemes, forkable=True)
 
 
 def spacings(name: str) -> list[str]:

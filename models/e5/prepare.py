@@ -1,6 +1,7 @@
 """Builds, once, the files that the local model needs in addition to its weights."""
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,21 @@ def prepare(models_dir: Path) -> PreparedModel:
     A build takes seconds. Raises SettingsError if the weights are missing or are not the expected
     ones.
     """
+    model = _paths(models_dir)
+    build_once(model.graph, _graph)
+    build_once(model.pieces, _pieces)
+    return model
+
+
+def is_prepared(models_dir: Path) -> bool:
+    """Return whether the files are built."""
+    model = _paths(models_dir)
+    return model.graph.exists() and model.pieces.exists()
+
+
+def _paths(models_dir: Path) -> PreparedModel:
     stem = f"e5-small-{SHA256[:8]}-{_BUILD}"
-    return PreparedModel(
-        build_once(models_dir / f"{stem}.onnx", _graph),
-        build_once(models_dir / f"{stem}.spm", _pieces),
-    )
+    return PreparedModel(models_dir / f"{stem}.onnx", models_dir / f"{stem}.spm")
 
 
 def _graph() -> bytes:
@@ -70,3 +81,7 @@ def _write(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+
+
+if __name__ == "__main__":
+    prepare(Path(sys.argv[1]))

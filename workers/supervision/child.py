@@ -11,9 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from socket import socket
+from typing import IO
 
 import click
 
+from callslip.workers.supervision.forking import Forked, Forks
 from callslip.workers.supervision.progress import Prober, Progress
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
@@ -47,7 +50,11 @@ class Part:
     `works` tells whether a ready part makes progress, or returns None if that cannot be seen now; a
     thread calls it every second with the process id. A part for which it has not returned True for
     `patience` seconds is hung: the supervisor kills it and starts it again. Without `works` only
-    the end of the process counts. The process runs in the folder `cwd`, by default in this one.
+    the end of the process counts. The process runs in the folder `cwd`, by default in this one, and
+    with the niceness `niceness`.
+
+    `stdin` opens the standard input of a new process. With `forks` the process is a fork of a fork
+    server, and `argv` is `python -m MODULE …`.
     """
 
     name: str
@@ -59,6 +66,9 @@ class Part:
     patience: float = 10.0
     after: Sequence[str] = ()
     cwd: Path | None = None
+    niceness: int = 0
+    stdin: Callable[[], socket] | None = None
+    forks: Forks | None = None
     once: bool = False
     reopens_log: bool = False
     start_seconds: float = 120.0
@@ -71,7 +81,7 @@ class Child:
     def __init__(self, part: Part, log: Path) -> None:
         self.part = part
         self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.ready = False
         self.end = ""
         self.progress: Progress | None = None
@@ -122,18 +132,28 @@ class Child:
             self.bound_log()
             with self.log.open("ab") as log:
                 self._log_start = log.tell()
-                self.process = subprocess.Popen(
-                    self.part.argv,
-                    env=self.part.env,
-                    cwd=self.part.cwd,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    process_group=0,
-                )
+                self.process = self._forked() if self.part.forks else self._executed(log)
         except OSError as error:
             self.end = f"cannot be started ({error})"
         return self.process is not None
+
+    def _executed(self, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+        part, niceness = self.part, str(self.part.niceness)
+        with part.stdin() if part.stdin else Path(os.devnull).open("rb") as stdin:
+            return subprocess.Popen(
+                ("nice", "-n", niceness, *part.argv) if part.niceness else part.argv,
+                env=part.env,
+                cwd=part.cwd,
+                stdin=stdin.fileno(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+
+    def _forked(self) -> Forked:
+        part = self.part
+        assert part.forks is not None  # noqa: S101 - for mypy
+        return part.forks.spawn(part.argv, part.env, part.cwd, part.niceness, self.log, part.name)
 
     def give_up(self) -> None:
         """End a process that takes too long to become ready."""

@@ -18,14 +18,15 @@ from pydantic import SecretStr
 from callslip.config.keys import values
 from callslip.config.load import environment, is_of_settings
 from callslip.config.settings import ApiSettings, Settings
+from callslip.stores.registry import kinds
 from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
 from callslip.tasks.shared.broker import connect
 from callslip.workers.commands import FEW_ARENAS, argv
-from callslip.workers.supervision import services
+from callslip.workers.supervision import forking, services
 from callslip.workers.supervision.child import Part
 from callslip.workers.supervision.runfile import MARK
 
-GUARD, MODEL = "guard", "model"
+GUARD, MODEL, FORK_SERVER = "guard", "model", "forkserver"
 
 WORKERS: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance")
 
@@ -37,6 +38,9 @@ API_PATIENCE = 60.0
 
 _SQLITE = re.compile(r"(sqlite(?:\+\w+)?:///)([^/:?][^?]*)")
 """The URL of a ledger in a file by a relative path."""
+
+CLIENTS = {"chroma": "callslip.stores.chroma.store", "weaviate": "callslip.stores.weaviate.store"}
+"""The modules of the stores whose clients take long to import."""
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 
@@ -61,10 +65,12 @@ def plan(settings: Settings, data_dir: Path) -> tuple[Settings, list[Part]]:
         update = {"url": f"http://{host}:{chroma}", "tenant": SecretStr(tenant)}
         placed["chroma"] = settings.chroma.model_copy(update=update)
     settings = settings.model_copy(update=placed)
-    programs = _programs(settings, after=(GUARD, MODEL, *(server.name for server in servers)))
+    forks = forking.Forks() if forking.is_supported() else None
+    loader = _fork_server(settings, forks) if forks else _model(settings)
+    after = (GUARD, loader.name, *(server.name for server in servers))
     marked = (
         replace(part, env={**part.env, MARK: str(data_dir)})
-        for part in (_model(settings), *servers, *programs)
+        for part in (loader, *servers, *_programs(settings, after, forks))
     )
     return settings, [_alone(part, data_dir) for part in (_guard(data_dir), *marked)]
 
@@ -94,22 +100,41 @@ def _guard(data_dir: Path) -> Part:
 
 def _model(settings: Settings) -> Part:
     """The part that prepares the model once, in a separate process, whose end frees its memory."""
-    program = (
-        "import sys, pathlib; from callslip.models.e5.prepare import prepare;"
-        " prepare(pathlib.Path(sys.argv[1]))"
-    )
-    command = (sys.executable, "-c", program, str(settings.models_dir))
+    command = (sys.executable, "-m", "callslip.models.e5.prepare", str(settings.models_dir))
     return Part(MODEL, command, os.environ, after=(GUARD,), once=True, start_seconds=600.0)
 
 
-def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
+def _fork_server(settings: Settings, forks: forking.Forks) -> Part:
+    """The part that loads once what the programs share; it prepares the model first."""
+    clients = (CLIENTS[kind] for kind in kinds(settings) if kind in CLIENTS)
+    return Part(
+        FORK_SERVER,
+        (
+            *(sys.executable, "-m", "callslip.workers.fork_server"),
+            *(str(settings.models_dir), *clients),
+        ),
+        _inherited(),
+        ready=lambda pid: forks.is_ready(),
+        works=lambda pid: forks.is_open(),
+        after=(GUARD,),
+        stdin=forks.connect,
+        start_seconds=600.0,
+    )
+
+
+def _inherited() -> dict[str, str]:
+    """The environment of this process without the settings, which each program gets itself."""
+    inherited = {name: text for name, text in os.environ.items() if not is_of_settings(name)}
+    return {**FEW_ARENAS, **inherited, **services.NO_TELEMETRY}
+
+
+def _programs(settings: Settings, after: Sequence[str], forks: forking.Forks | None) -> list[Part]:
     """The API and the workers. Their environment has exactly these settings, from any source.
 
     Only `log.file` is different: each has a log of its own.
     """
     stated = {key: _absolute(key, value) for key, value in values(settings).items()}
-    inherited = {name: text for name, text in os.environ.items() if not is_of_settings(name)}
-    env = {**FEW_ARENAS, **inherited, **services.NO_TELEMETRY, **environment(stated)}
+    env = _inherited() | environment(stated)
     logs = settings.data_dir / "logs"
 
     def env_of(role: Role) -> dict[str, str]:
@@ -124,12 +149,14 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
         *(
             Part(
                 role,
-                (*_nice(niceness.get(role, 0)), *argv(role, settings)),
+                argv(role, settings),
                 env_of(role),
                 lambda pid, role=role: bool(_reads_its_queues(broker, BY_ROLE[role], pid)),  # type: ignore[misc]
                 works=functools.partial(_reads_its_queues, broker, BY_ROLE[role]),
                 patience=WORKER_PATIENCE,
                 after=after,
+                niceness=niceness.get(role, 0),
+                forks=forks,
                 reopens_log=True,
             )
             for role in WORKERS
@@ -148,6 +175,7 @@ def _programs(settings: Settings, after: Sequence[str]) -> list[Part]:
             ),
             patience=API_PATIENCE,
             after=after,
+            forks=forks,
             reopens_log=True,
         ),
     ]
@@ -169,10 +197,6 @@ def _absolute(key: str, value: object) -> object:
 def _document(path_or_link: str) -> str:
     is_path = path_or_link and "://" not in path_or_link
     return str(Path(path_or_link).absolute()) if is_path else path_or_link
-
-
-def _nice(niceness: int) -> tuple[str, ...]:
-    return ("nice", "-n", str(niceness)) if niceness else ()
 
 
 def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> bool | None:

@@ -52,6 +52,7 @@ class Supervisor:
     ) -> None:
         self._width = max(len(part.name) for part in parts)
         self._children = {part.name: Child(part, logs / f"{part.name}.log") for part in parts}
+        self._forks = {part.forks for part in parts if part.forks}
         self._echo = echo
         self._changed = changed
         self._log = logs / LOG
@@ -118,6 +119,7 @@ class Supervisor:
         """
         dead = []
         requests = {name: self._restarts.pop(name) for name in list(self._restarts)}
+        self._reap()
         now = time.monotonic()
         stood_still, self._looked = now - self._looked > LONG_TICK, now
         for child in self._children.values():
@@ -142,6 +144,11 @@ class Supervisor:
             elif reason := requests.get(child.part.name) or self._hangs(child, now, stood_still):
                 child.end_for(reason)
         return dead
+
+    def _reap(self) -> None:
+        pids = {child.process.pid for child in self._children.values() if child.process}
+        for forks in self._forks:
+            forks.reap(pids)
 
     def _hangs(self, child: Child, now: float, excused: bool) -> str:
         """What shows that a ready part hangs; empty if it does not.
@@ -177,6 +184,8 @@ class Supervisor:
                     signalled_at[name] = float("inf")
             time.sleep(TICK / 2)
         self._report_pids()
+        for forks in self._forks:
+            forks.close()
 
     def _bound_logs(self) -> None:
         if time.monotonic() - self._logs_checked > LOG_CHECK:

@@ -194,6 +194,10 @@ def test_a_value_is_built_once_in_each_process() -> None:
         assert set(pool.map(lambda _: value.get(), range(8))) == {os.getpid()}
     assert built == [os.getpid()]
     assert _in_child(value.get) != os.getpid()
+    forkable = PerProcess(build, forkable=True)
+    assert forkable.built() is None
+    assert forkable.get() == os.getpid()
+    assert _in_child(forkable.get) == os.getpid()
 
 
 def _in_child(function: Callable[[], object]) -> object:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from callslip.config.load import load
+from callslip.workers.supervision import forking
 from callslip.workers.supervision.plan import plan
 
 
@@ -35,3 +36,9 @@ def test_no_part_runs_in_the_folder_of_the_user_or_reads_settings_there(
     documents = f"{tmp_path / 'a.txt'},https://example.org/b.txt"
     assert api["CALLSLIP_ANNOTATOR__DOCUMENTS"] == documents
     assert os.environ["CALLSLIP_API__KEY_FILE"] == "key"
+    if forking.is_supported():
+        server = next(part for part in parts if part.name == "forkserver")
+        assert not any(name.startswith("CALLSLIP_") for name in server.env)
+        forked = {part.name for part in parts if part.forks}
+        assert forked == {"ingest", "search", "answer", "maintenance", "api"}
+        assert all("forkserver" in part.after for part in parts if part.forks)

@@ -1,0 +1,140 @@
+"""Parts that are forks of a process with loaded modules."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+from processes import is_gone, waits_until
+
+from callslip.workers.supervision import forking
+from callslip.workers.supervision.child import Part
+from callslip.workers.supervision.supervisor import Supervisor
+
+pytestmark = pytest.mark.skipif(not forking.is_supported(), reason="only Linux has a fork server")
+
+SERVER = """
+import loaded, socket
+from callslip.workers.fork_server import become, serve
+with socket.socket(fileno=0) as connection:
+    request = serve(connection)
+    if request is not None:
+        connection.detach()
+if request is not None:
+    become(request)
+"""
+
+LOADED = "import os; MINE = os.getpid()"
+
+SHOWS = """
+import loaded, os, subprocess, sys, time
+leads = os.getpgid(0) == os.getpid()
+print(sys.argv[1:], os.environ["ONE"], "OTHER" in os.environ, os.getcwd(), os.nice(0), leads)
+print(os.getppid(), loaded.MINE, sys.stdin.read() == "", open("/proc/self/comm").read().strip())
+helper = subprocess.Popen([sys.executable, "-ISc", "import time; time.sleep(60)"])
+print(helper.pid, flush=True)
+time.sleep(60)
+"""
+
+
+class Parts:
+    """A fork server and a part that it forks, in a folder."""
+
+    def __init__(self, folder: Path, *, patience: float = 10.0) -> None:
+        (folder / "loaded.py").write_text(LOADED)
+        (folder / "shows.py").write_text(SHOWS)
+        self.folder, self.forks = folder, forking.Forks()
+        self.pids: dict[str, int] = {}
+        self.lines: list[str] = []
+        env = {**os.environ, "PYTHONPATH": str(folder), "OTHER": "1"}
+        self.server = Part(
+            "server",
+            (sys.executable, "-c", SERVER),
+            env,
+            ready=lambda pid: self.forks.is_ready(),
+            works=lambda pid: self.forks.is_open(),
+            patience=patience,
+            stdin=self.forks.connect,
+        )
+        self.part = Part(
+            "part",
+            (sys.executable, "-m", "shows", "--word", "é"),
+            {"ONE": "1"},
+            after=("server",),
+            cwd=folder,
+            niceness=3,
+            forks=self.forks,
+        )
+
+    def changed(self, pids: Mapping[str, int]) -> None:
+        self.pids = dict(pids)
+
+    def supervised(self) -> Supervisor:
+        logs = self.folder / "logs"
+        return Supervisor([self.server, self.part], logs, self.lines.append, self.changed)
+
+    def shown(self) -> list[str]:
+        log = self.folder / "logs" / "part.log"
+        assert waits_until(lambda: log.exists() and log.read_text().count("\n") % 3 == 0)
+        return log.read_text().splitlines()[-3:]
+
+
+def test_a_fork_has_what_its_server_loaded_and_the_rest_of_a_program_of_its_own(
+    tmp_path: Path,
+) -> None:
+    parts = Parts(tmp_path)
+    with parts.supervised() as supervisor:
+        assert supervisor.start()
+        assert waits_until(lambda: (tmp_path / "logs" / "part.log").read_text().count("\n") == 3)
+        first, second, helper = parts.shown()
+        niceness = os.nice(0) + 3
+        assert first == f"['--word', 'é'] 1 False {tmp_path} {niceness} True"
+        assert second == f"{os.getpid()} {parts.pids['server']} True callslip part"
+    assert waits_until(lambda: is_gone(int(helper)))
+    assert not parts.pids
+
+
+def test_a_killed_fork_is_replaced_and_what_it_leaves_is_ended(tmp_path: Path) -> None:
+    parts = Parts(tmp_path)
+    with parts.supervised() as supervisor:
+        assert supervisor.start()
+        assert waits_until(lambda: (tmp_path / "logs" / "part.log").read_text().count("\n") == 3)
+        killed, helper = parts.pids["part"], int(parts.shown()[2])
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        os.kill(killed, signal.SIGKILL)
+        assert waits_until(lambda: parts.pids.get("part", killed) != killed)
+        assert waits_until(lambda: not psutil.pid_exists(helper))  # also no zombie of this process
+        supervisor.request_stop()
+        watching.join()
+    assert any("ended by signal 9" in line for line in parts.lines)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_parts_outlive_the_server_and_a_new_one_forks_the_next(
+    tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "ANSWER_SECONDS", 0.5)
+    parts = Parts(tmp_path, patience=0.5)
+    with parts.supervised() as supervisor:
+        assert supervisor.start()
+        before = dict(parts.pids)
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        os.kill(before["server"], number)
+        if number == signal.SIGKILL:
+            assert waits_until(lambda: parts.pids.get("server", 0) not in {0, before["server"]})
+            assert parts.pids["part"] == before["part"]
+        time.sleep(0.2)
+        os.kill(before["part"], signal.SIGKILL)
+        assert waits_until(
+            lambda: {parts.pids.get(name, 0) for name in before}.isdisjoint({0, *before.values()}),
+            seconds=30,
+        )
+        supervisor.request_stop()
+        watching.join()

@@ -1,0 +1,114 @@
+"""The program of the fork server: it loads what the parts of `callslip up` share, and forks them.
+
+A request is a line of JSON on the standard input, which is a socket (`supervision.forking`); the
+answer is the process id of the fork. This process has one thread, because a fork has only the
+thread that forks; so it loads nothing that starts threads.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from callslip.languages.ko.morphemes import MORPHEMES
+from callslip.models.e5 import prepare
+from callslip.models.e5.tokens import Tokenizer
+from callslip.workers.supervision.forking import READY
+
+MODULES = (
+    "callslip.workers.app",
+    "callslip.workers.presence",
+    "callslip.api.app",
+    "callslip.api.server.worker",
+    *("celery.bin.celery", "celery.bin.worker", "celery.apps.worker", "celery.beat"),
+    *("celery.concurrency.prefork", "celery.concurrency.thread", "kombu.transport.redis"),
+    "gunicorn.app.wsgiapp",
+)
+"""What every part imports, or most of them."""
+
+_PR_SET_NAME = 15
+
+
+def load(models_dir: Path, modules: list[str]) -> None:
+    """Load the modules, the tokenizer and the Korean analyzer."""
+    if not prepare.is_prepared(models_dir):  # a separate process, whose end frees its memory
+        subprocess.run((sys.executable, "-m", prepare.__name__, str(models_dir)), check=True)
+    gc.disable()
+    for module in (*MODULES, *modules):
+        importlib.import_module(module)
+    Tokenizer(models_dir).count("warm")
+    MORPHEMES.get().of("준비")
+    # A collection in a fork would write to these objects, and so copy their pages.
+    gc.freeze()
+
+
+def serve(channel: socket.socket) -> dict[str, Any] | None:
+    """Fork at each request; return the request in the fork, and None at the end of the server."""
+    channel.sendall(READY)
+    for line in channel.makefile("rb"):
+        pid = _fork()
+        if pid == 0:
+            return cast(dict[str, Any], json.loads(line))
+        channel.sendall(b"%d" % pid)
+    return None
+
+
+def become(request: dict[str, Any]) -> None:
+    """Run the program of a request in this process."""
+    # 15 characters at most: what `ps -o comm` and `top` show.
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, f"callslip {request['name']}".encode(), 0, 0, 0)
+    os.nice(request["niceness"])
+    _use(os.open(os.devnull, os.O_RDONLY), 0)
+    _use(os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), 1, 2)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    module, *arguments = request["argv"]
+    sys.argv = [module, *arguments]
+    gc.enable()
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _fork() -> int:
+    """Fork twice, so that the supervisor adopts the process; return its id, and 0 in it."""
+    read, write = os.pipe()
+    between = os.fork()
+    if between == 0:
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            os.close(write)
+            return 0
+        with suppress(OSError):  # it has ended already
+            os.setpgid(pid, pid)
+        os.write(write, b"%d" % pid)
+        os._exit(0)
+    os.close(write)
+    pid = int(os.read(read, 20))
+    os.close(read)
+    os.waitpid(between, 0)
+    return pid
+
+
+def _use(file: int, *numbers: int) -> None:
+    for number in numbers:
+        os.dup2(file, number)
+    os.close(file)
+
+
+if __name__ == "__main__":
+    load(Path(sys.argv[1]), sys.argv[2:])
+    with socket.socket(fileno=0) as connection:
+        wanted = serve(connection)
+        if wanted is not None:
+            connection.detach()
+    if wanted is not None:
+        become(wanted)
