@@ -19,10 +19,10 @@ from callslip.tasks.shared.broker import connect
 from callslip.workers.first_key import make_first_key
 from callslip.workers.local_access import FILE, GREETED, private_files
 from callslip.workers.local_settings import upgrade_ledger
-from callslip.workers.store_restarts import restart_stores
 from callslip.workers.supervision import runfile
 from callslip.workers.supervision.plan import GUARD, plan
 from callslip.workers.supervision.runfile import Process, RunFile
+from callslip.workers.supervision.store_restarts import restart_stores
 from callslip.workers.supervision.supervisor import Supervisor, stop_on_signals
 
 Echo = Callable[[str], None]
