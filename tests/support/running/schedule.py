@@ -7,6 +7,7 @@ whatever their file is, as one worker has that stack. What takes longest begins 
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,10 @@ class GroupScheduling(LoadScopeScheduling):
         super()._reschedule(node)
         if self._pending_of(self.assigned_work[node]) == 1:
             super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        with suppress(OSError):  # the worker is lost: `remove_node` gives its tests to others
+            super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups.get(nodeid) or _file(nodeid)
