@@ -157,6 +157,38 @@ def test_a_runtime_sends_nothing(models_dir: Path, kind: choice.Kind) -> None:
     assert (done.returncode, done.stdout) == (0, "384\n"), done.stderr
 
 
+@pytest.mark.parametrize("kind", KINDS[1:2])
+def test_openvino_keeps_its_own_copy_of_the_weights_alone(
+    models_dir: Path, kind: choice.Kind
+) -> None:
+    E5Embedder(models_dir, Tokenizer(models_dir), kind=kind).query("stacks")  # makes the files
+    before = {file: file.stat().st_mtime_ns for file in models_dir.iterdir()}
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from callslip.models.e5.tokens import Tokenizer\n"
+        "from callslip.models.embedders.local import E5Embedder\n"
+        "def pages(what):\n"
+        "    lines = Path('/proc/self/smaps_rollup').read_text().splitlines()\n"
+        "    return next(int(line.split()[1]) for line in lines if line.startswith(what)) // 1000\n"
+        "folder = Path(sys.argv[1])\n"
+        "tokenizer = Tokenizer(folder)\n"
+        "tokenizer.count('stacks')\n"
+        "embedder = E5Embedder(folder, tokenizer, kind=sys.argv[2], threads=64)\n"
+        "start = pages('Anonymous')\n"
+        "embedder.query('stacks')\n"
+        "print(pages('Anonymous') - start)\n"
+        "maps = Path('/proc/self/smaps').read_text().split('openvino-')[1]\n"
+        "print(maps.split('Rss:')[1].split()[0])\n"
+    )
+    command = [sys.executable, "-c", code, str(models_dir), kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    megabytes, kilobytes_of_file = map(int, done.stdout.split())
+    assert megabytes < 190  # 280 when OpenVINO reads the ONNX file
+    assert kilobytes_of_file < 8_000
+    assert {file: file.stat().st_mtime_ns for file in models_dir.iterdir()} == before
+
+
 def test_order_of_vectors_is_that_of_the_texts(embedder: E5Embedder) -> None:
     texts = [f"papers {i} " * (i % 7 + 1) for i in range(20)]
     np.testing.assert_allclose(
