@@ -19,7 +19,7 @@ from callslip.ingestion.chunks.title_context import line_of
 from callslip.ingestion.corrections.applying import with_corrections
 from callslip.ingestion.corrections.repeated_cuts import edits_of, repeated_cuts
 from callslip.ingestion.corrections.text_edits import TextEdit
-from callslip.ingestion.enrich import Source, Tools, enrich
+from callslip.ingestion.enrich import Input, Source, Tools, enrich
 from callslip.ingestion.enrich.scrub import masked_extract
 from callslip.ingestion.reading import read_original
 from callslip.ingestion.sections.sectionize import sectionize
@@ -115,6 +115,20 @@ def enrich_chunks(work: Work) -> Enriched:
 
     Raises SettingsError if the collection uses a language model but none is configured.
     """
+    return enrich_documents([work])[0]
+
+
+def enrich_documents(works: Sequence[Work]) -> list[Enriched]:
+    """Do `enrich_chunks` for several documents, whose names are recognized in one call.
+
+    Raises the error of the first document that fails, if one does.
+    """
+    previous = [work.previous("enrich", ENRICHED) for work in works]
+    enriched = enrich(list(map(_input, works, previous)))
+    return list(map(_titled, works, previous, enriched))
+
+
+def _input(work: Work, previous: Enriched | None) -> Input:
     version, options, context = work.version, work.options, work.context
     if options.confirm and context.confirmer is None:
         raise SettingsError(
@@ -123,17 +137,22 @@ def enrich_chunks(work: Work) -> Enriched:
             hint="Set llm.base_url and llm.model, or the collection's option confirm to false.",
         )
     extracted = work.read("extract", EXTRACTED)
-    source = Source(extracted, version.name, version.properties, bounds_by_hand(version))
     chunks = work.read("chunk", CHUNKS)
-    tools = Tools(
-        work.analyzer,
-        context.recognizer,
-        context.confirmer,
-        context.settings.language_codes,
+    return Input(
+        Source(extracted, version.name, version.properties, bounds_by_hand(version)),
+        chunks,
+        options,
+        Tools(
+            work.analyzer,
+            context.recognizer,
+            context.confirmer,
+            context.settings.language_codes,
+        ),
+        {e.chunk.chunk_id: e for e in previous.chunks} if previous else {},
     )
-    previous = work.previous("enrich", ENRICHED)
-    known = {e.chunk.chunk_id: e for e in previous.chunks} if previous else {}
-    enriched = enrich(source, chunks, options, tools, known)
+
+
+def _titled(work: Work, previous: Enriched | None, enriched: Enriched) -> Enriched:
     title = line_of(title_of(work))
     if previous is not None and previous.title == title:
         return replace(enriched, title=title, title_terms=previous.title_terms)

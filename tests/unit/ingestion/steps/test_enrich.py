@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from pipeline_parts import Capitals, Lower
 
-from callslip.ingestion.enrich import Source, Tools, enrich
+from callslip.ingestion.enrich import Input, Source, Tools, enrich
 from callslip.ingestion.enrich.aliases import Dictionary, abbreviations, spellings
 from callslip.ingestion.enrich.facets import facets, fits
 from callslip.ingestion.enrich.validity import of_chunk, of_document
@@ -34,7 +34,7 @@ def enriched(
     text, chunks = cut(*contents)
     source = Source(ExtractedText(text, "", properties=front or {}), name, submitted or {})
     tools = Tools(Lower(), Capitals(), confirmer)  # type: ignore[arg-type]
-    return enrich(source, chunks, Options.model_validate(options), tools)
+    return enrich([Input(source, chunks, Options.model_validate(options), tools)])[0]
 
 
 def test_chunks_get_terms_and_language_of_the_passage_alone() -> None:
@@ -62,11 +62,30 @@ def test_only_text_that_is_new_is_analyzed_and_recognized_again() -> None:
 
     text, chunks = cut("the BBC (BC)", "the EU")
     tools, source = Tools(Noting(), Noting()), Source(ExtractedText(text, ""), "a.txt", {})
-    first = enrich(source, chunks, Options(), tools)
+    [first] = enrich([Input(source, chunks, Options(), tools)])
     requests.clear()
     known = {first.chunks[0].chunk.chunk_id: first.chunks[0]}
-    assert enrich(source, chunks, Options(), tools, known) == first
+    assert enrich([Input(source, chunks, Options(), tools, known)]) == [first]
     assert requests == ["the EU", "the EU"]
+
+
+def test_the_names_of_several_documents_are_recognized_in_one_call() -> None:
+    requests: list[list[str]] = []
+
+    class Noting(Capitals):
+        def find(self, texts: Sequence[str]) -> list[list[Entity]]:
+            requests.append(list(texts))
+            return super().find(texts)
+
+    inputs = []
+    for contents, wanted in ((["the BBC", "nobody"], True), (["a EU"], False), (["the UN"], True)):
+        text, chunks = cut(*contents)
+        source = Source(ExtractedText(text, ""), "a.txt", {})
+        inputs.append(Input(source, chunks, Options(entities=wanted), Tools(Lower(), Noting())))
+    together = enrich(inputs)
+    assert requests == [["the BBC", "nobody", "the UN"]]
+    assert together == [enrich([alone])[0] for alone in inputs]
+    assert [e.properties.get("entities") for e in together] == [["BBC"], None, ["UN"]]
 
 
 def test_entities_that_the_sender_names_are_every_chunks() -> None:
