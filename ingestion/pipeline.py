@@ -1,4 +1,4 @@
-"""Runs one step of one document: claim the step, run it, record the result. Independent of Celery.
+"""Runs one step of documents: claim the steps, run them, record the results. Independent of Celery.
 
 The output of a step is an artifact. Its name is the hash of the step's input and of the settings
 that affect the step. If the artifact already exists, it is not computed again.
@@ -10,9 +10,11 @@ import random
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import repeat
+from typing import Any, Generic, Literal, TypeVar
 
 from callslip.errors import (
     CallslipError,
@@ -27,11 +29,11 @@ from callslip.ingestion import artifacts, attachments
 from callslip.ingestion.artifacts import Artifact
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.steps.text import cut_chunks, enrich_chunks, extract_text, find_sections
-from callslip.ingestion.steps.upsert import upsert_chunks
+from callslip.ingestion.steps.upsert import upsert_chunks, upsert_together
 from callslip.ingestion.steps.vectors import embed_chunks
 from callslip.ingestion.steps.work import Work, name_of
 from callslip.stores.disk import NO_ROOM, is_disk_full
-from callslip.stores.ledger import Claim, Refusal, Step
+from callslip.stores.ledger import Claim, Finished, Live, Refusal, Step
 
 MAX_WAIT_SECONDS = 60.0
 """The longest wait between two attempts of a step."""
@@ -60,6 +62,8 @@ _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
 
 Next = Literal["go on", "stop"]
 
+R = TypeVar("R", Finished, Live)
+
 
 @dataclass(frozen=True)
 class StepReport:
@@ -85,77 +89,141 @@ def run_step(
     version: int,
     report: Callable[[StepReport], None] = lambda report: None,
 ) -> Next:
-    """Run one step of a version if this worker can claim it, and report how that ended.
+    """Run one step of one version, as `run_steps` does."""
+    return run_steps(context, step, [(document_id, version)], report)
 
-    Returns "go on" if the next step may follow, else "stop".
+
+def run_steps(
+    context: StepContext,
+    step: Step,
+    versions: Sequence[tuple[str, int]],
+    report: Callable[[StepReport], None] = lambda report: None,
+) -> Next:
+    """Run one step of each version that this worker can claim, and report how each ended.
+
+    One transaction claims them, and one records the results of all. Each version has its own
+    attempt, error and result: one that fails leaves the others alone. Returns "go on" if the next
+    step of any of them may follow, else "stop".
     """
     settings = context.settings.ingest
-    claim = context.ledger.leases.claim(
-        document_id,
-        version,
+    claims = context.ledger.leases.claim_all(
+        versions,
         step,
         worker=f"{socket.gethostname()}:{os.getpid()}",
         lease_seconds=settings.lease_seconds,
         max_crashes=settings.max_attempts,
     )
-    if isinstance(claim, Refusal):
-        return "go on" if claim.reason == "done" else "stop"
-    ended = _attempt(context, claim)
-    report(ended)
-    return "go on" if ended.outcome == "done" else "stop"
+    done = [isinstance(claim, Refusal) and claim.reason == "done" for claim in claims]
+    own = [claim for claim in claims if not isinstance(claim, Refusal)]
+    for ended in _attempts(context, own):
+        report(ended)
+        done.append(ended.outcome == "done")
+    return "go on" if any(done) else "stop"
 
 
-def _attempt(context: StepContext, claim: Claim) -> StepReport:
+def _attempts(context: StepContext, claims: Sequence[Claim]) -> list[StepReport]:
+    leases = context.ledger.leases
+    with ExitStack() as keepers:
+        works = [Work(context, c, keepers.enter_context(leases.keeper(c))) for c in claims]
+        if claims and claims[0].step == "upsert":
+            return _recorded(context, _stored(works), leases.go_live_all)
+        return _recorded(context, [_tried(work, _made) for work in works], leases.finish_all)
+
+
+def _stored(works: Sequence[Work]) -> list["_Tried[Live]"]:
+    """Store what several new versions have together, and each of the others by itself."""
     started = time.perf_counter()
+    together = upsert_together(works)
+    seconds = (time.perf_counter() - started) / max(1, len(together))
+    return [
+        _Tried(work.claim, seconds, together[number])
+        if number in together
+        else _tried(work, upsert_chunks)
+        for number, work in enumerate(works)
+    ]
 
-    def took() -> float:
-        return time.perf_counter() - started
 
+def _made(work: Work) -> Finished:
+    """Make the artifact of a step, or read it if it is stored."""
+    context, claim = work.context, work.claim
+    make, kind = _MAKERS[claim.step]
+    name = name_of(work)
+    known = context.blobs.exists(claim.document_id, name)
+    output = kind.load(context.blobs.read(claim.document_id, name)) if known else None
+    if output is None or (claim.step == "extract" and output.attachments):
+        output = make(work)  # an artifact has no attachments
+        work.keeper.check()  # write nothing after a deletion of the document
+        context.blobs.write(claim.document_id, name, kind.dump(output))
+    if claim.step == "extract":
+        attachments.bring_in(work, output)
+        if claim.record.corrections:
+            left_out = [each.left_out for each in output.corrections]
+            context.ledger.corrections.settle(claim, left_out)
+    counts = kind.counts(output) | work.counts
+    return Finished(claim, name, counts, kind.warnings(output)[:MOST_WARNINGS])
+
+
+@dataclass(frozen=True)
+class _Tried(Generic[R]):
+    """A step whose work has ended: its result to record, or the report of an error."""
+
+    claim: Claim
+    seconds: float
+    result: R | StepReport
+
+
+def _tried(work: Work, do: Callable[[Work], R]) -> _Tried[R]:
+    started = time.perf_counter()
+    try:
+        result: R | StepReport = do(work)
+    except Exception as error:
+        seconds = time.perf_counter() - started
+        result = _ended_by(work.context, work.claim, error, seconds)
+    return _Tried(work.claim, time.perf_counter() - started, result)
+
+
+def _recorded(
+    context: StepContext,
+    tried: Sequence[_Tried[R]],
+    record: Callable[[Sequence[R]], Sequence[LeaseLost | None]],
+) -> list[StepReport]:
+    """Record the results in one transaction; return the report of each step in order."""
+    results = [each.result for each in tried if not isinstance(each.result, StepReport)]
+    unrecorded: Iterator[Exception | None]
+    try:
+        unrecorded = iter(record(results) if results else ())
+    except Exception as error:
+        unrecorded = repeat(error)
+    reports = []
+    for each in tried:
+        if isinstance(each.result, StepReport):
+            reports.append(each.result)
+        elif (why := next(unrecorded)) is None:
+            reports.append(StepReport(each.claim, "done", each.seconds))
+        else:
+            reports.append(_ended_by(context, each.claim, why, each.seconds))
+    return reports
+
+
+def _ended_by(context: StepContext, claim: Claim, error: Exception, seconds: float) -> StepReport:
+    """Record the error that ended a step; one that passes puts the step back."""
     leases = context.ledger.leases
     try:
-        try:
-            _do(context, claim)
-        except LeaseLost:
-            raise
-        except TransientError as error:
-            return _put_back(context, claim, error, took())
-        except PermanentError as error:
+        if isinstance(error, LeaseLost):
+            raise error
+        if isinstance(error, TransientError):
+            return _put_back(context, claim, error, seconds)
+        if is_disk_full(error):
+            return _put_back(context, claim, DiskFull(NO_ROOM), seconds)
+        if isinstance(error, PermanentError):
             leases.fail(claim, error)
-            return StepReport(claim, "failed", took(), error)
-        except Exception as error:
-            if is_disk_full(error):
-                return _put_back(context, claim, DiskFull(NO_ROOM), took())
-            internal = InternalError(f"{type(error).__name__} at {_location(error)}")
-            leases.fail(claim, internal)
-            return StepReport(claim, "failed", took(), internal, cause=error)
-    except LeaseLost as error:
+            return StepReport(claim, "failed", seconds, error)
+        internal = InternalError(f"{type(error).__name__} at {_location(error)}")
+        leases.fail(claim, internal)
+        return StepReport(claim, "failed", seconds, internal, cause=error)
+    except LeaseLost as lost:
         leases.drop(claim)
-        return StepReport(claim, "dropped", took(), error)
-    return StepReport(claim, "done", took())
-
-
-def _do(context: StepContext, claim: Claim) -> None:
-    with context.ledger.leases.keeper(claim) as keeper:
-        work = Work(context, claim, keeper)
-        if claim.step == "upsert":
-            stored = upsert_chunks(work)
-            context.ledger.leases.go_live(claim, stored.chunk_ids, stored.counts, stored.audience)
-            return
-        make, kind = _MAKERS[claim.step]
-        name = name_of(work)
-        known = context.blobs.exists(claim.document_id, name)
-        output = kind.load(context.blobs.read(claim.document_id, name)) if known else None
-        if output is None or (claim.step == "extract" and output.attachments):
-            output = make(work)  # an artifact has no attachments
-            keeper.check()  # write nothing after a deletion of the document
-            context.blobs.write(claim.document_id, name, kind.dump(output))
-        if claim.step == "extract":
-            attachments.bring_in(work, output)
-            if claim.record.corrections:
-                left_out = [each.left_out for each in output.corrections]
-                context.ledger.corrections.settle(claim, left_out)
-        counts = kind.counts(output) | work.counts
-        context.ledger.leases.finish(claim, name, counts, kind.warnings(output)[:MOST_WARNINGS])
+        return StepReport(claim, "dropped", seconds, lost)
 
 
 def _put_back(

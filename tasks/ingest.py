@@ -7,7 +7,9 @@ document waits on an idle machine.
 
 import logging
 import time
+from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from celery import chain, shared_task
@@ -16,9 +18,9 @@ from kombu.exceptions import OperationalError
 
 from callslip import logs
 from callslip.errors import CallslipError, DiskFull
-from callslip.ingestion.pipeline import StepReport, run_step
+from callslip.ingestion.pipeline import StepReport, run_steps
 from callslip.stores.disk import STEPS_SHARE, check_space
-from callslip.stores.ledger import STEPS, Step, tenant_queue_of
+from callslip.stores.ledger import STEPS, Dispatch, Step, tenant_queue_of
 from callslip.tasks import document_traces
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import BY_STEP, INGEST
@@ -27,17 +29,22 @@ from callslip.tasks.shared import metering
 log = logging.getLogger(__name__)
 
 
-def _step(step: Step, document_id: str, version: int) -> None:
+Versions = list[tuple[str, int]]
+"""The document ids and versions of a message."""
+
+
+def _step(step: Step, versions: Versions) -> None:
     context = current()
+    first = versions[0][0]
     try:
         check_space(context.settings, STEPS_SHARE)
     except DiskFull as error:
-        log.warning("%s of %s waits, the sweep will send it: %s", step, document_id, error.detail)
+        log.warning("%s of %s waits, the sweep will send it: %s", step, first, error.detail)
         raise Ignore from error
-    report = partial(_report, context)
-    stopped = run_step(context.steps, step, document_id, version, report) == "stop"
+    each = [(document_id, version) for document_id, version in versions]
+    stopped = run_steps(context.steps, step, each, partial(_report, context)) == "stop"
     if stopped or step == STEPS[-1]:
-        _send_next(context, document_id)
+        _send_next(context, first)
     if stopped:
         raise Ignore  # another worker runs the rest of the chain, or none does
 
@@ -89,40 +96,40 @@ def _report(context: Context, ended: StepReport) -> None:
 
 
 @shared_task(name="ingest.extract")
-def extract(document_id: str, version: int) -> None:
-    """Extract the text of a file; files inside the file become child documents."""
-    _step("extract", document_id, version)
-    _send_next(current(), document_id)
+def extract(versions: Versions) -> None:
+    """Extract the text of files; files inside a file become child documents."""
+    _step("extract", versions)
+    _send_next(current(), versions[0][0])
 
 
 @shared_task(name="ingest.sectionize")
-def sectionize(document_id: str, version: int) -> None:
+def sectionize(versions: Versions) -> None:
     """Divide the text into sections."""
-    _step("sectionize", document_id, version)
+    _step("sectionize", versions)
 
 
 @shared_task(name="ingest.chunk")
-def chunk(document_id: str, version: int) -> None:
+def chunk(versions: Versions) -> None:
     """Cut the sections into chunks."""
-    _step("chunk", document_id, version)
+    _step("chunk", versions)
 
 
 @shared_task(name="ingest.enrich")
-def enrich(document_id: str, version: int) -> None:
+def enrich(versions: Versions) -> None:
     """Add language and keyword terms to each chunk."""
-    _step("enrich", document_id, version)
+    _step("enrich", versions)
 
 
 @shared_task(name="ingest.embed")
-def embed(document_id: str, version: int) -> None:
+def embed(versions: Versions) -> None:
     """Make a vector for each chunk."""
-    _step("embed", document_id, version)
+    _step("embed", versions)
 
 
 @shared_task(name="ingest.upsert")
-def upsert(document_id: str, version: int) -> None:
+def upsert(versions: Versions) -> None:
     """Write the chunks into the store, and make the version live."""
-    _step("upsert", document_id, version)
+    _step("upsert", versions)
 
 
 _TASKS = {
@@ -136,7 +143,7 @@ _TASKS = {
 
 
 def window(context: Context) -> int:
-    """The number of documents to have sent at a time: enough that no process waits for one."""
+    """The number of messages to have sent at a time: enough that no process waits for one."""
     settings = context.settings.ingest
     return settings.in_flight or 2 * (context.process_counts.of(INGEST) or settings.concurrency)
 
@@ -163,23 +170,33 @@ def send_next(context: Context, document_id: str) -> None:
 
 def _send_next(context: Context, document_id: str) -> None:
     try:
-        for item in context.ledger.fair_queue.take(window(context), document_id=document_id):
-            with document_traces.of(context, item.document_id):
-                send(item.document_id, item.version, item.step)
+        send_all(context, context.ledger.fair_queue.take(window(context), document_id=document_id))
     except CallslipError as error:
         log.warning("the sweep will send what is next: %s", error.detail)
 
 
-def send(document_id: str, version: int, first: Step = "extract") -> bool:
-    """Queue a version's steps from `first` on; return False if the broker does not answer.
+def send_all(context: Context, dispatches: Sequence[Dispatch]) -> None:
+    """Queue the steps of versions; those with the same message travel together.
 
-    Then nothing is lost: the ledger has the version, and the sweep sends it.
+    While a collector receives traces, each document travels alone, because a trace follows one.
+    """
+    for _, group in groupby(dispatches, key=lambda each: each.message or each):
+        together = list(group)
+        alone = context.spans is not None
+        for versions in ([each] for each in together) if alone else (together,):
+            with document_traces.of(context, versions[0].document_id):
+                _send([(v.document_id, v.version) for v in versions], versions[0].step)
+
+
+def _send(versions: Versions, first: Step) -> None:
+    """Queue the steps of versions from `first` on.
+
+    If the broker does not answer, nothing is lost: the ledger has them, and the sweep sends them.
     """
     steps = STEPS[STEPS.index(first) :]
-    messages = [_TASKS[s].si(document_id, version).set(queue=BY_STEP[s]) for s in steps]
+    messages = [_TASKS[s].si(versions).set(queue=BY_STEP[s]) for s in steps]
     try:
         chain(*messages).apply_async()
     except OperationalError as error:
-        log.warning("the broker does not answer, the sweep will send %s: %s", document_id, error)
-        return False
-    return True
+        which = ", ".join(document_id for document_id, _ in versions)
+        log.warning("the broker does not answer, the sweep will send %s: %s", which, error)

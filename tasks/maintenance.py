@@ -14,7 +14,7 @@ from callslip.ingestion.maintenance.removal import (
     remove_document,
 )
 from callslip.ingestion.pipeline import MAX_WAIT_SECONDS
-from callslip.tasks import document_traces, ingest
+from callslip.tasks import ingest
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import BY_STEP, MAINTENANCE
 from callslip.tasks.shared.broker import backlog
@@ -59,8 +59,7 @@ def sweep() -> None:
         )
         for item in stuck:
             log.info("sending %s v%d from %s", item.document_id, item.version, item.step)
-            with document_traces.of(context, item.document_id):
-                ingest.send(item.document_id, item.version, item.step)
+        ingest.send_all(context, stuck)
         for name in ledger.collections.deleted():
             lock.reacquire()
             drop_collection(backend, name)

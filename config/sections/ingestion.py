@@ -134,7 +134,8 @@ class IngestSettings(Section):
     in_flight: int = Field(
         default=0,
         ge=0,
-        description="documents in the queues at a time, from one tenant after the other;"
+        description="messages in the queues at a time, from one tenant after the other, each with a"
+        " document or with several small ones;"
         " 0: twice the processes of all ingest workers",
     )
     max_backlog_minutes: float = Field(

@@ -1,7 +1,9 @@
 """The step upsert: the chunks in the store, checked and counted."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from callslip.errors import (
     CollectionNotFound,
@@ -19,9 +21,9 @@ from callslip.ingestion.steps.work import Work
 from callslip.ingestion.values import ExtractedText
 from callslip.stores.batching import batches
 from callslip.stores.contract import Store
-from callslip.stores.ledger import PageTable
+from callslip.stores.ledger import Live, PageTable, VersionRecord
 from callslip.stores.ledger.caches.vectors import text_hash
-from callslip.stores.ledger.documents.chunks import Span
+from callslip.stores.ledger.documents.chunks import Expected, Span
 from callslip.stores.levels import PASSAGE
 from callslip.stores.records import (
     AUDIENCE,
@@ -30,17 +32,47 @@ from callslip.stores.records import (
     for_audience,
 )
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
-class Stored:
-    """The result of the upsert step: chunk ids of the document, their audience, and counters."""
+class _Prepared:
+    """The records of a version, as the store is to have them.
 
+    If the artifacts are gone, the records come from the store: then `spans` and `pages` are None,
+    and `chunk_ids` also has chunks that the store cannot return.
+    """
+
+    work: Work
+    store: Store
+    document: DocumentRecord
+    chunks: Sequence[ChunkRecord]
     chunk_ids: Sequence[str]
     audience: str
-    counts: dict[str, int] = field(default_factory=dict)
+    spans: Mapping[str, Span] | None
+    pages: PageTable | None
+
+    @property
+    def expected(self) -> Expected:
+        """The chunks that the ledger is to know before the store has them."""
+        hashes = {chunk.chunk_id: _hash(chunk) for chunk in self.chunks}
+        return Expected(self.work.claim, hashes, self.spans or {}, self.pages)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the properties that the document and its chunks have."""
+        names = set(self.document.properties).union(*(c.properties for c in self.chunks))
+        return names - {AUDIENCE}
+
+    def live(self, written: int) -> Live:
+        """The result of the step, with the number of chunks that were written."""
+        passages = sum(c.level >= PASSAGE for c in self.chunks)
+        parents = len(self.chunk_ids) - passages
+        counts = {"chunks": passages, "parents": parents, "written": written}
+        return Live(self.work.claim, self.chunk_ids, counts, self.audience)
 
 
-def upsert_chunks(work: Work) -> Stored:
+def upsert_chunks(work: Work) -> Live:
     """Write new and changed chunks of all levels, check each result and count the stored chunks.
 
     New chunks are written first, because searches do not see them yet. Changes of chunks that
@@ -51,8 +83,87 @@ def upsert_chunks(work: Work) -> Stored:
     refused an object, FileNotFoundError if an artifact is missing and the version is not live.
     """
     version, ledger = work.version, work.context.ledger
-    collection = ledger.collections.get(version.collection)
-    store, tenant = work.context.store_of(collection.store), version.tenant
+    its = _prepared(work)
+    store, chunks = its.store, its.chunks
+    ledger.chunks.expect(*its.expected)
+    ledger.collections.has_properties(version.collection, its.names)
+    with _collection_of(store, version):
+        new, changed = records.unlike(version, store, chunks)
+    for some in (new, changed):
+        _write([work], store, some)
+    _write_documents([its])
+    stored_ids = store.chunk_ids(version.collection, version.document_id, tenant=version.tenant)
+    for half, lacking in records.lacking(chunks, stored_ids).items():
+        raise StoreDown(
+            f"the {half} half of the store lacks {len(lacking)} of {len(its.chunk_ids)} chunks"
+        )
+    return its.live(len(new) + len(changed))
+
+
+def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
+    """Write the chunks of several documents in common batches; return their results by number.
+
+    Only documents that no store can have yet: their first version at its first attempt. What fails
+    is left out of the results, and so are all of them if the store refuses an object or does not
+    answer: `upsert_chunks` repeats the step for each alone, and raises the error of the one.
+    """
+    scopes: dict[tuple[str, str], list[int]] = {}
+    for number, work in enumerate(works):
+        if work.version.version == work.claim.token == 1:
+            scopes.setdefault((work.version.collection, work.version.tenant), []).append(number)
+    stored: dict[int, Live] = {}
+    for numbers in scopes.values():
+        if len(numbers) > 1:
+            try:
+                stored |= _together({number: works[number] for number in numbers})
+            except Exception as error:
+                kind = type(error).__name__  # its message may contain text of a document
+                log.warning("%d documents are stored one by one: %s", len(numbers), kind)
+    return stored
+
+
+def _together(works: Mapping[int, Work]) -> dict[int, Live]:
+    """Store new documents of one collection and tenant."""
+    prepared: dict[int, _Prepared] = {}
+    for number, work in works.items():
+        with suppress(Exception):  # the document is repeated alone, with its own error
+            prepared[number] = _prepared(work)
+    if not prepared:
+        return {}
+    first = next(iter(works.values()))
+    version, ledger = first.version, first.context.ledger
+    failed = ledger.chunks.expect_all([its.expected for its in prepared.values()])
+    sound = {n: its for (n, its), error in zip(prepared.items(), failed, strict=True) if not error}
+    if not sound:
+        return {}
+    every = list(sound.values())
+    ledger.collections.has_properties(version.collection, set().union(*(i.names for i in every)))
+    store, chunks = every[0].store, [chunk for its in every for chunk in its.chunks]
+    with _collection_of(store, version):
+        _write([its.work for its in every], store, chunks)
+    _write_documents(every)
+    stored = store.get_chunks(
+        version.collection,
+        [chunk.chunk_id for chunk in chunks],
+        tenant=version.tenant,
+        include_vector=any(chunk.named for chunk in chunks),
+        include_terms=True,
+    )
+    whole = {c.chunk_id: c.named.keys() for c in stored if c.terms is not None}
+    return {
+        number: its.live(len(its.chunks))
+        for number, its in sound.items()
+        if all(c.chunk_id in whole and c.named.keys() <= whole[c.chunk_id] for c in its.chunks)
+    }
+
+
+def _prepared(work: Work) -> _Prepared:
+    """Build the records from the artifacts, or from the store if these are gone.
+
+    Raises FileNotFoundError if an artifact is missing and the version is not live.
+    """
+    version, ledger = work.version, work.context.ledger
+    store = work.context.store_of(ledger.collections.get(version.collection).store)
     created_at = ledger.documents.get(version.document_id).created_at
     spans: dict[str, Span] | None = None
     pages: PageTable | None = None
@@ -69,38 +180,39 @@ def upsert_chunks(work: Work) -> Stored:
         document, chunks = records.still_stored(version, store, ids, work.analyzer, created_at)
     audience = ledger.readers.audience(version.document_id)
     document, chunks = for_audience(audience, document, chunks)
-    ledger.chunks.expect(work.claim, {c.chunk_id: _hash(c) for c in chunks}, spans, pages)
-    names = set(document.properties).union(*(c.properties for c in chunks))
-    ledger.collections.has_properties(version.collection, names - {AUDIENCE})
+    return _Prepared(work, store, document, chunks, ids, audience, spans, pages)
+
+
+@contextmanager
+def _collection_of(store: Store, version: VersionRecord) -> Iterator[None]:
+    """Make the tenant for the block; raise StoreDown if the store lost the collection."""
     try:
-        if tenant:
-            store.ensure_tenant(version.collection, tenant)
-        new, changed = records.unlike(version, store, chunks)
+        if version.tenant:
+            store.ensure_tenant(version.collection, version.tenant)
+        yield
     except CollectionNotFound:  # the ledger has it
         raise StoreDown(
             f"store {store.kind!r} has lost collection {version.collection!r}",
             hint="`callslip audit --repair` creates it again from the ledger.",
         ) from None
-    for some in (new, changed):
-        _write(work, store, some)
-    _whole(store.batch_upsert_documents(version.collection, [document], tenant=tenant).failed)
-    stored_ids = store.chunk_ids(version.collection, version.document_id, tenant=tenant)
-    for half, lacking in records.lacking(chunks, stored_ids).items():
-        raise StoreDown(f"the {half} half of the store lacks {len(lacking)} of {len(ids)} chunks")
-    passages = sum(c.level >= PASSAGE for c in chunks)
-    counts = {"chunks": passages, "parents": len(ids) - passages}
-    return Stored(ids, audience, counts | {"written": len(new) + len(changed)})
 
 
-def _write(work: Work, store: Store, chunks: Sequence[ChunkRecord]) -> None:
+def _write_documents(prepared: Sequence[_Prepared]) -> None:
+    first, documents = prepared[0], [its.document for its in prepared]
+    at = first.work.version
+    outcome = first.store.batch_upsert_documents(at.collection, documents, tenant=at.tenant)
+    _whole(outcome.failed)
+
+
+def _write(works: Sequence[Work], store: Store, chunks: Sequence[ChunkRecord]) -> None:
     """Write chunks in batches of the settings' size, or of the size that suits the store."""
-    fixed, tuned = work.context.settings.ingest.batch_size, store.batch_size
+    at = works[0].version
+    fixed, tuned = works[0].context.settings.ingest.batch_size, store.batch_size
     for batch in batches(chunks, lambda: fixed or tuned.size):
-        work.keeper.check()
+        for work in works:
+            work.keeper.check()
         with tuned.measured(len(batch)):
-            outcome = store.batch_upsert_chunks(
-                work.version.collection, batch, tenant=work.version.tenant
-            )
+            outcome = store.batch_upsert_chunks(at.collection, batch, tenant=at.tenant)
         _whole(outcome.failed)
 
 

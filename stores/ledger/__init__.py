@@ -47,7 +47,7 @@ from callslip.stores.ledger.documents.documents import Documents
 from callslip.stores.ledger.documents.edits import Edited, Edits
 from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
 from callslip.stores.ledger.documents.inventory import Inventory, Item
-from callslip.stores.ledger.documents.leases import Leases
+from callslip.stores.ledger.documents.leases import Finished, Leases, Live
 from callslip.stores.ledger.documents.pages import NO_PAGES, PageRange, Pages, PageTable
 from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.sweep import Sweep
@@ -106,6 +106,7 @@ __all__ = [
     "FacetValue",
     "Failure",
     "FairQueue",
+    "Finished",
     "Item",
     "ItemRecord",
     "JudgedSearch",
@@ -113,6 +114,7 @@ __all__ = [
     "KeyLimits",
     "LeaseKeeper",
     "Ledger",
+    "Live",
     "MemoryScope",
     "MemorySums",
     "ModelUsage",

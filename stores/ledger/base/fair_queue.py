@@ -7,10 +7,17 @@ and the tenant queues are served round-robin. A queued version is in one of thes
     waiting   in its tenant queue, the highest priority first, then the oldest
     sent      in a message to the broker, or claimed by a worker
     resting   until its retry is due; then the sweep sets it to waiting
+
+Small documents of one tenant queue travel together in one message, since each step, transaction and
+batch of a store costs as much for one of them as for many. A message is sent only when there is
+room for one, so that documents travel alone while workers are idle, and together under load. The
+versions of a message have the same time of dispatch, by which messages are counted. A version that
+was tried before travels alone: it may be the reason why its worker died.
 """
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -35,6 +42,12 @@ MOST_MISSED = 10
 ends and leaves the rest to the sweep.
 """
 
+SMALL_BYTES = 16_384
+"""The most bytes of an original that travels with others."""
+
+MESSAGE_BYTES, MESSAGE_DOCUMENTS = 65_536, 16
+"""The most bytes, and the most documents, of a message with several documents."""
+
 MEASURED = 64
 """The number of documents from which the pace is measured."""
 
@@ -44,7 +57,10 @@ _QUEUE = (
     select(_V.tenant_queue).where(_V.document_id == bindparam("of")).order_by(_V.version.desc())
 )
 _SENT = (
-    select(_V.tenant_queue.label("tenant_queue"), func.count().label("count"))
+    select(
+        _V.tenant_queue.label("tenant_queue"),
+        func.count(_V.dispatched_at.distinct()).label("count"),
+    )
     .where(_V.turn == SENT)
     .group_by(_V.tenant_queue)
 )
@@ -67,10 +83,10 @@ _NEXT_QUEUE = select(func.min(_V.tenant_queue)).where(
     _V.turn == WAITING, _V.tenant_queue > bindparam("last")
 )
 _FIRST = (
-    select(_V.document_id, _V.version)
+    select(_V.document_id, _V.version, _V.size)
     .where(_V.turn == WAITING, _V.tenant_queue == bindparam("of"))
     .order_by(_V.priority.desc(), _V.created_at)
-    .limit(1)
+    .limit(MESSAGE_DOCUMENTS)
 )
 _TURN = select(_V.turn).where(
     _V.document_id == bindparam("of_document"), _V.version == bindparam("of_version")
@@ -114,10 +130,10 @@ class FairQueue:
     def take(self, window: float, *, document_id: str | None = None) -> list[Dispatch]:
         """Choose the versions to dispatch next, and mark them as sent.
 
-        Serves the tenant queues round-robin until `window` versions are sent. `document_id` names a
-        document that was just added or finished: if its tenant queue has no version sent, one of
-        its versions is sent even beyond the window, so that no tenant waits for the long documents
-        of another one.
+        Serves the tenant queues round-robin until `window` messages are sent. `document_id` names a
+        document that was just added or finished: if its tenant queue has no version sent, one
+        message of it is sent even beyond the window, so that no tenant waits for the long documents
+        of another one. The versions of a message follow each other and have the same `message`.
         """
         with self._database.reading() as connection:  # usually no version waits
             if connection.scalar(_ANY_WAITS) is None:
@@ -134,9 +150,9 @@ class FairQueue:
             return taking.done()
 
     def take_all(self, window: float) -> list[Dispatch]:
-        """As `take`, but first sends one version of each tenant queue that has none sent.
+        """As `take`, but first sends one message of each tenant queue that has none sent.
 
-        These versions may exceed the window.
+        These messages may exceed the window.
         """
         with self._database.reading() as connection:
             if connection.scalar(_ANY_WAITS) is None:
@@ -214,14 +230,26 @@ class _Round:
         self.sent = _sent(connection)
 
     def of(self, tenant_queue: str) -> bool:
-        """Send the first version of a tenant queue; False if another process is changing it."""
-        first = self._connection.execute(_FIRST, {"of": tenant_queue}).one_or_none()
-        dispatch = first and _sendable(self._connection, first.document_id, first.version)
-        if dispatch is None:
-            return False
-        self._dispatches.append(dispatch)
-        self.sent[tenant_queue] += 1
-        return True
+        """Send the first versions of a tenant queue, in one message.
+
+        Returns False if another process is changing the first one.
+        """
+        sent_at, size = time.time(), 0
+        sent: list[Dispatch] = []
+        for row in self._connection.execute(_FIRST, {"of": tenant_queue}).all():
+            steps = _waiting(self._connection, row.document_id, row.version)
+            if steps is None:
+                break
+            size += row.size
+            travels = row.size <= SMALL_BYTES and not any(step.attempts for step in steps)
+            if sent and (not travels or size > MESSAGE_BYTES):
+                break
+            sent.append(_send(self._connection, row.document_id, row.version, steps, sent_at))
+            if not travels:
+                break
+        self._dispatches += sent
+        self.sent[tenant_queue] += bool(sent)
+        return bool(sent)
 
     def fill(self, window: float) -> None:
         """Send versions round-robin until the window is full or no version waits."""
@@ -259,13 +287,20 @@ def _sent(connection: Connection) -> Counter[str]:
     return Counter({row.tenant_queue: row.count for row in connection.execute(_SENT)})
 
 
-def _sendable(connection: Connection, document_id: str, version: int) -> Dispatch | None:
-    """Mark a version as sent; None if it no longer waits or another process has its lock."""
+def _waiting(connection: Connection, document_id: str, version: int) -> list[Row[Any]] | None:
+    """The steps of a version, locked; None if it no longer waits or another process locks it."""
     this = {"of_document": document_id, "of_version": version}
     if lock_document(connection, document_id, skip_locked=True) is None:
         return None
     if connection.scalar(_TURN, this) != WAITING:
         return None
-    todo = [row for row in steps_of(connection, document_id, version) if row.state != "done"]
-    set_turn(connection, document_id, version, SENT, dispatched_at=time.time(), dispatches=0)
-    return Dispatch(document_id, version, todo[0].step)
+    return steps_of(connection, document_id, version)
+
+
+def _send(
+    connection: Connection, document_id: str, version: int, steps: Sequence[Row[Any]], now: float
+) -> Dispatch:
+    """Mark a version as sent in the message of the time `now`."""
+    first = next(row.step for row in steps if row.state != "done")
+    set_turn(connection, document_id, version, SENT, dispatched_at=now, dispatches=0)
+    return Dispatch(document_id, version, first, message=now)

@@ -305,11 +305,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A version to dispatch to the broker, and the step at which it continues."""
+    """A version to dispatch to the broker, and the step at which it continues.
+
+    Versions with the same number `message` travel in one message.
+    """
 
     document_id: str
     version: int
     step: Step
+    message: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,15 @@ class Seen(NamedTuple):
     version: int
 
 
+class Expected(NamedTuple):
+    """The chunks (id → hash of the text) that a version is about to store, and where they stand."""
+
+    claim: Claim
+    text_hashes: Mapping[str, str]
+    spans: Mapping[str, Span] = {}
+    pages: PageTable | None = None
+
+
 class Chunks:
     """Records for each chunk the range of document versions that contain it.
 
@@ -106,59 +115,31 @@ class Chunks:
         one of the chunks. Raises Conflict if a chunk belongs to another document, which is possible
         only with ids from clients.
         """
+        _raise(self.expect_all([Expected(claim, text_hashes, spans or {}, pages)]))
+
+    def expect_all(self, expected: Sequence[Expected]) -> list[TransientError | None]:
+        """Record the chunks of several versions as `expect` does, in one transaction.
+
+        Returns for each version None, or the error for which nothing is recorded of it. Raises
+        Conflict, and records nothing, if a chunk of any of them belongs to another document.
+        """
+        failed: list[TransientError | None] = [None] * len(expected)
+        in_order = sorted(range(len(expected)), key=lambda n: expected[n].claim.document_id)
         try:
-            self._expect(claim, text_hashes, spans or {}, pages)
+            with self._database.writing() as connection:
+                for number in in_order:  # every transaction locks documents in this order
+                    try:
+                        _expect(connection, expected[number])
+                    except TransientError as error:  # raised before any change
+                        failed[number] = error
         except IntegrityError:
+            ids = ", ".join(each.claim.document_id for each in expected)
             raise Conflict(
-                f"a chunk of document {claim.document_id} is here already, as another document's",
+                f"a chunk of document {ids} is here already, as another document's",
                 hint="Delete that document, or give the chunk another id. What was deleted keeps"
                 " its ids until it is removed, which takes a moment.",
             ) from None
-
-    def _expect(
-        self,
-        claim: Claim,
-        text_hashes: Mapping[str, str],
-        spans: Mapping[str, Span],
-        pages: PageTable | None,
-    ) -> None:
-        with self._database.writing() as connection:
-            claimed_row(connection, claim)
-            if pages is not None:
-                which = {"of_document": claim.document_id, "of_version": claim.version}
-                connection.execute(_PUT_PAGES, which | {"pages_of": pages.as_json()})
-            rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
-            open_ = (row for row in rows if row.last_version is None)
-            known = {row.chunk_id: row for row in open_ if row.first_version <= claim.version}
-            ended = (row for row in rows if row.last_version is not None)
-            leaving = {row.chunk_id for row in ended if row.last_version < row.first_version}
-            if text_hashes.keys() & leaving:
-                raise TransientError(f"chunks of {claim.document_id} are leaving the store")
-            new, moved = [], []
-            for chunk_id, text_hash in text_hashes.items():
-                row, span = known.get(chunk_id), spans.get(chunk_id)
-                if row is not None and span in (None, (row.start, row.end)):
-                    continue
-                start, end = span or (None, None)
-                if row is not None and row.first_version == claim.version:
-                    moved.append(
-                        {"of_chunk": chunk_id, "since": claim.version, "start": start, "end": end}
-                    )
-                    continue
-                new.append(
-                    {
-                        "chunk_id": chunk_id,
-                        "first_version": claim.version,
-                        "document_id": claim.document_id,
-                        "text_hash": text_hash,
-                        "start": start,
-                        "end": end,
-                    }
-                )
-            if new:
-                connection.execute(_INSERT, new)
-            if moved:
-                connection.execute(_PUT, moved)
+        return failed
 
     def seen(
         self, chunk_ids: Sequence[str], *, collection: str = "", tenant: str = ""
@@ -239,6 +220,50 @@ class Chunks:
             for start in range(0, len(ids), IDS_PER_STATEMENT):
                 some = _C.chunk_id.in_(ids[start : start + IDS_PER_STATEMENT])
                 _drop_rows(connection, mine & some & (_C.last_version < _C.first_version))
+
+
+def _expect(connection: Connection, expected: Expected) -> None:
+    claim, text_hashes, spans, pages = expected
+    claimed_row(connection, claim)
+    rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
+    open_ = (row for row in rows if row.last_version is None)
+    known = {row.chunk_id: row for row in open_ if row.first_version <= claim.version}
+    ended = (row for row in rows if row.last_version is not None)
+    leaving = {row.chunk_id for row in ended if row.last_version < row.first_version}
+    if text_hashes.keys() & leaving:
+        raise TransientError(f"chunks of {claim.document_id} are leaving the store")
+    if pages is not None:
+        which = {"of_document": claim.document_id, "of_version": claim.version}
+        connection.execute(_PUT_PAGES, which | {"pages_of": pages.as_json()})
+    new, moved = [], []
+    for chunk_id, text_hash in text_hashes.items():
+        row, span = known.get(chunk_id), spans.get(chunk_id)
+        if row is not None and span in (None, (row.start, row.end)):
+            continue
+        start, end = span or (None, None)
+        if row is not None and row.first_version == claim.version:
+            moved.append({"of_chunk": chunk_id, "since": claim.version, "start": start, "end": end})
+            continue
+        new.append(
+            {
+                "chunk_id": chunk_id,
+                "first_version": claim.version,
+                "document_id": claim.document_id,
+                "text_hash": text_hash,
+                "start": start,
+                "end": end,
+            }
+        )
+    if new:
+        connection.execute(_INSERT, new)
+    if moved:
+        connection.execute(_PUT, moved)
+
+
+def _raise(failed: Sequence[TransientError | None]) -> None:
+    for error in failed:
+        if error is not None:
+            raise error
 
 
 def _drop_rows(connection: Connection, which: ColumnElement[bool]) -> None:

@@ -6,27 +6,25 @@ the step.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, exists, select, update
 
-from callslip.errors import CallslipError
+from callslip.errors import CallslipError, LeaseLost
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.base.fair_queue import RESTING, SENT, queue, set_turn
+from callslip.stores.ledger.base.fair_queue import RESTING, queue, set_turn
 from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
 from callslip.stores.ledger.base.locks import lock_document, steps_of
 from callslip.stores.ledger.base.records import STEPS, Claim, Failure, Refusal, Step
-from callslip.stores.ledger.base.rows import version_record
-from callslip.stores.ledger.collections.moves import paused_until
 from callslip.stores.ledger.documents.attachments import hide_vanished
+from callslip.stores.ledger.documents.claims import Taking, claimed
 from callslip.stores.ledger.documents.progress import (
     claimed_row,
     fail_version,
     finish_step,
-    put_off,
-    set_aside_crashed,
     set_step,
     set_version,
 )
@@ -34,9 +32,6 @@ from callslip.stores.ledger.outbox import events
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
 
-_VERSION = select(schema.versions).where(
-    _V.document_id == bindparam("document_id"), _V.version == bindparam("version")
-)
 _SUPERSEDE = (
     update(schema.versions)
     .where(_V.document_id == bindparam("of_document"), _V.state == "live")
@@ -59,6 +54,33 @@ _END_CHUNK = update(schema.chunks).where(
 )
 
 
+@dataclass(frozen=True)
+class Finished:
+    """The result of a step: its artifact, its counters, and what it left out in sentences."""
+
+    claim: Claim
+    artifact: str | None
+    counts: dict[str, int]
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Live:
+    """A version whose chunks are stored.
+
+    `audience` is that of every chunk in the store; if it is not the document's any more, or None,
+    `DocumentReaders.due` still has the document.
+    """
+
+    claim: Claim
+    chunk_ids: Sequence[str]
+    counts: dict[str, int]
+    audience: str | None = None
+
+
+R = TypeVar("R", Finished, Live)
+
+
 class Leases:
     """Gives workers leases on steps, and records the results of their work."""
 
@@ -75,68 +97,38 @@ class Leases:
         lease_seconds: float,
         max_crashes: int,
     ) -> Claim | Refusal:
-        """Take the lease on a step, or return a Refusal with the reason.
+        """Take the lease on a step of one version, as `claim_all` does."""
+        (claim,) = self.claim_all(
+            [(document_id, version)],
+            step,
+            worker=worker,
+            lease_seconds=lease_seconds,
+            max_crashes=max_crashes,
+        )
+        return claim
+
+    def claim_all(
+        self,
+        versions: Sequence[tuple[str, int]],
+        step: Step,
+        *,
+        worker: str,
+        lease_seconds: float,
+        max_crashes: int,
+    ) -> list[Claim | Refusal]:
+        """Take the lease on a step of each version, or return a Refusal with the reason.
 
         If an earlier lease expired, its worker died, which counts as a crash. After `max_crashes`
-        crashes the version fails with WorkerLost. `lease_seconds` is the length of the lease.
+        crashes the version fails with WorkerLost. `lease_seconds` is the length of the lease. The
+        results have the order of the versions; one transaction takes all leases.
         """
         now = time.time()
+        taking = Taking(step, worker, lease_seconds, max_crashes, now)
+        claims: dict[tuple[str, int], Claim | Refusal] = {}
         with self._database.writing() as connection:
-            document = lock_document(connection, document_id)
-            current = connection.execute(
-                _VERSION, {"document_id": document_id, "version": version}
-            ).one_or_none()
-            if document is None or current is None:
-                return Refusal("gone")
-            rows = {row.step: row for row in steps_of(connection, document_id, version)}
-            row = rows[step]
-            if row.state == "done":
-                return Refusal("done")
-            if current.state != "queued":
-                return Refusal("gone")
-            if any(rows[earlier].state != "done" for earlier in STEPS[: STEPS.index(step)]):
-                return Refusal("leased")
-            if row.state == "running" and row.lease_until > now:
-                return Refusal("leased")
-            if row.retry_at is not None and row.retry_at > now:
-                return Refusal("leased")
-            until = paused_until(connection, document.collection) if step == "upsert" else 0.0
-            if until > now:
-                put_off(connection, document_id, version, document.collection, now)
-                return Refusal("leased")
-            crashes = row.crashes + (row.state == "running")
-            if crashes >= max_crashes:
-                set_aside_crashed(connection, document_id, version, step, crashes)
-                return Refusal("gone")
-            if current.turn != SENT:
-                set_turn(connection, document_id, version, SENT)
-            set_step(
-                connection,
-                document_id,
-                version,
-                step,
-                state="running",
-                attempts=row.attempts + 1,
-                crashes=crashes,
-                worker=worker,
-                lease_until=now + lease_seconds,
-                retry_at=None,
-                started_at=now,
-                finished_at=None,
-            )
-            attempt = {"attempt": row.attempts + 1}
-            events.add(
-                connection, "step.started", document_id, version, now, step=step, data=attempt
-            )
-        return Claim(
-            document_id,
-            version,
-            step,
-            token=row.attempts + 1,
-            lease_seconds=lease_seconds,
-            record=version_record(current, document),
-            artifacts={name: r.artifact for name, r in rows.items() if r.artifact is not None},
-        )
+            for each in sorted(set(versions)):  # every transaction locks documents in this order
+                claims[each] = claimed(connection, *each, taking)
+        return [claims[each] for each in versions]
 
     def renew(self, claim: Claim) -> None:
         """Extend the lease. Raises LeaseLost if the claim no longer owns the step."""
@@ -164,13 +156,19 @@ class Leases:
         counts: dict[str, int],
         warnings: Sequence[str] = (),
     ) -> None:
-        """Record a step's result, and what it left out in sentences.
+        """Record the result of one step, as `finish_all` does.
 
         Raises LeaseLost if the claim no longer owns the step.
         """
-        with self._database.writing() as connection:
-            claimed_row(connection, claim)
-            finish_step(connection, claim, artifact, counts, warnings)
+        _raise(self.finish_all([Finished(claim, artifact, counts, warnings)]))
+
+    def finish_all(self, results: Sequence[Finished]) -> list[LeaseLost | None]:
+        """Record the results of steps in one transaction.
+
+        Returns for each result None, or the error that its claim no longer owns the step: then
+        nothing is recorded of it.
+        """
+        return self._each(results, _finish)
 
     def go_live(
         self,
@@ -179,50 +177,33 @@ class Leases:
         counts: dict[str, int],
         audience: str | None = None,
     ) -> None:
-        """Finish the last step and make its version the live one, in one transaction.
+        """Finish the last step of one version, as `go_live_all` does.
 
-        If a chunk of an older version is not in `chunk_ids`, or this version has it at another
-        position, its last version is the one before this one. Deletes child documents that only
-        older versions contained. `audience` is that of every chunk in the store; if it is
-        not the document's any more, or None, `DocumentReaders.due` still has the document.
         Raises LeaseLost if the claim no longer owns the step.
         """
-        now = time.time()
+        _raise(self.go_live_all([Live(claim, chunk_ids, counts, audience)]))
+
+    def go_live_all(self, results: Sequence[Live]) -> list[LeaseLost | None]:
+        """Finish the last steps and make their versions the live ones, in one transaction.
+
+        If a chunk of an older version is not among a version's `chunk_ids`, or the version has it
+        at another position, its last version is the one before this one. Deletes child documents
+        that only older versions contained. Returns the same as `finish_all`.
+        """
+        return self._each(results, _go_live)
+
+    def _each(
+        self, results: Sequence[R], record: Callable[[Connection, R], None]
+    ) -> list[LeaseLost | None]:
+        lost: list[LeaseLost | None] = [None] * len(results)
+        in_order = sorted(range(len(results)), key=lambda n: results[n].claim.document_id)
         with self._database.writing() as connection:
-            claimed_row(connection, claim)
-            finish_step(connection, claim, None, counts)
-            remaining = set(chunk_ids)
-            rows = connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id}).all()
-            since = {r.chunk_id: r.first_version for r in rows if r.first_version <= claim.version}
-            ended = [
-                {"of_chunk": row.chunk_id, "since": row.first_version}
-                for row in rows
-                if row.chunk_id not in remaining or row.first_version < since.get(row.chunk_id, 0)
-            ]
-            if ended:
-                last = {"last_version": claim.version - 1}
-                connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
-            document = {"of_document": claim.document_id}
-            events.add_superseded(connection, claim.document_id, "live", now)
-            connection.execute(_SUPERSEDE, document | {"by": claim.version})
-            set_version(
-                connection,
-                claim.document_id,
-                claim.version,
-                state="live",
-                turn=None,
-                finished_at=now,
-            )
-            connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
-            if audience is not None:
-                connection.execute(_READERS_WRITTEN, document | {"written": audience})
-            done = steps_of(connection, claim.document_id, claim.version)
-            warnings = [each for step in done for each in step.warnings or ()]
-            data = counts | ({"warnings": warnings} if warnings else {})
-            events.add(
-                connection, "document.live", claim.document_id, claim.version, now, data=data
-            )
-            hide_vanished(connection, claim, now)
+            for number in in_order:  # every transaction locks documents in this order
+                try:
+                    record(connection, results[number])
+                except LeaseLost as error:  # raised before any change
+                    lost[number] = error
+        return lost
 
     def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> bool:
         """Return a step to the pending state after a transient error.
@@ -346,3 +327,45 @@ def _rest(connection: Connection, claim: Claim, retry_at: float, **values: Any) 
         retry_at=retry_at,
         **values,
     )
+
+
+def _finish(connection: Connection, result: Finished) -> None:
+    claimed_row(connection, result.claim)
+    finish_step(connection, result.claim, result.artifact, result.counts, result.warnings)
+
+
+def _go_live(connection: Connection, result: Live) -> None:
+    claim, now = result.claim, time.time()
+    claimed_row(connection, claim)
+    finish_step(connection, claim, None, result.counts)
+    remaining = set(result.chunk_ids)
+    rows = connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id}).all()
+    since = {r.chunk_id: r.first_version for r in rows if r.first_version <= claim.version}
+    ended = [
+        {"of_chunk": row.chunk_id, "since": row.first_version}
+        for row in rows
+        if row.chunk_id not in remaining or row.first_version < since.get(row.chunk_id, 0)
+    ]
+    if ended:
+        last = {"last_version": claim.version - 1}
+        connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
+    document = {"of_document": claim.document_id}
+    events.add_superseded(connection, claim.document_id, "live", now)
+    connection.execute(_SUPERSEDE, document | {"by": claim.version})
+    set_version(
+        connection, claim.document_id, claim.version, state="live", turn=None, finished_at=now
+    )
+    connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
+    if result.audience is not None:
+        connection.execute(_READERS_WRITTEN, document | {"written": result.audience})
+    done = steps_of(connection, claim.document_id, claim.version)
+    warnings = [each for step in done for each in step.warnings or ()]
+    data = result.counts | ({"warnings": warnings} if warnings else {})
+    events.add(connection, "document.live", claim.document_id, claim.version, now, data=data)
+    hide_vanished(connection, claim, now)
+
+
+def _raise(lost: Sequence[LeaseLost | None]) -> None:
+    for error in lost:
+        if error is not None:
+            raise error

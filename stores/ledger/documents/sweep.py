@@ -49,7 +49,8 @@ class Sweep:
         were sent `resend_seconds` ago; while the queues are not empty, and waiting in them is
         normal, versions that were sent PATIENCE_SECONDS ago, doubled with each dispatch; and, up to
         `window`, versions that the `FairQueue` sends next, including retries that are due. A
-        version whose leases expired `max_crashes` times fails instead. Each version that the query
+        version whose leases expired `max_crashes` times fails instead. Only versions that the
+        `FairQueue` sends share a message. Each version that the query
         returns is checked again under a lock.
         """
         now = time.time()
@@ -81,7 +82,7 @@ class Sweep:
         dispatches = []
         for start in range(0, len(rows), SENT_PER_TRANSACTION):
             with self._database.writing() as connection:
-                for row in rows[start : start + SENT_PER_TRANSACTION]:
+                for number, row in enumerate(rows[start : start + SENT_PER_TRANSACTION], start):
                     step = _next_step(connection, row.document_id, row.version, now, max_crashes)
                     if step is None:
                         continue
@@ -91,7 +92,8 @@ class Sweep:
                         continue
                     dispatches.append(dispatch)
                     count = 0 if row.expired else min(row.dispatches + 1, MOST_DOUBLINGS)
-                    sent = {"dispatched_at": now, "dispatches": count}
+                    # Messages are counted by their time of dispatch.
+                    sent = {"dispatched_at": now + number * 1e-6, "dispatches": count}
                     set_turn(connection, row.document_id, row.version, SENT, **sent)
         return [*dispatches, *self._fair_queue.take_all(window)]
 

@@ -3,6 +3,8 @@
 import threading
 import time
 import uuid
+from dataclasses import replace
+from itertools import groupby
 
 import pytest
 from ledger_moves import OVER, submission, taken, work
@@ -12,12 +14,17 @@ from callslip.errors import BrokenFile, StoreDown
 from callslip.stores.ledger import Accepted, Dispatch, Ledger, Pace, tenant_queue_of
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.fair_queue import (
+    MESSAGE_BYTES,
+    MESSAGE_DOCUMENTS,
+    SMALL_BYTES,
+)
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
 
-SIZE = len("one")
-"""Bytes of each document."""
+LARGE = SMALL_BYTES + 1
+"""Bytes of a document that travels alone."""
 
 
 @pytest.fixture
@@ -28,10 +35,9 @@ def server(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def send(ledger: Ledger, tenant: str, name: str, priority: int = 0) -> Accepted:
+def send(ledger: Ledger, tenant: str, name: str, priority: int = 0, size: int = LARGE) -> Accepted:
     """Submit without sending anything."""
-    plain = submission("one", name)
-    given = type(plain)(**plain.__dict__ | {"priority": priority})
+    given = replace(submission("one", name), priority=priority, size=size)
     collection = "halls" if tenant else "papers"
     return ledger.documents.submit(collection, given, uuid.uuid4().hex, tenant=tenant)
 
@@ -90,6 +96,65 @@ def test_of_one_tenant_the_highest_priority_goes_first_then_the_oldest(server: L
     send(server, "a", "young")
     send(server, "a", "high", 3)
     assert names(server, server.fair_queue.take(10)) == ["a:high", "a:old", "a:young", "a:low"]
+
+
+def test_small_documents_of_one_tenant_queue_travel_together(server: Ledger) -> None:
+    for n in range(MESSAGE_DOCUMENTS + 2):
+        send(server, "a", f"{n:02}", size=300)
+    send(server, "b", "0", size=300)
+    sent = server.fair_queue.take(2)
+    together = [f"a:{n:02}" for n in range(MESSAGE_DOCUMENTS)]
+    assert names(server, sent) == [*together, "b:0"]
+    assert len({each.message for each in sent}) == 2
+    assert server.fair_queue.take(2) == []  # both messages are on their way
+    for each in sent[: MESSAGE_DOCUMENTS - 1]:
+        finish(server, each)
+    assert server.fair_queue.take(2) == []
+    finish(server, sent[MESSAGE_DOCUMENTS - 1])
+    assert names(server, server.fair_queue.take(2)) == ["a:16", "a:17"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([300, LARGE, 300, 300], [["a:0"], ["a:1"], ["a:2", "a:3"]]),
+        ([SMALL_BYTES] * 5, [["a:0", "a:1", "a:2", "a:3"], ["a:4"]]),
+        ([LARGE, LARGE], [["a:0"], ["a:1"]]),
+    ],
+)
+def test_a_message_has_small_documents_within_its_bytes(
+    server: Ledger, sizes: list[int], expected: list[list[str]]
+) -> None:
+    assert MESSAGE_BYTES == 4 * SMALL_BYTES
+    for n, size in enumerate(sizes):
+        send(server, "a", f"{n}", size=size)
+    sent = server.fair_queue.take(10)
+    messages = [list(group) for _, group in groupby(sent, key=lambda each: each.message)]
+    assert [names(server, message) for message in messages] == expected
+
+
+def test_a_document_that_was_tried_before_travels_alone(server: Ledger) -> None:
+    items = [send(server, "a", f"{n}", size=300) for n in range(4)]
+    assert len(server.fair_queue.take(1)) == 4
+    server.leases.release(taken(server, items[1]), StoreDown("no answer"), wait=0, give_up=60)
+    for item in (items[0], items[2], items[3]):
+        finish(server, item)
+    send(server, "a", "later", size=300)
+    swept = server.sweep.stuck(idle=False, resend_seconds=60, max_crashes=3, window=9)
+    assert names(server, swept) == ["a:1", "a:later"]
+    assert len({each.message for each in swept}) == 2
+
+
+def test_versions_of_a_message_that_a_worker_took_to_its_death_are_sent_alone(
+    server: Ledger,
+) -> None:
+    items = [send(server, "a", f"{n}", size=300) for n in range(3)]
+    server.fair_queue.take(1)
+    for item in items:
+        taken(server, item, lease=OVER)
+    swept = server.sweep.stuck(idle=False, resend_seconds=60, max_crashes=3, window=1)
+    assert names(server, swept) == ["a:0", "a:1", "a:2"]
+    assert {each.message for each in swept} == {0.0}
 
 
 def test_a_retry_that_is_due_waits_for_its_turn_and_holds_no_place_meanwhile(
@@ -154,7 +219,7 @@ def test_what_waits_is_counted_by_tenant_queue(server: Ledger) -> None:
         tenant_queue_of("halls", "a"): 5,
         tenant_queue_of("halls", "b"): 1,
     }
-    assert all(work.size == work.documents * SIZE for work in waiting.values())
+    assert all(work.size == work.documents * LARGE for work in waiting.values())
 
 
 def test_the_pace_is_that_of_the_last_documents_without_the_idle_time(
@@ -175,7 +240,7 @@ def test_the_pace_is_that_of_the_last_documents_without_the_idle_time(
                 .values(dispatched_at=sent_at, finished_at=finished_at)
             )
     database.close()
-    assert server.fair_queue.pace() == Pace(documents=5 / 10, size=5 * SIZE / 10)
+    assert server.fair_queue.pace() == Pace(documents=5 / 10, size=5 * LARGE / 10)
 
 
 def test_many_who_ask_at_once_are_given_each_version_once(server: Ledger, ledger_url: str) -> None:

@@ -112,7 +112,7 @@ def test_an_extract_step_that_is_repeated_makes_no_second_child(step_context: St
         def __getattr__(self, name: str) -> Any:
             return getattr(self._leases, name)
 
-        def finish(self, *given: Any) -> None:
+        def finish_all(self, *given: Any) -> None:
             raise Killed
 
     item = send(step_context, zip_file({"a.txt": "alpha", "b.txt": "beta"}))

@@ -318,15 +318,16 @@ def test_unchanged_chunks_keep_their_ids_and_vectors_and_the_others_change_at_go
     new = replace(step_context, embedder=cast("Any", embedder))
     run(new, second, upto="embed")
     assert [text.split()[0] for text in embedder.given] == ["three0"]
-    go_live = step_context.ledger.leases.go_live
+    go_live = step_context.ledger.leases.go_live_all
     shown: list[list[str]] = []
 
-    def looked_at(*given: Any) -> None:
+    def looked_at(*given: Any) -> Any:
         shown.append(sorted(seen(step_context, first)))
-        go_live(*given)
+        lost = go_live(*given)
         shown.append(sorted(seen(step_context, first)))
+        return lost
 
-    monkeypatch.setattr(step_context.ledger.leases, "go_live", looked_at)
+    monkeypatch.setattr(step_context.ledger.leases, "go_live_all", looked_at)
     run(new, second)
     assert shown == [["one0", "two0"], ["three0", "two0"]]
     assert len(held(step_context, first) & before) == 4, "two passages, their section, the document"

@@ -1,0 +1,226 @@
+"""Several documents in one message: common transactions and batches, each with its own result."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memory_store import MemoryStore
+from pipeline_parts import held, look, make_context, paragraphs, seen, submit
+
+from callslip.errors import StoreDown
+from callslip.ingestion.context import StepContext
+from callslip.ingestion.pipeline import Next, StepReport, run_step, run_steps
+from callslip.stores.blobs import Blobs
+from callslip.stores.ledger import STEPS, Accepted, Ledger, Step
+from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
+
+
+class Counting(MemoryStore):
+    """A store that counts its batches, refuses what names `refused`, and is down while `down`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        self.refused, self.down = "", False
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        if self.down:
+            raise StoreDown("no answer")
+        self.batches.append(len(chunks))
+        bad = {c.chunk_id: "too odd" for c in chunks if self.refused and self.refused in c.body}
+        good = [c for c in chunks if c.chunk_id not in bad]
+        stored = super().batch_upsert_chunks(collection, good, tenant=tenant)
+        return BatchOutcome(stored.stored, {**stored.failed, **bad})
+
+
+@pytest.fixture
+def store() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def step_context(tmp_path: Path, store: Counting) -> Iterator[StepContext]:
+    """A step context on a ledger and blobs of its own, with the collection `papers`."""
+    schema = CollectionSchema("papers", VectorSpec(4))
+    store.ensure_schema(schema)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="")
+        made = make_context(ledger, Blobs(str(tmp_path / "blobs")), store)
+        backend = made.backend
+        settings = backend.settings
+        ingest = settings.ingest.model_copy(update={"batch_size": 100})
+        whole = settings.model_copy(update={"ingest": ingest})
+        yield replace(made, backend=replace(backend, settings=whole))
+
+
+@pytest.fixture
+def items(step_context: StepContext) -> list[Accepted]:
+    """Four new documents of one chunk each."""
+    words = ("one", "two", "three", "four")
+    return [submit(step_context, paragraphs(word), f"{word}.txt") for word in words]
+
+
+def run(
+    step_context: StepContext,
+    items: Sequence[Accepted],
+    steps: Sequence[Step] = STEPS,
+) -> tuple[Next, list[StepReport]]:
+    """Take documents through steps as one message does; returns the last result, and reports."""
+    reports: list[StepReport] = []
+    versions = [(item.document_id, item.version) for item in items]
+    after: Next = "go on"
+    for step in steps:
+        after = run_steps(step_context, step, versions, reports.append)
+        if after == "stop":
+            break
+    return after, reports
+
+
+def states(step_context: StepContext, items: Sequence[Accepted]) -> list[str]:
+    return [look(step_context, item).state for item in items]
+
+
+def test_new_documents_share_a_batch_of_the_store_and_each_is_live(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    after, reports = run(step_context, items)
+    assert after == "go on"
+    assert [r.outcome for r in reports] == ["done"] * len(items) * len(STEPS)
+    assert states(step_context, items) == ["live"] * 4
+    assert store.batches == [12]  # a passage, its section and its document, of each
+    words = [seen(step_context, item) for item in items]
+    assert words == [["one0"], ["two0"], ["three0"], ["four0"]]
+    for item in items:
+        steps = look(step_context, item).steps
+        assert [(s.step, s.state, s.attempts) for s in steps] == [(s, "done", 1) for s in STEPS]
+        assert steps[-1].counts == {"chunks": 1, "parents": 2, "written": 3}
+
+
+def test_a_message_leaves_what_one_document_after_the_other_leaves(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    run(step_context, items)
+    together = [_events(step_context, item) for item in items]
+    others = [submit(step_context, paragraphs(f"{n}x"), f"{n}.txt") for n in range(4)]
+    for item in others:
+        assert run(step_context, [item])[0] == "go on"
+    assert [_events(step_context, item) for item in others] == together
+
+
+def test_a_broken_document_fails_alone(step_context: StepContext, items: list[Accepted]) -> None:
+    broken = submit(step_context, "%PDF-1.7 no more", "broken.pdf")
+    after, reports = run(step_context, [items[0], broken, *items[1:]])
+    assert after == "go on"
+    assert states(step_context, items) == ["live"] * 4
+    assert look(step_context, broken).state == "failed"
+    assert [r.claim.document_id for r in reports if r.outcome != "done"] == [broken.document_id]
+
+
+def test_what_the_store_refuses_fails_alone(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    store.refused = "three0"
+    after, _ = run(step_context, items)
+    assert after == "go on"
+    assert states(step_context, items) == ["live", "live", "failed", "live"]
+    failure = look(step_context, items[2]).steps[-1].failure
+    assert failure is not None
+    assert "too odd" in failure.detail
+
+
+def test_while_the_store_is_down_each_document_waits_for_its_own_next_attempt(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    run(step_context, items, STEPS[:-1])
+    store.down = True
+    after, reports = run(step_context, items, STEPS[-1:])
+    assert after == "stop"
+    assert [r.outcome for r in reports] == ["retry"] * 4
+    store.down = False
+    assert run(step_context, items, STEPS[-1:]) == ("stop", [])  # the waits are not over
+
+
+def test_a_document_that_vanished_meanwhile_leaves_the_others_alone(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    run(step_context, items, STEPS[:-1])
+    step_context.ledger.documents.delete(items[1].document_id)
+    after, reports = run(step_context, items, STEPS[-1:])
+    assert after == "go on"
+    assert [r.outcome for r in reports] == ["done"] * 3
+    assert [bool(held(step_context, item)) for item in items] == [True, False, True, True]
+
+
+def test_a_lease_that_is_lost_during_the_batch_drops_that_document_alone(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(step_context, items, STEPS[:-1])
+    leases = step_context.ledger.leases
+    go_live = leases.go_live_all
+
+    def late(results: Any) -> Any:
+        step_context.ledger.documents.delete(items[2].document_id)
+        return go_live(results)
+
+    monkeypatch.setattr(leases, "go_live_all", late)
+    _, reports = run(step_context, items, STEPS[-1:])
+    assert [r.outcome for r in reports] == ["done", "done", "dropped", "done"]
+    live = [items[0], items[1], items[3]]
+    assert states(step_context, live) == ["live"] * 3
+
+
+def test_a_ledger_that_does_not_record_puts_every_step_back(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(_: Any) -> Any:
+        raise StoreDown("the ledger does not answer")
+
+    monkeypatch.setattr(step_context.ledger.leases, "finish_all", down)
+    after, reports = run(step_context, items, STEPS[:1])
+    assert after == "stop"
+    assert [r.outcome for r in reports] == ["retry"] * 4
+
+
+def test_a_new_version_and_a_second_attempt_are_written_one_by_one(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    run(step_context, items)
+    store.batches.clear()
+    second = submit(step_context, paragraphs("one", "more"), "one.txt")
+    new = submit(step_context, paragraphs("five"), "five.txt")
+    assert run(step_context, [second, new])[0] == "go on"
+    assert seen(step_context, second) == ["one0", "more0"]
+    assert seen(step_context, new) == ["five0"]
+    assert len(store.batches) > 1
+
+
+def test_what_one_killed_worker_had_is_done_by_another(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(_: Any) -> Any:
+        raise Killed
+
+    run(step_context, items, STEPS[:-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(step_context.ledger.leases, "go_live_all", die)
+        with pytest.raises(Killed):
+            run(step_context, items, STEPS[-1:])
+    assert run(step_context, items, STEPS[-1:]) == ("stop", [])  # the dead worker's leases last
+    step_context.ledger.leases.expire_all()
+    for item in items:
+        assert run_step(step_context, "upsert", item.document_id, item.version) == "go on"
+    assert states(step_context, items) == ["live"] * 4
+
+
+def _events(step_context: StepContext, item: Accepted) -> list[tuple[str, str | None]]:
+    events = step_context.ledger.events.of_document(item.document_id, after=0)
+    return [(event.kind, event.step) for event in events]
