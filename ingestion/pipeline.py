@@ -4,17 +4,19 @@ The output of a step is an artifact. Its name is the hash of the step's input an
 that affect the step. If the artifact already exists, it is not computed again.
 """
 
+import logging
 import math
 import os
 import random
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import repeat
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from callslip.errors import (
     CallslipError,
@@ -30,7 +32,7 @@ from callslip.ingestion.artifacts import Artifact
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.steps.text import cut_chunks, enrich_chunks, extract_text, find_sections
 from callslip.ingestion.steps.upsert import upsert_chunks, upsert_together
-from callslip.ingestion.steps.vectors import embed_chunks
+from callslip.ingestion.steps.vectors import embed_chunks, embed_together
 from callslip.ingestion.steps.work import Work, name_of
 from callslip.stores.disk import NO_ROOM, is_disk_full
 from callslip.stores.ledger import Claim, Finished, Live, Refusal, Step
@@ -60,8 +62,17 @@ _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
     "embed": (embed_chunks, artifacts.VECTORS),
 }
 
+_TOGETHER: dict[Step, Callable[[Sequence[Work]], Mapping[int, Any]]] = {
+    "embed": embed_together,
+    "upsert": upsert_together,
+}
+"""What steps do for several documents at once; the results have the numbers of the documents."""
+
 Next = Literal["go on", "stop"]
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 R = TypeVar("R", Finished, Live)
 
 
@@ -123,27 +134,68 @@ def run_steps(
 
 def _attempts(context: StepContext, claims: Sequence[Claim]) -> list[StepReport]:
     leases = context.ledger.leases
+    collection_of = cache(context.ledger.collections.get)
     with ExitStack() as keepers:
-        works = [Work(context, c, keepers.enter_context(leases.keeper(c))) for c in claims]
+        kept = [(claim, keepers.enter_context(leases.keeper(claim))) for claim in claims]
+        works = [Work(context, claim, keeper, collection_of) for claim, keeper in kept]
+        common = _in_common(works)
         if claims and claims[0].step == "upsert":
-            return _recorded(context, _stored(works), leases.go_live_all)
-        return _recorded(context, [_tried(work, _made) for work in works], leases.finish_all)
+            stored = [
+                _tried(work, partial(_output, upsert_chunks, common), common) for work in works
+            ]
+            return _recorded(context, stored, leases.go_live_all)
+        made = [_tried(work, partial(_made, common), common) for work in works]
+        return _recorded(context, made, leases.finish_all)
 
 
-def _stored(works: Sequence[Work]) -> list["_Tried[Live]"]:
-    """Store what several new versions have together, and each of the others by itself."""
-    started = time.perf_counter()
-    together = upsert_together(works)
-    seconds = (time.perf_counter() - started) / max(1, len(together))
-    return [
-        _Tried(work.claim, seconds, together[number])
-        if number in together
-        else _tried(work, upsert_chunks)
-        for number, work in enumerate(works)
-    ]
+@dataclass(frozen=True)
+class _Common:
+    """What a step made for several documents at once.
+
+    `outputs` has the output, or the error of all, by document id; `seconds` is the time of each.
+    """
+
+    outputs: Mapping[str, Any]
+    seconds: float
+
+    def seconds_of(self, document_id: str) -> float:
+        return self.seconds if document_id in self.outputs else 0.0
 
 
-def _made(work: Work) -> Finished:
+def _in_common(works: Sequence[Work]) -> _Common:
+    """Do what the step can do for several documents at once.
+
+    Only for documents at the first attempt of their first version, of which no store has anything
+    yet. What is left out is done for each document alone, which finds the error of the one.
+    """
+    started, outputs = time.perf_counter(), dict[str, Any]()
+    scopes: dict[tuple[str, str], list[Work]] = {}
+    for work in works:
+        if work.claim.step in _TOGETHER and work.version.version == work.claim.token == 1:
+            scopes.setdefault((work.version.collection, work.version.tenant), []).append(work)
+    for some in scopes.values():
+        if len(some) > 1:
+            ids = [work.version.document_id for work in some]
+            try:
+                made = _TOGETHER[some[0].claim.step](some)
+                outputs |= {ids[number]: output for number, output in made.items()}
+            except TransientError as error:
+                outputs |= dict.fromkeys(ids, error)
+            except Exception as error:
+                kind = type(error).__name__  # its message may contain text of a document
+                log.warning("%d documents are done one by one: %s", len(some), kind)
+    return _Common(outputs, (time.perf_counter() - started) / max(1, len(outputs)))
+
+
+def _output(make: Callable[[Work], T], common: _Common, work: Work) -> T:
+    """Return what was made in common, or make it for this document alone."""
+    output = common.outputs.get(work.version.document_id)
+    if isinstance(output, TransientError):
+        raise output
+    return make(work) if output is None else cast("T", output)
+
+
+def _made(common: _Common, work: Work) -> Finished:
     """Make the artifact of a step, or read it if it is stored."""
     context, claim = work.context, work.claim
     make, kind = _MAKERS[claim.step]
@@ -151,7 +203,7 @@ def _made(work: Work) -> Finished:
     known = context.blobs.exists(claim.document_id, name)
     output = kind.load(context.blobs.read(claim.document_id, name)) if known else None
     if output is None or (claim.step == "extract" and output.attachments):
-        output = make(work)  # an artifact has no attachments
+        output = _output(make, common, work)  # an artifact has no attachments
         work.keeper.check()  # write nothing after a deletion of the document
         context.blobs.write(claim.document_id, name, kind.dump(output))
     if claim.step == "extract":
@@ -172,8 +224,8 @@ class _Tried(Generic[R]):
     result: R | StepReport
 
 
-def _tried(work: Work, do: Callable[[Work], R]) -> _Tried[R]:
-    started = time.perf_counter()
+def _tried(work: Work, do: Callable[[Work], R], common: _Common) -> _Tried[R]:
+    started = time.perf_counter() - common.seconds_of(work.version.document_id)
     try:
         result: R | StepReport = do(work)
     except Exception as error:

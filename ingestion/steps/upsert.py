@@ -1,6 +1,5 @@
 """The step upsert: the chunks in the store, checked and counted."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,8 +30,6 @@ from callslip.stores.records import (
     DocumentRecord,
     for_audience,
 )
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,37 +98,19 @@ def upsert_chunks(work: Work) -> Live:
 
 
 def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
-    """Write the chunks of several documents in common batches; return their results by number.
+    """Write the chunks of new documents in common batches; return their results by number.
 
-    Only documents that no store can have yet: their first version at its first attempt. What fails
-    is left out of the results, and so are all of them if the store refuses an object or does not
-    answer: `upsert_chunks` repeats the step for each alone, and raises the error of the one.
+    No store may have any of them yet, and all are of one collection and tenant. What fails is left
+    out: `upsert_chunks` repeats the step for each alone, and raises the error of the one. Raises
+    StoreDown if the store does not answer, ObjectRefused if it refused an object.
     """
-    scopes: dict[tuple[str, str], list[int]] = {}
-    for number, work in enumerate(works):
-        if work.version.version == work.claim.token == 1:
-            scopes.setdefault((work.version.collection, work.version.tenant), []).append(number)
-    stored: dict[int, Live] = {}
-    for numbers in scopes.values():
-        if len(numbers) > 1:
-            try:
-                stored |= _together({number: works[number] for number in numbers})
-            except Exception as error:
-                kind = type(error).__name__  # its message may contain text of a document
-                log.warning("%d documents are stored one by one: %s", len(numbers), kind)
-    return stored
-
-
-def _together(works: Mapping[int, Work]) -> dict[int, Live]:
-    """Store new documents of one collection and tenant."""
     prepared: dict[int, _Prepared] = {}
-    for number, work in works.items():
-        with suppress(Exception):  # the document is repeated alone, with its own error
+    for number, work in enumerate(works):
+        with suppress(Exception):
             prepared[number] = _prepared(work)
     if not prepared:
         return {}
-    first = next(iter(works.values()))
-    version, ledger = first.version, first.context.ledger
+    version, ledger = works[0].version, works[0].context.ledger
     failed = ledger.chunks.expect_all([its.expected for its in prepared.values()])
     sound = {n: its for (n, its), error in zip(prepared.items(), failed, strict=True) if not error}
     if not sound:
@@ -163,13 +142,12 @@ def _prepared(work: Work) -> _Prepared:
     Raises FileNotFoundError if an artifact is missing and the version is not live.
     """
     version, ledger = work.version, work.context.ledger
-    store = work.context.store_of(ledger.collections.get(version.collection).store)
-    created_at = ledger.documents.get(version.document_id).created_at
+    store = work.context.store_of(work.collection.store)
     spans: dict[str, Span] | None = None
     pages: PageTable | None = None
     try:
         extracted = work.read("extract", EXTRACTED)
-        document, chunks = _made(work, extracted, created_at)
+        document, chunks = _made(work, extracted)
         pages = page_table(extracted)
         ids = [c.chunk_id for c in chunks]
         spans = {c.chunk_id: (c.start, c.end) for c in chunks}
@@ -177,8 +155,10 @@ def _prepared(work: Work) -> _Prepared:
         if ledger.documents.get(version.document_id).live_version != version.version:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
-        document, chunks = records.still_stored(version, store, ids, work.analyzer, created_at)
-    audience = ledger.readers.audience(version.document_id)
+        document, chunks = records.still_stored(
+            version, store, ids, work.analyzer, work.claim.document_created_at
+        )
+    audience = work.claim.audience
     document, chunks = for_audience(audience, document, chunks)
     return _Prepared(work, store, document, chunks, ids, audience, spans, pages)
 
@@ -216,15 +196,13 @@ def _write(works: Sequence[Work], store: Store, chunks: Sequence[ChunkRecord]) -
         _whole(outcome.failed)
 
 
-def _made(
-    work: Work, extracted: ExtractedText, created_at: float
-) -> tuple[DocumentRecord, list[ChunkRecord]]:
+def _made(work: Work, extracted: ExtractedText) -> tuple[DocumentRecord, list[ChunkRecord]]:
     return records.made(
         work.version,
         extracted,
         work.read("enrich", ENRICHED),
         work.read("embed", VECTORS),
-        created_at=created_at,
+        created_at=work.claim.document_created_at,
         options=work.options,
     )
 

@@ -1,6 +1,8 @@
 """The step embed: the vectors of the chunks."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +18,8 @@ from callslip.ingestion.chunks.title_context import lacks, line_of
 from callslip.ingestion.steps.work import Work, title_of
 from callslip.ingestion.values import Chunk
 from callslip.models.embedders.contract import Embedder
-from callslip.stores.ledger.caches.vectors import text_hash
+from callslip.stores.ledger.caches.vectors import Key, text_hash
+from callslip.stores.ledger.documents.chunks import Expected
 from callslip.stores.records import (
     Vector,
 )
@@ -25,49 +28,120 @@ EMBED_BATCH = 16
 """Chunks per embedding batch. After each batch the step checks its lease and caches the vectors."""
 
 
+@dataclass(frozen=True)
+class _Passages:
+    """The passages of a version: their texts, and the hashes of these."""
+
+    work: Work
+    chunks: Sequence[Chunk]
+    texts: Sequence[str]
+    hashes: Sequence[str]
+
+    @property
+    def expected(self) -> Expected:
+        """The chunks as the ledger is to know them before there is a vector.
+
+        A deletion then also finds the vectors.
+        """
+        ids = [chunk.chunk_id for chunk in self.chunks]
+        spans = {c.chunk_id: (c.start, c.end) for c in self.chunks}
+        return Expected(self.work.claim, dict(zip(ids, self.hashes, strict=True)), spans)
+
+
 def embed_chunks(work: Work) -> dict[str, Vector]:
     """Return one vector per chunk for each name of vectors, shape (chunks, dimension).
 
     Vectors of unchanged texts come from the cache or from the previous version. The step fails as a
     whole if one of the embedders does not answer; what the others made is in the cache then.
     """
+    its = _passages(work)
+    work.context.ledger.chunks.expect(*its.expected)
+    return _embedded([its], _previous_vectors(work))[0]
+
+
+def embed_together(works: Sequence[Work]) -> dict[int, dict[str, Vector]]:
+    """Embed the chunks of new documents of one collection in common; return them by number.
+
+    What fails is left out: `embed_chunks` repeats the step for each alone, and raises the error of
+    the one. Raises EmbedderDown if an embedder does not answer.
+    """
+    read: dict[int, _Passages] = {}
+    for number, work in enumerate(works):
+        with suppress(Exception):
+            read[number] = _passages(work)
+    if not read:
+        return {}
+    failed = works[0].context.ledger.chunks.expect_all([its.expected for its in read.values()])
+    sound = {n: its for (n, its), error in zip(read.items(), failed, strict=True) if not error}
+    return dict(zip(sound, _embedded(list(sound.values()), {}), strict=True)) if sound else {}
+
+
+def _passages(work: Work) -> _Passages:
     _check_embedders(work)
     text = work.read("extract", EXTRACTED).text
     chunks = work.read("chunk", CHUNKS)
     texts = [c.read(text) for c in chunks]
-    hashes = [text_hash(t) for t in texts]
-    work.context.ledger.chunks.expect(
-        work.claim,
-        {c.chunk_id: h for c, h in zip(chunks, hashes, strict=True)},
-        {c.chunk_id: (c.start, c.end) for c in chunks},
-    )  # so that a deletion also finds the vectors of these chunks
-    previous = _previous_vectors(work)
-    work.counts["embedded"] = 0
-    return {
-        name: _vectors(work, work.embedder(name), chunks, texts, previous.get(name, {}))
-        for name in work.models
-    }
+    return _Passages(work, chunks, texts, [text_hash(t) for t in texts])
+
+
+def _embedded(
+    every: Sequence[_Passages], previous: Mapping[str, Mapping[str, Vector]]
+) -> list[dict[str, Vector]]:
+    """Return the vectors of each version by name.
+
+    `previous` has those of the previous version by name and chunk, if there is one version.
+    """
+    for its in every:
+        its.work.counts["embedded"] = 0
+    made: list[dict[str, Vector]] = [{} for _ in every]
+    for name in every[0].work.models:
+        vectors = _vectors(every, every[0].work.embedder(name), previous.get(name, {}))
+        for by_name, rows in zip(made, vectors, strict=True):
+            by_name[name] = rows
+    return made
 
 
 def _vectors(
-    work: Work,
-    embedder: Embedder,
-    chunks: Sequence[Chunk],
-    texts: Sequence[str],
-    previous: Mapping[str, Vector],
-) -> Vector:
-    """Return the vectors of one embedder; `previous` has those of the previous version by chunk."""
-    hashes = [text_hash(t) for t in texts]
-    known = zip(chunks, hashes, strict=True)
-    before = {h: previous[c.chunk_id] for c, h in known if c.chunk_id in previous}
-    contexts = _contexts(work, embedder, chunks, texts)
-    vectors_by_key: dict[tuple[str, str], Vector] = {}
-    for context in dict.fromkeys(contexts):
-        its = {h: t for h, t, c in zip(hashes, texts, contexts, strict=True) if c == context}
-        vectors_by_key |= {
-            (context, h): v for h, v in _embedded(work, embedder, context, its, before).items()
-        }
-    return np.stack([vectors_by_key[key] for key in zip(contexts, hashes, strict=True)])
+    every: Sequence[_Passages], embedder: Embedder, previous: Mapping[str, Vector]
+) -> list[Vector]:
+    """Return the vectors of one embedder for each version.
+
+    A vector comes from the cache, from the previous version, or from the embedder. Its key has the
+    hash of the text without the title line, so that a deletion finds all vectors of a text.
+    """
+    keys: list[list[Key]] = []
+    texts: dict[Key, str] = {}
+    owners: dict[Key, _Passages] = {}
+    before: dict[Key, Vector] = {}
+    for its in every:
+        contexts = _contexts(its.work, embedder, its.chunks, its.texts)
+        keys.append([(_maker(embedder, c), h) for c, h in zip(contexts, its.hashes, strict=True)])
+        for key, context, text, chunk in zip(
+            keys[-1], contexts, its.texts, its.chunks, strict=True
+        ):
+            texts[key] = context + text
+            owners[key] = its
+            if chunk.chunk_id in previous:
+                before[key] = previous[chunk.chunk_id]
+    cache = every[0].work.context.ledger.vectors
+    known = before | cache.get(texts)
+    missing = sorted(texts.keys() - known.keys(), key=lambda key: (len(texts[key]), key))
+    for start in range(0, len(missing), EMBED_BATCH):
+        batch = missing[start : start + EMBED_BATCH]
+        vectors = embedder.passages([texts[key] for key in batch])
+        new = dict(zip(batch, vectors, strict=True))
+        for its in every:
+            its.work.keeper.check()
+        cache.put(new)
+        known |= new
+    for key in missing:
+        owners[key].work.counts["embedded"] += 1
+    return [np.stack([known[key] for key in its]) for its in keys]
+
+
+def _maker(embedder: Embedder, context: str) -> str:
+    """The name of the model in the cache for texts with a title line."""
+    return f"{embedder.model}+{text_hash(context)[:16]}" if context else embedder.model
 
 
 def _check_embedders(work: Work) -> None:
@@ -96,35 +170,6 @@ def _contexts(
         line if c.tokens <= room and lacks(t, line) else ""
         for c, t in zip(chunks, texts, strict=True)
     ]
-
-
-def _embedded(
-    work: Work,
-    embedder: Embedder,
-    context: str,
-    texts: Mapping[str, str],
-    before: Mapping[str, Vector],
-) -> dict[str, Vector]:
-    """Return the vectors of texts with one title line, by text hash.
-
-    A vector comes from the cache, from the previous version, or from the embedder. The cache key
-    has the hash of the text without the title line, so that a deletion finds all its vectors.
-    """
-    cache = work.context.ledger.vectors
-    made_by = f"{embedder.model}+{text_hash(context)[:16]}" if context else embedder.model
-    vectors_by_key = dict(cache.get(made_by, list(texts)))
-    vectors_by_key |= {h: before[h] for h in texts.keys() - vectors_by_key.keys() if h in before}
-    missing = {h: t for h, t in texts.items() if h not in vectors_by_key}
-    by_length = sorted(missing.items(), key=lambda item: len(item[1]))
-    for start in range(0, len(by_length), EMBED_BATCH):
-        batch = by_length[start : start + EMBED_BATCH]
-        vectors = embedder.passages([context + t for _, t in batch])
-        new = {h: vector for (h, _), vector in zip(batch, vectors, strict=True)}
-        work.keeper.check()
-        cache.put(made_by, new)
-        vectors_by_key |= new
-    work.counts["embedded"] += len(missing)
-    return vectors_by_key
 
 
 def _previous_vectors(work: Work) -> dict[str, dict[str, Vector]]:

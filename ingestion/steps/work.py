@@ -1,8 +1,9 @@
 """A claimed step: what it works with, and the name of its artifact."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from callslip.config.settings import ChunkingSettings
 from callslip.ingestion.artifacts import (
@@ -20,7 +21,7 @@ from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
 from callslip.models.text.kinds import analyzer_of, kind_of, version_of_kind
-from callslip.stores.ledger import Claim, LeaseKeeper, Step, VersionRecord
+from callslip.stores.ledger import Claim, CollectionRecord, LeaseKeeper, Step, VersionRecord
 from callslip.stores.records import (
     ENRICHED_PROPERTIES,
     VALIDITY,
@@ -34,23 +35,31 @@ class Work:
     context: StepContext
     claim: Claim
     keeper: LeaseKeeper
+    collection_of: Callable[[str], CollectionRecord]
+    """Returns a collection by name, read once for all steps of a message."""
     counts: dict[str, int] = field(default_factory=dict)
     """Counters that the step reports in addition to its output."""
+    _outputs: dict[Step, Any] = field(default_factory=dict)
 
     @property
     def version(self) -> VersionRecord:
         """The version that the step processes."""
         return self.claim.record
 
-    @cached_property
-    def options(self) -> Options:
-        """The collection's options, read once at their first use in the step."""
-        return self.context.ledger.collections.get(self.version.collection).options
+    @property
+    def collection(self) -> CollectionRecord:
+        """The collection of the version."""
+        return self.collection_of(self.version.collection)
 
-    @cached_property
+    @property
+    def options(self) -> Options:
+        """The options of the collection."""
+        return self.collection.options
+
+    @property
     def models(self) -> dict[str, str]:
-        """The models of the collection's vectors by name, read once; "" names the default one."""
-        return self.context.ledger.collections.get(self.version.collection).models
+        """The models of the collection's vectors by name; "" names the default one."""
+        return self.collection.models
 
     def embedder(self, vector_name: str = "") -> Embedder:
         """The embedder of the vectors of this name; the present one if there is none."""
@@ -58,10 +67,10 @@ class Work:
         model = self.models[vector_name]
         return embedder_of(model, its.embedder, its.previous, its.further.values())
 
-    @cached_property
+    @property
     def analyzed_by(self) -> str:
         """The version of the collection's analyzer, as its record names it."""
-        return self.context.ledger.collections.get(self.version.collection).analyzer
+        return self.collection.analyzer
 
     @property
     def analyzer(self) -> Analyzer:
@@ -75,14 +84,17 @@ class Work:
         return ChunkingSettings(**own) if own else self.context.settings.chunking
 
     def read(self, step: Step, kind: Artifact[T]) -> T:
-        """Return the output of an earlier step.
+        """Return the output of an earlier step, which nobody changes.
 
         Raises FileNotFoundError if the artifact is not stored.
         """
-        name = self.claim.artifacts.get(step)
-        if name is None:
-            raise FileNotFoundError(f"{step} of {self.version.document_id} left no artifact")
-        return kind.load(self.context.blobs.read(self.version.document_id, name))
+        if step not in self._outputs:
+            name = self.claim.artifacts.get(step)
+            if name is None:
+                raise FileNotFoundError(f"{step} of {self.version.document_id} left no artifact")
+            content = self.context.blobs.read(self.version.document_id, name)
+            self._outputs[step] = kind.load(content)
+        return cast("T", self._outputs[step])
 
     @cached_property
     def previous_artifacts(self) -> dict[Step, str]:

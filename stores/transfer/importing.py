@@ -177,12 +177,11 @@ class _Importing:
         """
         ledger, transcript = self._backend.ledger, bundle.transcript
         ledger.vectors.put(
-            self._embedder,
             {
-                known.text_hash: chunk.vector
+                (self._embedder, known.text_hash): chunk.vector
                 for chunk in bundle.chunks
                 if (known := transcript.chunks[chunk.chunk_id]).text_hash == text_hash(chunk.body)
-            },
+            }
         )
         ledger.transcripts.write(self._collection, transcript, self._lease.move)
 

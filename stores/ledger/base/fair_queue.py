@@ -8,11 +8,11 @@ and the tenant queues are served round-robin. A queued version is in one of thes
     sent      in a message to the broker, or claimed by a worker
     resting   until its retry is due; then the sweep sets it to waiting
 
-Small documents of one tenant queue travel together in one message, since each step, transaction and
-batch of a store costs as much for one of them as for many. A message is sent only when there is
-room for one, so that documents travel alone while workers are idle, and together under load. The
-versions of a message have the same time of dispatch, by which messages are counted. A version that
-was tried before travels alone: it may be the reason why its worker died.
+Small documents of one tenant queue and priority travel together in one message, since each step,
+transaction and batch of a store costs as much for one of them as for many. A message is sent only
+when there is room for one, so that documents travel alone while workers are idle, and together
+under load. The versions of a message have the same time of dispatch, by which messages are counted.
+A version that was tried before travels alone: it may be the reason why its worker died.
 """
 
 import time
@@ -83,7 +83,7 @@ _NEXT_QUEUE = select(func.min(_V.tenant_queue)).where(
     _V.turn == WAITING, _V.tenant_queue > bindparam("last")
 )
 _FIRST = (
-    select(_V.document_id, _V.version, _V.size)
+    select(_V.document_id, _V.version, _V.size, _V.priority)
     .where(_V.turn == WAITING, _V.tenant_queue == bindparam("of"))
     .order_by(_V.priority.desc(), _V.created_at)
     .limit(MESSAGE_DOCUMENTS)
@@ -236,7 +236,10 @@ class _Round:
         """
         sent_at, size = time.time(), 0
         sent: list[Dispatch] = []
-        for row in self._connection.execute(_FIRST, {"of": tenant_queue}).all():
+        rows = self._connection.execute(_FIRST, {"of": tenant_queue}).all()
+        for row in rows:
+            if row.priority != rows[0].priority:
+                break  # what is urgent does not wait for others
             steps = _waiting(self._connection, row.document_id, row.version)
             if steps is None:
                 break

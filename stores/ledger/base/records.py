@@ -291,7 +291,8 @@ class BatchItem:
 class Claim:
     """A lease on one step. `token` is the fencing token: only its holder may finish the step.
 
-    `record` and `artifacts` (of the earlier steps) have the state at the time of the claim.
+    `record`, `artifacts` (of the earlier steps) and `audience` (of the document) have the state at
+    the time of the claim.
     """
 
     document_id: str
@@ -301,6 +302,8 @@ class Claim:
     lease_seconds: float
     record: VersionRecord
     artifacts: Mapping[Step, str]
+    document_created_at: float
+    audience: str
 
 
 @dataclass(frozen=True)

@@ -46,15 +46,15 @@ class TokenVectors:
         with self._database.reading() as connection:
             rows = connection.execute(_KNOWN, {"model": model, "hashes": list(by_hash)}).all()
         before = time.time() - TOUCH_SECONDS
-        stale = [row.text_hash for row in rows if row.used_at < before]
+        stale = [(model, row.text_hash) for row in rows if row.used_at < before]
         if stale:
-            touch(self._database, schema.token_vectors, model, stale)
+            touch(self._database, schema.token_vectors, stale)
         return {by_hash[row.text_hash]: _decoded(row.tokens) for row in rows}
 
     def put(self, model: str, vectors: Mapping[str, TokenMatrix]) -> None:
         """Store token vectors by text: shape (tokens, dimension) each."""
-        encoded = {text_hash(text): {"tokens": _encoded(m)} for text, m in vectors.items()}
-        keep_rows(self._database, schema.token_vectors, model, encoded)
+        encoded = {(model, text_hash(t)): {"tokens": _encoded(m)} for t, m in vectors.items()}
+        keep_rows(self._database, schema.token_vectors, encoded)
 
     def trim(self, rows: int) -> int:
         """Delete rows whose text no chunk has, and all but the `rows` most recently used.

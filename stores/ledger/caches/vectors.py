@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,11 @@ TOUCH_SECONDS = 86_400.0
 """Seconds of precision of a vector's last use, so that a read rarely needs a write."""
 
 
-_KNOWN = select(_T.text_hash, _T.vector, _T.used_at).where(
-    _T.model == bindparam("model"), _T.text_hash.in_(bindparam("hashes", expanding=True))
+Key = tuple[str, str]
+"""The name of a model and the hash of a text."""
+
+_KNOWN = select(_T.model, _T.text_hash, _T.vector, _T.used_at).where(
+    _T.text_hash.in_(bindparam("hashes", expanding=True))
 )
 
 
@@ -36,29 +39,30 @@ class Vectors:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, model: str, text_hashes: Sequence[str]) -> dict[str, Vector]:
-        """The cached vectors of these texts, by hash of the text."""
-        vectors: dict[str, Vector] = {}
-        stale: list[str] = []
+    def get(self, keys: Collection[Key]) -> dict[Key, Vector]:
+        """The vectors that are cached of these."""
+        vectors: dict[Key, Vector] = {}
+        stale: list[Key] = []
         before = time.time() - TOUCH_SECONDS
+        wanted, hashes = set(keys), sorted({text_hash for _, text_hash in keys})
         with self._database.reading() as connection:
-            for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
-                some = list(text_hashes[start : start + IDS_PER_STATEMENT])
-                rows = connection.execute(_KNOWN, {"model": model, "hashes": some})
-                for row in rows:
-                    vectors[row.text_hash] = np.frombuffer(row.vector, np.float32)
-                    if row.used_at < before:
-                        stale.append(row.text_hash)
+            for start in range(0, len(hashes), IDS_PER_STATEMENT):
+                some = hashes[start : start + IDS_PER_STATEMENT]
+                for row in connection.execute(_KNOWN, {"hashes": some}):
+                    key = row.model, row.text_hash
+                    if key in wanted:
+                        vectors[key] = np.frombuffer(row.vector, np.float32)
+                        if row.used_at < before:
+                            stale.append(key)
         if stale:
-            touch(self._database, schema.vectors, model, stale)
+            touch(self._database, schema.vectors, stale)
         return vectors
 
-    def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        """Store vectors by hash of their text."""
+    def put(self, vectors: Mapping[Key, Vector]) -> None:
+        """Store vectors in one transaction."""
         keep_rows(
             self._database,
             schema.vectors,
-            model,
             {key: {"vector": v.astype(np.float32).tobytes()} for key, v in vectors.items()},
         )
 
@@ -69,29 +73,31 @@ class Vectors:
 
 
 def keep_rows(
-    database: Database, cache: Table, model: str, contents: Mapping[str, Mapping[str, object]]
+    database: Database, cache: Table, contents: Mapping[Key, Mapping[str, object]]
 ) -> None:
-    """Insert rows into a cache, by hash of the text, as just used; existing rows stay unchanged."""
+    """Insert rows into a cache as just used; existing rows stay unchanged."""
     if not contents:
         return
     dialect = sqlite if database.is_sqlite else postgresql
-    made: dict[str, object] = {"model": model, "used_at": time.time()}
+    now = time.time()
     rows = [
-        {"text_hash": key, **made, **content}
-        for key, content in sorted(contents.items())  # in one order: no two transactions deadlock
+        {"text_hash": text_hash, "model": model, "used_at": now, **content}
+        for (model, text_hash), content in sorted(
+            contents.items(), key=lambda item: item[0][::-1]
+        )  # in one order: no two transactions deadlock
     ]
     with database.writing() as connection:
         connection.execute(dialect.insert(cache).on_conflict_do_nothing(), rows)
 
 
-def touch(database: Database, cache: Table, model: str, text_hashes: Sequence[str]) -> None:
+def touch(database: Database, cache: Table, keys: Sequence[Key]) -> None:
     """Record that rows of a cache were used now."""
     now, of = time.time(), cache.c
     with database.writing() as connection:
-        for start in range(0, len(text_hashes), IDS_PER_STATEMENT):
-            some = text_hashes[start : start + IDS_PER_STATEMENT]
+        for start in range(0, len(keys), IDS_PER_STATEMENT):
+            some = keys[start : start + IDS_PER_STATEMENT]
             connection.execute(
-                update(cache).where(of.model == model, of.text_hash.in_(some)).values(used_at=now)
+                update(cache).where(tuple_(of.model, of.text_hash).in_(some)).values(used_at=now)
             )
 
 

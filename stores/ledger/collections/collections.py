@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionExists, CollectionNotFound
@@ -30,6 +30,12 @@ _A = schema.attachments.c
 _OF_TABLE = (_A.table_schema, _A.table_name, _A.vectors, _A.server, _A.tenant)
 _RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.options, _C.created_at)
 _WITH_TABLE = schema.collections.outerjoin(schema.attachments)
+# Built once: building the statement of the hot path costs more than running it.
+_NAMED = (
+    select(*_RECORD, *_OF_TABLE)
+    .select_from(_WITH_TABLE)
+    .where(_C.name == bindparam("name"), _C.deleted_at.is_(None))
+)
 
 
 class Collections:
@@ -103,11 +109,7 @@ class Collections:
     def get(self, name: str) -> CollectionRecord:
         """The collection with this name. Raises CollectionNotFound."""
         with self._database.reading() as connection:
-            row = connection.execute(
-                select(*_RECORD, *_OF_TABLE)
-                .select_from(_WITH_TABLE)
-                .where(_C.name == name, _C.deleted_at.is_(None))
-            ).one_or_none()
+            row = connection.execute(_NAMED, {"name": name}).one_or_none()
         if row is None:
             raise CollectionNotFound(f"collection {name!r} does not exist")
         return _record(row)

@@ -88,4 +88,6 @@ def claimed(
         lease_seconds=taking.lease_seconds,
         record=version_record(current, document),
         artifacts={name: r.artifact for name, r in rows.items() if r.artifact is not None},
+        document_created_at=document.created_at,
+        audience=document.audience,
     )

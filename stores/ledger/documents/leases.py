@@ -362,7 +362,8 @@ def _go_live(connection: Connection, result: Live) -> None:
     warnings = [each for step in done for each in step.warnings or ()]
     data = result.counts | ({"warnings": warnings} if warnings else {})
     events.add(connection, "document.live", claim.document_id, claim.version, now, data=data)
-    hide_vanished(connection, claim, now)
+    if claim.version > 1:
+        hide_vanished(connection, claim, now)
 
 
 def _raise(lost: Sequence[LeaseLost | None]) -> None:

@@ -133,6 +133,14 @@ def test_a_message_has_small_documents_within_its_bytes(
     assert [names(server, message) for message in messages] == expected
 
 
+def test_what_is_urgent_does_not_travel_with_others(server: Ledger) -> None:
+    for n in range(3):
+        send(server, "a", f"{n}", size=300)
+    send(server, "a", "urgent", 5, size=300)
+    assert names(server, server.fair_queue.take(1)) == ["a:urgent"]
+    assert names(server, server.fair_queue.take(2)) == ["a:0", "a:1", "a:2"]
+
+
 def test_a_document_that_was_tried_before_travels_alone(server: Ledger) -> None:
     items = [send(server, "a", f"{n}", size=300) for n in range(4)]
     assert len(server.fair_queue.take(1)) == 4

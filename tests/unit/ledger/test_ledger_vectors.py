@@ -18,7 +18,7 @@ pytest_plugins = ["ledger_fixtures"]
 
 def put(ledger: Ledger, model: str, hashes: Iterable[str]) -> None:
     """Keep a vector for each of the hashes."""
-    ledger.vectors.put(model, {h: np.full(4, len(h), np.float32) for h in hashes})
+    ledger.vectors.put({(model, h): np.full(4, len(h), np.float32) for h in hashes})
 
 
 def age(url: str, seconds: float, *hashes: str) -> None:
@@ -35,29 +35,30 @@ def age(url: str, seconds: float, *hashes: str) -> None:
 
 def known(ledger: Ledger, *hashes: str) -> list[str]:
     """Which of the hashes have a vector of the model `m`."""
-    return sorted(ledger.vectors.get("m", hashes))
+    return sorted(h for _, h in ledger.vectors.get([("m", h) for h in hashes]))
 
 
 def test_a_vector_comes_back_as_it_was_kept(ledger: Ledger) -> None:
     vector = np.array([0.1, -2.5, np.pi, 0], np.float32)
-    ledger.vectors.put("m", {"h": vector})
-    found = ledger.vectors.get("m", ["h", "other"])
-    assert list(found) == ["h"]
-    assert found["h"].dtype == np.float32
-    assert np.array_equal(found["h"], vector)
+    ledger.vectors.put({("m", "h"): vector})
+    found = ledger.vectors.get([("m", "h"), ("m", "other")])
+    assert list(found) == [("m", "h")]
+    assert found["m", "h"].dtype == np.float32
+    assert np.array_equal(found["m", "h"], vector)
 
 
 def test_each_model_has_vectors_of_its_own_and_the_first_one_kept_stays(ledger: Ledger) -> None:
     put(ledger, "m", ["a"])
     put(ledger, "n", ["a", "bb"])
-    ledger.vectors.put("m", {"a": np.zeros(4, np.float32)})
+    ledger.vectors.put({("m", "a"): np.zeros(4, np.float32)})
     assert known(ledger, "a", "bb") == ["a"]
-    assert ledger.vectors.get("m", ["a"])["a"].tolist() == [1, 1, 1, 1]
+    assert ledger.vectors.get([("m", "a")])["m", "a"].tolist() == [1, 1, 1, 1]
+    assert ledger.vectors.get([("m", "bb"), ("n", "a")]).keys() == {("n", "a")}
 
 
 def test_no_text_is_no_question(ledger: Ledger) -> None:
-    ledger.vectors.put("m", {})
-    assert ledger.vectors.get("m", []) == {}
+    ledger.vectors.put({})
+    assert ledger.vectors.get([]) == {}
 
 
 def test_thousands_are_kept_and_found(ledger: Ledger) -> None:

@@ -84,7 +84,7 @@ def test_versions_and_vectors_survive_so_that_the_next_version_computes_only_wha
     firsts = {c.split("-")[1]: row.first_version for c, row in snapshot.transcript.chunks.items()}
     assert firsts == {"kept": 1, "third": 3, "more": 3}
     hashes = [row.text_hash for row in snapshot.transcript.chunks.values()]
-    assert len(there.ledger.vectors.get("tiny", hashes)) == 3
+    assert len(there.ledger.vectors.get([("tiny", each) for each in hashes])) == 3
     again = there.submit("versions", "kept third more")
     assert not again.fresh
     item = there.publish("versions", "kept fourth")

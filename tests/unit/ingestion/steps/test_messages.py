@@ -4,15 +4,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from memory_store import MemoryStore
-from pipeline_parts import held, look, make_context, paragraphs, seen, submit
+from pipeline_parts import Tiny, held, look, make_context, paragraphs, seen, submit
 
-from callslip.errors import StoreDown
+from callslip.errors import EmbedderDown, InvalidRequest, StoreDown
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.pipeline import Next, StepReport, run_step, run_steps
+from callslip.models.embedders.contract import Vectors
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import STEPS, Accepted, Ledger, Step
 from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
@@ -144,6 +145,63 @@ def test_while_the_store_is_down_each_document_waits_for_its_own_next_attempt(
     assert [r.outcome for r in reports] == ["retry"] * 4
     store.down = False
     assert run(step_context, items, STEPS[-1:]) == ("stop", [])  # the waits are not over
+
+
+class Picky(Tiny):
+    """An embedder that counts the texts of its calls, and may refuse a text or be down."""
+
+    refused, down = "", False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        self.calls.append(len(texts))
+        if self.down:
+            raise EmbedderDown("no answer")
+        if self.refused and any(self.refused in text for text in texts):
+            raise InvalidRequest("too odd")
+        return super().passages(texts)
+
+
+@pytest.fixture
+def picky(step_context: StepContext, items: list[Accepted]) -> tuple[StepContext, Picky]:
+    """The context with such an embedder, after the step before."""
+    run(step_context, items, STEPS[: STEPS.index("embed")])
+    return (made := replace(step_context, embedder=Picky())), cast("Picky", made.embedder)
+
+
+def test_the_embedder_gets_the_texts_of_several_documents_at_once(
+    picky: tuple[StepContext, Picky], items: list[Accepted]
+) -> None:
+    context, embedder = picky
+    assert run(context, items, ["embed", "upsert"])[0] == "go on"
+    assert embedder.calls == [4]
+    assert states(context, items) == ["live"] * 4
+    for item in items:
+        assert look(context, item).steps[-2].counts == {"vectors": 1, "embedded": 1}
+
+
+def test_what_the_embedder_refuses_fails_alone(
+    picky: tuple[StepContext, Picky], items: list[Accepted]
+) -> None:
+    context, embedder = picky
+    embedder.refused = "three0"
+    assert run(context, items, ["embed", "upsert"])[0] == "go on"
+    assert embedder.calls == [4, 1, 1, 1, 1]
+    assert states(context, items) == ["live", "live", "failed", "live"]
+
+
+def test_an_embedder_that_is_down_is_called_once_for_all(
+    picky: tuple[StepContext, Picky], items: list[Accepted]
+) -> None:
+    context, embedder = picky
+    embedder.down = True
+    after, reports = run(context, items, ["embed"])
+    assert after == "stop"
+    assert [r.outcome for r in reports] == ["retry"] * 4
+    assert embedder.calls == [4]
 
 
 def test_a_document_that_vanished_meanwhile_leaves_the_others_alone(
