@@ -136,8 +136,10 @@ def _attempts(context: StepContext, claims: Sequence[Claim]) -> list[StepReport]
     leases = context.ledger.leases
     collection_of = cache(context.ledger.collections.get)
     with ExitStack() as keepers:
-        kept = [(claim, keepers.enter_context(leases.keeper(claim))) for claim in claims]
-        works = [Work(context, claim, keeper, collection_of) for claim, keeper in kept]
+        works = [
+            Work(context, claim, keepers.enter_context(leases.keeper(claim)), collection_of)
+            for claim in claims
+        ]
         common = _in_common(works)
         if claims and claims[0].step == "upsert":
             stored = [
