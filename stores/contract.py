@@ -7,14 +7,14 @@ the parameters of a search.
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import Future
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from callslip.errors import InvalidRequest, MetricNotIndexed, StoreCannot
+from callslip.reused_threads import ReusedThreads
 from callslip.stores.fusion import Candidate, Fusion, Scale, fuse
 from callslip.stores.metrics import Metric, distance, score_of_unit, scores
 from callslip.stores.operations import StoreOperations
@@ -45,6 +45,11 @@ class Store(StoreOperations):
 
     Every method raises the errors that `StoreOperations` names.
     """
+
+    @cached_property
+    def _threads(self) -> ReusedThreads:
+        """The threads that ask the keyword retriever while another asks the vector retriever."""
+        return ReusedThreads()
 
     def vector_query(
         self,
@@ -173,24 +178,21 @@ class Store(StoreOperations):
                 pool=pool,
                 alpha=alpha,
             )
-        with ThreadPoolExecutor(1) as beside:
-            if terms and (alpha < 1 or vector is None):
-                retriever = beside.submit(
-                    copy_context().run,  # with the trace context
-                    partial(self.keyword_query, collection, terms, pool, where, tenant=tenant),
-                )
-            if vector is not None and alpha > 0:
-                vectors = self.vector_query(
-                    collection,
-                    vector,
-                    pool,
-                    where,
-                    tenant=tenant,
-                    vector_name=vector_name,
-                    method=method,
-                    horizon=horizon,
-                )
-            keywords = retriever.result() if retriever else []
+        if terms and (alpha < 1 or vector is None):
+            ask = partial(self.keyword_query, collection, terms, pool, where, tenant=tenant)
+            retriever = self._threads.submit(ask)
+        if vector is not None and alpha > 0:
+            vectors = self.vector_query(
+                collection,
+                vector,
+                pool,
+                where,
+                tenant=tenant,
+                vector_name=vector_name,
+                method=method,
+                horizon=horizon,
+            )
+        keywords = retriever.result() if retriever else []
         if keywords and vector is not None and horizon is not None:
             near = self._within(
                 collection, vector, keywords, tenant, vector_name, method, horizon

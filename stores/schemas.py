@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from callslip.errors import Conflict, InvalidRequest, TenantNotFound
@@ -15,6 +16,9 @@ from callslip.vocabulary import NAME as NAME
 
 MAX_DIMENSION = 65_536
 MAX_NAMED = 16
+
+LOADED = 1024
+"""The most schemas that a process keeps: each search reads the schema of its collection."""
 
 
 def check_schema(schema: CollectionSchema) -> None:
@@ -104,6 +108,7 @@ def dump_schema(schema: CollectionSchema) -> str:
     return json.dumps(data, ensure_ascii=False, sort_keys=True)
 
 
+@lru_cache(LOADED)
 def load_schema(text: str) -> CollectionSchema:
     """Read a schema back."""
     data: Mapping[str, Any] = json.loads(text)

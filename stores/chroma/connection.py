@@ -3,7 +3,7 @@
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
@@ -166,6 +166,17 @@ class Connection:
             raise missing
 
         return believed(lambda: self._breaker.call(ask), self.ping)
+
+    def about(self, name: str, missing: NotFound) -> Mapping[str, Any]:
+        """The metadata of a Chroma collection, without a request if its handle is cached.
+
+        Raises what `on` raises, also if the server is known to be down.
+        """
+        handle = self._handles.get(name)
+        if handle is None:
+            return self.on(name, missing, lambda at: at.metadata)
+        self._breaker.check()
+        return handle.metadata
 
     def _patiently(self, name: str, act: Callable[[Collection], T]) -> T:
         """Repeat the call if the server looked for a vector graph that it had not written yet.

@@ -134,7 +134,7 @@ class Table:
 
     def about(self) -> Mapping[str, str]:
         """The metadata of the collection, as provided to `create`."""
-        return dict(self._on(lambda at: at.metadata))
+        return dict(self._connection.about(self._name, self._missing))
 
     def upsert(self, rows: Sequence[Row]) -> None:
         """Write rows. A row with an existing id replaces the whole stored row.

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from contextvars import copy_context
 from typing import Any, TypeVar
 
 from callslip.errors import StoreDown, TransientError
 from callslip.http import deadline
+from callslip.reused_threads import ReusedThreads
 
 PING_EVERY = 0.5
 """Seconds between two pings."""
@@ -43,6 +43,7 @@ class Breaker:
         self._now, self._closed = threading.Event(), False
         self._since: float | None = None
         self._in_flight: set[Future[Any]] = set()
+        self._threads = ReusedThreads()
 
     def check(self) -> None:
         """Raise the error if the server has not answered the last ping."""
@@ -52,8 +53,8 @@ class Breaker:
     def call(self, act: Callable[[], T], seconds: float | None = None) -> T:
         """The result of `act`, which sends requests to the server.
 
-        `act` may take `seconds`, by default until the deadline. With either, it runs in a thread of
-        its own, which is left to its own time limits once the server does not answer a ping or the
+        `act` may take `seconds`, by default until the deadline. With either, it runs in another
+        thread, which is left to its own time limits once the server does not answer a ping or the
         time is over; then the error is raised.
         """
         self.check()
@@ -76,11 +77,9 @@ class Breaker:
 
     def _cut_short(self, act: Callable[[], T], seconds: float) -> T:
         self._watch()
-        call: Future[T] = Future()
+        call = self._threads.submit(act)
         with self._lock:
             self._in_flight.add(call)
-        run = copy_context().run
-        threading.Thread(target=run, args=(_settle, call, act), daemon=True).start()
         try:
             return call.result(seconds)
         except TimeoutError as error:
@@ -121,15 +120,3 @@ class Breaker:
     def _down(self, since: float) -> TransientError:
         seconds = time.monotonic() - since
         return self._error(f"{self._server} has not answered for {seconds:.1f} s.")
-
-
-def _settle(call: Future[T], act: Callable[[], T]) -> None:
-    """Set the result of the call, unless its caller has given up."""
-    try:
-        result = act()
-    except BaseException as error:  # the caller raises it
-        with suppress(InvalidStateError):
-            call.set_exception(error)
-    else:
-        with suppress(InvalidStateError):
-            call.set_result(result)

@@ -29,8 +29,11 @@ class Database:
     def __init__(self, url: str, subject: str = "the ledger") -> None:
         self._subject = subject
         self._writer = _engine(url)
-        self._reader = self._writer.execution_options(isolation_level="AUTOCOMMIT")
         self.is_sqlite = self._writer.dialect.name == "sqlite"
+        # SQLite's connections are without a transaction already; to say so again takes two PRAGMAs.
+        self._reader = self._writer.execution_options(
+            **{"single": True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        )
         self._observer = self._writer.execution_options(
             **{"deferred": True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         )
@@ -80,5 +83,5 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
-    if options.get("isolation_level") != "AUTOCOMMIT":
+    if not options.get("single"):
         connection.exec_driver_sql("BEGIN" if options.get("deferred") else "BEGIN IMMEDIATE")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select, true
+from sqlalchemy import ColumnElement, Select, or_, select, true
 
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
@@ -37,3 +37,10 @@ def of_readable(document_id: ColumnElement[str], reader: Reader | None) -> Colum
     if reader is None:
         return true()
     return document_id.in_(select(_D.document_id).where(readable(reader)))
+
+
+def limited(
+    query: Select[Any], document_id: ColumnElement[str], reader: Reader | None
+) -> Select[Any]:
+    """The query with `of_readable`, or the query itself where that is always true."""
+    return query if reader is None else query.where(of_readable(document_id, reader))

@@ -30,12 +30,13 @@ _A = schema.attachments.c
 _OF_TABLE = (_A.table_schema, _A.table_name, _A.vectors, _A.server, _A.tenant)
 _RECORD = (_C.name, _C.store, _C.embedder, _C.schema, _C.analyzer, _C.options, _C.created_at)
 _WITH_TABLE = schema.collections.outerjoin(schema.attachments)
-# Built once: building the statement of the hot path costs more than running it.
+# Each search executes these two: building a statement costs more than running it.
 _NAMED = (
     select(*_RECORD, *_OF_TABLE)
     .select_from(_WITH_TABLE)
-    .where(_C.name == bindparam("name"), _C.deleted_at.is_(None))
+    .where(_C.name == bindparam("of"), _C.deleted_at.is_(None))
 )
+_PROPERTY_NAMES = select(_P.name).where(_P.collection == bindparam("of"))
 
 
 class Collections:
@@ -109,7 +110,7 @@ class Collections:
     def get(self, name: str) -> CollectionRecord:
         """The collection with this name. Raises CollectionNotFound."""
         with self._database.reading() as connection:
-            row = connection.execute(_NAMED, {"name": name}).one_or_none()
+            row = connection.execute(_NAMED, {"of": name}).one_or_none()
         if row is None:
             raise CollectionNotFound(f"collection {name!r} does not exist")
         return _record(row)
@@ -209,7 +210,7 @@ class Collections:
     def property_names(self, name: str) -> set[str]:
         """Every property that a chunk of the collection ever had."""
         with self._database.reading() as connection:
-            return set(connection.scalars(select(_P.name).where(_P.collection == name)))
+            return set(connection.scalars(_PROPERTY_NAMES, {"of": name}))
 
     def deleted(self) -> list[str]:
         """Names of collections that are hidden and whose rows are not deleted yet."""

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
-from sqlalchemy import Row, select, tuple_
+from sqlalchemy import Row, bindparam, select, tuple_
 
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.base.readable import of_readable
+from callslip.stores.ledger.base.readable import limited
 from callslip.vocabulary import PageUnit
 
 MOST_PAGES = 100_000
@@ -21,6 +21,10 @@ LONGEST_LABEL = 64
 _PAGED = (".pdf", ".pptx", ".xlsx", ".epub", ".odp", ".ods")
 
 _V = schema.versions.c
+
+_PAGES = select(_V.document_id, _V.pages).where(
+    tuple_(_V.document_id, _V.version).in_(bindparam("made", expanding=True))
+)
 
 
 class PageRange(NamedTuple):
@@ -92,14 +96,12 @@ class Pages:
 
     def of(self, versions: Mapping[str, int]) -> dict[str, PageTable]:
         """The pages of these versions by document id; omits those whose text has no pages."""
-        query = (
-            select(_V.document_id, _V.pages)
-            .where(tuple_(_V.document_id, _V.version).in_(list(versions.items())))
-            .where(of_readable(_V.document_id, self._reader))
-        )
+        query = limited(_PAGES, _V.document_id, self._reader)
         with self._database.reading() as connection:
             return {
                 document_id: PageTable.from_json(pages)
-                for document_id, pages in connection.execute(query)
+                for document_id, pages in connection.execute(
+                    query, {"made": list(versions.items())}
+                )
                 if pages is not None
             }

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, tuple_, update
 
 from callslip.errors import Conflict, DocumentNotFound
 from callslip.readers import Reader
@@ -14,7 +14,7 @@ from callslip.stores.ledger.base.corrections import carried
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import queue
 from callslip.stores.ledger.base.locks import lock_document
-from callslip.stores.ledger.base.readable import of_readable, readable, readable_counts
+from callslip.stores.ledger.base.readable import limited, of_readable, readable, readable_counts
 from callslip.stores.ledger.base.records import STEPS, Accepted, Step, VersionRecord
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.outbox import events
@@ -27,6 +27,10 @@ _KNOWN = (
     *("url", "language", "by_hand", "chunking"),
 )
 """The columns of a version's content, and of what was stated of it."""
+
+_URLS = select(_V.document_id, _V.url).where(
+    tuple_(_V.document_id, _V.version).in_(bindparam("made", expanding=True)), _V.url != ""
+)
 
 
 @dataclass(frozen=True)
@@ -140,13 +144,10 @@ class Versions:
 
     def urls(self, versions: Mapping[str, int]) -> dict[str, str]:
         """The web addresses of the sources of these versions by document id; omits unknown ones."""
-        query = (
-            select(_V.document_id, _V.url)
-            .where(tuple_(_V.document_id, _V.version).in_(list(versions.items())), _V.url != "")
-            .where(of_readable(_V.document_id, self._reader))
-        )
+        query = limited(_URLS, _V.document_id, self._reader)
         with self._database.reading() as connection:
-            return {row.document_id: row.url for row in connection.execute(query)}
+            rows = connection.execute(query, {"made": list(versions.items())})
+            return {row.document_id: row.url for row in rows}
 
     def restore(self, document_id: str, version: int) -> Accepted:
         """Queue a new version with the content of an older one, and what was stated of it.
