@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from operator import itemgetter
+from typing import NamedTuple
 
 from callslip.vocabulary import Fusion as Fusion
 
@@ -79,35 +80,39 @@ def fuse(
     vector_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(vectors, 1)}
     keyword_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(keywords, 1)}
     worth = _worth(vectors, keywords, fusion, alpha, rrf_k, scale)
-    candidates = []
-    for chunk in vector_at.keys() | keyword_at.keys():
-        v, k = vector_at.get(chunk), keyword_at.get(chunk)
-        candidates.append(Candidate(chunk, worth(v, k), v, k))
-    candidates.sort(key=lambda c: (-c.score, c.chunk_id))
-    return candidates
+    both = ((i, vector_at.get(i), keyword_at.get(i)) for i in vector_at.keys() | keyword_at.keys())
+    return _best_first([Candidate(i, worth(v, k), v, k) for i, v, k in both])
 
 
 def fuse_anew(
     candidates: Sequence[Candidate], *, alpha: float, scale: Scale | None
 ) -> list[Candidate]:
     """Fuse candidates anew by calibrated scores, with another weight of the vector retriever."""
+    vectors = sorted(c.vector for c in candidates if c.vector)
+    keywords = sorted(c.keyword for c in candidates if c.keyword)
+    worth = _worth(vectors, keywords, "calibrated", alpha, 0, scale)
+    return _best_first([Candidate(c[0], worth(c[2], c[3]), c[2], c[3]) for c in candidates])
 
-    def of(retriever: Literal["vector", "keyword"]) -> ScoredIds:
-        ranked = [(getattr(c, retriever), c.chunk_id) for c in candidates if getattr(c, retriever)]
-        return [(chunk_id, at.score) for at, chunk_id in sorted(ranked)]
 
-    return fuse(of("vector"), of("keyword"), fusion="calibrated", alpha=alpha, scale=scale)
+def _best_first(candidates: list[Candidate]) -> list[Candidate]:
+    """Sort by score, highest first, then by chunk id; two sorts take less than one by a pair."""
+    candidates.sort(key=itemgetter(0))
+    candidates.sort(key=itemgetter(1), reverse=True)
+    return candidates
 
 
 def _worth(
-    vectors: ScoredIds,
-    keywords: ScoredIds,
+    vectors: Sequence[tuple[object, float]],
+    keywords: Sequence[tuple[object, float]],
     fusion: Fusion,
     alpha: float,
     rrf_k: int,
     scale: Scale | None,
 ) -> Callable[[RetrieverScore | None, RetrieverScore | None], float]:
-    """Return the function from a chunk's retriever scores (None if missing) to its score."""
+    """Return the function from a chunk's retriever scores (None if missing) to its score.
+
+    `vectors` and `keywords` end with the score of each hit, best first.
+    """
     if fusion == "rrf":
         return lambda v, k: sum(1 / (rrf_k + score.rank) for score in (v, k) if score)
     if fusion == "calibrated" and scale is not None:

@@ -60,7 +60,5 @@ class Retrieved:
 
 def is_full(candidates: Sequence[Candidate], pool: int) -> bool:
     """Whether at least one retriever returned `pool` candidates."""
-    return any(
-        sum(1 for c in candidates if getattr(c, retriever)) >= pool
-        for retriever in ("vector", "keyword")
-    )
+    vectors = sum(c.vector is not None for c in candidates)
+    return vectors >= pool or sum(c.keyword is not None for c in candidates) >= pool

@@ -53,7 +53,8 @@ class Spelling:
             return False
         if gap not in _GAPS or (gap == " " and (_is_bound(first) or _is_bound(second))):
             return False
-        return self._passages(word) > self._in_a_row(first, second)
+        known = self._passages(word)
+        return known > 0 and known > self._in_a_row(first, second, 0)
 
     def _divided(self, word: str) -> str:
         """Return a word as the two words that the sample rather has in a row, or as it is."""
@@ -63,7 +64,7 @@ class Spelling:
         if not known and (amount := _AMOUNT.fullmatch(word)) and self._is_unit(amount[2]):
             return f"{amount[1]} {amount[2]}"
         cuts = ((word[:at], word[at:]) for at in range(1, len(word) - 1))
-        counts = {cut: self._in_a_row(*cut) for cut in cuts if not _is_function(cut[0])}
+        counts = {cut: self._in_a_row(*cut, known) for cut in cuts if not _is_function(cut[0])}
         best = max(counts, key=counts.__getitem__, default=("", ""))
         return " ".join(best) if counts.get(best, 0) > known else word
 
@@ -75,12 +76,18 @@ class Spelling:
         """Return how many passages of the sample have the word."""
         return self.sample.frequencies.get(self.analyze(word), 0)
 
-    def _in_a_row(self, first: str, second: str) -> int:
-        """Return how many passages of the sample have the two words in a row."""
-        end = self.analyze(second)
-        if _is_letter(end) or end not in self.sample.frequencies or not self._passages(first):
+    def _in_a_row(self, first: str, second: str, least: int) -> int:
+        """Return how many passages of the sample have the two words in a row.
+
+        The result is 0 if no more than `least` have them: then the passages are not read.
+        """
+        end, counts = self.analyze(second), self.sample.frequencies
+        if _is_letter(end) or counts.get(end, 0) <= least:
             return 0
-        pair = f" {self.analyze(first)} {end} "
+        start = self.analyze(first)
+        if counts.get(start, 0) <= least:
+            return 0
+        pair = f" {start} {end} "
         return sum(pair in terms for terms in self.sample.terms)
 
 
