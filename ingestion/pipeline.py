@@ -30,7 +30,13 @@ from callslip.errors import (
 from callslip.ingestion import artifacts, attachments
 from callslip.ingestion.artifacts import Artifact
 from callslip.ingestion.context import StepContext
-from callslip.ingestion.steps.text import cut_chunks, enrich_chunks, extract_text, find_sections
+from callslip.ingestion.steps.text import (
+    cut_chunks,
+    enrich_chunks,
+    enrich_together,
+    extract_text,
+    find_sections,
+)
 from callslip.ingestion.steps.upsert import upsert_chunks, upsert_together
 from callslip.ingestion.steps.vectors import embed_chunks, embed_together
 from callslip.ingestion.steps.work import Work, name_of
@@ -63,6 +69,7 @@ _MAKERS: dict[Step, tuple[Callable[[Work], Any], Artifact[Any]]] = {
 }
 
 _TOGETHER: dict[Step, Callable[[Sequence[Work]], Mapping[int, Any]]] = {
+    "enrich": enrich_together,
     "embed": embed_together,
     "upsert": upsert_together,
 }

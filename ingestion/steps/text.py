@@ -115,17 +115,17 @@ def enrich_chunks(work: Work) -> Enriched:
 
     Raises SettingsError if the collection uses a language model but none is configured.
     """
-    return enrich_documents([work])[0]
+    return enrich_together([work])[0]
 
 
-def enrich_documents(works: Sequence[Work]) -> list[Enriched]:
-    """Do `enrich_chunks` for several documents, whose names are recognized in one call.
+def enrich_together(works: Sequence[Work]) -> dict[int, Enriched]:
+    """Enrich several documents, whose names are recognized in one call; return them by number.
 
     Raises the error of the first document that fails, if one does.
     """
     previous = [work.previous("enrich", ENRICHED) for work in works]
     enriched = enrich(list(map(_input, works, previous)))
-    return list(map(_titled, works, previous, enriched))
+    return dict(enumerate(map(_titled, works, previous, enriched)))
 
 
 def _input(work: Work, previous: Enriched | None) -> Input:
