@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Else each of hundreds of processes of the suite would compile the modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lint format test test-all chaos bench bench-files up lock clean
+.PHONY: help install lint format test test-all chaos bench bench-compare bench-files up lock clean
 
 help:
 	@echo "make up       install, start all processes on this machine, print the address of the web page"
@@ -13,7 +13,8 @@ help:
 	@echo "make chaos    200 faults over 500 documents, SEED=… repeats a run (docs/reliability.md)"
 	@echo "make lint     ruff, mypy --strict, import-linter"
 	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
-	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md"
+	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md, and as JSON in .benchmarks/"
+	@echo "make bench-compare REV=…  this checkout against another commit, in turns; fails on a loss above 15 %"
 	@echo "make install  .venv with the locked dependencies"
 	@echo "make lock     resolve the dependencies of pyproject.toml into requirements*.lock"
 
@@ -58,6 +59,13 @@ chaos: install
 
 bench: install
 	$(BIN)/python -m benchmarks.speed.bench
+
+REV ?= main
+ROUNDS ?= 6
+ONLY ?= command start long short search memory
+
+bench-compare: install
+	$(BIN)/python -m benchmarks.compare $(REV) --rounds $(ROUNDS) --only $(ONLY)
 
 bench-files: install
 	$(BIN)/python -m benchmarks.speed.ingest $(FOLDERS)

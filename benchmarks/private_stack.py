@@ -45,13 +45,16 @@ class PrivateStack:
 
 @contextmanager
 def private_stack(
-    lasting: Path | None = None, environ: Mapping[str, str] | None = None
+    lasting: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    python: str = sys.executable,
 ) -> Iterator[PrivateStack]:
     """Start a stack in the folder `lasting`, or in a temporary one; stop it at the end.
 
     A temporary folder is removed at the end. The stack asks for no key. Its settings are the
-    defaults, the environment variables with a prefix in TUNED, and the variables `environ`. Raises
-    StartError, with the stack's output, if the stack does not become ready.
+    defaults, the environment variables with a prefix in TUNED, and the variables `environ`. All
+    processes run with the interpreter `python`. Raises StartError, with the stack's output, if the
+    stack does not become ready.
     """
     with _folder(lasting) as folder:
         data_dir = Path(folder).resolve()
@@ -66,7 +69,7 @@ def private_stack(
         output = data_dir / "up.out"
         with output.open("wb") as file:
             process = subprocess.Popen(
-                (sys.executable, "-c", _PROGRAM),
+                (python, "-c", _PROGRAM),
                 env=variables,
                 cwd=data_dir,  # this folder has no callslip.yaml
                 stdin=subprocess.DEVNULL,

@@ -1,12 +1,18 @@
-"""`make bench`: throughput, search latency and memory of a private stack, as Markdown tables."""
+"""`make bench`: throughput, search latency and memory of a private stack.
+
+Prints Markdown tables, and writes every repeat of every figure to a JSON file, with the commit, the
+machine, the load and the versions.
+"""
 
 import argparse
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from benchmarks.fresh_texts import FreshTexts
+from benchmarks.machine import FOLDER, ROOT, Figure, Record
 from benchmarks.private_stack import PrivateStack, private_stack
 from benchmarks.speed import latency, memory
 from benchmarks.speed.latency import Latency, ingesting, percentiles
@@ -38,15 +44,27 @@ def main() -> None:
     options = _options()
     seconds = QUICK_SECONDS if options.quick else options.seconds
     rounds = QUICK_ROUNDS if options.quick else options.rounds
+    record = Record()
     try:
         tell("Starting a stack of its own")
         with private_stack() as stack, JsonClient(stack.run.api_url) as client:
             client.post("/v1/collections", {"name": COLLECTION})
             print(_header(stack.settings, seconds, rounds), end="\n\n")
-            print(_throughput_table(_throughputs(client, stack, seconds, rounds)), end="\n\n")
+            throughputs = _throughputs(client, stack, seconds, rounds)
+            print(_throughput_table(throughputs), end="\n\n")
             latencies, memories = _latencies(client, stack, seconds)
             print(_latency_table(latencies), end="\n\n")
             print(_memory_table(memories))
+            file = record.write(
+                options.json,
+                figures(throughputs, latencies, memories),
+                settings={
+                    "embedder": stack.settings.embedder.kind,
+                    "embedder_threads": stack.settings.embedder_threads,
+                    "ingest_processes": stack.settings.ingest.concurrency,
+                },
+            )
+            tell(f"Written to {file}")
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")
 
@@ -56,14 +74,54 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of each throughput")
     parser.add_argument("--quick", action="store_true", help="a first look in about two minutes")
+    parser.add_argument(
+        *("--json", "-j"),
+        type=Path,
+        metavar="FILE",
+        help=f"default: a new file in {FOLDER.relative_to(ROOT)}/, named by time and commit",
+    )
     return parser.parse_args()
+
+
+def figures(
+    throughputs: Sequence[Throughput], latencies: Sequence[Latency], memories: Sequence[RoleMemory]
+) -> list[Figure]:
+    """Return every figure of the tables with all repeats."""
+    result = []
+    for each in throughputs:
+        name = each.kind.name
+        result += [
+            Figure(f"{name}: chain", "documents/s", each.chain),
+            Figure(f"{name}: embedder alone", "documents/s", each.alone),
+            Figure(f"{name}: chunks of a document", "chunks", [each.chunks_per_document]),
+            Figure(f"{name}: tokens of a chunk", "tokens", [each.tokens_per_chunk]),
+            Figure(f"{name}: processor of embedder alone", "s/document", each.alone_processor),
+        ]
+        roles = {role for took in each.processor for role in took}
+        result += [
+            Figure(
+                f"{name}: processor of {role}",
+                "s/document",
+                [took.get(role, 0.0) for took in each.processor],
+            )
+            for role in sorted(roles)
+        ]
+    for situation in latencies:
+        result += [
+            Figure(f"search {situation.situation}: {name}", "ms", took)
+            for name, took in _series(situation).items()
+        ]
+    return result + [
+        Figure(f"memory: {each.role}", f"MB ({memory.unit()}) of each process", each.megabytes)
+        for each in memories
+    ]
 
 
 def _throughputs(
     client: JsonClient, stack: PrivateStack, seconds: float, rounds: int
 ) -> list[Throughput]:
     with EmbedderAlone(stack.settings) as alone:
-        throughputs = Throughputs(client, COLLECTION, stack.settings, alone)
+        throughputs = Throughputs(client, COLLECTION, stack, alone)
         results = []
         for kind in (LONG, SHORT):
             tell(f"Ingesting documents of {kind.name}")
@@ -132,13 +190,16 @@ def _latency_table(results: Sequence[Latency]) -> str:
     """Return the table of milliseconds at the server, of the sum of the parts, and of each part."""
     rows = []
     for each in results:
-        series = {"at the server": each.client, "sum of the parts": each.parts} | {
-            f"part: {stage}": took for stage, took in each.stages.items()
-        }
-        for name, milliseconds in series.items():
+        for name, milliseconds in _series(each).items():
             p50, p95, p99 = (f"{p:.1f}" for p in percentiles(milliseconds))
             rows.append((each.situation, name, str(len(milliseconds)), p50, p95, p99))
     return table(("Search, ms", "", "n", "p50", "p95", "p99"), rows)
+
+
+def _series(latency: Latency) -> dict[str, list[float]]:
+    return {"at the server": latency.client, "sum of the parts": latency.parts} | {
+        f"part: {stage}": took for stage, took in latency.stages.items()
+    }
 
 
 def _memory_table(results: Sequence[RoleMemory]) -> str:

@@ -5,12 +5,15 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from benchmarks.fresh_texts import FreshTexts
+from benchmarks.private_stack import PrivateStack
+from benchmarks.speed.ingestion import Ingestion
+from benchmarks.speed.processor import seconds_by_role, spent
 from callslip.config.settings import Settings
 from callslip.errors import EvaluationError
 from callslip.evals.client import JsonClient
@@ -30,8 +33,6 @@ all processes end together.
 
 WARM_UP = 8
 """The number of documents that are ingested and embedded before a measurement."""
-
-POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Throughput:
     """Documents per second from the first submission until the last is live."""
     alone: list[float] = field(default_factory=list)
     """Documents per second if the embedder alone processes their chunks."""
+    processor: list[dict[str, float]] = field(default_factory=list)
+    """Processor seconds per document of each role of the chain."""
+    alone_processor: list[float] = field(default_factory=list)
+    """Processor seconds per document of the embedder alone."""
 
     @property
     def ratios(self) -> list[float]:
@@ -83,41 +88,44 @@ class EmbedderAlone:
     ) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def seconds(self, texts: Sequence[str]) -> float:
-        """Return the seconds in which the processes embed all texts."""
+    def seconds(self, texts: Sequence[str]) -> tuple[float, float]:
+        """Return the seconds in which the processes embed all texts, and their processor time."""
         batches = [texts[i : i + BATCH] for i in range(0, len(texts), BATCH)]
         started = time.perf_counter()
-        embedded = sum(self._pool.map(_embed, batches))
+        embedded, processor = zip(*self._pool.map(_embed, batches), strict=True)
         seconds = time.perf_counter() - started
-        if embedded != len(texts):
-            raise EvaluationError(f"{embedded} of {len(texts)} texts were embedded")
-        return seconds
+        if sum(embedded) != len(texts):
+            raise EvaluationError(f"{sum(embedded)} of {len(texts)} texts were embedded")
+        return seconds, sum(processor)
 
 
 class Throughputs:
     """Measures kinds of documents on one stack, in one collection."""
 
     def __init__(
-        self, client: JsonClient, collection: str, settings: Settings, alone: EmbedderAlone
+        self, client: JsonClient, collection: str, stack: PrivateStack, alone: EmbedderAlone
     ) -> None:
         """The collection must exist and be empty."""
-        self._client, self._alone = client, alone
-        self._path = f"/v1/collections/{collection}/documents"
+        self._ingestion, self._run, self._alone = Ingestion(client, collection), stack.run, alone
+        settings = stack.settings
         self._chunking = settings.chunking
         self._tokenizer = Tokenizer(settings.models_dir)
         self._texts = FreshTexts(self._tokenizer)
-        self._sent = 0
 
     def measure(self, kind: Kind, seconds: float, rounds: int) -> Throughput:
         """Time rounds of about `seconds` each, chain and embedder in turns, after a warm-up."""
-        self._chain(self._documents(kind, WARM_UP))
+        self._ingestion.run(self._documents(kind, WARM_UP))
         rate = self._alone_rate(kind)
         result = Throughput(kind, documents=max(WARM_UP, round(seconds * rate)))
         for _ in range(rounds):
             documents = self._documents(kind, result.documents)
             chunks = [text for document in documents for text in self._chunks(document)]
-            result.chain.append(len(documents) / self._chain(documents))
-            result.alone.append(len(documents) / self._alone.seconds(chunks))
+            before = seconds_by_role(self._run)
+            result.chain.append(len(documents) / self._ingestion.run(documents))
+            result.processor.append(spent(before, seconds_by_role(self._run), len(documents)))
+            seconds, processor = self._alone.seconds(chunks)
+            result.alone.append(len(documents) / seconds)
+            result.alone_processor.append(processor / len(documents))
             result.chunks_per_document = len(chunks) / len(documents)
             result.tokens_per_chunk = statistics.fmean(map(self._tokenizer.count, chunks))
         return result
@@ -126,7 +134,7 @@ class Throughputs:
         """Return the rough number of documents per second; also warms up the processes."""
         for _ in range(2):
             documents = self._documents(kind, WARM_UP)
-            seconds = self._alone.seconds([t for d in documents for t in self._chunks(d)])
+            seconds, _ = self._alone.seconds([t for d in documents for t in self._chunks(d)])
         return len(documents) / seconds
 
     def _documents(self, kind: Kind, count: int) -> list[str]:
@@ -138,30 +146,6 @@ class Throughputs:
         cut = chunk(document, sections, self._tokenizer, self._chunking, "")
         return [document[c.start : c.end] for c in cut]
 
-    def _chain(self, documents: Sequence[str]) -> float:
-        """Return the seconds from the first submission until the last is live, from the ledger."""
-        with ThreadPoolExecutor(self._client.connections) as pool:
-            ids = list(pool.map(self._send, documents))
-            self._sent += len(ids)
-            self._wait()
-            begun, ended = zip(*pool.map(self._times, ids), strict=True)
-        return float(max(ended) - min(begun))
-
-    def _send(self, text: str) -> str:
-        return str(self._client.post(self._path, {"text": text})["document_id"])
-
-    def _wait(self) -> None:
-        states: dict[str, int] = {}
-        while states.get("live") != self._sent:
-            time.sleep(POLL_SECONDS)
-            states = self._client.get(self._path, limit=1)["states"]
-            if states.get("failed"):
-                raise EvaluationError(f"{states['failed']} documents failed")
-
-    def _times(self, document_id: str) -> tuple[float, float]:
-        document = self._client.get(f"/v1/documents/{document_id}")
-        return document["submitted_at"], document["finished_at"]
-
 
 _embedder: Embedder
 
@@ -172,5 +156,6 @@ def _start(settings: Settings) -> None:
     _embedder = make_embedder(settings)
 
 
-def _embed(texts: Sequence[str]) -> int:
-    return len(_embedder.passages(texts))
+def _embed(texts: Sequence[str]) -> tuple[int, float]:
+    began = time.process_time()
+    return len(_embedder.passages(texts)), time.process_time() - began

@@ -1,12 +1,15 @@
 """What the benchmark counts and prints."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from benchmarks.fresh_texts import FreshTexts
 from benchmarks.speed.latency import Latency, percentiles
 from benchmarks.speed.memory import by_role, unit
+from benchmarks.speed.processor import seconds_by_role, spent
 from benchmarks.speed.throughput import Kind, Throughput
 from callslip.models.e5.tokens import Tokenizer
 from callslip.workers.supervision.runfile import Process, RunFile
@@ -56,3 +59,15 @@ def test_memory_is_told_of_every_part() -> None:
     assert [each.role for each in found] == ["supervisor", "api"]
     assert all(each.megabytes[0] > 1 for each in found)
     assert unit() in ("PSS", "RSS")
+
+
+def test_processor_time_is_of_every_part_and_of_processes_that_ended() -> None:
+    me = Process.of(os.getpid())
+    run = RunFile(me, "", "", "", {"api": me})
+    before = seconds_by_role(run)
+    burn = "import time\nwhile time.process_time() < .3: pass"
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    took = spent(before, seconds_by_role(run), 2)
+    assert took.keys() == {"supervisor", "api"}
+    assert took["api"] >= 0.15  # .3 s for two units
+    assert took["supervisor"] < took["api"]

@@ -1,0 +1,1 @@
+"""Two commits in turns, figure by figure."""
