@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Else each of hundreds of processes of the suite would compile the modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lint format test test-all chaos bench bench-compare bench-files up lock clean
+.PHONY: help install lint format test test-all chaos bench bench-compare bench-files bench-peers up lock clean
 
 help:
 	@echo "make up       install, start all processes on this machine, print the address of the web page"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
 	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md, and as JSON in .benchmarks/"
 	@echo "make bench-compare REV=…  this checkout against another commit, in turns; fails on a loss above 15 %"
+	@echo "make bench-peers SETS=…  the same documents in Callslip and in other systems: ratios, SETS is a folder of judged sets"
 	@echo "make install  .venv with the locked dependencies"
 	@echo "make lock     resolve the dependencies of pyproject.toml into requirements*.lock"
 
@@ -69,6 +70,9 @@ bench-compare: install
 
 bench-files: install
 	$(BIN)/python -m benchmarks.speed.ingest $(FOLDERS)
+
+bench-peers: install
+	$(BIN)/python -m benchmarks.peers --data $(SETS)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra server --extra postgresql --extra s3 pyproject.toml -o requirements.lock

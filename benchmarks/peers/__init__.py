@@ -1,0 +1,1 @@
+"""Callslip and other retrieval systems on the same documents, weights and chunks, in turns."""

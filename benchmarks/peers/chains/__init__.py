@@ -1,0 +1,1 @@
+"""One system each: what a user of it would write. Each runs in its own environment."""
