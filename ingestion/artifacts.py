@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -20,6 +21,12 @@ T = TypeVar("T")
 
 FORMAT = "6"
 """Part of every artifact's name. Raise it if a code change alters the output of a step."""
+
+LEVEL = 1
+"""The level of zlib's compression. A higher one takes longer and saves little more."""
+
+_ZLIB = b"\x78"
+"""The first byte of what zlib has compressed; JSON begins with `[` or `{`."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,26 @@ def _digest(value: object, *, size: int) -> str:
 
 
 def _json(adapter: TypeAdapter[T], counts: Callable[[T], dict[str, int]]) -> Artifact[T]:
-    return Artifact(adapter.dump_json, adapter.validate_json, counts)
+    return _compressed(adapter.dump_json, adapter.validate_json, counts)
+
+
+def _compressed(
+    dump: Callable[[T], bytes],
+    load: Callable[[bytes], T],
+    counts: Callable[[T], dict[str, int]],
+    warnings: Callable[[T], tuple[str, ...]] = lambda _: (),
+) -> Artifact[T]:
+    """Compress JSON; read compressed JSON, and the plain JSON that was written before."""
+
+    def unpacked(content: bytes) -> T:
+        if content.startswith(_ZLIB):
+            try:
+                content = zlib.decompress(content)
+            except zlib.error as error:
+                raise ValueError(f"a damaged artifact: {error}") from error
+        return load(content)
+
+    return Artifact(lambda value: zlib.compress(dump(value), LEVEL), unpacked, counts, warnings)
 
 
 def _dump_vectors(vectors: Mapping[str, Vector]) -> bytes:
@@ -112,7 +138,7 @@ def _text_counts(text: ExtractedText) -> dict[str, int]:
 
 
 _TEXT = TypeAdapter(ExtractedText)
-EXTRACTED = Artifact(
+EXTRACTED = _compressed(
     lambda text: _TEXT.dump_json(text, exclude={"attachments": {"__all__": {"content"}}}),
     _TEXT.validate_json,
     _text_counts,
@@ -124,7 +150,7 @@ CHUNKS = _json(
     lambda chunks: {"chunks": len(chunks), "tokens": sum(c.tokens for c in chunks)},
 )
 _ENRICHED = TypeAdapter(Enriched)
-ENRICHED = Artifact(
+ENRICHED = _compressed(
     _ENRICHED.dump_json,
     _ENRICHED.validate_json,
     lambda e: {

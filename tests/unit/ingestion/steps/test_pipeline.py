@@ -35,6 +35,7 @@ from callslip.errors import (
     StoreDown,
     StoreReadOnly,
 )
+from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.pipeline import MAX_LASTING_WAIT_SECONDS, run_step
 from callslip.ingestion.steps import vectors
@@ -108,15 +109,16 @@ def test_a_collection_says_which_fields_of_json_are_what(step_context: StepConte
         item = submit(step_context, record, "a.json")
         assert run(step_context, item) == "went on"
         made = [(s.artifact or "").rpartition("-")[0] for s in look(step_context, item).steps[:4]]
-        return made, step_context.blobs.read(
+        content = step_context.blobs.read(
             item.document_id, look(step_context, item).steps[0].artifact or ""
-        ).decode()
+        )
+        return made, EXTRACTED.load(content).text
 
     record = '{"title": "Leave", "question": "How long?", "answer": {"text": "Twelve weeks."}}'
     usual, text = read(record)
-    assert "Leave\\n\\nquestion: How long?\\nanswer.text: Twelve weeks." in text
+    assert "Leave\n\nquestion: How long?\nanswer.text: Twelve weeks." in text
     own, text = read(record + " ", title=["question"], text=["answer.text"])
-    assert "How long?\\n\\nTwelve weeks." in text
+    assert "How long?\n\nTwelve weeks." in text
     same = [a == b for a, b in zip(own, usual, strict=True)]
     assert same == [False, True, True, False], "the words of a title count in every chunk"
     reply, _ = read(record + "  ", title=["title", "name", "subject"])

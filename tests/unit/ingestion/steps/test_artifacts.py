@@ -1,0 +1,36 @@
+"""Artifacts in the blob store: compressed, and readable as they were stored before."""
+
+import json
+import zlib
+
+import pytest
+
+from callslip.ingestion import artifacts
+from callslip.ingestion.values import Section
+
+SECTIONS = [
+    Section(
+        f"chapter {number}", f"Chapter {number}", 1, number, 100 * number, 100 * number + 99, None
+    )
+    for number in range(100)
+]
+
+
+def test_json_is_compressed() -> None:
+    stored = artifacts.SECTIONS.dump(SECTIONS)
+    plain = zlib.decompress(stored)
+    assert len(json.loads(plain)) == 100
+    assert len(stored) < len(plain) / 4
+    assert artifacts.SECTIONS.load(stored) == SECTIONS
+
+
+def test_json_that_was_stored_plain_is_read() -> None:
+    plain = zlib.decompress(artifacts.SECTIONS.dump(SECTIONS))
+    assert artifacts.SECTIONS.load(plain) == SECTIONS
+
+
+def test_a_damaged_artifact_is_no_artifact() -> None:
+    stored = artifacts.SECTIONS.dump(SECTIONS)
+    for damaged in (stored[:-9], stored[:20] + b"\0\0\0\0" + stored[24:], b"", b"\x78"):
+        with pytest.raises(ValueError, match=r"damaged|JSON|EOF"):
+            artifacts.SECTIONS.load(damaged)
