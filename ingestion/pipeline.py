@@ -41,7 +41,7 @@ from callslip.ingestion.steps.upsert import upsert_chunks, upsert_together
 from callslip.ingestion.steps.vectors import embed_chunks, embed_together
 from callslip.ingestion.steps.work import Work, name_of
 from callslip.stores.disk import NO_ROOM, is_disk_full
-from callslip.stores.ledger import Claim, Finished, Live, Refusal, Step
+from callslip.stores.ledger import Claim, Finished, Refusal, Step
 
 MAX_WAIT_SECONDS = 60.0
 """The longest wait between two attempts of a step."""
@@ -79,8 +79,7 @@ Next = Literal["go on", "stop"]
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-R = TypeVar("R", Finished, Live)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -149,12 +148,10 @@ def _attempts(context: StepContext, claims: Sequence[Claim]) -> list[StepReport]
         ]
         common = _in_common(works)
         if claims and claims[0].step == "upsert":
-            stored = [
-                _tried(work, partial(_output, upsert_chunks, common), common) for work in works
-            ]
+            store = partial(_output, upsert_chunks, common)
+            stored = [_tried(work, store, common.seconds_of(work)) for work in works]
             return _recorded(context, stored, leases.go_live_all)
-        made = [_tried(work, partial(_made, common), common) for work in works]
-        return _recorded(context, made, leases.finish_all)
+        return _recorded(context, _finished(context, works, common), leases.finish_all)
 
 
 @dataclass(frozen=True)
@@ -167,8 +164,8 @@ class _Common:
     outputs: Mapping[str, Any]
     seconds: float
 
-    def seconds_of(self, document_id: str) -> float:
-        return self.seconds if document_id in self.outputs else 0.0
+    def seconds_of(self, work: Work) -> float:
+        return self.seconds if work.version.document_id in self.outputs else 0.0
 
 
 def _in_common(works: Sequence[Work]) -> _Common:
@@ -196,32 +193,68 @@ def _in_common(works: Sequence[Work]) -> _Common:
     return _Common(outputs, (time.perf_counter() - started) / max(1, len(outputs)))
 
 
-def _output(make: Callable[[Work], T], common: _Common, work: Work) -> T:
+def _output(make: Callable[[Work], R], common: _Common, work: Work) -> R:
     """Return what was made in common, or make it for this document alone."""
     output = common.outputs.get(work.version.document_id)
     if isinstance(output, TransientError):
         raise output
-    return make(work) if output is None else cast("T", output)
+    return make(work) if output is None else cast("R", output)
 
 
-def _made(common: _Common, work: Work) -> Finished:
-    """Make the artifact of a step, or read it if it is stored."""
+@dataclass(frozen=True)
+class _Made:
+    """The output of a step; its artifact's name, and the content that is not stored yet."""
+
+    output: Any
+    name: str
+    content: bytes | None
+
+
+def _finished(
+    context: StepContext, works: Sequence[Work], common: _Common
+) -> list["_Tried[Finished]"]:
+    """Make the artifacts of a step, and store all of them at once."""
+    make = partial(_made, common)
+    made = [_tried(work, make, common.seconds_of(work)) for work in works]
+    new = {
+        (each.claim.document_id, each.result.name): each.result.content
+        for each in made
+        if isinstance(each.result, _Made) and each.result.content is not None
+    }
+    unwritten = context.blobs.write_all(new)
+    return [
+        _tried(work, partial(_result, each.result, unwritten), each.seconds)
+        if isinstance(each.result, _Made)
+        else _Tried(each.claim, each.seconds, each.result)
+        for work, each in zip(works, made, strict=True)
+    ]
+
+
+def _made(common: _Common, work: Work) -> _Made:
+    """Make the output of a step, or read it if it is stored."""
     context, claim = work.context, work.claim
     make, kind = _MAKERS[claim.step]
     name = name_of(work)
-    known = context.blobs.exists(claim.document_id, name)
-    output = kind.load(context.blobs.read(claim.document_id, name)) if known else None
-    if output is None or (claim.step == "extract" and output.attachments):
-        output = _output(make, common, work)  # an artifact has no attachments
-        work.keeper.check()  # write nothing after a deletion of the document
-        context.blobs.write(claim.document_id, name, kind.dump(output))
+    if context.blobs.exists(claim.document_id, name):
+        known = kind.load(context.blobs.read(claim.document_id, name))
+        if claim.step != "extract" or not known.attachments:  # an artifact has no attachments
+            return _Made(known, name, None)
+    output = _output(make, common, work)
+    work.keeper.check()  # write nothing after a deletion of the document
+    return _Made(output, name, kind.dump(output))
+
+
+def _result(made: _Made, unwritten: Mapping[tuple[str, str], Exception], work: Work) -> Finished:
+    claim, output, (_, kind) = work.claim, made.output, _MAKERS[work.claim.step]
+    if error := unwritten.get((claim.document_id, made.name)):
+        raise error
     if claim.step == "extract":
         attachments.bring_in(work, output)
         if claim.record.corrections:
             left_out = [each.left_out for each in output.corrections]
-            context.ledger.corrections.settle(claim, left_out)
+            work.context.ledger.corrections.settle(claim, left_out)
     counts = kind.counts(output) | work.counts
-    return Finished(claim, name, counts, kind.warnings(output)[:MOST_WARNINGS])
+    return Finished(claim, made.name, counts, kind.warnings(output)[:MOST_WARNINGS])
 
 
 @dataclass(frozen=True)
@@ -233,8 +266,9 @@ class _Tried(Generic[R]):
     result: R | StepReport
 
 
-def _tried(work: Work, do: Callable[[Work], R], common: _Common) -> _Tried[R]:
-    started = time.perf_counter() - common.seconds_of(work.version.document_id)
+def _tried(work: Work, do: Callable[[Work], R], spent: float) -> _Tried[R]:
+    """Do the work of a step, for which `spent` seconds were needed before."""
+    started = time.perf_counter() - spent
     try:
         result: R | StepReport = do(work)
     except Exception as error:

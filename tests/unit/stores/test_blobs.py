@@ -63,6 +63,15 @@ def test_what_was_written_is_read_back(blobs: Blobs) -> None:
     assert blobs.count("d1") == 2
 
 
+def test_several_files_are_written_at_once_and_each_may_fail(blobs: Blobs) -> None:
+    contents = {("d1", f"n{n}"): b"%d" % n for n in range(20)}
+    errors = blobs.write_all(contents | {("d1", "../n"): b""})
+    assert errors.keys() == {("d1", "../n")}
+    assert blobs.names("d1") == {name for _, name in contents}
+    assert blobs.read("d1", "n7") == b"7"
+    assert blobs.write_all({("d1", "n7"): b"seven"}) == {}
+
+
 def test_documents_and_their_files_are_listed(blobs: Blobs) -> None:
     assert (blobs.document_ids(), blobs.names("a" * 32)) == (set(), set())
     for document_id, name in (("a" * 32, "x"), ("a" * 32, "y"), ("b" * 32, "x"), ("probe-1", "x")):

@@ -147,6 +147,22 @@ def test_while_the_store_is_down_each_document_waits_for_its_own_next_attempt(
     assert run(step_context, items, STEPS[-1:]) == ("stop", [])  # the waits are not over
 
 
+def test_what_cannot_be_written_waits_alone(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = step_context.blobs.write
+
+    def failing(document_id: str, name: str, content: bytes) -> None:
+        if document_id == items[2].document_id:
+            raise StoreDown("no answer")
+        write(document_id, name, content)
+
+    monkeypatch.setattr(step_context.blobs, "write", failing)
+    after, reports = run(step_context, items, STEPS[:1])
+    assert after == "go on"
+    assert [r.outcome for r in reports] == ["done", "done", "retry", "done"]
+
+
 class Picky(Tiny):
     """An embedder that counts the texts of its calls, and may refuse a text or be down."""
 
