@@ -37,7 +37,8 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_module_and_folder_that_a_page_names_exists(page: Path) -> None:
-    tops = "|".join(path.name for path in sorted(ROOT.iterdir()) if path.is_dir())
+    ours = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"var"}  # made at run time
+    tops = "|".join(sorted(ours))
     named = re.findall(rf"`((?:{tops})/[\w./-]*)`", page.read_text(encoding="utf-8"))
     assert [name for name in named if not (ROOT / name).exists()] == []
 
