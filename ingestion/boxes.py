@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, islice, pairwise
+from operator import sub
 from typing import NamedTuple, overload
 
 log = logging.getLogger(__name__)
@@ -86,18 +87,29 @@ class PackedBoxes(Sequence[Box]):
         return hash(self._boxes)
 
 
+def packed(value: object) -> PackedBoxes:
+    """Return boxes of a file or of another process. Raises ValueError if they are no text."""
+    if not isinstance(value, str):
+        raise ValueError("the boxes of lines are no text")
+    return PackedBoxes(value)
+
+
 def pack(boxes: Iterable[Box]) -> str:
     """Return boxes as text: tenths of points, differences between lines, deflated, base64."""
     if isinstance(boxes, PackedBoxes):
         return boxes.packed
-    rows = [_numbers(box) for box in boxes]
-    columns = zip(*(row[:_FIXED] for row in rows), strict=True)
+    rows = list(boxes)
     numbers = [len(rows)]
-    for column in columns:
-        numbers += [column[0], *(b - a for a, b in pairwise(column))]
-    numbers += chain.from_iterable(row[_FIXED:] for row in rows)
-    packed = zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 9)
-    return base64.b64encode(packed).decode()
+    words: tuple[tuple[float, ...] | None, ...] = ()
+    if rows:
+        *spans, left, top, right, bottom, words = zip(*rows, strict=True)
+        edges = [_tenths(each) for each in (left, top, right, bottom)]
+        counts = [_UNKNOWN if each is None else len(each) for each in words]
+        for column in (*spans, *edges, counts):
+            numbers += [column[0], *map(sub, column[1:], column)]
+    numbers += _tenths(chain.from_iterable(each for each in words if each))
+    # Level 9 takes six times as long for 2 % less.
+    return base64.b64encode(zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers))).decode()
 
 
 def unpack(packed: str) -> tuple[Box, ...]:
@@ -112,12 +124,8 @@ def unpack(packed: str) -> tuple[Box, ...]:
         raise ValueError("the boxes of lines are damaged") from error
 
 
-def _numbers(box: Box) -> list[int]:
-    edges = (round(edge * _TENTHS) for edge in box[3:7])
-    if box.words is None:
-        return [box.start, box.end, box.page, *edges, _UNKNOWN]
-    tenths = [round(word * _TENTHS) for word in box.words]
-    return [box.start, box.end, box.page, *edges, len(tenths), *tenths]
+def _tenths(points: Iterable[float]) -> list[int]:
+    return [round(each * _TENTHS) for each in points]
 
 
 def _box(row: Sequence[int], words: Iterator[int]) -> Box:

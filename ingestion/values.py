@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, PlainValidator
 
-from callslip.ingestion.boxes import Box, PackedBoxes, pack
+from callslip.ingestion.boxes import Box, pack, packed
 from callslip.models.entities import Entity
 from callslip.vocabulary import LeftOut
 
@@ -81,12 +81,6 @@ class CorrectionOutcome:
     left_out: LeftOut | None = None
 
 
-def _packed(value: object) -> PackedBoxes:
-    if not isinstance(value, str):
-        raise ValueError("the boxes of lines are no text")
-    return PackedBoxes(value)
-
-
 @dataclass(frozen=True)
 class ExtractedText:
     """All text of one file. All spans refer to `text`, which is NFC with `\\n` line ends.
@@ -106,7 +100,7 @@ class ExtractedText:
     warnings: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     boxes: Annotated[
-        Sequence[Box], PlainSerializer(pack, return_type=str), PlainValidator(_packed)
+        Sequence[Box], PlainSerializer(pack, return_type=str), PlainValidator(packed)
     ] = ()
     corrections: tuple[CorrectionOutcome, ...] = ()
 

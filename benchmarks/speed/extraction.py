@@ -47,10 +47,11 @@ class Ratio:
 def measure(paths: Sequence[Path]) -> list[Ratio]:
     """Time Callslip and the library in turns, file by file.
 
-    Files that Callslip refuses, and formats without a library in `ALONE`, are skipped.
+    Files that Callslip refuses or reads by OCR, and formats without a library in `ALONE`, are
+    skipped.
     """
     ratios: dict[str, Ratio] = {}
-    with Extractor(ExtractSettings()) as extractor:
+    with Extractor(ExtractSettings(ocr="off")) as extractor:
         for path in paths:
             data = path.read_bytes()
             with suppress(CallslipError):

@@ -3,6 +3,7 @@
 Run as `python -m callslip.ingestion.extract LIMITS`, with the limits as JSON.
 """
 
+import gc
 import json
 import math
 import os
@@ -32,6 +33,9 @@ from callslip.ingestion.values import ExtractedText
 
 PARENT_CHECK_SECONDS = 0.5
 
+OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""The pieces of a file are many objects, and no circles for the garbage collector to find."""
+
 OCR_IS_OFF = "The setting extract.ocr is off: set it to auto, and install tesseract."
 
 
@@ -41,6 +45,8 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     _confine(limits)
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while lengths := sys.stdin.buffer.read(LENGTHS.size):

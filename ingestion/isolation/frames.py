@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from callslip.errors import BY_SLUG, CallslipError
-from callslip.ingestion.boxes import pack, unpack
+from callslip.ingestion.boxes import pack, packed
 from callslip.ingestion.values import Attachment, Block, ExtractedText, Heading, Link, Page
 
 LENGTHS = struct.Struct("<QQ")
@@ -85,5 +85,5 @@ def outcome(head: dict[str, Any], body: bytes, files: Sequence[bytes]) -> Extrac
             Attachment(name, sha256, size, content)
             for (name, sha256, size), content in zip(head["attachments"], files, strict=True)
         ),
-        unpack(head["boxes"]),
+        packed(head["boxes"]),
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
+from callslip.ingestion.extract.readers.pdf.calls import unchecked
 from callslip.ingestion.extract.readers.pdf.geometry import Edges, Shown
 from callslip.ingestion.extract.readers.pdf.outline import Line, LinePart
 
@@ -19,6 +20,9 @@ MOST_ANNOTATIONS = 20_000
 
 USUAL_SIZE = 10.0
 """The type size of a value on a page without text, in points."""
+
+_annotation, _subtype = unchecked(raw.FPDFPage_GetAnnot), unchecked(raw.FPDFAnnot_GetSubtype)
+_close = unchecked(raw.FPDFPage_CloseAnnot)
 
 _HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD = 1 << 13
@@ -62,17 +66,17 @@ class Notes:
         fields: list[Field] = []
         files: list[Any] = []
         for number in range(min(raw.FPDFPage_GetAnnotCount(page.raw), MOST_ANNOTATIONS)):
-            annotation = raw.FPDFPage_GetAnnot(page.raw, number)
+            annotation = _annotation(page.raw, number)
             if not annotation:
                 continue
-            kind = raw.FPDFAnnot_GetSubtype(annotation)
+            kind = _subtype(annotation)
             if kind == raw.FPDF_ANNOT_WIDGET and self._form:
                 fields += self._field(annotation, shown)
             elif kind == raw.FPDF_ANNOT_FILEATTACHMENT:
                 files.append(raw.FPDFAnnot_GetFileAttachment(annotation))
             elif kind in _COMMENTS:
                 self.comments += 1
-            raw.FPDFPage_CloseAnnot(annotation)
+            _close(annotation)
         return list(dict.fromkeys(fields)), [file for file in files if file]
 
     def _field(self, annotation: Any, shown: Shown) -> Iterator[Field]:

@@ -2,13 +2,15 @@
 
 import ctypes
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
+
+from callslip.ingestion.extract.readers.pdf.calls import unchecked
 
 MOST_OBJECTS = 300_000
 """The maximum number of objects of a page that are examined."""
@@ -35,8 +37,9 @@ _DARK = bytes(value < PALE for value in range(256))
 """Maps a channel to 1 if it is darker than `PALE`."""
 
 _IMAGE, _FORM = raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM
-_type, _bounds = raw.FPDFPageObj_GetType, raw.FPDFPageObj_GetBounds
-_mode, _fill = raw.FPDFTextObj_GetTextRenderMode, raw.FPDFPageObj_GetFillColor
+_type, _mode = unchecked(raw.FPDFPageObj_GetType), unchecked(raw.FPDFTextObj_GetTextRenderMode)
+_bounds, _fill = unchecked(raw.FPDFPageObj_GetBounds), unchecked(raw.FPDFPageObj_GetFillColor)
+_of_page, _of_form = unchecked(raw.FPDFPage_GetObject), unchecked(raw.FPDFFormObj_GetObject)
 _FILLED, _INVISIBLE = raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_INVISIBLE
 
 Bounds = tuple[float, float, float, float]
@@ -44,6 +47,8 @@ Bounds = tuple[float, float, float, float]
 
 Matrix = tuple[float, float, float, float, float, float]
 
+_Edges = ctypes.c_float * 4
+_OFFSETS = range(0, 16, 4)
 _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
@@ -153,7 +158,7 @@ def _objects(page: pdfium.PdfPage) -> Iterator[tuple[Any, Matrix, list[Any]]]:
     of_form = raw.FS_MATRIX()
     while stack:
         form, outer, depth = stack.pop()
-        get = raw.FPDFPage_GetObject if form is None else raw.FPDFFormObj_GetObject
+        get = _of_page if form is None else _of_form
         count = raw.FPDFPage_CountObjects if form is None else raw.FPDFFormObj_CountObjects
         whole = page.raw if form is None else form
         handles = [get(whole, number) for number in range(min(count(whole), left))]
@@ -177,8 +182,8 @@ def _times(m: Matrix, n: Matrix) -> Matrix:
     )
 
 
-def _moved(edges: Iterable[ctypes.c_float], m: Matrix) -> Bounds:
-    left, bottom, right, top = (edge.value for edge in edges)
+def _moved(bounds: Bounds, m: Matrix) -> Bounds:
+    left, bottom, right, top = bounds
     corners = ((left, bottom), (left, top), (right, bottom), (right, top))
     xs = [m[0] * x + m[2] * y + m[4] for x, y in corners]
     ys = [m[1] * x + m[3] * y + m[5] for x, y in corners]
@@ -197,10 +202,12 @@ def _size(handle: Any) -> float:
 
 def bounds_of(handle: Any, matrix: Matrix) -> Bounds:
     """Return where an object is on its page; nowhere if PDFium cannot say."""
-    edges = [ctypes.c_float() for _ in range(4)]
-    _bounds(handle, *edges)
-    left, bottom, right, top = (edge.value for edge in edges)
-    return (left, bottom, right, top) if matrix is _IDENTITY else _moved(edges, matrix)
+    edges = _Edges()
+    at = (ctypes.byref(edges, offset) for offset in _OFFSETS)
+    _bounds(handle, *at)
+    left, bottom, right, top = edges
+    bounds = (left, bottom, right, top)
+    return bounds if matrix is _IDENTITY else _moved(bounds, matrix)
 
 
 def _holds(bounds: Bounds, text: Bounds) -> bool:
@@ -263,7 +270,7 @@ def _is_dark_area(handle: Any) -> bool:
         _type(handle) == raw.FPDF_PAGEOBJ_PATH
         and raw.FPDFPath_GetDrawMode(handle, fill, stroke)
         and fill.value != raw.FPDF_FILLMODE_NONE
-        and _fill(handle, *color)
+        and _fill(handle, *map(ctypes.byref, color))
         and color[3].value > FAINT
         and min(channel.value for channel in color[:3]) < PALE
     )

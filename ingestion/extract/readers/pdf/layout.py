@@ -86,10 +86,11 @@ def assemble(pages: list[list[Line]], bookmarks: Sequence[Bookmark] = ()) -> Ass
     levels = {style: level + deepest for style, level in _levels(pages).items()}
     step = _usual_step(pages)
     blocks = [
-        Paragraph(_join(lines), _heading_level(lines, levels, turn), number, lines, _header(lines))
+        Paragraph(text, _heading_level(text, lines, levels, turn), number, lines, _header(lines))
         for number, page in enumerate(pages, 1)
         for turn in [_usual_turn(page)]
         for lines in _paragraphs(page, levels, step)
+        for text in [_join(lines)]
     ]
     running = _running_heads(blocks)
     headings: list[Heading] = []
@@ -257,12 +258,11 @@ def _is_row(text: str) -> bool:
     return figures >= MIN_FIGURES and 2 * figures >= len(text.split())
 
 
-def _heading_level(lines: list[Line], levels: dict[Style, int], turn: int) -> int:
-    """Return the heading level of the lines.
+def _heading_level(text: str, lines: list[Line], levels: dict[Style, int], turn: int) -> int:
+    """Return the heading level of the lines, whose text is `text`.
 
     Text in another direction than that of the page, such as a margin note, is never a heading.
     """
-    text = _join(lines)
     if lines[0].bookmark is not None:
         return lines[0].bookmark.level
     if lines[0].turn != turn or lines[0].table is not None:

@@ -4,11 +4,12 @@ import ctypes
 import math
 import re
 from collections.abc import Iterator
-from itertools import pairwise, zip_longest
+from itertools import accumulate, zip_longest
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
+from callslip.ingestion.extract.readers.pdf.calls import unchecked
 from callslip.ingestion.extract.readers.pdf.geometry import NOWHERE, Edges, Shown, union
 from callslip.ingestion.extract.readers.pdf.outline import Line, LinePart
 
@@ -26,11 +27,15 @@ HOLE = 1.5
 
 _BOLD_WEIGHT = 600
 
-_index, _matrix = raw.FPDFText_GetCharIndexFromTextIndex, raw.FPDFText_GetMatrix
-_font_size, _weight = raw.FPDFText_GetFontSize, raw.FPDFText_GetFontWeight
-_rectangles, _rectangle = raw.FPDFText_CountRects, raw.FPDFText_GetRect
-_char_box = raw.FPDFText_GetCharBox
-_origin, _unmapped = raw.FPDFText_GetCharOrigin, raw.FPDFText_HasUnicodeMapError
+_index = unchecked(raw.FPDFText_GetCharIndexFromTextIndex)
+_matrix = unchecked(raw.FPDFText_GetMatrix)
+_font_size = unchecked(raw.FPDFText_GetFontSize)
+_weight = unchecked(raw.FPDFText_GetFontWeight)
+_rectangles = unchecked(raw.FPDFText_CountRects)
+_rectangle = unchecked(raw.FPDFText_GetRect)
+_char_box = unchecked(raw.FPDFText_GetCharBox)
+_origin = unchecked(raw.FPDFText_GetCharOrigin)
+_unmapped = unchecked(raw.FPDFText_HasUnicodeMapError)
 
 
 def lines_of(page: pdfium.PdfPage, shown: Shown) -> Iterator[Line]:
@@ -103,52 +108,55 @@ class _Probe:
             self._usual = size
         turn = round(math.atan2(b, a) / (math.pi / 2)) % 4 if b or a <= 0 else 0
         mapped = _unmapped(page, at) != 1
-        parts = tuple(self._parts(text, first, turn == self._shown.turn))
+        parts = self._parts(text, first, turn == self._shown.turn)
         return Line(text, size, down, bold, hyphen, mapped, turn, None, parts)
 
-    def _parts(self, text: str, first: int, horizontal: bool) -> Iterator[LinePart]:
-        """Yield the rows of a line: usually one, with the left edge of each word after its first.
+    def _parts(self, text: str, first: int, horizontal: bool) -> tuple[LinePart, ...]:
+        """Return the rows of a line: usually one, with the left edge of each word after its first.
 
         The first row of a divided word's line is longer by the hyphen, which the text lacks.
         """
         whole, highest = self._box(first, len(text))
-        lefts = self._lefts(text, first) if horizontal else None
+        words = text.split()
+        lefts = self._lefts(text, words, first) if horizontal else None
         one_row = whole[3] - whole[1] <= ROW * highest
-        if not horizontal or (one_row and not (lefts and _has_hole(text, whole, lefts))):
-            yield LinePart(0, len(text), whole, lefts)
-            return
-        row: list[tuple[int, int, Edges]] = []
+        if not horizontal or (one_row and not (lefts and _has_hole(words, whole, lefts))):
+            return (LinePart(0, len(text), whole, lefts),)
+        rows: list[list[tuple[int, int, Edges]]] = []
         for word in _WORD.finditer(text):
-            edges, _ = self._box(first + word.start(), len(word[0]))
-            if row and not _beside(row[-1][2], edges):
-                yield _row(row)
-                row = []
-            row.append((word.start(), word.end(), edges))
-        if row:
-            yield _row(row)
+            start, end = word.span()
+            edges, _ = self._box(first + start, end - start)
+            if not rows or not _beside(rows[-1][-1][2], edges):
+                rows.append([])
+            rows[-1].append((start, end, edges))
+        return tuple(map(_row, rows))
 
     def _box(self, first: int, count: int) -> tuple[Edges, float]:
         """Return the box around characters as the page is shown, and the greatest height in it."""
         page, (left, top, right, bottom) = self._page, self._edges_at
-        at = first if self._alike else _index(page, first)
-        last = first + count - 1
-        count = (last if self._alike else _index(page, last)) - at + 1
-        around, highest = None, 0.0
-        for number in range(_rectangles(page, at, count)):
+        if not self._alike:
+            last = _index(page, first + count - 1)
+            first = _index(page, first)
+            count = last - first + 1
+        x, y, x_end, y_end = self._edges
+        boxes = []
+        for number in range(_rectangles(page, first, count)):
             _rectangle(page, number, left, top, right, bottom)
-            box = self._shown.box(*(edge.value for edge in self._edges))
-            highest = max(highest, box[3] - box[1])
-            around = box if around is None else union(around, box)
-        return around or NOWHERE, highest
+            boxes.append((x.value, y.value, x_end.value, y_end.value))
+        if len(boxes) == 1:
+            box = self._shown.box(*boxes[0])
+            return box, box[3] - box[1]
+        return self._shown.around(boxes) if boxes else (NOWHERE, 0.0)
 
-    def _lefts(self, text: str, first: int) -> tuple[float, ...] | None:
+    def _lefts(self, text: str, words: list[str], first: int) -> tuple[float, ...] | None:
         """Return the left edge of each word after the first; None if one is left of another."""
-        page, (left, top, right, bottom) = self._page, self._edges_at
-        lefts: list[float] = []
-        for space in _SPACE.finditer(text):
-            at = first + space.end()
-            _char_box(page, at if self._alike else _index(page, at), left, right, bottom, top)
-            lefts.append(self._shown.box(*(edge.value for edge in self._edges))[0])
+        page, alike, (left, top, right, bottom) = self._page, self._alike, self._edges_at
+        edge = self._edges[self._shown.left]
+        edges: list[float] = []
+        for at in _starts(text, words, first):
+            _char_box(page, at if alike else _index(page, at), left, right, bottom, top)
+            edges.append(edge.value)
+        lefts = self._shown.lefts(edges)
         return tuple(lefts) if lefts == sorted(lefts) else None
 
     def _size(self, at: int) -> float:
@@ -159,15 +167,23 @@ class _Probe:
         return round(2 * scale * size) / 2
 
 
-def _has_hole(text: str, whole: Edges, lefts: tuple[float, ...]) -> bool:
+def _starts(text: str, words: list[str], first: int) -> list[int]:
+    """Return where each word after the first one begins, in a text that begins at `first`."""
+    lengths = list(map(len, words))
+    if len(text) == sum(lengths) + len(words) - 1:  # one space between words, as in most lines
+        ends = accumulate(lengths[:-1], initial=first)
+        return [end + number for number, end in enumerate(ends)][1:]
+    return [first + space.end() for space in _SPACE.finditer(text)]
+
+
+def _has_hole(words: list[str], whole: Edges, lefts: tuple[float, ...]) -> bool:
     """Whether words of a line may have a hole between them, in which others are drawn."""
-    height = whole[3] - whole[1]
-    edges = pairwise((whole[0], *lefts, whole[2]))
-    words = text.split()
-    return len(words) == len(lefts) + 1 and any(
-        right - left > (len(word) + HOLE) * height
-        for word, (left, right) in zip(words, edges, strict=True)
-    )
+    height, left = whole[3] - whole[1], whole[0]
+    for word, right in zip(words, (*lefts, whole[2]), strict=True):
+        if right - left > (len(word) + HOLE) * height:
+            return True
+        left = right
+    return False
 
 
 def _beside(one: Edges, other: Edges) -> bool:

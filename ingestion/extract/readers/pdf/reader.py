@@ -145,10 +145,14 @@ def _characters(lines: Iterable[Line]) -> int:
 
 def _may_be_unseen(line: Line, size: tuple[float, float]) -> bool:
     """Whether a line has no size or reaches over an edge of its page."""
-    return not line.size or any(
-        min(part.edges) < -OVER or part.edges[2] > size[0] + OVER or part.edges[3] > size[1] + OVER
-        for part in line.parts
-    )
+    across, down = size[0] + OVER, size[1] + OVER
+    for part in line.parts:
+        left, top, right, bottom = part.edges
+        if not (-OVER <= left <= across and -OVER <= right <= across):
+            return True
+        if not (-OVER <= top <= down and -OVER <= bottom <= down):
+            return True
+    return not line.size
 
 
 def opened(data: bytes) -> pdfium.PdfDocument:

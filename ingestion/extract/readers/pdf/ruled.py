@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2.raw as raw
 
+from callslip.ingestion.extract.readers.pdf.calls import unchecked
 from callslip.ingestion.extract.readers.pdf.geometry import Edges, Shown
 from callslip.ingestion.extract.readers.pdf.hidden import NEAR_WHITE, Drawn, Matrix, bounds_of
 
@@ -34,6 +35,9 @@ LEAST_FILLED = 0.6
 
 RECTANGLE = (4, 5)
 """Segments of a path that is a rectangle."""
+
+_type, _segments = unchecked(raw.FPDFPageObj_GetType), unchecked(raw.FPDFPath_CountSegments)
+_draw_mode, _color = unchecked(raw.FPDFPath_GetDrawMode), unchecked(raw.FPDFPageObj_GetFillColor)
 
 
 class Rule(NamedTuple):
@@ -103,7 +107,7 @@ def grids(drawn: Drawn, shown: Shown) -> list[Grid]:
 
 def _rules(handle: Any, matrix: Matrix, shown: Shown) -> Iterator[tuple[Rule, bool]]:
     """Yield the rules that a path draws, each with whether it is horizontal."""
-    if raw.FPDFPageObj_GetType(handle) != raw.FPDF_PAGEOBJ_PATH:
+    if _type(handle) != raw.FPDF_PAGEOBJ_PATH:
         return
     left, low, right, high = bounds_of(handle, matrix)
     x, y, x_end, y_end = shown.box(left, high, right, low)
@@ -111,7 +115,7 @@ def _rules(handle: Any, matrix: Matrix, shown: Shown) -> Iterator[tuple[Rule, bo
     if min(width, height) <= THIN:
         yield from _line(x, y, x_end, y_end)
         return
-    segments = raw.FPDFPath_CountSegments(handle)
+    segments = _segments(handle)
     if segments in RECTANGLE:
         if _is_seen(handle):
             for edge in ((x, y, x_end, y), (x, y_end, x_end, y_end)):
@@ -161,11 +165,11 @@ def _lines(handle: Any, count: int, bounds: Edges, shown: Shown) -> Iterator[tup
 def _is_seen(handle: Any) -> bool:
     """Whether the edges of an area are seen: it has an outline, or is not white."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
-    raw.FPDFPath_GetDrawMode(handle, fill, stroke)
+    _draw_mode(handle, ctypes.byref(fill), ctypes.byref(stroke))
     if stroke.value or fill.value == raw.FPDF_FILLMODE_NONE:
         return bool(stroke.value)
     color = [ctypes.c_uint() for _ in range(4)]
-    raw.FPDFPageObj_GetFillColor(handle, *color)
+    _color(handle, *map(ctypes.byref, color))
     return min(channel.value for channel in color[:3]) < NEAR_WHITE
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 import zlib
 from collections import Counter
@@ -21,6 +22,7 @@ from callslip.ingestion import boxes as packing
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.boxes import Area, Box, PackedBoxes, areas, pack, unpack
 from callslip.ingestion.extract import extract
+from callslip.ingestion.isolation.frames import LENGTHS, outcome, text_frame
 from callslip.ingestion.values import ExtractedText
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -68,7 +70,12 @@ def test_damaged_boxes_are_an_error(packed: str) -> None:
     assert not PackedBoxes(packed)
 
 
-def test_the_boxes_of_a_stored_text_stay_packed_until_they_are_used(
+def test_boxes_that_are_no_text_are_an_error() -> None:
+    with pytest.raises(ValueError, match="no text"):
+        packing.packed([1, 2])
+
+
+def test_the_boxes_of_a_text_that_is_stored_or_sent_stay_packed_until_they_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     boxes = (Box(0, 4, 1, 10.0, 0.0, 100.0, 12.0, ()),)
@@ -82,6 +89,9 @@ def test_the_boxes_of_a_stored_text_stay_packed_until_they_are_used(
     monkeypatch.setattr(packing, "unpack", counted)
     loaded = EXTRACTED.load(stored)
     assert EXTRACTED.dump(replace(loaded, title="Other")) != stored
+    head, body = text_frame(text)
+    sent = outcome(json.loads(head[LENGTHS.size :]), body, ())
+    assert EXTRACTED.dump(sent) == stored
     assert unpacked == []
     assert (loaded, loaded.boxes[0], len(loaded.boxes)) == (text, boxes[0], 1)
     assert areas(loaded.boxes, "word", 0, 4) == areas(boxes, "word", 0, 4)
