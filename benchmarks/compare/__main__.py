@@ -37,7 +37,7 @@ TRIES = 3
 """To start a stack."""
 
 EXAMPLES = """examples:
-  make bench-compare REV=main              did this checkout lose speed? (about a minute a round)
+  make bench-compare REV=main              did this checkout lose speed? (two minutes a round)
   make bench-compare REV=main ONLY="search memory" ROUNDS=10
   python -m benchmarks.compare v1 v2       two commits, tags or branches
   CALLSLIP_EMBEDDER__KIND=none make bench-compare REV=main

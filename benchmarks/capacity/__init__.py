@@ -1,0 +1,1 @@
+"""How many machines a number of documents, changes and searches needs, and what limits it."""
