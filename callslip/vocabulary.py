@@ -90,6 +90,9 @@ Scalar = str | float | int | bool
 Value = Scalar | list[str] | list[float] | list[bool]
 """A property value. A string in ISO 8601 form is a date; all items of a list have one type."""
 
+MOST_COMPARED = 1000
+"""The most files in one request that asks which of them are unchanged."""
+
 PRIORITIES = (-10, 10)
 """The least and the greatest priority of a submission; 0 if the request has none."""
 

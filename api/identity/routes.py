@@ -46,6 +46,7 @@ ROUTES: dict[str, Route] = {
     "attachments.attach_table": Route("admin", "endpoint"),
     # documents
     "documents.submit_document": Route("write", "endpoint"),
+    "documents.list_unchanged": Route("write", "endpoint"),
     "documents.list_documents": Route("read", "endpoint"),
     "documents.get_document": Route("read", "arguments"),
     "documents.get_text": Route("read", "arguments"),

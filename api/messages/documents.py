@@ -27,6 +27,7 @@ from callslip.messages.documents import StreamEnd as StreamEnd
 from callslip.messages.documents import Submitted as Submitted
 from callslip.messages.documents import Task as Task
 from callslip.messages.documents import TextSlice as TextSlice
+from callslip.messages.documents import Unchanged as Unchanged
 from callslip.messages.documents import VersionMessage as VersionMessage
 from callslip.messages.documents import Versions as Versions
 from callslip.messages.failures import DeadLetter as DeadLetter
@@ -49,6 +50,7 @@ from callslip.stores.ledger import PRIORITIES, EventKind
 from callslip.stores.ledger.base.records import Vectors
 from callslip.stores.metrics import Metric
 from callslip.stores.schemas import MAX_NAMED, NAME
+from callslip.vocabulary import MOST_COMPARED
 from callslip.vocabulary import ItemState as ItemState
 
 PRIORITY: Any = Field(
@@ -236,6 +238,25 @@ class UploadForm(BaseModel):
     readers: str | None = Field(
         None, description="as in JSON, or with commas: `user:ann,group:hr`, or `everyone`"
     )
+
+
+class ComparedDocument(Request):
+    """What a submission of a file would have, with the content's hash instead of the content."""
+
+    name: str = Field(description="identity in the collection")
+    filename: str = Field(description="the file's name, without folders")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the content")
+    title: str | None = None
+    url: str | None = URL
+    language: str | None = LANGUAGE_CODE
+    properties: dict[str, Any] | None = None
+
+
+class ComparedDocuments(Request):
+    """Files to compare with the documents of the same names."""
+
+    tenant: naming.Tenant = Field("", max_length=naming.LONGEST_TENANT, description="whose")
+    documents: list[ComparedDocument] = Field(max_length=MOST_COMPARED)
 
 
 class CutRequest(Request):

@@ -1,7 +1,7 @@
 """/v1/collections/{name}/documents and /v1/documents"""
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from flask import Response, current_app, request, url_for
@@ -25,8 +25,15 @@ from callslip.ingestion.values import ExtractedText
 from callslip.readers import EVERYONE, check_readers
 from callslip.stores import naming
 from callslip.stores.ledger import Accepted, DocumentRecord, Edit, Submission, tenant_queue_of
-from callslip.stores.naming import check_language, clean_line, clean_url
-from callslip.stores.records import VALIDITY
+from callslip.stores.naming import (
+    check_language,
+    clean_filename,
+    clean_line,
+    clean_name,
+    clean_url,
+)
+from callslip.stores.properties.values import check_properties
+from callslip.stores.records import RESERVED, VALIDITY
 from callslip.stores.schemas import check_tenant
 from callslip.tasks import ingest, maintenance
 
@@ -121,6 +128,37 @@ def submit_document(path: CollectionPath) -> Response:
     elif upload.readers is not None:
         _write_readers(current().ledger.readers.due())
     return submitted(accepted)
+
+
+@blueprint.post(
+    "/v1/collections/<string:name>/documents/unchanged", responses={200: documents.Unchanged}
+)
+def list_unchanged(path: CollectionPath, body: documents.ComparedDocuments) -> Response:
+    """Say which of these files need not be submitted, because that would change nothing.
+
+    Each is named as a submission names it, with the hash of its content. A document that is not
+    live, or that the caller may not read, is not among them.
+    """
+    check_scope(path.name, body.tenant)
+    current().ledger.collections.get(path.name)
+    compared: dict[str, Submission] = {}
+    for each in body.documents:
+        with suppress(InvalidRequest):  # its submission will be refused and says why
+            compared[each.name] = Submission(
+                name=clean_name(each.name),
+                filename=clean_filename(each.filename),
+                title=clean_line(each.title) if each.title else each.title,
+                sha256=each.sha256,
+                size=0,
+                properties=None
+                if each.properties is None
+                else check_properties(each.properties, reserved=RESERVED),
+                url=None if each.url is None else clean_url(each.url),
+                language=None if each.language is None else check_language(each.language),
+            )
+    same = current().ledger.unchanged.among(path.name, list(compared.values()), tenant=body.tenant)
+    names = [name for name, submission in compared.items() if submission.name in same]
+    return answer(documents.Unchanged(documents=names))
 
 
 def submitted(accepted: Accepted) -> Response:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from callslip.messages.documents import Submitted as Submitted
     from callslip.messages.documents import Task as Task
     from callslip.messages.documents import TextSlice as TextSlice
+    from callslip.messages.documents import Unchanged as Unchanged
     from callslip.messages.documents import VersionMessage as VersionMessage
     from callslip.messages.documents import Versions as Versions
     from callslip.messages.facets import Facet as Facet
@@ -147,6 +148,7 @@ MODULES = {
         "Submitted",
         "Task",
         "TextSlice",
+        "Unchanged",
         "VersionMessage",
         "Versions",
     ),

@@ -27,6 +27,12 @@ class Submitted(Message):
     task_url: str
 
 
+class Unchanged(Message):
+    """The documents whose submission would change nothing, by the names in the request."""
+
+    documents: list[str]
+
+
 class StepMessage(Message):
     """The progress of one step."""
 

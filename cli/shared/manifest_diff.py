@@ -21,8 +21,6 @@ another name has the same content; missing: the file does not exist."""
 TO_SEND: tuple[State, ...] = ("new", "changed", "again", "underway")
 STATES: tuple[State, ...] = (*TO_SEND, "unchanged", "duplicate", "missing")
 
-HASH_BYTES = 1 << 20
-
 
 @dataclass(frozen=True)
 class Planned:
@@ -58,7 +56,7 @@ def _planned(
     known: dict[tuple[str, str, str], dict[str, Any]],
     holders: dict[tuple[str, str, str], str],
 ) -> Planned:
-    digest, reason = _sha256(placed.path)
+    digest, reason = digest_of(placed.path)
     if digest is None:
         return Planned(placed, "missing", reason)
     whose = (placed.collection, placed.tenant)
@@ -99,18 +97,15 @@ def _documents(client: Client, collection: str) -> Iterator[dict[str, Any]]:
         return
 
 
-def _sha256(path: Path) -> tuple[str | None, str]:
-    """The digest of the content, or the reason why it cannot be read."""
+def digest_of(path: Path) -> tuple[str | None, str]:
+    """The SHA-256 of the content, or the reason why it cannot be read."""
     if path.exists() and not path.is_file():
         return None, "it is no file"
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while block := file.read(HASH_BYTES):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest(), ""
     except (OSError, ValueError) as error:
         return None, getattr(error, "strerror", None) or "it cannot be read"
-    return digest.hexdigest(), ""
 
 
 def _text(properties: dict[str, Any]) -> str:

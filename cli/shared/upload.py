@@ -5,7 +5,7 @@ import io
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,13 +15,16 @@ import click
 
 from callslip.cli.shared.batches import UNDERWAY, batch_documents, get_batch, pace
 from callslip.cli.shared.manifest import Placed, read_manifest
+from callslip.cli.shared.manifest_diff import digest_of
 from callslip.client import Client
 from callslip.client.models import Submitted
 from callslip.errors import CallslipError, EmptyFile, InvalidRequest, Overloaded, PermanentError
 from callslip.readers import check_readers
-from callslip.vocabulary import StoreKind
+from callslip.vocabulary import MOST_COMPARED, StoreKind
 
 POLL_SECONDS = 0.5
+
+_COMPARED = ("title", "properties", "url")
 
 PATIENCE = 10
 """The server counts a batch at each request; this pause leaves nine tenths of its time for
@@ -164,10 +167,13 @@ def ingest(
     client.create_collection(
         collection, store=store, tenants=True if tenant else None, vectors=vectors or None
     )
-    report = Report(batch_id=client.create_batch(expected=len(sources)).batch_id)
+    unchanged = _unchanged(client, collection, tenant, sources)
+    left = [source for source in sources if source.name not in unchanged]
+    report = Report(batch_id=client.create_batch(expected=len(left)).batch_id)
+    report.unchanged += [source.name for source in sources if source.name in unchanged]
     sent: dict[tuple[str, int], str] = {}
     with _Progress(client, report, len(sources), show_bar) as progress:
-        for source in sources:
+        for source in left:
             while True:
                 try:
                     submitted = _send(client, collection, tenant, priority, source, report)
@@ -186,6 +192,23 @@ def ingest(
         _note(document, sent.get(key, document["name"]), report)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _unchanged(client: Client, collection: str, tenant: str, sources: Sequence[Source]) -> set[str]:
+    """The names of the files that the server has already, by one request for many files.
+
+    A file with readers is not among them, because a submission sets its readers in any case.
+    """
+    compared = (
+        {"name": source.name, "filename": source.path.name, "sha256": digest}
+        | {name: source.fields[name] for name in _COMPARED if name in source.fields}
+        for source in sources
+        if "readers" not in source.fields and (digest := digest_of(source.path)[0])
+    )
+    names: set[str] = set()
+    while some := list(islice(compared, MOST_COMPARED)):
+        names.update(client.list_unchanged(collection, some, tenant=tenant).documents)
+    return names
 
 
 class _Progress:
@@ -227,7 +250,7 @@ class _Progress:
         batch = get_batch(self._client, self._report.batch_id)
         took = time.monotonic() - now
         self._next = now + max(POLL_SECONDS, PATIENCE * took)
-        done = len(self._report.failed) + batch["submitted"]
+        done = len(self._report.unchanged) + len(self._report.failed) + batch["submitted"]
         done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
         self._bar.update(max(0, done - self._bar.pos), pace(batch))
         return bool(batch["left"])

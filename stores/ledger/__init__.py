@@ -51,6 +51,7 @@ from callslip.stores.ledger.documents.leases import Finished, Leases, Live
 from callslip.stores.ledger.documents.pages import NO_PAGES, PageRange, Pages, PageTable
 from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.sweep import Sweep
+from callslip.stores.ledger.documents.unchanged import UnchangedDocuments
 from callslip.stores.ledger.documents.versions import PastVersion, Versions
 from callslip.stores.ledger.learning.facet_values import FacetBuild, FacetValue, FacetValues
 from callslip.stores.ledger.learning.judged import JudgedSearch, JudgedSearches
@@ -176,6 +177,7 @@ class Ledger:
         self.collections = Collections(self._database, reader)
         self.tenants = Tenants(self._database)
         self.documents = Documents(self._database, reader)
+        self.unchanged = UnchangedDocuments(self._database, reader)
         self.readers = DocumentReaders(self._database, reader)
         self.child_documents = ChildDocuments(self._database)
         self.versions = Versions(self._database, reader)

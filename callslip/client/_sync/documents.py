@@ -103,6 +103,22 @@ class Documents(Transport):
         )
         return self._request_model(models.Submitted, "POST", path, json=body, repeatable=True)
 
+    def list_unchanged(
+        self,
+        collection: str,
+        documents: Sequence[Mapping[str, Any]],
+        *,
+        tenant: str | None = None,
+    ) -> models.Unchanged:
+        """Get the names of those files whose submission would change nothing.
+
+        At most 1,000, each with `name`, `filename`, `sha256`, and `title`, `url`, `language` and
+        `properties` if its submission has them.
+        """
+        path = path_of("/v1/collections/{collection}/documents/unchanged", collection=collection)
+        body = without_none(tenant=tenant, documents=list(documents))
+        return self._request_model(models.Unchanged, "POST", path, json=body, repeatable=True)
+
     def list_documents(
         self,
         collection: str,

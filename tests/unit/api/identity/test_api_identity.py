@@ -107,6 +107,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "collections.set_options": {},
     "collections.create_tenant": {"tenant": "new"},
     "documents.submit_document": {"name": "a.txt", "text": "words", "tenant": "?tenant"},
+    "documents.list_unchanged": {"documents": [], "tenant": "?tenant"},
     "facets.count_by_property": {"by": "kind", "tenant": "?tenant"},
     "facets.rebuild_facets": {"tenant": "?tenant"},
     "ranking.decide_proposal": {"decision": "accept"},

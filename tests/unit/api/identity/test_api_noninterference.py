@@ -104,6 +104,17 @@ CALLS: dict[str, Calls] = {
     "documents.submit_document": lambda i: [
         ("POST", f"{A}/documents", {"json": {"name": "twin.txt", "text": SECRET}})
     ],
+    "documents.list_unchanged": lambda i: [
+        ("POST", f"{A}/documents/unchanged", {"json": {"documents": [named]}})
+        for named in (
+            {
+                "name": "board.txt",
+                "filename": "board.txt",
+                "sha256": hashlib.sha256(SECRET.encode()).hexdigest(),
+            },
+            {"name": "nothing.txt", "filename": "nothing.txt", "sha256": "0" * 64},
+        )
+    ],
     "versions.list_versions": lambda i: [("GET", f"/v1/documents/{i.document}/versions", {})],
     "versions.roll_back": lambda i: [
         ("POST", f"/v1/documents/{i.document}/rollback", {"json": {"version": 1}})

@@ -36,7 +36,7 @@ def test_the_openapi_document_is_valid() -> None:
 def test_every_route_is_described_and_nothing_else() -> None:
     app = app_over()
     assert operations(app) == routes(app)
-    assert len(operations(app)) == 73
+    assert len(operations(app)) == 74
 
 
 def test_every_operation_says_what_it_does_and_how_it_fails() -> None:
