@@ -34,9 +34,9 @@ def new_reader(extractor: Extractor) -> psutil.Process:
 
 
 def test_what_takes_too_long_is_ended_and_the_next_file_read() -> None:
-    with Extractor(ExtractSettings(timeout_seconds=0.5)) as extractor:
+    with Extractor(ExtractSettings(timeout_seconds=3.0)) as extractor:
         slow = b"<p>a</p>" * 3_000_000
-        with pytest.raises(ExtractionLimit, match=r"slow\.html took longer than 0\.5 s"):
+        with pytest.raises(ExtractionLimit, match=r"slow\.html took longer than 3 s"):
             extractor.extract(slow, "slow.html")
         assert extractor.extract(b"fine", "a.txt").text == "fine"
 
