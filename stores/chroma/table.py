@@ -1,5 +1,7 @@
 """Rows in one Chroma collection, with the limits and checks that Chroma's own calls lack."""
 
+import base64
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -51,6 +53,14 @@ _SPACES: Mapping[Metric, Literal["cosine", "ip", "l2"]] = {
 """Chroma's names of metrics. Vectors of another metric are in an l2 space that is not searched."""
 
 
+TEXT = "text"
+"""The key of the metadata with the text of a row, compressed.
+
+Chroma has an index of what it calls a row's document for searches in texts, which nothing here
+makes, so a document took five times its size. Rows that were written before have their text there.
+"""
+
+
 @dataclass(frozen=True)
 class Row:
     """A vector, a text and metadata under an id."""
@@ -59,6 +69,8 @@ class Row:
     vector: Vector | None
     text: str
     metadata: Mapping[str, object]
+    is_document: bool = False
+    """Whether the text is stored as Chroma's document."""
 
 
 class Table:
@@ -147,14 +159,19 @@ class Table:
             there = self.ids_among([row.id for row in batch])
             old = {row.id: row for row in self.get(there, include_vector=True)}
             known = {row.id for row in batch if row.id in old and self._alike(row, old[row.id])}
-            if moved := [row for row in batch if row.id not in known]:
-                self._call(
-                    "upsert",
-                    ids=[row.id for row in moved],
-                    embeddings=[row.vector for row in moved],
-                    documents=[row.text for row in moved],
-                    metadatas=[_replacing(row, old.get(row.id)) for row in moved],
-                )
+            documents = {row.id for row in old.values() if row.is_document}
+            for emptied in (False, True):
+                moved = [
+                    row for row in batch if row.id not in known and (row.id in documents) == emptied
+                ]
+                if moved:
+                    self._call(
+                        "upsert",
+                        ids=[row.id for row in moved],
+                        embeddings=[row.vector for row in moved],
+                        metadatas=[_replacing(row, old.get(row.id), text=True) for row in moved],
+                        **({"documents": [""] * len(moved)} if emptied else {}),
+                    )
             if restated := [row for row in batch if row.id in known]:
                 self._call(
                     "update",
@@ -170,7 +187,10 @@ class Table:
             got = self._call("get", ids=batch, include=include)
             for i, id_ in enumerate(got["ids"]):
                 vector = np.asarray(got["embeddings"][i], np.float32) if include_vector else None
-                rows[id_] = Row(id_, vector, got["documents"][i], got["metadatas"][i])
+                metadata = dict(got["metadatas"][i] or {})
+                packed, document = metadata.pop(TEXT, None), got["documents"][i]
+                text = (document or "") if packed is None else _unpacked(packed)
+                rows[id_] = Row(id_, vector, text, metadata, bool(document))
         return [rows[id_] for id_ in ids if id_ in rows]
 
     def ids(self, where: ChromaWhere | None) -> set[str]:
@@ -244,9 +264,18 @@ def _bytes(row: Row) -> int:
     return NUMBER_BYTES * numbers + sum(len(text.encode()) for text in texts)
 
 
-def _replacing(row: Row, stored: Row | None) -> dict[str, object]:
-    """The row's metadata, with None for each other stored key.
+def _replacing(row: Row, stored: Row | None, *, text: bool = False) -> dict[str, object]:
+    """The row's metadata, with None for each other stored key; with its text if `text`.
 
     Chroma merges metadata, and only None deletes a key.
     """
-    return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata}
+    packed = {TEXT: _packed(row.text)} if text else {}
+    return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata, **packed}
+
+
+def _packed(text: str) -> str:
+    return base64.b85encode(zlib.compress(text.encode(), 1)).decode()
+
+
+def _unpacked(packed: str) -> str:
+    return zlib.decompress(base64.b85decode(packed)).decode()

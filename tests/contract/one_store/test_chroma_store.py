@@ -5,7 +5,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -21,7 +21,7 @@ from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, StoreDown
 from callslip.stores.chroma import connection
 from callslip.stores.chroma.names import slug
-from callslip.stores.chroma.table import Table
+from callslip.stores.chroma.table import Row, Table
 from callslip.stores.contract import Store
 from callslip.stores.fulltext import index as keyword_index
 from callslip.stores.fulltext.contract import Entry
@@ -94,6 +94,61 @@ def test_properties_that_an_older_index_did_not_keep_are_read_from_chroma(
         "b": {},
         "a": {"kind": "law"},
     }
+
+
+def texts_of_chroma(folder: Path) -> set[str]:
+    """The texts that Chroma has an index of."""
+    with closing(sqlite3.connect(folder / "chroma" / "chroma.sqlite3")) as database:
+        rows = database.execute("SELECT string_value FROM embedding_fulltext_search").fetchall()
+    return {text for (text,) in rows if text}
+
+
+def upsert_documents(table: Table, rows: Sequence[Row]) -> None:
+    """Write rows as they were written before texts were part of the metadata."""
+    table._call(
+        "upsert",
+        ids=[row.id for row in rows],
+        embeddings=[row.vector for row in rows],
+        documents=[row.text for row in rows],
+        metadatas=[dict(row.metadata) for row in rows],
+    )
+
+
+def test_texts_are_no_documents_of_chroma_and_those_that_were_are_read_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "가나다 " * 50
+    with (
+        chroma_server(tmp_path) as (url, _),
+        closing(make_store(chroma_settings(url, tmp_path / "here"), "chroma")) as store,
+    ):
+        store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
+        with monkeypatch.context() as patched:
+            patched.setattr(Table, "upsert", upsert_documents)
+            store.batch_upsert_chunks("c", [chunk("a", body="at first"), chunk("b")])
+        assert texts_of_chroma(tmp_path) == {"at first", "body of b"}
+        assert [each.body for each in store.get_chunks("c", ["a"])] == ["at first"]
+        restated = chunk("b", properties={"kind": "law"})
+        store.batch_upsert_chunks("c", [chunk("a", body="later"), restated, chunk("d", body=long)])
+        found = {each.chunk_id: each for each in store.get_chunks("c", ["a", "b", "d"])}
+        bodies = {name: each.body for name, each in found.items()}
+        assert bodies == {"a": "later", "b": "body of b", "d": long}
+        assert found["b"].properties == {"kind": "law"}
+        assert texts_of_chroma(tmp_path) == {"body of b"}
+        store.batch_upsert_chunks("c", [chunk("b", body="later, too")])
+        assert not texts_of_chroma(tmp_path)
+
+
+def test_copies_that_were_stored_plain_are_read(tmp_path: Path) -> None:
+    stored = StoredTerms(tmp_path / "terms.db")
+    stored.put([("a", "t", {}, "copy " * 100), ("b", "t", {}, "copy"), ("c", "t", {}, "")])
+    with closing(sqlite3.connect(tmp_path / "terms.db")) as database, database:
+        (size,) = database.execute(
+            "SELECT length(copies) FROM copies WHERE chunk_id = 'a'"
+        ).fetchone()
+        database.execute("UPDATE copies SET copies = 'plain' WHERE chunk_id = 'b'")
+    assert size < 50
+    assert stored.copies(["a", "b", "c"]) == {"a": "copy " * 100, "b": "plain"}
 
 
 def write_for_ever(folder: Path, start: int) -> None:
