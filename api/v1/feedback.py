@@ -1,6 +1,9 @@
 """/v1/feedback and /debug/trace: feedback about a search, and the trace of a search."""
 
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
@@ -17,6 +20,8 @@ blueprint = APIBlueprint("feedback", __name__, abp_tags=[Tag(name="feedback")])
 
 PATIENCE_SECONDS = 0.5
 """A search is recorded just after its response is sent; feedback can arrive earlier."""
+
+T = TypeVar("T")
 
 
 class FeedbackPath(BaseModel):
@@ -35,7 +40,7 @@ def give_feedback(body: NewFeedback) -> Response:
 
     A repeated call returns the stored feedback with 200.
     """
-    event = _waited_for(body.trace_id)
+    event = _waited_for(partial(current().ledger.searches.get, body.trace_id))
     if not caller().sees(event.collection, event.tenant):
         raise TraceNotFound(f"trace {body.trace_id!r} does not exist, or is forgotten by now")
     note(collection=event.collection, tenant=event.tenant, trace_id=event.trace_id)
@@ -61,7 +66,8 @@ def withdraw_feedback(path: FeedbackPath) -> Response:
 def get_trace(path: TracePath) -> Response:
     """The trace of a search: times, weights, branches, every part of every score."""
     keep_seconds = current().settings.traces.keep_hours * 3600.0
-    trace = current().ledger.searches.trace(path.trace_id, keep_seconds=keep_seconds)
+    read = partial(current().ledger.searches.trace, path.trace_id, keep_seconds=keep_seconds)
+    trace = _waited_for(read)
     body = dict(trace.body)
     if body.get("answer"):  # its sentences are shown by /v1/answers
         body["answer"] = {k: v for k, v in body["answer"].items() if k != "record"}
@@ -86,11 +92,11 @@ def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:
     return [cited[n - 1] for n in body.citations or range(1, len(cited) + 1)]
 
 
-def _waited_for(trace_id: str) -> RetrievalEvent:
+def _waited_for(read: Callable[[], T]) -> T:
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return current().ledger.searches.get(trace_id)
+            return read()
         except TraceNotFound:
             if time.monotonic() > until:
                 raise

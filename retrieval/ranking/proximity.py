@@ -11,16 +11,21 @@ LONGEST = 64
 """The maximum number of pairs of a question that count (the first ones)."""
 
 
-def sequence(question: str, passage: str, idf: Mapping[str, float]) -> float:
-    """Return the weighted share, from 0 to 1, of the question's adjacent pairs in the passage.
+def sequences(
+    question: str, passages: Mapping[str, str], idf: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the weighted share, from 0 to 1, of the question's adjacent pairs in each passage.
 
-    `question` and `passage` are analyzed terms, separated by spaces. A pair's weight is the sum of
-    the idf of its two terms.
+    `question` and the passages, which are by chunk id, are analyzed terms, separated by spaces. A
+    pair's weight is the sum of the idf of its two terms.
     """
     wanted = list(dict.fromkeys(pairwise(question.split())))[:LONGEST]
-    weights = {pair: idf.get(pair[0], 0.0) + idf.get(pair[1], 0.0) for pair in wanted}
+    weights = {f" {a} {b} ": idf.get(a, 0.0) + idf.get(b, 0.0) for a, b in wanted}
     total = sum(weights.values())
     if total <= 0:
-        return 0.0
-    there = set(pairwise(passage.split()))
-    return sum(weight for pair, weight in weights.items() if pair in there) / total
+        return {}
+    shares = {}
+    for chunk_id, passage in passages.items():
+        there = f" {' '.join(passage.split())} "
+        shares[chunk_id] = sum(w for pair, w in weights.items() if pair in there) / total
+    return shares

@@ -18,7 +18,7 @@ from callslip.retrieval.ranking.memory import Explored
 from callslip.retrieval.ranking.memory_stage import remember
 from callslip.retrieval.ranking.mmr import diversify
 from callslip.retrieval.ranking.prior import prior
-from callslip.retrieval.ranking.proximity import sequence
+from callslip.retrieval.ranking.proximity import sequences
 from callslip.retrieval.ranking.rerank import rerank
 from callslip.retrieval.ranking.scored import Scored, fused, in_order
 from callslip.retrieval.timings import Timings
@@ -68,8 +68,7 @@ def _with_proximity(
         return seen
     read = resources.settings.search.read
     terms_of = retrieved.reader.terms([s.chunk_id for s in seen[:read]])
-    idf = calibration.idf(terms)
-    shares = {i: sequence(terms, chunk_terms, idf) for i, chunk_terms in terms_of.items()}
+    shares = sequences(terms, terms_of, calibration.idf(terms))
     return in_order(s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen)
 
 

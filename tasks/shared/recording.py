@@ -7,6 +7,7 @@ answer, traces are dropped; no response is delayed.
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from callslip.errors import CallslipError
@@ -19,6 +20,11 @@ WAITING = 1000
 
 TOGETHER = 50
 """The most traces of one transaction."""
+
+GATHER_SECONDS = 0.1
+"""Seconds from the first trace of a transaction to its begin: one waits for the disk, and takes as
+much processor time for one trace as for five. Whoever asks for a trace waits for longer.
+"""
 
 LAST_SECONDS = 2.0
 """Seconds to write the remaining traces when the process ends."""
@@ -62,13 +68,22 @@ class Recorder:
                 self._dropped = 0
 
     def _next(self) -> tuple[list[Trace], bool]:
-        """Return the waiting traces, or wait for one; the flag says whether they are the last."""
+        """Wait for a trace, and return it with those of the next GATHER_SECONDS.
+
+        The flag says whether they are the last.
+        """
         traces: list[Trace] = []
-        while not traces or (len(traces) < TOGETHER and not self._waiting.empty()):
-            trace = self._waiting.get()
+        until: float | None = None
+        while len(traces) < TOGETHER:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            try:
+                trace = self._waiting.get(timeout=left)
+            except queue.Empty:
+                break
             if trace is None:
                 return traces, True
             traces.append(trace)
+            until = until or time.monotonic() + GATHER_SECONDS
         return traces, False
 
     def _write_safely(self, traces: Sequence[Trace]) -> None:

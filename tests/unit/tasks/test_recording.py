@@ -9,6 +9,7 @@ import pytest
 from context_parts import LoneBroker, context_of, working
 from learned import say, trace
 from ledger_moves import publish
+from processes import waits_until
 
 from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.config.settings import Settings
@@ -33,6 +34,17 @@ def test_every_trace_is_written_and_the_last_before_the_end() -> None:
     assert written == traces
 
 
+def test_traces_within_a_moment_are_one_transaction() -> None:
+    batches: list[int] = []
+    recorder = Recorder(lambda traces: batches.append(len(traces)))
+    for _ in range(5):
+        recorder.put(trace("q", "a"))
+        time.sleep(recording.GATHER_SECONDS / 100)
+    recorder.close()
+    assert sum(batches) == 5
+    assert len(batches) < 5
+
+
 def test_leaving_a_trace_waits_for_nobody_and_too_many_are_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -52,8 +64,10 @@ def test_a_ledger_that_does_not_answer_costs_these_traces_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     written: list[Trace] = []
+    tried: list[Trace] = []
 
     def write(traces: Sequence[Trace]) -> None:
+        tried.extend(traces)
         if traces[0].question.text == "bad":
             raise StoreDown("the ledger does not answer")
         if traces[0].question.text == "worse":
@@ -63,7 +77,7 @@ def test_a_ledger_that_does_not_answer_costs_these_traces_only(
     recorder = Recorder(write)
     for query in ("bad", "worse", "good"):
         recorder.put(trace(query, "a"))
-        time.sleep(0.1)
+        assert waits_until(lambda name=query: any(t.question.text == name for t in tried))
     recorder.close()
     assert [each.question.text for each in written] == ["good"]
     assert "the ledger does not answer" in caplog.text

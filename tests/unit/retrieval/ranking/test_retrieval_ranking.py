@@ -7,7 +7,7 @@ import pytest
 
 from callslip.retrieval.caches import Cache
 from callslip.retrieval.candidates.calibration import LEAST, ScoreCalibration
-from callslip.retrieval.ranking.proximity import sequence
+from callslip.retrieval.ranking.proximity import sequences
 from callslip.retrieval.ranking.scored import Scored, fused, in_order
 from callslip.stores.fusion import Candidate, Scale, fuse
 
@@ -90,13 +90,15 @@ IDF = {"notice": 1.0, "period": 2.0, "long": 0.5}
 def test_neighbours_of_the_question_are_looked_for(
     question: str, passage: str, share: float
 ) -> None:
-    assert sequence(question, passage, IDF) == pytest.approx(share)
+    shares = sequences(question, {"a": passage}, IDF)
+    assert shares.get("a", 0.0) == pytest.approx(share)
 
 
 def test_a_long_question_is_looked_at_in_part() -> None:
     words = [f"w{n}" for n in range(10_000)]
     idf = dict.fromkeys(words, 1.0)
-    assert sequence(" ".join(words), " ".join(words[:65]), idf) == 1.0
+    passages = {"a": " ".join(words[:65])}
+    assert sequences(" ".join(words), passages, idf) == {"a": 1.0}
 
 
 def test_a_score_is_the_sum_of_its_parts_and_names_them() -> None:
