@@ -181,6 +181,7 @@ def _queued(context: Context, request: SearchRequest) -> SearchResponse:
             (request.model_dump(), reply_to, end, as_json(context.reader)),
             queue=SEARCH,
             expires=settings.timeout_seconds,
+            argsrepr="",  # Celery would write the arguments a second time, for its own log
         )
     except OperationalError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error

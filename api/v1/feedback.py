@@ -18,8 +18,9 @@ from callslip.stores.ledger import OutcomeRecord, RetrievalEvent
 
 blueprint = APIBlueprint("feedback", __name__, abp_tags=[Tag(name="feedback")])
 
-PATIENCE_SECONDS = 0.5
-"""A search is recorded just after its response is sent; feedback can arrive earlier."""
+PATIENCE_SECONDS = 1.0
+"""A search is recorded a moment after its response is sent (`recording.GATHER_SECONDS`); feedback
+can arrive earlier."""
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ def _waited_for(read: Callable[[], T]) -> T:
         except TraceNotFound:
             if time.monotonic() > until:
                 raise
-            time.sleep(PATIENCE_SECONDS / 10)
+            time.sleep(PATIENCE_SECONDS / 20)
 
 
 def _message(outcome: OutcomeRecord) -> Feedback:

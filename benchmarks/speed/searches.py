@@ -43,6 +43,10 @@ from callslip.stores.registry import make_store
 from callslip.workers.supervision.runfile import RunFile
 
 COLLECTION, TOP, WARM_UP = pipeline.COLLECTION, 10, 20
+
+INGESTED = "ingested"
+"""The collection of the documents that are ingested: the generated ones have no versions."""
+
 INGESTED_TOKENS = 2500
 POLL_SECONDS = 0.5
 
@@ -258,6 +262,7 @@ def under_load(
     client: JsonClient, settings: Settings, questions: Questions, options: argparse.Namespace
 ) -> str:
     """Ask while nothing is ingested and while documents are, in turns; return a table."""
+    client.post("/v1/collections", {"name": INGESTED})
     texts = FreshTexts(Tokenizer(settings.models_dir))
     took: dict[str, list[float]] = {"idle": [], "while ingesting": []}
     ratios = []
@@ -266,7 +271,7 @@ def under_load(
         p95s = {}
         for situation, times in took.items():
             busy = situation != "idle"
-            with ingesting(client, texts, COLLECTION, INGESTED_TOKENS) if busy else nullcontext():
+            with ingesting(client, texts, INGESTED, INGESTED_TOKENS) if busy else nullcontext():
                 time.sleep(2 * busy)
                 new = _alternately(api, questions, seconds)
             _settle(client)
@@ -293,7 +298,7 @@ def _alternately(api: ApiClient, questions: Questions, seconds: float) -> list[f
 
 def _settle(client: JsonClient) -> None:
     """Wait until no document is queued."""
-    path = f"/v1/collections/{COLLECTION}/documents"
+    path = f"/v1/collections/{INGESTED}/documents"
     while any(client.get(path, limit=1)["states"].get(state) for state in ("queued", "running")):
         time.sleep(POLL_SECONDS)
 

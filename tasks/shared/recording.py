@@ -21,7 +21,7 @@ WAITING = 1000
 TOGETHER = 50
 """The most traces of one transaction."""
 
-GATHER_SECONDS = 0.1
+GATHER_SECONDS = 0.2
 """Seconds from the first trace of a transaction to its begin: one waits for the disk, and takes as
 much processor time for one trace as for five. Whoever asks for a trace waits for longer.
 """

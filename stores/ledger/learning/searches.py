@@ -228,8 +228,9 @@ class Searches:
                 "vector": func.coalesce(_Q.vector, put.excluded.vector),
             },
         )
-        for event in sorted(new, key=lambda e: e.profile.profile_id):
-            connection.execute(put, _profile_row(event))
+        if new:
+            rows = [_profile_row(e) for e in sorted(new, key=lambda e: e.profile.profile_id)]
+            connection.execute(put, rows)
 
 
 def read_event(
