@@ -247,13 +247,11 @@ def _together(
 
     def work(ask: Ask) -> list[float]:
         took: list[float] = []
-        while True:
-            question = questions.query()
-            started = time.perf_counter()
+        while time.monotonic() < until:
+            question, started = questions.query(), time.perf_counter()
             ask(question)
-            if time.monotonic() >= until:
-                return took
             took.append((time.perf_counter() - started) * 1000)
+        return took
 
     return [each for took in pool.map(work, asks) for each in took]
 
@@ -266,14 +264,14 @@ def under_load(
     texts = FreshTexts(Tokenizer(settings.models_dir))
     took: dict[str, list[float]] = {"idle": [], "while ingesting": []}
     ratios = []
-    api, seconds = ApiClient(client.url), options.seconds / options.rounds
+    seconds = options.seconds / options.rounds
     for _ in range(options.rounds):
         p95s = {}
         for situation, times in took.items():
             busy = situation != "idle"
             with ingesting(client, texts, INGESTED, INGESTED_TOKENS) if busy else nullcontext():
                 time.sleep(2 * busy)
-                new = _alternately(api, questions, seconds)
+                new = _alternately(ApiClient(client.url), questions, seconds)
             _settle(client)
             times += new
             p95s[situation] = float(np.percentile(new, 95))
