@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,6 +42,12 @@ process had 100 MB more. With this size 16 lengths that alternate are as fast as
 PRIMITIVES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 """The environment variable with the size of a cache of the library below, by default 1024."""
 
+BACKGROUND = 10
+"""From this niceness on, OpenVINO's threads compute only while a core has nothing else to do. A
+search that wakes up then gets a core at once: niceness alone made it wait. The other threads of the
+process, among them those that renew leases, keep its niceness.
+"""
+
 
 class OpenVino:
     """One graph in OpenVINO. Weights and products are bf16, sums are fp32.
@@ -61,7 +69,8 @@ class OpenVino:
         with weights.open("rb") as file:
             self._weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         tensor = vendor.Tensor(np.frombuffer(self._weights, np.uint8), shared_memory=True)
-        self._model = core.compile_model(
+        compile_model = partial(
+            core.compile_model,
             core.read_model(topology.read_bytes(), tensor),
             "CPU",
             {
@@ -73,6 +82,8 @@ class OpenVino:
                 **SHAPES,
             },
         )
+        is_background = os.getpriority(os.PRIO_PROCESS, 0) >= BACKGROUND
+        self._model = _when_idle(compile_model) if is_background else compile_model()
         self._threads = threading.local()
         self._copied = False
 
@@ -104,6 +115,20 @@ def _converted(graph: Path) -> tuple[Path, Path]:
             return made.read_bytes()
 
     return build_once(topology, build), weights
+
+
+def _when_idle(start: Callable[[], Any]) -> Any:
+    """Call a function whose threads are to have Linux's policy for what may wait (SCHED_IDLE).
+
+    Threads inherit it from the thread that starts them, which may not give it up again.
+    """
+
+    def call() -> Any:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        return start()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call).result()
 
 
 def _without_telemetry() -> ModuleType:

@@ -246,3 +246,31 @@ def _in_child(function: Callable[[], object]) -> object:
     child.join(60)
     assert child.exitcode == 0
     return results.get()
+
+
+@pytest.mark.parametrize("kind", KINDS[1:2])
+def test_in_a_background_process_openvino_computes_when_nothing_else_does(
+    models_dir: Path, kind: choice.Kind
+) -> None:
+    code = (
+        "import os, sys, threading; from pathlib import Path\n"
+        "from callslip.models.e5.tokens import Tokenizer\n"
+        "from callslip.models.embedders.local import E5Embedder\n"
+        "os.nice(int(sys.argv[3]))\n"
+        "folder = Path(sys.argv[1])\n"
+        "before = set(os.listdir('/proc/self/task'))\n"
+        "vector = E5Embedder(folder, Tokenizer(folder), kind=sys.argv[2]).query('stacks')\n"
+        "started = set(os.listdir('/proc/self/task')) - before\n"
+        "policies = {os.sched_getscheduler(int(thread)) for thread in started}\n"
+        "assert os.sched_getscheduler(0) == os.SCHED_OTHER\n"
+        "print(policies == {os.SCHED_IDLE}, os.SCHED_IDLE in policies, vector.tobytes().hex())\n"
+    )
+    results = {}
+    for niceness in ("0", "10"):
+        command = [sys.executable, "-c", code, str(models_dir), kind, niceness]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        results[niceness] = done.stdout.split()
+    assert results["0"][:2] == ["False", "False"]
+    assert results["10"][:2] == ["True", "True"]
+    assert results["0"][2] == results["10"][2]
