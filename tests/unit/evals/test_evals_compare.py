@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.compare import __main__ as command
-from benchmarks.compare.checkouts import Checkout, clone, commit_of
+from benchmarks.compare.checkouts import Checkout, clone, commit_of, compile_modules
 from benchmarks.compare.ratios import ratio
 from benchmarks.machine import git
 from callslip.errors import EvaluationError, StartError
@@ -93,6 +93,14 @@ def test_a_checkout_is_compared_with_its_changes(repository: Path, tmp_path: Pat
         assert (tmp_path / name / "speed").read_text() == text
     assert git(repository, "status", "--porcelain") == "M speed"
     assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_files_of_libraries_that_are_no_modules_do_not_stop_a_comparison(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "template.py").write_text("{{ name }} = ")
+    (tmp_path / "module.py").write_text("name = 1")
+    compile_modules(Checkout("", tmp_path, sys.executable))
+    assert list(tmp_path.glob("__pycache__/module.*.pyc"))
 
 
 def test_an_unknown_commit_is_refused(repository: Path) -> None:
