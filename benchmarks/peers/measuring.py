@@ -70,8 +70,10 @@ def measure_round(name: str, start: Start, material: Material, searches: int, da
         gone = set(material.deleted)
         left = {each: count for each, count in material.chunks.items() if each not in gone}
         _check(result, system, left, "deletion", gone)
-    with suppress(Gone):
+    try:
         result.survival = _killed(name, start, material, data / "killed")
+    except Gone as error:
+        result.remarks.append(f"after kill -9: {error.detail.splitlines()[-1]}")
     return result
 
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from txtai import Embeddings
 
@@ -19,15 +20,19 @@ class TxtaiChain(protocol.Chain):
 
     def __init__(self, data: Path, models: Path) -> None:
         vectorizer, self._folder = Vectorizer(Embedding(models)), str(data / "index")
+
+        def transform(texts: Sequence[str]) -> Any:
+            return vectorizer.transform(texts)
+
         self._embeddings = Embeddings(
             method="external",
-            transform=lambda texts: vectorizer.transform(texts),
+            transform=transform,
             instructions=Vectorizer.PREFIXES,
             content=True,
         )
         self._lock = threading.Lock()  # as txtai's own server has around a search
         if Path(self._folder).exists():
-            self._embeddings.load(self._folder)
+            self._embeddings.load(self._folder, config={"transform": transform})
 
     def ingest(self, documents: Sequence[protocol.Document], report: Report) -> None:
         """Upsert each batch, and save once: a save writes everything."""
