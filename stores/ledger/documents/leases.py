@@ -350,8 +350,9 @@ def _go_live(connection: Connection, result: Live) -> None:
         last = {"last_version": claim.version - 1}
         connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
     document = {"of_document": claim.document_id}
-    events.add_superseded(connection, claim.document_id, "live", now)
-    connection.execute(_SUPERSEDE, document | {"by": claim.version})
+    if claim.version > 1:
+        events.add_superseded(connection, claim.document_id, "live", now)
+        connection.execute(_SUPERSEDE, document | {"by": claim.version})
     set_version(
         connection, claim.document_id, claim.version, state="live", turn=None, finished_at=now
     )
