@@ -1,7 +1,5 @@
 """Rows in one Chroma collection, with the limits and checks that Chroma's own calls lack."""
 
-import base64
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +11,7 @@ from chromadb.api.collection_configuration import CreateHNSWConfiguration
 from callslip.errors import NotFound
 from callslip.stores.batching import slices
 from callslip.stores.chroma.connection import Connection
+from callslip.stores.chroma.metadata import packed, unpacked
 from callslip.stores.metrics import Metric
 from callslip.stores.records import RetrieverHit, Vector
 
@@ -188,8 +187,8 @@ class Table:
             for i, id_ in enumerate(got["ids"]):
                 vector = np.asarray(got["embeddings"][i], np.float32) if include_vector else None
                 metadata = dict(got["metadatas"][i] or {})
-                packed, document = metadata.pop(TEXT, None), got["documents"][i]
-                text = (document or "") if packed is None else _unpacked(packed)
+                stored, document = metadata.pop(TEXT, None), got["documents"][i]
+                text = (document or "") if stored is None else unpacked(stored)
                 rows[id_] = Row(id_, vector, text, metadata, bool(document))
         return [rows[id_] for id_ in ids if id_ in rows]
 
@@ -269,13 +268,5 @@ def _replacing(row: Row, stored: Row | None, *, text: bool = False) -> dict[str,
 
     Chroma merges metadata, and only None deletes a key.
     """
-    packed = {TEXT: _packed(row.text)} if text else {}
-    return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata, **packed}
-
-
-def _packed(text: str) -> str:
-    return base64.b85encode(zlib.compress(text.encode(), 1)).decode()
-
-
-def _unpacked(packed: str) -> str:
-    return zlib.decompress(base64.b85decode(packed)).decode()
+    of_text = {TEXT: packed(row.text)} if text else {}
+    return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata, **of_text}

@@ -19,7 +19,7 @@ from store_cases import EAST, chunk, ids, unit
 
 from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, StoreDown
-from callslip.stores.chroma import connection
+from callslip.stores.chroma import connection, metadata
 from callslip.stores.chroma.names import slug
 from callslip.stores.chroma.table import Row, Table
 from callslip.stores.contract import Store
@@ -125,6 +125,7 @@ def test_texts_are_no_documents_of_chroma_and_those_that_were_are_read_and_repla
         store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
         with monkeypatch.context() as patched:
             patched.setattr(Table, "upsert", upsert_documents)
+            patched.setattr(metadata, "packed", lambda text: text)
             store.batch_upsert_chunks("c", [chunk("a", body="at first"), chunk("b")])
         assert texts_of_chroma(tmp_path) == {"at first", "body of b"}
         assert [each.body for each in store.get_chunks("c", ["a"])] == ["at first"]
