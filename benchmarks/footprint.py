@@ -1,4 +1,4 @@
-"""`python -m benchmarks.speed.footprint FOLDER…`: memory and disk of a private stack.
+"""`python -m benchmarks.footprint FOLDER…`: memory and disk of a private stack.
 
 Prints the memory of each role at rest, at the peak while files of the folders are ingested, and
 after a search and an answer; then the disk by part, once the stack has stopped.
@@ -52,9 +52,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, prog="python -m benchmarks.speed.footprint"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.footprint")
     parser.add_argument("folders", type=Path, nargs="+", help="of files, or judged sets")
     parser.add_argument("--files", type=int, default=24, help="most of all folders together")
     return parser.parse_args()
@@ -89,8 +87,8 @@ def _disk_table(home: Path, files: Sequence[Path]) -> str:
     sizes = {
         part: sum(
             file.stat().st_size
-            for found in home.glob(f"{part}*")
-            for file in (found, *found.rglob("*"))
+            for top in home.glob(f"{part}*")
+            for file in (top, *top.rglob("*"))
             if file.is_file()
         )
         for part in PARTS
@@ -98,8 +96,8 @@ def _disk_table(home: Path, files: Sequence[Path]) -> str:
     rows = [(part, f"{size / 1e6:.2f}", f"{size / originals:.1f}") for part, size in sizes.items()]
     total = sum(sizes.values())
     rows.append(("all", f"{total / 1e6:.2f}", f"{total / originals:.1f}"))
-    told = f"{len(files)} files, {originals / 1e6:.2f} MB"
-    return table((f"Disk ({told})", "MB", "times the originals"), rows)
+    of_files = f"{len(files)} files, {originals / 1e6:.2f} MB"
+    return table((f"Disk ({of_files})", "MB", "times the originals"), rows)
 
 
 if __name__ == "__main__":
