@@ -44,7 +44,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         made.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
     for tenant in ("acme", "other"):
         made.tenants.create("shared", tenant)
-    for module, name in ((ingest, "send"), (maintenance, "send_removal"), (facets, "ask")):
+    for module, name in ((ingest, "send_all"), (maintenance, "send_removal"), (facets, "ask")):
         monkeypatch.setattr(module, name, lambda *_: True)
     yield made
     made.close()

@@ -31,7 +31,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     made.collections.create(
         CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
     )
-    monkeypatch.setattr(ingest, "send", lambda *_: True)
+    monkeypatch.setattr(ingest, "send_all", lambda *_: True)
     monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
     yield made
     made.close()
