@@ -243,10 +243,14 @@ class UploadForm(BaseModel):
 class ComparedDocument(Request):
     """What a submission of a file would have, with the content's hash instead of the content."""
 
-    name: str = Field(description="identity in the collection")
-    filename: str = Field(description="the file's name, without folders")
+    name: str = Field(max_length=naming.LONGEST_NAME, description="identity in the collection")
+    filename: str = Field(
+        max_length=naming.LONGEST_NAME,
+        description="the file's name, without folders; of a text sent as JSON its `name`, with"
+        " `.txt` if it does not end in `.txt`, `.md` or `.markdown`",
+    )
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the content")
-    title: str | None = None
+    title: str | None = Field(None, max_length=naming.LONGEST_NAME)
     url: str | None = URL
     language: str | None = LANGUAGE_CODE
     properties: dict[str, Any] | None = None

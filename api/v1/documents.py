@@ -1,7 +1,7 @@
 """/v1/collections/{name}/documents and /v1/documents"""
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from flask import Response, current_app, request, url_for
@@ -137,28 +137,38 @@ def list_unchanged(path: CollectionPath, body: documents.ComparedDocuments) -> R
     """Say which of these files need not be submitted, because that would change nothing.
 
     Each is named as a submission names it, with the hash of its content. A document that is not
-    live, or that the caller may not read, is not among them.
+    live, that is within another one, or that the caller may not read, is not among them. A name
+    that occurs twice is among them if both submissions would change nothing.
     """
     check_scope(path.name, body.tenant)
     current().ledger.collections.get(path.name)
-    compared: dict[str, Submission] = {}
+    names, submissions, changed = [], [], set()
     for each in body.documents:
-        with suppress(InvalidRequest):  # its submission will be refused and says why
-            compared[each.name] = Submission(
-                name=clean_name(each.name),
-                filename=clean_filename(each.filename),
-                title=clean_line(each.title) if each.title else each.title,
-                sha256=each.sha256,
-                size=0,
-                properties=None
-                if each.properties is None
-                else check_properties(each.properties, reserved=RESERVED),
-                url=None if each.url is None else clean_url(each.url),
-                language=None if each.language is None else check_language(each.language),
-            )
-    same = current().ledger.unchanged.among(path.name, list(compared.values()), tenant=body.tenant)
-    names = [name for name, submission in compared.items() if submission.name in same]
-    return answer(documents.Unchanged(documents=names))
+        try:
+            submissions.append(_submission_of(each))
+            names.append(each.name)
+        except InvalidRequest:  # its submission will be refused and says why
+            changed.add(each.name)
+    same = current().ledger.unchanged.among(path.name, submissions, tenant=body.tenant)
+    changed |= {name for position, name in enumerate(names) if position not in same}
+    unchanged = [name for name in dict.fromkeys(names) if name not in changed]
+    return answer(documents.Unchanged(documents=unchanged))
+
+
+def _submission_of(compared: documents.ComparedDocument) -> Submission:
+    """The submission that a file would make. Raises InvalidRequest if it would be refused."""
+    return Submission(
+        name=clean_name(compared.name),
+        filename=clean_filename(compared.filename),
+        title=clean_line(compared.title) if compared.title else compared.title,
+        sha256=compared.sha256,
+        size=0,
+        properties=None
+        if compared.properties is None
+        else check_properties(compared.properties, reserved=RESERVED),
+        url=None if compared.url is None else clean_url(compared.url),
+        language=None if compared.language is None else check_language(compared.language),
+    )
 
 
 def submitted(accepted: Accepted) -> Response:

@@ -2,8 +2,10 @@
 
 import glob
 import io
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
@@ -158,16 +160,18 @@ def ingest(
     tenant: str = "",
     priority: int = 0,
     show_bar: bool = True,
+    again: bool = False,
 ) -> Report:
     """Send files and wait until each is live or failed; make the collection if it is missing.
 
-    If the server's backlog is full, wait for its `Retry-After` and send again.
+    With `again`, files that the server has already are sent, too. If the server's backlog is full,
+    wait for its `Retry-After` and send again.
     """
     started = time.monotonic()
     client.create_collection(
         collection, store=store, tenants=True if tenant else None, vectors=vectors or None
     )
-    unchanged = _unchanged(client, collection, tenant, sources)
+    unchanged = set() if again else _unchanged(client, collection, tenant, sources)
     left = [source for source in sources if source.name not in unchanged]
     report = Report(batch_id=client.create_batch(expected=len(left)).batch_id)
     report.unchanged += [source.name for source in sources if source.name in unchanged]
@@ -197,18 +201,28 @@ def ingest(
 def _unchanged(client: Client, collection: str, tenant: str, sources: Sequence[Source]) -> set[str]:
     """The names of the files that the server has already, by one request for many files.
 
-    A file with readers is not among them, because a submission sets its readers in any case.
+    A file with readers is not among them, because a submission sets its readers in any case. Nor
+    are the files of a request that the server refuses: an older server has no such request.
     """
-    compared = (
-        {"name": source.name, "filename": source.path.name, "sha256": digest}
-        | {name: source.fields[name] for name in _COMPARED if name in source.fields}
-        for source in sources
-        if "readers" not in source.fields and (digest := digest_of(source.path)[0])
-    )
+    compared = (fields for source in sources if (fields := _compared(source)))
     names: set[str] = set()
     while some := list(islice(compared, MOST_COMPARED)):
-        names.update(client.list_unchanged(collection, some, tenant=tenant).documents)
+        with suppress(PermanentError):
+            names.update(client.list_unchanged(collection, some, tenant=tenant).documents)
     return names
+
+
+def _compared(source: Source) -> dict[str, Any] | None:
+    """What the server compares of a file; None of a file that is sent in any case."""
+    if "readers" in source.fields or (digest := digest_of(source.path)[0]) is None:
+        return None
+    fields = {"name": source.name, "filename": source.path.name, "sha256": digest}
+    fields |= {name: source.fields[name] for name in _COMPARED if name in source.fields}
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a file's name can be any bytes
+        return None
+    return fields
 
 
 class _Progress:

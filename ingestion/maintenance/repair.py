@@ -26,7 +26,7 @@ LOST = (
     "its source data is not stored, or another model embedded it: delete the document and"
     " ingest it again"
 )
-SEND_AGAIN = "send the same files again under their names"
+SEND_AGAIN = "send the same files again under their names: callslip ingest --again"
 BROKEN = "nothing was removed: read the error, then audit again"
 NOT_OURS = "if no other installation owns it, remove it with the store's own tools"
 DOUBTFUL = (

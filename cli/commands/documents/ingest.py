@@ -40,6 +40,11 @@ from callslip.vocabulary import PRIORITIES, StoreKind
 @readers_option
 @source_url_option
 @allow_duplicate_option
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Send unchanged files, too, so that the server stores a lost original again.",
+)
 @url_option
 @as_json
 @reporting
@@ -54,6 +59,7 @@ def ingest_command(
     readers: tuple[str, ...] | None,
     source_url: str | None,
     allow_duplicate: bool,
+    again: bool,
     url: str | None,
     json_out: bool,
 ) -> None:
@@ -88,6 +94,7 @@ def ingest_command(
             tenant=tenant,
             priority=priority,
             show_bar=not json_out,
+            again=again,
         )
     if json_out:
         emit(report.as_json())

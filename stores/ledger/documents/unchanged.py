@@ -30,10 +30,11 @@ class UnchangedDocuments:
 
     def among(
         self, collection: str, submissions: Sequence[Submission], *, tenant: str = ""
-    ) -> set[str]:
-        """Return the names under which `Documents.submit` would make no version and queue none.
+    ) -> set[int]:
+        """Return the positions of submissions of which `Documents.submit` would make no version.
 
-        The newest version of these documents is live. Readers of the submissions are not compared.
+        The newest version of these documents is live, and no document is within another one, which
+        a submission would take out of it. Readers of the submissions are not compared.
         """
         newer = schema.versions.alias()
         query: Select[Any] = (
@@ -41,6 +42,7 @@ class UnchangedDocuments:
             .join(schema.versions, _V.document_id == _D.document_id)
             .where(_D.collection == collection, _D.tenant == tenant, _D.deleted_at.is_(None))
             .where(_D.name.in_([submission.name for submission in submissions]))
+            .where(_D.parent_id.is_(None))
             .where(_V.state == "live", readable(self._reader))
             .where(
                 ~exists().where(newer.c.document_id == _V.document_id, newer.c.version > _V.version)
@@ -49,8 +51,8 @@ class UnchangedDocuments:
         with self._database.reading() as connection:
             newest = {row.name: row for row in connection.execute(query)}
         return {
-            submission.name
-            for submission in submissions
+            position
+            for position, submission in enumerate(submissions)
             if (row := newest.get(submission.name)) is not None
             and same_content(row, completed(submission, row)[0])
             and not lacks_pages(row)

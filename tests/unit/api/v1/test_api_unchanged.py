@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from callslip.cli.commands.documents import ingest as command
 from callslip.cli.main import main
 from callslip.cli.shared import upload
 from callslip.client import Client
+from callslip.errors import PermanentError
+from callslip.stores.blobs import original_name
+from callslip.stores.naming import LONGEST_NAME
 from callslip.vocabulary import MOST_COMPARED
 
 PATH = f"/v1/collections/{COLLECTION}/documents/unchanged"
@@ -30,6 +35,15 @@ def compared(name: str, text: str, **fields: Any) -> dict[str, Any]:
     """What a submission of this text would have."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return {"name": name, "filename": name, "sha256": digest} | fields
+
+
+def client_of(it: Installation, requests: list[str]) -> Client:
+    """A client of the server, which notes the last part of each request's path."""
+    served = httpx.Client(
+        transport=httpx.WSGITransport(it.client.application),
+        event_hooks={"request": [lambda r: requests.append(r.url.path.rpartition("/")[2])]},
+    )
+    return Client("http://127.0.0.1", http=served)
 
 
 def unchanged(at: At, *documents: dict[str, Any], **more: Any) -> list[str]:
@@ -88,6 +102,39 @@ def test_what_a_caller_may_not_read_does_not_show(it: Installation) -> None:
     assert seen == ["board.txt"]
 
 
+def test_a_document_within_another_one_is_sent(it: Installation, tmp_path: Path) -> None:
+    mail = it.put("mail.eml", "The canteen opens.")
+    bill = it.put("bill.txt", "Soup costs 3.")
+    assert unchanged(it.anyone, compared("bill.txt", "Soup costs 3.")) == ["bill.txt"]
+    with sqlite3.connect(tmp_path / "data" / "ledger.db") as connection:
+        within = "UPDATE documents SET parent_id = ?, parent_version = 1 WHERE document_id = ?"
+        connection.execute(within, (mail, bill))
+    connection.close()
+    assert unchanged(it.anyone, compared("bill.txt", "Soup costs 3.")) == []
+
+
+def test_each_spelling_of_a_name_has_its_own_result(it: Installation) -> None:
+    composed, decomposed = "caf\u00e9.txt", "cafe\u0301.txt"
+    it.put(composed, "The canteen opens.")
+    same = compared(composed, "The canteen opens.")
+    other = compared(composed, "The canteen closes.") | {"name": decomposed}
+    assert unchanged(it.anyone, same, other) == [composed]
+    assert unchanged(it.anyone, other, same | {"name": f"{composed} "}) == [f"{composed} "]
+    assert unchanged(it.anyone, same | {"name": decomposed}, same) == [decomposed, composed]
+    assert unchanged(it.anyone, same, same) == [composed]
+    for changed in (other | {"name": composed}, same | {"language": "no code"}):
+        assert unchanged(it.anyone, same, changed) == []
+        assert unchanged(it.anyone, changed, same) == []
+
+
+@pytest.mark.parametrize("field", ["name", "filename", "title"])
+def test_a_name_is_as_long_as_that_of_a_submission(it: Installation, field: str) -> None:
+    longest = compared("a.txt", "") | {field: "a" * LONGEST_NAME}
+    assert unchanged(it.anyone, longest) == []
+    longer = longest | {field: "a" * (LONGEST_NAME + 1)}
+    assert it.anyone.call("POST", PATH, json={"documents": [longer]}).status_code == 400
+
+
 def test_too_many_files_and_what_is_no_hash_are_refused(it: Installation) -> None:
     many = [compared(f"{n}.txt", "") for n in range(MOST_COMPARED + 1)]
     assert it.anyone.call("POST", PATH, json={"documents": many}).status_code == 400
@@ -102,14 +149,7 @@ def test_the_command_sends_only_what_changed(
 ) -> None:
     requests: list[str] = []
 
-    def connect(_: str | None) -> Client:
-        served = httpx.Client(
-            transport=httpx.WSGITransport(it.client.application),
-            event_hooks={"request": [lambda r: requests.append(r.url.path.rpartition("/")[2])]},
-        )
-        return Client("http://127.0.0.1", http=served)
-
-    monkeypatch.setattr(command, "connect", connect)
+    monkeypatch.setattr(command, "connect", lambda _: client_of(it, requests))
     monkeypatch.setattr(upload, "MOST_COMPARED", 2)
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -139,3 +179,42 @@ def test_the_command_sends_only_what_changed(
     restricted = run("--readers", "user:ann")  # readers are set in any case
     assert requests.count("unchanged") == 0
     assert len(restricted["unchanged"]) == 3
+    document_id = it.ledger.documents.id_of(COLLECTION, "0.txt")
+    assert document_id is not None
+    it.context.blobs.delete(document_id)
+    assert len(run("-p", "kind=note", "--again")["unchanged"]) == 3  # says the server of each
+    assert (requests.count("unchanged"), requests.count("documents")) == (0, 4)
+    original = original_name(hashlib.sha256((folder / "0.txt").read_bytes()).hexdigest())
+    assert it.context.blobs.exists(document_id, original)
+
+
+def test_a_name_that_is_not_unicode_does_not_keep_the_others_from_being_compared(
+    it: Installation, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("The canteen opens.")
+    strange = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt"))
+    strange.write_text("The canteen closes.")
+    it.put("a.txt", "The canteen opens.")
+    sources = [upload.Source(path, path.name) for path in (strange, tmp_path / "a.txt")]
+    requests: list[str] = []
+    with client_of(it, requests) as client:
+        report = upload.ingest(client, COLLECTION, sources, show_bar=False)
+    assert report.unchanged == ["a.txt"]
+    assert [*report.live, *(f["name"] for f in report.failed)] == [strange.name]
+    assert requests.count("unchanged") == 1
+
+
+def test_a_server_that_does_not_compare_gets_every_file(
+    it: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("The canteen opens.")
+    requests: list[str] = []
+    with client_of(it, requests) as client:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise PermanentError("answered 405")
+
+        monkeypatch.setattr(client, "list_unchanged", refuse)
+        source = upload.Source(tmp_path / "a.txt", "a.txt")
+        report = upload.ingest(client, COLLECTION, [source], show_bar=False)
+    assert report.live == ["a.txt"]
