@@ -14,13 +14,13 @@ from callslip.api.http.json_response import answer
 from callslip.api.identity.current import caller, note, voter
 from callslip.api.messages.memory import Feedback, NewFeedback, TraceMessage
 from callslip.errors import InvalidRequest, TraceNotFound
-from callslip.stores.ledger import OutcomeRecord, RetrievalEvent
+from callslip.stores.ledger import OutcomeRecord, RetrievalEvent, TraceRecord
 
 blueprint = APIBlueprint("feedback", __name__, abp_tags=[Tag(name="feedback")])
 
 PATIENCE_SECONDS = 1.0
-"""A search is recorded a moment after its response is sent (`recording.GATHER_SECONDS`); feedback
-can arrive earlier."""
+"""A search is recorded a moment after its response is sent (`recording.GATHER_SECONDS`); feedback,
+or a request for its trace, can arrive earlier."""
 
 T = TypeVar("T")
 
@@ -42,8 +42,7 @@ def give_feedback(body: NewFeedback) -> Response:
     A repeated call returns the stored feedback with 200.
     """
     event = _waited_for(partial(current().ledger.searches.get, body.trace_id))
-    if not caller().sees(event.collection, event.tenant):
-        raise TraceNotFound(f"trace {body.trace_id!r} does not exist, or is forgotten by now")
+    _check_sees(event)
     note(collection=event.collection, tenant=event.tenant, trace_id=event.trace_id)
     current().ledger.collections.writable(event.collection)  # an attached table has no memory
     outcome, new = current().learning.outcome(
@@ -66,14 +65,32 @@ def withdraw_feedback(path: FeedbackPath) -> Response:
 @blueprint.get("/debug/trace/<string:trace_id>", responses={200: TraceMessage})
 def get_trace(path: TracePath) -> Response:
     """The trace of a search: times, weights, branches, every part of every score."""
-    keep_seconds = current().settings.traces.keep_hours * 3600.0
-    read = partial(current().ledger.searches.trace, path.trace_id, keep_seconds=keep_seconds)
-    trace = _waited_for(read)
-    body = dict(trace.body)
+    body = dict(read_trace(path.trace_id).body)
     if body.get("answer"):  # its sentences are shown by /v1/answers
         body["answer"] = {k: v for k, v in body["answer"].items() if k != "record"}
     outcomes = [_message(outcome) for outcome in current().ledger.outcomes.of_trace(path.trace_id)]
     return answer(TraceMessage(trace=body, outcomes=outcomes))
+
+
+def read_trace(trace_id: str) -> TraceRecord:
+    """Read a trace that may be on its way.
+
+    Raises TraceNotFound if there is none, or the caller may not see it.
+    """
+    keep_seconds = current().settings.traces.keep_hours * 3600.0
+    read = partial(current().ledger.searches.trace, trace_id, keep_seconds=keep_seconds)
+    trace = _waited_for(read)
+    _check_sees(trace)
+    return trace
+
+
+def _check_sees(recorded: RetrievalEvent | TraceRecord) -> None:
+    """Raise the error of an unknown id unless the caller may see this search.
+
+    What is recorded during the wait was not there when the path of the request was checked.
+    """
+    if not caller().sees(recorded.collection, recorded.tenant):
+        raise TraceNotFound(f"trace {recorded.trace_id!r} does not exist, or is forgotten by now")
 
 
 def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:

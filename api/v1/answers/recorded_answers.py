@@ -19,6 +19,7 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.messages.memory import OfTenant
 from callslip.api.v1.documents import extracted_of
+from callslip.api.v1.feedback import read_trace
 from callslip.errors import DocumentNotFound, TraceNotFound
 from callslip.ingestion.extract.sniff import HTML, PLAIN
 from callslip.ingestion.values import ExtractedText
@@ -41,11 +42,10 @@ def get_answer(path: AnswerPath, query: OfTenant) -> Response:
 
     404 if it does not exist, is not an answer of this tenant, or is older than `traces.keep_hours`.
     """
-    keep_seconds = current().settings.traces.keep_hours * 3600.0
     unknown = TraceNotFound(f"answer {path.trace_id!r} does not exist, or is forgotten by now")
     if not path.trace_id.isalnum() or not path.trace_id.isascii():
         raise unknown
-    trace = current().ledger.searches.trace(path.trace_id, keep_seconds=keep_seconds)
+    trace = read_trace(path.trace_id)
     record = (trace.body.get("answer") or {}).get("record")
     if record is None or trace.tenant != query.tenant:
         raise unknown

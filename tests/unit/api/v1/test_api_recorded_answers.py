@@ -12,12 +12,14 @@ from ledger_moves import publish, submit
 from memory_store import MemoryStore
 from store_cases import EAST, chunk
 
+from callslip.api.v1 import feedback
 from callslip.api.v1.answers import recorded_answers
+from callslip.callers import Caller
 from callslip.config.sections.ranking import MemorySettings, TracesSettings
-from callslip.errors import DocumentNotFound
+from callslip.errors import DocumentNotFound, TraceNotFound
 from callslip.ingestion.values import Block, ExtractedText
 from callslip.retrieval.tracing.recording import Learning
-from callslip.stores.ledger import ATTACHED, Attachment, DocumentRecord, Ledger
+from callslip.stores.ledger import ATTACHED, Attachment, DocumentRecord, Ledger, TraceRecord
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 TEXT = "Parental leave lasts 20 weeks. It is paid."
@@ -151,8 +153,9 @@ def test_what_cites_a_deleted_document_is_left_out(client: FlaskClient, ledger: 
 
 
 def test_an_answer_of_another_tenant_or_an_unknown_one_is_404(
-    client: FlaskClient, ledger: Ledger
+    client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(feedback, "PATIENCE_SECONDS", 0.01)
     trace_id = answered(ledger, text=None, collection="flats", tenant="ann")
     assert client.get(f"/v1/answers/{trace_id}?tenant=ann").status_code == 200
     search = trace("a search", "abc")
@@ -192,3 +195,46 @@ def test_the_address_of_a_web_page_leads_to_the_quote_again(
     trace_id = answered(ledger, citation(1, document_id) | address)
     (shown,) = client.get(f"/v1/answers/{trace_id}").json["citations"]
     assert shown["source_url"] == address["source_url"] + fragment
+
+
+@pytest.fixture
+def late(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trace is recorded after it was looked for once."""
+    read, looked_for = ledger.searches.trace, set()
+
+    def read_late(trace_id: str, *, keep_seconds: float) -> TraceRecord:
+        if trace_id not in looked_for:
+            looked_for.add(trace_id)
+            raise TraceNotFound("it is on its way")
+        return read(trace_id, keep_seconds=keep_seconds)
+
+    monkeypatch.setattr(ledger.searches, "trace", read_late)
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize("path", ["/v1/answers/", "/debug/trace/"])
+def test_a_request_waits_for_a_trace_that_is_on_its_way(
+    client: FlaskClient, ledger: Ledger, path: str
+) -> None:
+    trace_id = answered(ledger, citation(1, publish(ledger, "one", "abc").document_id))
+    assert client.get(path + trace_id).status_code == 200
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize("path", ["/v1/answers/", "/debug/trace/"])
+def test_a_trace_of_another_tenant_that_was_on_its_way_is_unknown(
+    client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(feedback, "PATIENCE_SECONDS", 0.01)
+    limited = Caller("ann", "key", frozenset({"read"}), tenants=frozenset({"north"}))
+    monkeypatch.setattr(feedback, "caller", lambda: limited)
+    trace_id = answered(
+        ledger,
+        citation(1, publish(ledger, "one", "abc").document_id),
+        collection="flats",
+        tenant="south",
+    )
+    hidden = client.get(path + trace_id, query_string="tenant=south" if "v1" in path else "")
+    unknown = client.get(path + "nothing")
+    assert (hidden.status_code, unknown.status_code) == (404, 404)
+    assert hidden.json["detail"] == unknown.json["detail"].replace("nothing", trace_id)
