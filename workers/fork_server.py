@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import subprocess
 import sys
@@ -51,13 +52,22 @@ def load(models_dir: Path, modules: list[str]) -> None:
 
 
 def serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Fork at each request; return the request in the fork, and None at the end of the server."""
+    """Fork at each request; return the request in the fork, and None at the end of the server.
+
+    A fork of which the supervisor cannot be told is ended.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as inherited, no child is waited for
     channel.sendall(READY)
     for line in channel.makefile("rb"):
         pid = _fork()
         if pid == 0:
             return cast(dict[str, Any], json.loads(line))
-        channel.sendall(b"%d" % pid)
+        try:
+            channel.sendall(b"%d" % pid)
+        except OSError:
+            with suppress(ProcessLookupError):  # it has ended already
+                os.killpg(pid, signal.SIGKILL)
+            return None
     return None
 
 

@@ -20,9 +20,11 @@ from callslip.evals.client import JsonClient
 from callslip.ingestion.chunks.chunk import chunk
 from callslip.ingestion.sections.sectionize import sectionize
 from callslip.ingestion.values import ExtractedText
+from callslip.models.e5.runtimes.contract import BACKGROUND
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.contract import Embedder
 from callslip.models.registry import make_embedder
+from callslip.workers.supervision.plan import BACKGROUND_NICENESS
 
 BATCH = 4
 """Chunks that an embedding process gets at a time.
@@ -153,6 +155,8 @@ _embedder: Embedder
 def _start(settings: Settings) -> None:
     global _embedder
     os.nice(settings.ingest.niceness)
+    if settings.ingest.niceness >= BACKGROUND_NICENESS:
+        os.environ[BACKGROUND] = "1"
     _embedder = make_embedder(settings)
 
 

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from callslip.config.keys import values
 from callslip.config.load import environment, is_of_settings
 from callslip.config.settings import ApiSettings, Settings
+from callslip.models.e5.runtimes.contract import BACKGROUND
 from callslip.stores.registry import kinds
 from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
 from callslip.tasks.shared.broker import connect
@@ -41,6 +42,9 @@ _SQLITE = re.compile(r"(sqlite(?:\+\w+)?:///)([^/:?][^?]*)")
 
 CLIENTS = {"chroma": "callslip.stores.chroma.store", "weaviate": "callslip.stores.weaviate.store"}
 """The modules of the stores whose clients take long to import."""
+
+BACKGROUND_NICENESS = 10
+"""From this `ingest.niceness` on, the embedder of the ingest worker computes in the background."""
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 
@@ -138,7 +142,9 @@ def _programs(settings: Settings, after: Sequence[str], forks: forking.Forks | N
     logs = settings.data_dir / "logs"
 
     def env_of(role: Role) -> dict[str, str]:
-        return env | environment({"log.file": logs / f"{role}.log"})
+        waits = role == "ingest" and settings.ingest.niceness >= BACKGROUND_NICENESS
+        own = {BACKGROUND: "1"} if waits else {}
+        return env | own | environment({"log.file": logs / f"{role}.log"})
 
     niceness: dict[Role, int] = {
         "ingest": settings.ingest.niceness,

@@ -97,7 +97,7 @@ class Supervisor:
         """
         while not self.stop_requested:
             if dead := self._look():
-                raise _failure(dead[0])
+                raise _failure(dead[0], self._fork_server_of(dead[0]))
             if all(child.ready for child in self._children.values()):
                 return True
             time.sleep(TICK)
@@ -127,6 +127,7 @@ class Supervisor:
                 if self._may_start(child):
                     if not child.spawn():
                         dead.append(child)
+                    self._looked = time.monotonic()  # a fork server may have been waited for
                     self._report_pids()
             elif child.has_ended():
                 self._report_pids()
@@ -154,12 +155,21 @@ class Supervisor:
         """What shows that a ready part hangs; empty if it does not.
 
         A part shows no progress while a part that it needs does not: that one is restarted first.
+        A fork that runs does not need its fork server.
         """
+        server = self._fork_server_of(child)
         needs = (self._children[name] for name in child.part.after)
+        needs = (need for need in needs if need is not server)
         excused = excused or not all(need.is_working(now) for need in needs)
         if child.is_hung(now, excused=excused) and child.progress:
             return f"hung: no progress for {child.progress.silence(now):.1f} s"
         return ""
+
+    def _fork_server_of(self, child: Child) -> Child | None:
+        """The part that forks a part; None for a part that is no fork."""
+        forks = child.part.forks
+        children = self._children.values()
+        return next((c for c in children if forks and c.part.stdin == forks.connect), None)
 
     def _may_start(self, child: Child) -> bool:
         needs = (self._children[name].ready for name in child.part.after)
@@ -239,10 +249,12 @@ def stop_on_signals(supervisor: Supervisor) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _failure(child: Child) -> StartError:
+def _failure(child: Child, server: Child | None) -> StartError:
+    """`server` is the fork server of the part, whose log has what failed before the part's own."""
     name, tail = child.part.name, child.tail()
+    logs = f"{child.log} and {server.log}" if server else f"{child.log}"
     wrote = f"The end of its log:\n\n{tail}\n" if tail else "It wrote no log."
     return StartError(
         f"{name} {child.end} before all was ready. {wrote}",
-        hint=f"Read {child.log}, correct what it complains about, and start again.",
+        hint=f"Read {logs}, correct what is reported there, and start again.",
     )

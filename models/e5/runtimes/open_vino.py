@@ -1,25 +1,29 @@
 """Runs a graph in OpenVINO, in bf16."""
 
 import importlib
+import logging
 import mmap
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock
 
-from callslip.models.e5.prepare import build_once
-from callslip.models.e5.runtimes.contract import Floats
+from callslip.models.e5.runtimes.contract import BACKGROUND, Floats
+
+log = logging.getLogger(__name__)
 
 _TELEMETRY = "openvino_telemetry"
 
@@ -42,12 +46,6 @@ process had 100 MB more. With this size 16 lengths that alternate are as fast as
 PRIMITIVES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 """The environment variable with the size of a cache of the library below, by default 1024."""
 
-BACKGROUND = 10
-"""From this niceness on, OpenVINO's threads compute only while a core has nothing else to do. A
-search that wakes up then gets a core at once: niceness alone made it wait. The other threads of the
-process, among them those that renew leases, keep its niceness.
-"""
-
 
 class OpenVino:
     """One graph in OpenVINO. Weights and products are bf16, sums are fp32.
@@ -57,6 +55,10 @@ class OpenVino:
     The first inference makes OpenVINO's own copy of the weights, in bf16: 43 MB. The file of the
     weights is mapped into memory, so that all processes share its pages, and its pages are given
     back after that inference. Read from the ONNX file, the weights took 85 MB more.
+
+    In a process with the variable BACKGROUND, the threads compute only while a core has nothing
+    else to do. A search that wakes up then gets a core at once: niceness alone made it wait. The
+    other threads of the process, among them those that renew leases, keep its niceness.
     """
 
     def __init__(self, graph: Path, threads: int) -> None:
@@ -65,13 +67,10 @@ class OpenVino:
         streams = max(1, (os.cpu_count() or 1) // threads)
         os.environ.setdefault(*PRIMITIVES)
         core = vendor.Core()
-        topology, weights = _converted(graph)
-        with weights.open("rb") as file:
-            self._weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        tensor = vendor.Tensor(np.frombuffer(self._weights, np.uint8), shared_memory=True)
+        model, self._weights = _read(vendor, core, graph)
         compile_model = partial(
             core.compile_model,
-            core.read_model(topology.read_bytes(), tensor),
+            model,
             "CPU",
             {
                 "INFERENCE_PRECISION_HINT": vendor.Type.bf16,
@@ -82,8 +81,7 @@ class OpenVino:
                 **SHAPES,
             },
         )
-        is_background = os.getpriority(os.PRIO_PROCESS, 0) >= BACKGROUND
-        self._model = _when_idle(compile_model) if is_background else compile_model()
+        self._model = _when_idle(compile_model) if BACKGROUND in os.environ else compile_model()
         self._threads = threading.local()
         self._copied = False
 
@@ -94,37 +92,77 @@ class OpenVino:
         values = self._threads.request.infer(dict(inputs), share_inputs=True)
         if not self._copied:
             self._copied = True
-            self._weights.madvise(mmap.MADV_DONTNEED)  # a page that is needed again is read again
+            if self._weights is not None:  # a page that is needed again is read again
+                self._weights.madvise(mmap.MADV_DONTNEED)
         return np.array(values[self._model.output(output)], np.float32)
+
+
+def _read(vendor: ModuleType, core: Any, graph: Path) -> tuple[Any, mmap.mmap | None]:
+    """Read the converted graph; return the model and its weights, mapped into memory.
+
+    Where the files cannot be made (a full disk, a folder that is read-only), read the ONNX file.
+    """
+    try:
+        topology, weights = _converted(graph)
+    except (OSError, subprocess.CalledProcessError) as error:
+        failed = error if isinstance(error, OSError) else f"exit code {error.returncode}"
+        log.warning("%s is not converted (%s): it takes more memory", graph.name, failed)
+        return core.read_model(graph), None
+    with weights.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    tensor = vendor.Tensor(np.frombuffer(mapped, np.uint8), shared_memory=True)
+    return core.read_model(topology.read_bytes(), tensor), mapped
 
 
 def _converted(graph: Path) -> tuple[Path, Path]:
     """Return the files of the graph in OpenVINO's format, topology and weights.
 
     They lie beside the graph, and are made once for each version of OpenVINO, in a separate
-    process, whose end frees its memory.
+    process, whose end frees its memory. Those of other versions are removed then.
     """
-    stem = f"{graph.stem}-openvino-{version('openvino')}"
+    common = f"{graph.stem}-openvino"
+    stem = f"{common}-{version('openvino')}"
     topology, weights = graph.with_name(f"{stem}.xml"), graph.with_name(f"{stem}.bin")
 
-    def build() -> bytes:
-        with TemporaryDirectory(dir=graph.parent) as folder:
-            made = Path(folder, topology.name)
-            subprocess.run((sys.executable, "-c", _CONVERT, str(graph), str(made)), check=True)
-            made.with_name(weights.name).replace(weights)
-            return made.read_bytes()
+    def are_made() -> bool:
+        return topology.exists() and weights.exists() and weights.stat().st_size > 0
 
-    return build_once(topology, build), weights
+    if not are_made():
+        with FileLock(graph.with_name(f"{common}.lock")):
+            if not are_made():
+                _convert(graph, topology, weights, graph.with_name(f"{common}.build"))
+                for file in graph.parent.glob(f"{common}-*"):
+                    if not file.name.startswith(f"{stem}."):
+                        with suppress(OSError):
+                            file.unlink()
+    return topology, weights
+
+
+def _convert(graph: Path, topology: Path, weights: Path, folder: Path) -> None:
+    """Make both files in a folder that only this process uses; put them in place once complete."""
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+    folder.mkdir()
+    try:
+        made = folder / topology.name
+        subprocess.run((sys.executable, "-c", _CONVERT, str(graph), str(made)), check=True)
+        for file in (weights, topology):
+            with (folder / file.name).open("rb") as written:
+                os.fsync(written.fileno())
+            (folder / file.name).replace(file)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _when_idle(start: Callable[[], Any]) -> Any:
     """Call a function whose threads are to have Linux's policy for what may wait (SCHED_IDLE).
 
-    Threads inherit it from the thread that starts them, which may not give it up again.
+    Threads inherit it from the thread that starts them, which may not give it up again. Where the
+    system refuses the policy, they have the niceness of the process alone.
     """
 
     def call() -> Any:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         return start()
 
     with ThreadPoolExecutor(1) as thread:

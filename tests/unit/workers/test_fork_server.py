@@ -2,17 +2,24 @@
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 from processes import is_gone, waits_until
 
+from callslip.errors import StartError
+from callslip.workers import fork_server
 from callslip.workers.supervision import forking
+from callslip.workers.supervision import progress as progress_module
+from callslip.workers.supervision import supervisor as supervisor_module
 from callslip.workers.supervision.child import Part
 from callslip.workers.supervision.supervisor import Supervisor
 
@@ -119,8 +126,8 @@ def test_a_killed_fork_is_replaced_and_what_it_leaves_is_ended(tmp_path: Path) -
 def test_parts_outlive_the_server_and_a_new_one_forks_the_next(
     tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forking, "ANSWER_SECONDS", 0.5)
-    parts = Parts(tmp_path, patience=0.5)
+    monkeypatch.setattr(forking, "ANSWER_SECONDS", supervisor_module.LONG_TICK + 0.5)
+    parts = Parts(tmp_path, patience=2.0)
     with parts.supervised() as supervisor:
         assert supervisor.start()
         before = dict(parts.pids)
@@ -138,3 +145,52 @@ def test_parts_outlive_the_server_and_a_new_one_forks_the_next(
         )
         supervisor.request_stop()
         watching.join()
+
+
+def test_a_fork_that_hangs_is_noticed_while_the_server_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "PROBE_EVERY", 0.01)
+    monkeypatch.setattr(progress_module, "QUIET", 0.1)
+    parts = Parts(tmp_path, patience=60.0)
+    parts.server = replace(parts.server, works=lambda pid: False)
+    parts.part = replace(parts.part, works=lambda pid: False, patience=0.5)
+    with parts.supervised() as supervisor:
+        assert supervisor.start()
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        waits_until(lambda: any("hung: no progress" in line for line in parts.lines), seconds=20)
+        supervisor.request_stop()
+        watching.join()
+    assert any("hung: no progress" in line for line in parts.lines)
+
+
+def test_a_fork_of_which_nobody_can_be_told_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = (sys.executable, "-ISc", "import time; time.sleep(10)")
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen(program, process_group=0) as fork, theirs:
+
+        def closes() -> int:
+            ours.close()
+            return fork.pid
+
+        monkeypatch.setattr(fork_server, "_fork", closes)
+        ours.sendall(b"{}\n")
+        assert fork_server.serve(theirs) is None
+        assert fork.wait(10) == -signal.SIGKILL
+
+
+def test_a_server_forks_although_signals_of_ended_children_were_ignored(tmp_path: Path) -> None:
+    parts = Parts(tmp_path)
+    ignores = ("env", "--ignore-signal=CHLD", *parts.server.argv)
+    parts.server = replace(parts.server, argv=ignores)
+    with parts.supervised() as supervisor:
+        assert supervisor.start()
+
+
+def test_a_failed_start_names_the_log_of_the_server_too(tmp_path: Path) -> None:
+    parts = Parts(tmp_path)
+    parts.part = replace(parts.part, cwd=tmp_path / "missing", ready=lambda pid: False)
+    with pytest.raises(StartError) as raised, parts.supervised() as supervisor:
+        supervisor.start()
+    assert str(tmp_path / "logs" / "server.log") in raised.value.advice

@@ -6,8 +6,20 @@ from pathlib import Path
 import pytest
 
 from callslip.config.load import load
+from callslip.models.e5.runtimes.contract import BACKGROUND
 from callslip.workers.supervision import forking
 from callslip.workers.supervision.plan import plan
+
+
+@pytest.mark.parametrize("niceness", [9, 10])
+def test_the_embedder_of_the_ingest_worker_alone_computes_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, niceness: int
+) -> None:
+    monkeypatch.setenv("CALLSLIP_INGEST__NICENESS", str(niceness))
+    monkeypatch.setenv("CALLSLIP_AGENT__NICENESS", "19")
+    _, parts = plan(load().settings, tmp_path)
+    waiting = [part.name for part in parts if BACKGROUND in part.env]
+    assert waiting == (["ingest"] if niceness == 10 else [])
 
 
 def test_no_part_runs_in_the_folder_of_the_user_or_reads_settings_there(
