@@ -12,7 +12,7 @@ DAY, HOURS_PER_MONTH, KB_PER_GB = 86400.0, 730.0, 1e6
 
 @dataclass(frozen=True)
 class Workload:
-    """What is asked of an installation."""
+    """What an installation has to do."""
 
     documents: int
     chunks_per_document: float = 5.0

@@ -1,4 +1,4 @@
-"""Holds the capacity model against real Celery workers: `python -m benchmarks.capacity.simulate`.
+"""Compares the capacity model with real Celery workers: `python -m benchmarks.capacity.simulate`.
 
 The workers take real messages from a Valkey of their own and commit real transactions in a ledger,
 but their steps sleep, so that two cores carry a hundred of them. One worker that does not sleep

@@ -43,7 +43,7 @@ class Material:
     megabytes: float
 
     def searches(self, number: int, count: int) -> list[str]:
-        """Return the ids of the queries of one measurement: other ones than of those before it."""
+        """Return the ids of the queries of one measurement, from where the last one ended."""
         start = number * count
         return list(itertools.islice(itertools.cycle(self.queries), start, start + count))
 

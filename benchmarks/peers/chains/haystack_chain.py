@@ -1,4 +1,4 @@
-"""Haystack 2 in one process: an indexing pipeline and a query pipeline over a folder of Chroma."""
+"""Haystack in one process: an indexing pipeline and a query pipeline over a folder of Chroma."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
