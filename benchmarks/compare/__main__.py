@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,11 +60,13 @@ def main() -> None:
             ]
             texts = FreshTexts(Tokenizer(Path(folder)))
             rounds = _measured(checkouts, texts, options.only, options.rounds)
+        ratios = {name: ratio(*both) for name, both in rounds.items()}
     except CallslipError as error:
         _fail(f"{error.detail}\n{error.advice}")
     except subprocess.CalledProcessError as error:
         _fail(f"{error}\n{error.stderr or ''}")
-    ratios = {name: ratio(*both) for name, both in rounds.items()}
+    except Exception:  # its exit code would be that of a loss
+        _fail(traceback.format_exc())
     print(f"old {old[:12]}, new {new[:12]}, {options.rounds} rounds", end="\n\n")
     print(_table(rounds, ratios))
     losses = [name for name, each in ratios.items() if each.is_loss]

@@ -40,8 +40,11 @@ def ratio(old: Sequence[float], new: Sequence[float]) -> Ratio:
     """Compare the figures of rounds, in pairs: `old[i]` and `new[i]` were measured side by side.
 
     The ratio is the geometric mean of the rounds' ratios; the interval is Student's for the mean of
-    their logarithms. All figures must be positive. Raises ValueError for fewer than two rounds.
+    their logarithms. Raises ValueError for fewer than two rounds, and for a figure that is not
+    positive.
     """
+    if not all(figure > 0 for figure in (*old, *new)):
+        raise ValueError(f"figures must be positive, not {[*old, *new]}")
     logs = np.log(np.array(new) / np.array(old))
     if len(logs) < 2:
         raise ValueError("an interval needs two rounds or more")

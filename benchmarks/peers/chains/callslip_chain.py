@@ -21,6 +21,9 @@ COLLECTION = "peers"
 CLIENTS = 4
 """The requests for deletion at one time."""
 
+WITHOUT_CACHES = {"CALLSLIP_SEARCH__QUERY_CACHE": "0", "CALLSLIP_SEARCH__RESULT_CACHE": "0"}
+"""Queries come again: in the warm-up, and when there are more searches than queries."""
+
 POLL_SECONDS, COUNT_SECONDS = 0.2, 1.0
 
 
@@ -31,7 +34,7 @@ class CallslipChain(protocol.Chain):
         data.mkdir(parents=True, exist_ok=True)
         if not (data / "models").exists():
             (data / "models").symlink_to(models)  # else each folder would get a copy
-        self._stack = private_stack(data)
+        self._stack = private_stack(data, WITHOUT_CACHES)
         run = self._stack.__enter__().run
         self._url, self._pid = run.api_url, run.supervisor.pid
         self._client, self._http = Client(self._url), JsonHttp(self._url)

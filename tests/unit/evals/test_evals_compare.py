@@ -1,5 +1,6 @@
 """How two commits are compared, and when the comparison fails."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -63,6 +64,12 @@ def test_a_false_alarm_at_the_limit_itself_is_rare() -> None:
         ratio(np.ones(6), 1.15 * np.exp(chance.normal(0, 0.1, 6))).is_loss for _ in range(2000)
     )
     assert alarms / 2000 == pytest.approx(0.025, abs=0.01)
+
+
+@pytest.mark.parametrize("figure", [0.0, -1.0, math.nan])
+def test_a_figure_that_was_not_measured_is_refused(figure: float) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        ratio([1.0, 1.0], [1.0, figure])
 
 
 def test_one_round_has_no_interval() -> None:
