@@ -12,7 +12,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
@@ -185,9 +185,10 @@ def _in_common(works: Sequence[Work]) -> _Common:
             try:
                 made = _TOGETHER[some[0].claim.step](some)
                 outputs |= {ids[number]: output for number, output in made.items()}
-            except TransientError as error:
-                outputs |= dict.fromkeys(ids, error)
             except Exception as error:
+                if isinstance(error, TransientError) and not isinstance(error, LeaseLost):
+                    outputs |= dict.fromkeys(ids, error)
+                    continue
                 kind = type(error).__name__  # its message may contain text of a document
                 log.warning("%d documents are done one by one: %s", len(some), kind)
     return _Common(outputs, (time.perf_counter() - started) / max(1, len(outputs)))
@@ -218,8 +219,9 @@ def _finished(
     made = [_tried(work, make, common.seconds_of(work)) for work in works]
     new = {
         (each.claim.document_id, each.result.name): each.result.content
-        for each in made
+        for work, each in zip(works, made, strict=True)
         if isinstance(each.result, _Made) and each.result.content is not None
+        if not work.keeper.has_lost  # write nothing after a deletion of the document
     }
     unwritten = context.blobs.write_all(new)
     return [
@@ -240,12 +242,12 @@ def _made(common: _Common, work: Work) -> _Made:
         if claim.step != "extract" or not known.attachments:  # an artifact has no attachments
             return _Made(known, name, None)
     output = _output(make, common, work)
-    work.keeper.check()  # write nothing after a deletion of the document
     return _Made(output, name, kind.dump(output))
 
 
 def _result(made: _Made, unwritten: Mapping[tuple[str, str], Exception], work: Work) -> Finished:
     claim, output, (_, kind) = work.claim, made.output, _MAKERS[work.claim.step]
+    work.keeper.check()
     if error := unwritten.get((claim.document_id, made.name)):
         raise error
     if claim.step == "extract":
@@ -287,8 +289,10 @@ def _recorded(
     unrecorded: Iterator[Exception | None]
     try:
         unrecorded = iter(record(results) if results else ())
-    except Exception as error:
+    except TransientError as error:
         unrecorded = repeat(error)
+    except Exception:  # perhaps because of one of them
+        unrecorded = iter([_record_alone(record, result) for result in results])
     reports = []
     for each in tried:
         if isinstance(each.result, StepReport):
@@ -300,8 +304,20 @@ def _recorded(
     return reports
 
 
+def _record_alone(
+    record: Callable[[Sequence[R]], Sequence[LeaseLost | None]], result: R
+) -> Exception | None:
+    try:
+        return record([result])[0]
+    except Exception as error:
+        return error
+
+
 def _ended_by(context: StepContext, claim: Claim, error: Exception, seconds: float) -> StepReport:
-    """Record the error that ended a step; one that passes puts the step back."""
+    """Record the error that ended a step; one that passes puts the step back.
+
+    A step of which nothing can be recorded is dropped: it is due again when its lease ends.
+    """
     leases = context.ledger.leases
     try:
         if isinstance(error, LeaseLost):
@@ -316,8 +332,9 @@ def _ended_by(context: StepContext, claim: Claim, error: Exception, seconds: flo
         internal = InternalError(f"{type(error).__name__} at {_location(error)}")
         leases.fail(claim, internal)
         return StepReport(claim, "failed", seconds, internal, cause=error)
-    except LeaseLost as lost:
-        leases.drop(claim)
+    except TransientError as lost:
+        with suppress(StoreDown):
+            leases.drop(claim)
         return StepReport(claim, "dropped", seconds, lost)
 
 

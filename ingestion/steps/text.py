@@ -115,17 +115,22 @@ def enrich_chunks(work: Work) -> Enriched:
 
     Raises SettingsError if the collection uses a language model but none is configured.
     """
-    return enrich_together([work])[0]
+    return _enriched([work])[0]
 
 
 def enrich_together(works: Sequence[Work]) -> dict[int, Enriched]:
-    """Enrich several documents, whose names are recognized in one call; return them by number.
+    """Enrich new documents of one collection, whose names are recognized in one call, by number.
 
-    Raises the error of the first document that fails, if one does.
+    Nothing is done in common if a language model is asked about the names, which takes long. Raises
+    the error of the first document that fails, if one does.
     """
+    return {} if works[0].options.confirm else dict(enumerate(_enriched(works)))
+
+
+def _enriched(works: Sequence[Work]) -> list[Enriched]:
     previous = [work.previous("enrich", ENRICHED) for work in works]
     enriched = enrich(list(map(_input, works, previous)))
-    return dict(enumerate(map(_titled, works, previous, enriched)))
+    return list(map(_titled, works, previous, enriched))
 
 
 def _input(work: Work, previous: Enriched | None) -> Input:

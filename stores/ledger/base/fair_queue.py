@@ -244,7 +244,8 @@ class _Round:
             if steps is None:
                 break
             size += row.size
-            travels = row.size <= SMALL_BYTES and not any(step.attempts for step in steps)
+            untried = steps[0].state != "done" and not any(step.attempts for step in steps)
+            travels = untried and row.size <= SMALL_BYTES
             if sent and (not travels or size > MESSAGE_BYTES):
                 break
             sent.append(_send(self._connection, row.document_id, row.version, steps, sent_at))

@@ -38,6 +38,11 @@ class LeaseKeeper:
         if self._lost is not None:
             raise self._lost
 
+    @property
+    def has_lost(self) -> bool:
+        """Whether the lease has ended, as far as its last renewal showed."""
+        return self._lost is not None
+
     def __enter__(self) -> Self:
         _working.add(self)
         self._thread.start()

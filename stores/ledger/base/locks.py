@@ -1,8 +1,11 @@
 """The document lock, which serializes all changes of one document.
 
 Every transaction that changes a document, its versions, steps or chunks locks the document's row
-first, so that such transactions run one after the other and cannot deadlock. SQLite locks the whole
-database (`Database.writing`) and SQLAlchemy omits `FOR UPDATE` from its statements.
+first, so that such transactions run one after the other and cannot deadlock. A transaction of the
+steps of several documents locks them in the order of their ids; deletions and changes of readers
+lock many in another order, so `Leases` repeats a common transaction that failed for each document
+alone. SQLite locks the whole database (`Database.writing`) and SQLAlchemy omits `FOR UPDATE` from
+its statements.
 """
 
 from typing import Any

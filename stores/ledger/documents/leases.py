@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, exists, select, update
 
-from callslip.errors import CallslipError, LeaseLost
+from callslip.errors import CallslipError, LeaseLost, StoreDown
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import RESTING, queue, set_turn
@@ -122,13 +122,22 @@ class Leases:
         crashes the version fails with WorkerLost. `lease_seconds` is the length of the lease. The
         results have the order of the versions; one transaction takes all leases.
         """
-        now = time.time()
-        taking = Taking(step, worker, lease_seconds, max_crashes, now)
-        claims: dict[tuple[str, int], Claim | Refusal] = {}
-        with self._database.writing() as connection:
-            for each in sorted(set(versions)):  # every transaction locks documents in this order
-                claims[each] = claimed(connection, *each, taking)
+        taking = Taking(step, worker, lease_seconds, max_crashes, time.time())
+        try:
+            claims = self._claim_all(versions, taking)
+        except StoreDown:
+            if len(versions) < 2 or self._database.is_sqlite:
+                raise
+            # a deadlock with a transaction that locks documents in another order
+            claims = {v: claim for v in versions for claim in self._claim_all([v], taking).values()}
         return [claims[each] for each in versions]
+
+    def _claim_all(
+        self, versions: Sequence[tuple[str, int]], taking: Taking
+    ) -> dict[tuple[str, int], Claim | Refusal]:
+        with self._database.writing() as connection:
+            # every transaction of several documents locks them in this order
+            return {each: claimed(connection, *each, taking) for each in sorted(set(versions))}
 
     def renew(self, claim: Claim) -> None:
         """Extend the lease. Raises LeaseLost if the claim no longer owns the step."""
@@ -168,7 +177,7 @@ class Leases:
         Returns for each result None, or the error that its claim no longer owns the step: then
         nothing is recorded of it.
         """
-        return self._each(results, _finish)
+        return self._recorded(results, _finish)
 
     def go_live(
         self,
@@ -190,9 +199,20 @@ class Leases:
         at another position, its last version is the one before this one. Deletes child documents
         that only older versions contained. Returns the same as `finish_all`.
         """
-        return self._each(results, _go_live)
+        return self._recorded(results, _go_live)
 
-    def _each(
+    def _recorded(
+        self, results: Sequence[R], record: Callable[[Connection, R], None]
+    ) -> list[LeaseLost | None]:
+        try:
+            return self._recorded_in_one(results, record)
+        except StoreDown:
+            if len(results) < 2 or self._database.is_sqlite:
+                raise
+            # a deadlock with a transaction that locks documents in another order
+            return [self._recorded_in_one([result], record)[0] for result in results]
+
+    def _recorded_in_one(
         self, results: Sequence[R], record: Callable[[Connection, R], None]
     ) -> list[LeaseLost | None]:
         lost: list[LeaseLost | None] = [None] * len(results)

@@ -1,8 +1,9 @@
 """Several documents in one message: common transactions and batches, each with its own result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,12 +11,12 @@ import pytest
 from memory_store import MemoryStore
 from pipeline_parts import Tiny, held, look, make_context, paragraphs, seen, submit
 
-from callslip.errors import EmbedderDown, InvalidRequest, StoreDown
+from callslip.errors import EmbedderDown, InvalidRequest, LeaseLost, StoreDown
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.pipeline import Next, StepReport, run_step, run_steps
 from callslip.models.embedders.contract import Vectors
 from callslip.stores.blobs import Blobs
-from callslip.stores.ledger import STEPS, Accepted, Ledger, Step
+from callslip.stores.ledger import STEPS, Accepted, Claim, Finished, LeaseKeeper, Ledger, Step
 from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
 
 
@@ -218,6 +219,62 @@ def test_an_embedder_that_is_down_is_called_once_for_all(
     assert after == "stop"
     assert [r.outcome for r in reports] == ["retry"] * 4
     assert embedder.calls == [4]
+
+
+@pytest.mark.parametrize("step", ["extract", "enrich", "embed", "upsert"])
+def test_a_lease_that_is_lost_during_the_work_drops_that_document_alone(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    run(step_context, items, STEPS[: STEPS.index(step)])
+    leases, lost = step_context.ledger.leases, items[2].document_id
+    keeper = leases.keeper
+
+    def losing(claim: Claim) -> LeaseKeeper:
+        made = keeper(claim)
+        if claim.document_id == lost:
+            made._lost = LeaseLost("another worker has it")
+        return made
+
+    monkeypatch.setattr(leases, "keeper", losing)
+    files = step_context.blobs.count(lost)
+    after, reports = run(step_context, items, [step])
+    assert after == "go on"
+    assert [r.outcome for r in reports] == ["done", "done", "dropped", "done"]
+    assert step_context.blobs.count(lost) == files
+
+
+def test_a_deadlock_of_a_common_transaction_ends_in_one_for_each(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = step_context.ledger.leases
+    monkeypatch.setattr(leases._database, "is_sqlite", False)
+    for name in ("_claim_all", "_recorded_in_one"):
+        monkeypatch.setattr(leases, name, partial(_alone_only, getattr(leases, name)))
+    after, reports = run(step_context, items, STEPS[:1])
+    assert after == "go on"
+    assert [r.outcome for r in reports] == ["done"] * 4
+
+
+def _alone_only(do: Callable[..., Any], some: Sequence[Any], *more: Any) -> Any:
+    if len(some) > 1:
+        raise StoreDown("the ledger does not answer: deadlock")
+    return do(some, *more)
+
+
+def test_what_cannot_be_recorded_in_common_is_recorded_alone(
+    step_context: StepContext, items: list[Accepted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = step_context.ledger.leases
+    finish = leases.finish_all
+
+    def failing(results: Sequence[Finished]) -> Any:
+        if items[1].document_id in {each.claim.document_id for each in results}:
+            raise ValueError
+        return finish(results)
+
+    monkeypatch.setattr(leases, "finish_all", failing)
+    assert run(step_context, items, STEPS[:1])[0] == "go on"
+    assert [s == "failed" for s in states(step_context, items)] == [False, True, False, False]
 
 
 def test_a_document_that_vanished_meanwhile_leaves_the_others_alone(
