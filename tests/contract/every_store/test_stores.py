@@ -391,10 +391,18 @@ def test_groups_forget_what_was_replaced_or_deleted(store: Store, collection_nam
 
 
 def write_many(open_store: Callable[[], Store], collection: str, writer: str) -> None:
-    """Write 40 chunks in batches of four, in a process of its own."""
+    """Write 40 chunks in batches of four, in a process of its own.
+
+    Their vectors differ: an approximate index does not reach each one of many that are equal.
+    """
+    angles = np.random.default_rng(list(writer.encode())).uniform(-1, 1, 40)
+    chunks = [
+        chunk(f"{writer} {i:02}", document_id=writer, vector=unit(np.cos(angle), np.sin(angle)))
+        for i, angle in enumerate(angles)
+    ]
     with closing(open_store()) as store:
         for i in range(0, 40, 4):
-            batch = [chunk(f"{writer} {i + j:02}", document_id=writer) for j in range(4)]
+            batch = chunks[i : i + 4]
             assert len(store.batch_upsert_chunks(collection, batch).stored) == 4
 
 
