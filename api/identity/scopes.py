@@ -13,7 +13,6 @@ from callslip.errors import (
     DocumentNotFound,
     FeedbackNotFound,
     TaskNotFound,
-    TraceNotFound,
     WebhookNotFound,
 )
 from callslip.stores.ledger import Ledger
@@ -30,7 +29,10 @@ COLLECTION_RULE = "/v1/collections/<string:name>"
 def check_arguments(
     caller: Caller, ledger: Ledger, rule: str, arguments: Mapping[str, str]
 ) -> None:
-    """Raise the error of a missing id unless the caller may see what the ids in the path name."""
+    """Raise the error of a missing id unless the caller may see what the ids in the path name.
+
+    Except for traces, which may be on their way: their routes wait for them and check them.
+    """
     if rule.startswith(COLLECTION_RULE) and not caller.sees_collection(arguments["name"]):
         raise CollectionNotFound(f"collection {arguments['name']!r} does not exist")
     for argument, scopes_of in _SCOPES.items():
@@ -64,10 +66,6 @@ def _task(ledger: Ledger, task_id: str) -> Collection[Scope]:
     return ledger.documents.scopes([parts["document"]]) if parts else ()
 
 
-def _trace(ledger: Ledger, trace_id: str) -> Collection[Scope]:
-    return ledger.searches.scopes(trace_id)
-
-
 def _feedback(ledger: Ledger, feedback_id: str) -> Collection[Scope]:
     return ledger.outcomes.scopes(feedback_id)
 
@@ -79,7 +77,6 @@ def _batch(ledger: Ledger, batch_id: str) -> Collection[Scope]:
 _SCOPES: dict[str, Callable[[Ledger, str], Collection[Scope]]] = {
     "document_id": _document,
     "task_id": _task,
-    "trace_id": _trace,
     "feedback_id": _feedback,
     "batch_id": _batch,
 }
@@ -91,8 +88,6 @@ def _missing(argument: str, value: str) -> Exception:
             return DocumentNotFound(f"document {value!r} does not exist")
         case "task_id":
             return TaskNotFound(f"task {value!r} does not exist")
-        case "trace_id":
-            return TraceNotFound(f"trace {value!r} does not exist, or is forgotten by now")
         case "feedback_id":
             return FeedbackNotFound(f"feedback {value!r} does not exist")
         case _:

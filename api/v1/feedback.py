@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 1.0
 """A search is recorded a moment after its response is sent (`recording.GATHER_SECONDS`); feedback,
 or a request for its trace, can arrive earlier."""
 
-T = TypeVar("T")
+T = TypeVar("T", RetrievalEvent, TraceRecord)
 
 
 class FeedbackPath(BaseModel):
@@ -42,7 +42,6 @@ def give_feedback(body: NewFeedback) -> Response:
     A repeated call returns the stored feedback with 200.
     """
     event = _waited_for(partial(current().ledger.searches.get, body.trace_id))
-    _check_sees(event)
     note(collection=event.collection, tenant=event.tenant, trace_id=event.trace_id)
     current().ledger.collections.writable(event.collection)  # an attached table has no memory
     outcome, new = current().learning.outcome(
@@ -79,16 +78,11 @@ def read_trace(trace_id: str) -> TraceRecord:
     """
     keep_seconds = current().settings.traces.keep_hours * 3600.0
     read = partial(current().ledger.searches.trace, trace_id, keep_seconds=keep_seconds)
-    trace = _waited_for(read)
-    _check_sees(trace)
-    return trace
+    return _waited_for(read)
 
 
 def _check_sees(recorded: RetrievalEvent | TraceRecord) -> None:
-    """Raise the error of an unknown id unless the caller may see this search.
-
-    What is recorded during the wait was not there when the path of the request was checked.
-    """
+    """Raise the error of an unknown id unless the caller may see this search."""
     if not caller().sees(recorded.collection, recorded.tenant):
         raise TraceNotFound(f"trace {recorded.trace_id!r} does not exist, or is forgotten by now")
 
@@ -111,14 +105,18 @@ def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:
 
 
 def _waited_for(read: Callable[[], T]) -> T:
+    """Read what may be on its way; what the caller may not see takes as long as what is nowhere."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return read()
+            recorded = read()
+            _check_sees(recorded)
         except TraceNotFound:
             if time.monotonic() > until:
                 raise
             time.sleep(PATIENCE_SECONDS / 20)
+        else:
+            return recorded
 
 
 def _message(outcome: OutcomeRecord) -> Feedback:

@@ -155,19 +155,6 @@ class Searches:
             raise TraceNotFound(f"trace {trace_id!r} does not exist, or is forgotten by now")
         return TraceRecord(**row._mapping)
 
-    def scopes(self, trace_id: str) -> set[tuple[str, str]]:
-        """The collection and the tenant of a search or an answer; empty if it is not stored."""
-        with self._database.reading() as connection:
-            return {
-                (row.collection, row.tenant)
-                for table, key in ((memory_tables.traces, _T), (memory_tables.retrieval_events, _E))
-                for row in connection.execute(
-                    select(key.collection, key.tenant)
-                    .select_from(table)
-                    .where(key.trace_id == trace_id)
-                )
-            }
-
     def trim(self, before: float, most: int) -> int:
         """Delete searches from before this time, and all but the `most` newest ones.
 
