@@ -81,7 +81,7 @@ class OpenVino:
                 **SHAPES,
             },
         )
-        self._model = _when_idle(compile_model) if BACKGROUND in os.environ else compile_model()
+        self._model = _in_thread(compile_model, idle=BACKGROUND in os.environ)
         self._threads = threading.local()
         self._copied = False
 
@@ -153,16 +153,21 @@ def _convert(graph: Path, topology: Path, weights: Path, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _when_idle(start: Callable[[], Any]) -> Any:
-    """Call a function whose threads are to have Linux's policy for what may wait (SCHED_IDLE).
+def _in_thread(start: Callable[[], Any], *, idle: bool) -> Any:
+    """Call the function that loads OpenVINO's plugin in a thread that ends with the call.
 
-    Threads inherit it from the thread that starts them, which may not give it up again. Where the
-    system refuses the policy, they have the niceness of the process alone.
+    The plugin gives the thread another stack for signal handlers, and unmaps that stack with the
+    last model. If the thread still ran then, the next signal would end the process by SIGSEGV.
+
+    If `idle`, the threads that the function starts have Linux's policy for what may wait
+    (SCHED_IDLE), which they inherit and the thread may not give up again. Where the system refuses
+    the policy, they have the niceness of the process alone.
     """
 
     def call() -> Any:
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        if idle:
+            with suppress(OSError):
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         return start()
 
     with ThreadPoolExecutor(1) as thread:

@@ -250,6 +250,28 @@ def _in_child(function: Callable[[], object]) -> object:
 
 
 @pytest.mark.parametrize("kind", KINDS[1:2])
+def test_a_signal_is_handled_after_another_thread_has_freed_the_model(
+    models_dir: Path, kind: choice.Kind
+) -> None:
+    code = (
+        "import faulthandler, gc, signal, sys, threading; from pathlib import Path\n"
+        "from callslip.models.e5.tokens import Tokenizer\n"
+        "from callslip.models.embedders.local import E5Embedder\n"
+        "faulthandler.enable()\n"
+        "folder = Path(sys.argv[1])\n"
+        "made = [E5Embedder(folder, Tokenizer(folder), kind=sys.argv[2])]\n"
+        "made[0].query('stacks')\n"
+        "thread = threading.Thread(target=lambda: (made.clear(), gc.collect()))\n"
+        "thread.start(); thread.join()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('handled'))\n"
+        "signal.raise_signal(signal.SIGTERM)\n"
+    )
+    command = [sys.executable, "-c", code, str(models_dir), kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "handled\n"), done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS[1:2])
 def test_in_a_background_process_openvino_computes_when_nothing_else_does(
     models_dir: Path, kind: choice.Kind
 ) -> None:

@@ -93,4 +93,4 @@ def test_where_the_system_refuses_the_policy_the_model_is_loaded_without_it(
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    assert open_vino._when_idle(lambda: "model") == "model"
+    assert open_vino._in_thread(lambda: "model", idle=True) == "model"
