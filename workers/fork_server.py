@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -92,10 +93,13 @@ def _fork() -> int:
     read, write = os.pipe()
     between = os.fork()
     if between == 0:
+        middle = os.getpid()
         pid = os.fork()
         if pid == 0:
             os.close(read)
             os.close(write)
+            while os.getppid() == middle:  # the program sees the supervisor as its parent
+                time.sleep(0.001)
             return 0
         with suppress(OSError):  # it has ended already
             os.setpgid(pid, pid)
