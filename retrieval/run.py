@@ -49,7 +49,13 @@ def search(resources: Resources, request: SearchRequest) -> SearchResponse:
 
 def traced(resources: Resources, request: SearchRequest) -> tuple[SearchResponse, Trace]:
     """Search as `search` does; also return the trace of the search."""
-    timings = Timings()
+    with resources.ledger.one_reader():
+        return _traced(resources, request, Timings())
+
+
+def _traced(
+    resources: Resources, request: SearchRequest, timings: Timings
+) -> tuple[SearchResponse, Trace]:
     plan = make_plan(resources, request, timings)
     query = _as_written(resources, plan, timings)
     candidates = of_hotset(resources, plan, query, timings)

@@ -48,6 +48,7 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 from callslip.stores.registry import STORES, kinds, make_store
+from callslip.stores.servers import breaker
 from callslip.stores.sides import kind_of, side_of
 from callslip.tasks.shared import metering
 from callslip.tasks.shared.backlog import Backlog
@@ -271,7 +272,7 @@ class Context:
     @part
     def consumers(self) -> Consumers:
         """The check that a queue has a consumer."""
-        return Consumers(self.broker, partial(ping, self.settings))
+        return Consumers(self.broker, partial(ping, connect(self.settings, breaker.PING_SECONDS)))
 
     @part
     def meter(self) -> metering.Meter:

@@ -1,5 +1,7 @@
 """The ledger: the SQL database that owns the state of every document."""
 
+from contextlib import AbstractContextManager
+
 from callslip.readers import Reader
 from callslip.stores.ledger.access.audit_log import AuditEntry, AuditLog, AuditRow, Verified
 from callslip.stores.ledger.access.keys import ApiKey, ApiKeys, KeyGrant, KeyLimits
@@ -222,6 +224,10 @@ class Ledger:
         Raises LedgerError or SettingsError if this Callslip cannot work with the database.
         """
         upgrade(self._database, LEDGER)
+
+    def one_reader(self) -> AbstractContextManager[None]:
+        """Let all reads of this thread within the block use one connection."""
+        return self._database.one_reader()
 
     def close(self) -> None:
         """Close all connections of the pool."""

@@ -13,7 +13,6 @@ from redis.sentinel import Sentinel
 from callslip.config.sections.servers import SENTINEL_PORT
 from callslip.config.settings import Settings
 from callslip.errors import BrokerDown, Overloaded, SettingsError
-from callslip.stores.servers import breaker
 from callslip.stores.servers.breaker import Breaker
 from callslip.tasks.queues import PRESENCE
 
@@ -112,11 +111,10 @@ def _of_sentinels(settings: Settings, seconds: float) -> dict[str, Any]:
     }
 
 
-def ping(settings: Settings) -> None:
-    """Raise BrokerDown unless the broker answers within the time of a breaker's ping."""
+def ping(broker: redis.Redis) -> None:
+    """Raise BrokerDown unless the broker answers within the time limit of this client."""
     try:
-        with connect(settings, breaker.PING_SECONDS) as broker:
-            broker.ping()
+        broker.ping()
     except redis.RedisError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
@@ -141,7 +139,7 @@ class Consumers:
     """Refuses a request whose queue no worker reads, instead of letting it wait in vain."""
 
     def __init__(self, broker: redis.Redis, ping: Callable[[], object]) -> None:
-        """`ping` raises BrokerDown unless the broker answers soon."""
+        """`ping` raises BrokerDown unless the broker answers within `breaker.PING_SECONDS`."""
         self._broker = broker
         self._breaker = Breaker("the broker", ping, BrokerDown)
         self._seen: dict[str, float] = {}

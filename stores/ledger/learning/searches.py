@@ -5,6 +5,7 @@ import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Insert,
     Table,
     and_,
     delete,
@@ -192,8 +194,7 @@ class Searches:
                 return dropped
 
     def _insert(self, connection: Connection, table: Table, rows: Any) -> None:
-        dialect = sqlite if self._database.is_sqlite else postgresql
-        connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
+        connection.execute(_put(table, self._database.is_sqlite), list(rows))
 
     def _count_questions(self, connection: Connection, events: Sequence[RetrievalEvent]) -> None:
         """Increment the count of each new event's question.
@@ -203,21 +204,36 @@ class Searches:
         ids = [event.trace_id for event in events]
         known = set(connection.scalars(select(_E.trace_id).where(_E.trace_id.in_(ids))))
         new = {e.trace_id: e for e in events if e.trace_id not in known}.values()
-        dialect = sqlite if self._database.is_sqlite else postgresql
-        put = dialect.insert(memory_tables.query_profiles)
-        put = put.on_conflict_do_update(
-            index_elements=[_Q.profile_id],
-            set_={
-                "asked": _Q.asked + 1,
-                "last_at": put.excluded.last_at,
-                "text": put.excluded.text,
-                "entities": put.excluded.entities,
-                "vector": func.coalesce(_Q.vector, put.excluded.vector),
-            },
-        )
         if new:
             rows = [_profile_row(e) for e in sorted(new, key=lambda e: e.profile.profile_id)]
-            connection.execute(put, rows)
+            connection.execute(_count_question(self._database.is_sqlite), rows)
+
+
+# Statements of the hot path are built once: building one costs more than running it.
+@cache
+def _put(table: Table, is_sqlite: bool) -> Insert:
+    """The statement that inserts new rows and leaves those that are there alone."""
+    return _insert(table, is_sqlite).on_conflict_do_nothing()
+
+
+@cache
+def _count_question(is_sqlite: bool) -> Insert:
+    """The statement that inserts a question, or counts it once more."""
+    put = _insert(memory_tables.query_profiles, is_sqlite)
+    return put.on_conflict_do_update(
+        index_elements=[_Q.profile_id],
+        set_={
+            "asked": _Q.asked + 1,
+            "last_at": put.excluded.last_at,
+            "text": put.excluded.text,
+            "entities": put.excluded.entities,
+            "vector": func.coalesce(_Q.vector, put.excluded.vector),
+        },
+    )
+
+
+def _insert(table: Table, is_sqlite: bool) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if is_sqlite else postgresql.insert(table)
 
 
 def read_event(
