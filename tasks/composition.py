@@ -260,6 +260,11 @@ class Context:
         return connect(self.settings)
 
     @part
+    def pinger(self) -> redis.Redis:
+        """As `broker`, with the time limit of a breaker's ping."""
+        return connect(self.settings, breaker.PING_SECONDS)
+
+    @part
     def backlog(self) -> Backlog:
         """The check that the documents which wait are not too much work."""
         return Backlog(self.settings.ingest, self.ledger.fair_queue)
@@ -272,7 +277,7 @@ class Context:
     @part
     def consumers(self) -> Consumers:
         """The check that a queue has a consumer."""
-        return Consumers(self.broker, partial(ping, connect(self.settings, breaker.PING_SECONDS)))
+        return Consumers(self.broker, lambda: ping(self.pinger))
 
     @part
     def meter(self) -> metering.Meter:
