@@ -1,7 +1,8 @@
 """`python -m benchmarks.footprint FOLDER…`: memory and disk of a private stack.
 
-Prints the memory of each role at rest, at the peak while files of the folders are ingested, and
-after a search and an answer; then the disk by part, once the stack has stopped.
+Prints the memory of each role at rest, at the peak while files of the folders are ingested, after
+searches and answers, and after the idle time, which is shorter than by default; then the disk by
+part, once the stack has stopped.
 """
 
 import argparse
@@ -24,6 +25,9 @@ LARGEST = 150_000
 """Bytes; larger files would make a short run one of few documents."""
 
 REST_SECONDS, SAMPLE_SECONDS = 5.0, 3.0
+IDLE_SECONDS = 60.0
+"""The idle time: longer than the searches and answers after the last document take."""
+
 QUESTIONS = ("How many days of leave?", "출산 장려금은 얼마인가요?")
 PARTS = ("blobs", "ledger.db", "keyword", "chroma", "valkey", "conversations.db")
 
@@ -38,7 +42,8 @@ def main() -> None:
         files = [file for file in files if 0 < file.stat().st_size < LARGEST][: options.files]
         with private_stack(home):
             tell("the first start has prepared the models")
-        with private_stack(home) as stack, JsonClient(stack.run.api_url) as client:
+        environ = {"CALLSLIP_INGEST__IDLE_SECONDS": str(IDLE_SECONDS)}
+        with private_stack(home, environ) as stack, JsonClient(stack.run.api_url) as client:
             print(header(stack.settings), end="\n\n", flush=True)
             time.sleep(REST_SECONDS)
             samples = {"at rest": _sizes(stack.run)}
@@ -48,6 +53,8 @@ def main() -> None:
                 client.post("/v1/answer", {"collection": COLLECTION, "question": question})
             time.sleep(REST_SECONDS)
             samples["at rest after use"] = _sizes(stack.run)
+            time.sleep(IDLE_SECONDS + REST_SECONDS)
+            samples["at rest after the idle time"] = _sizes(stack.run)
         print(_memory_table(samples), _disk_table(home, files), sep="\n\n")
 
 

@@ -33,7 +33,7 @@ COSTS_DAYS = 400
 
 @shared_task(name="maintenance.canary")
 def canary() -> None:
-    """Do nothing. A queue in which this message waits has a stalled worker (`workers.stall`)."""
+    """Do nothing. A queue in which this message waits has a stalled worker (`pool.stall`)."""
 
 
 @shared_task(name="maintenance.sweep")

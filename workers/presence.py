@@ -23,7 +23,7 @@ from callslip.config.settings import Settings
 from callslip.errors import BrokerDown
 from callslip.tasks.composition import Context
 from callslip.tasks.queues import ALL, ANSWER, PRESENCE, SEARCH
-from callslip.workers.stall import Stall
+from callslip.workers.pool.stall import Stall
 
 log = logging.getLogger(__name__)
 

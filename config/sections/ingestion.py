@@ -103,6 +103,12 @@ class IngestSettings(Section):
         description="niceness of the ingest worker, so that searches run first; from 10 on, the"
         " local embedder in bf16 computes there only while a core has nothing else to do",
     )
+    idle_seconds: float = Field(
+        default=300.0,
+        ge=0,
+        description="the idle time after which new processes without models replace those of the"
+        " ingest worker; the next document loads the models again; 0: never",
+    )
     lease_seconds: float = Field(
         default=30.0,
         gt=0,

@@ -1,6 +1,6 @@
 """When a worker that is alive takes no work, by a clock of the test's own."""
 
-from callslip.workers.stall import IDLE_SECONDS, Stall
+from callslip.workers.pool.stall import IDLE_SECONDS, Stall
 
 
 def test_an_idle_worker_before_waiting_messages_is_stalled() -> None:

@@ -1,0 +1,1 @@
+"""Watches the pool of a worker."""
