@@ -1,8 +1,8 @@
 """The program of the fork server: it loads what the parts of `callslip up` share, and forks them.
 
 A request is a line of JSON on the standard input, which is a socket (`supervision.forking`); the
-answer is the process id of the fork. This process has one thread, because a fork has only the
-thread that forks; so it loads nothing that starts threads.
+answer is the process id of the fork. This process has one thread when it forks, because a fork has
+only the thread that forks; so it loads nothing that starts threads.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -44,10 +45,13 @@ def load(models_dir: Path, modules: list[str]) -> None:
     if not prepare.is_prepared(models_dir):  # a separate process, whose end frees its memory
         subprocess.run((sys.executable, "-m", prepare.__name__, str(models_dir)), check=True)
     gc.disable()
-    for module in (*MODULES, *modules):
-        importlib.import_module(module)
-    Tokenizer(models_dir).count("warm")
-    MORPHEMES.get().of("준비")
+    # The tokenizer needs the interpreter for a tenth of the time that it loads.
+    with ThreadPoolExecutor(1) as thread:
+        tokenizer = thread.submit(Tokenizer(models_dir).count, "warm")
+        for module in (*MODULES, *modules):
+            importlib.import_module(module)
+        MORPHEMES.get().of("준비")
+        tokenizer.result()
     # A collection in a fork would write to these objects, and so copy their pages.
     gc.freeze()
 

@@ -6,23 +6,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from callslip.config.keys import variable
 from callslip.config.load import Loaded
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import CallslipError, StartError
-from callslip.stores.ledger import Ledger
 from callslip.stores.registry import STORES
-from callslip.tasks.shared.broker import connect
-from callslip.workers.first_key import make_first_key
 from callslip.workers.local_access import FILE, GREETED, private_files
-from callslip.workers.local_settings import upgrade_ledger
 from callslip.workers.supervision import runfile
 from callslip.workers.supervision.plan import GUARD, plan
 from callslip.workers.supervision.runfile import Process, RunFile
-from callslip.workers.supervision.store_restarts import restart_stores
 from callslip.workers.supervision.supervisor import Supervisor, stop_on_signals
 
 Echo = Callable[[str], None]
@@ -41,10 +36,6 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
     data_dir = settings.data_dir.absolute()
     with private_files(), _alone_in(data_dir):
         runfile.end_left(data_dir)
-        upgrade_ledger(settings)
-        _free_leases(settings)
-        if key := make_first_key(settings):
-            echo(f"Admin key, also in {settings.data_dir / FILE}: {key}")
         check_port(settings.api)
         settings, parts = plan(settings, data_dir)
         record = runfile.recorder(_run_file(settings), data_dir, leave_out=GUARD)
@@ -78,15 +69,32 @@ def _run(
         target=_greet, args=(supervisor, settings, echo, after_ready), daemon=True
     )
     with supervisor:
+        supervisor.begin()
+        _prepare_ledger(settings, echo)
         if supervisor.start():
             echo(f"Ready after {time.monotonic() - begun:.1f} s")
             greeting.start()
-            restart_stores(connect(settings), stores, supervisor.restart)
+            _restart_stores(supervisor, settings, stores)
             supervisor.watch()
         echo("Stopping (Ctrl-C again: at once)")
     if greeting.ident:
         greeting.join(timeout=1.0)  # the process must not end while the thread writes
     echo("Stopped")
+
+
+def _prepare_ledger(settings: Settings, echo: Echo) -> None:
+    """Prepare the ledger before a part uses it, whose import the first parts need not wait for."""
+    from callslip.workers.ledger_start import prepare_ledger
+
+    if key := prepare_ledger(settings):
+        echo(f"Admin key, also in {settings.data_dir / FILE}: {key}")
+
+
+def _restart_stores(supervisor: Supervisor, settings: Settings, stores: Sequence[str]) -> None:
+    from callslip.tasks.shared.broker import connect
+    from callslip.workers.supervision.store_restarts import restart_stores
+
+    restart_stores(connect(settings), stores, supervisor.restart)
 
 
 def _greet(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: AfterReady) -> None:
@@ -121,14 +129,6 @@ def _check_folder(data_dir: Path) -> None:
             f"Nothing can be written in {data_dir}: {error.strerror}.",
             hint=f"Set {variable('data_dir')} to a folder that you may write to.",
         ) from error
-
-
-def _free_leases(settings: Settings) -> None:
-    """End all leases of a ledger in this folder, which no other process uses: their owners died."""
-    if settings.ledger.url is None:
-        with closing(Ledger(settings.ledger_url)) as ledger:
-            ledger.leases.expire_all()
-            ledger.source_runs.expire_all()
 
 
 def check_port(api: ApiSettings) -> None:

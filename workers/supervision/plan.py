@@ -7,12 +7,12 @@ import re
 import secrets
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import redis
 from pydantic import SecretStr
 
 from callslip.config.keys import values
@@ -21,11 +21,13 @@ from callslip.config.settings import ApiSettings, Settings
 from callslip.models.e5.runtimes.contract import BACKGROUND
 from callslip.stores.registry import kinds
 from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
-from callslip.tasks.shared.broker import connect
 from callslip.workers.commands import FEW_ARENAS, argv
 from callslip.workers.supervision import forking, services
 from callslip.workers.supervision.child import Part
 from callslip.workers.supervision.runfile import MARK
+
+if TYPE_CHECKING:
+    import redis
 
 GUARD, MODEL, FORK_SERVER = "guard", "model", "forkserver"
 
@@ -150,7 +152,7 @@ def _programs(settings: Settings, after: Sequence[str], forks: forking.Forks | N
         "ingest": settings.ingest.niceness,
         "answer": settings.agent.niceness,
     }
-    broker = connect(settings, services.PROBE_SECONDS)
+    broker = functools.cache(functools.partial(_connect, settings))
     return [
         *(
             Part(
@@ -205,11 +207,22 @@ def _document(path_or_link: str) -> str:
     return str(Path(path_or_link).absolute()) if is_path else path_or_link
 
 
-def _reads_its_queues(broker: redis.Redis, queues: Sequence[str], pid: int) -> bool | None:
+def _connect(settings: Settings) -> "redis.Redis":
+    """A client of the broker, whose import the start of the fork server need not wait for."""
+    from callslip.tasks.shared.broker import connect
+
+    return connect(settings, services.PROBE_SECONDS)
+
+
+def _reads_its_queues(
+    broker: "Callable[[], redis.Redis]", queues: Sequence[str], pid: int
+) -> bool | None:
     """Whether a worker announces all its queues; None if the broker does not answer."""
+    import redis
+
     me = f"{socket.gethostname()}:{pid}"
     try:
-        return broker.exists(*(f"{PRESENCE}:{queue}:{me}" for queue in queues)) == len(queues)
+        return broker().exists(*(f"{PRESENCE}:{queue}:{me}" for queue in queues)) == len(queues)
     except redis.RedisError:
         return None
 

@@ -90,18 +90,26 @@ class Supervisor:
         _known = self._children[name]
         self._restarts[name] = reason
 
+    def begin(self) -> None:
+        """Start the first parts, and those that wait for them alone, without waiting for them."""
+        self._look_at_start()
+        self._look_at_start()
+
     def start(self) -> bool:
         """Start the parts; return True once all are ready, False if a stop was requested.
 
         Raises StartError, with the end of the part's log, if a part dies or takes too long.
         """
         while not self.stop_requested:
-            if dead := self._look():
-                raise _failure(dead[0], self._fork_server_of(dead[0]))
+            self._look_at_start()
             if all(child.ready for child in self._children.values()):
                 return True
             time.sleep(TICK)
         return False
+
+    def _look_at_start(self) -> None:
+        if dead := self._look():
+            raise _failure(dead[0], self._fork_server_of(dead[0]))
 
     def watch(self) -> None:
         """Restart parts that die or hang, until a stop is requested."""

@@ -90,6 +90,16 @@ def test_parts_start_once_what_they_need_is_ready(tmp_path: Path, heard: Heard) 
     assert heard.pids[-1] == {}
 
 
+def test_the_first_parts_begin_before_the_start(tmp_path: Path, heard: Heard) -> None:
+    first = part("first", SLEEP)
+    second = part("second", SLEEP, after=("first",), ready=lambda pid: False)
+    third = part("third", SLEEP, after=("second",))
+    with Supervisor([first, second, third], tmp_path, heard.echo, heard.changed) as supervisor:
+        supervisor.begin()
+        assert set(heard.pids[-1]) == {"first", "second"}
+    assert heard.pids[-1] == {}
+
+
 def test_what_could_not_be_recorded_is_recorded_later(tmp_path: Path, heard: Heard) -> None:
     full = threading.Event()
 
