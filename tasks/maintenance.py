@@ -14,6 +14,7 @@ from callslip.ingestion.maintenance.removal import (
     remove_document,
 )
 from callslip.ingestion.pipeline import MAX_WAIT_SECONDS
+from callslip.stores.sqlite_logs import empty_logs
 from callslip.tasks import ingest
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import BY_STEP, MAINTENANCE
@@ -24,6 +25,11 @@ log = logging.getLogger(__name__)
 
 MAINTAIN_SECONDS = 900
 """Seconds that the stores' maintenance may take: refitting a million passages takes minutes."""
+
+EMPTY_LOGS_SECONDS = 300.0
+
+QUIET_SECONDS = 10.0
+"""Seconds without a write after which a log of SQLite is emptied."""
 
 DAY_SECONDS = 86_400.0
 
@@ -104,6 +110,12 @@ def trim() -> None:
             ledger.events.trim(before)
             ledger.webhooks.trim(before)
             ledger.batches.trim(before)
+
+
+@shared_task(name="maintenance.empty_logs")
+def empty_sqlite_logs() -> None:
+    """Empty the write-ahead logs of SQLite files on this machine that nobody writes to now."""
+    empty_logs(current().settings, quiet_seconds=QUIET_SECONDS)
 
 
 @shared_task(name="maintenance.tend")

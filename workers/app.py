@@ -103,6 +103,11 @@ def make_app(role: Role, context: Context) -> Celery:
             "schedule": 3600.0,
             "options": {"queue": MAINTENANCE, "expires": 3600.0},
         },
+        "empty_logs": {
+            "task": maintenance.empty_sqlite_logs.name,
+            "schedule": maintenance.EMPTY_LOGS_SECONDS,
+            "options": {"queue": MAINTENANCE, "expires": maintenance.EMPTY_LOGS_SECONDS},
+        },
         "memory": {
             "task": memory.maintain_memory.name,
             "schedule": memory.EVERY_SECONDS,

@@ -14,6 +14,7 @@ from callslip.config.load import Loaded
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import CallslipError, StartError
 from callslip.stores.registry import STORES
+from callslip.stores.sqlite_logs import empty_logs
 from callslip.workers.local_access import FILE, GREETED, private_files
 from callslip.workers.supervision import runfile
 from callslip.workers.supervision.plan import GUARD, plan
@@ -44,6 +45,7 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
             with stop_on_signals(supervisor):
                 stores = [part.name for part in parts if part.name in STORES]
                 _run(supervisor, settings, stores, echo, after_ready)
+            empty_logs(settings)
         finally:
             runfile.remove(data_dir)
 

@@ -1,4 +1,4 @@
-"""Chunks and documents as Chroma metadata: a compressed JSON text, read back, and two ids.
+"""Chunks and documents as Chroma metadata: a JSON text, read back, and two ids.
 
 The keyword index applies the filters, not Chroma: a filter in Chroma reads every row (1.7 s at
 100,000 rows of which most match; an unfiltered query takes 11 ms), and Chroma has no filter for a
@@ -8,7 +8,6 @@ text, 480.
 
 import base64
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +40,7 @@ def chunk_metadata(chunk: ChunkRecord, raw: Mapping[str, Vector]) -> Metadata:
     record = {name: getattr(chunk, name) for name in _FIELDS} | later_fields(chunk)
     rescaled = {RAW: {name: _text(vector) for name, vector in raw.items()}} if raw else {}
     return {
-        RECORD: packed(_dump({**record, "properties": dict(chunk.properties), **rescaled})),
+        RECORD: _dump({**record, "properties": dict(chunk.properties), **rescaled}),
         CHUNK_ID: chunk.chunk_id,
         DOCUMENT_ID: chunk.document_id,
     }
@@ -79,7 +78,7 @@ def stored_chunk(
 def document_metadata(document: DocumentRecord) -> Metadata:
     """The metadata of a document: its title, filename and properties."""
     record = {"title": document.title, "filename": document.filename}
-    return {RECORD: packed(_dump({**record, "properties": dict(document.properties)}))}
+    return {RECORD: _dump({**record, "properties": dict(document.properties)})}
 
 
 def stored_document(document_id: str, metadata: Mapping[str, object]) -> DocumentRecord:
@@ -87,20 +86,9 @@ def stored_document(document_id: str, metadata: Mapping[str, object]) -> Documen
     return DocumentRecord(document_id=document_id, **_record(metadata))
 
 
-def packed(text: str) -> str:
-    """Compress a text to a text of ASCII: a value of Chroma's metadata is stored twice."""
-    return base64.b85encode(zlib.compress(text.encode(), 1)).decode()
-
-
-def unpacked(text: str) -> str:
-    """Return what `packed` compressed."""
-    return zlib.decompress(base64.b85decode(text)).decode()
-
-
 def _record(metadata: Mapping[str, object]) -> dict[str, Any]:
-    """The fields of a chunk or document, also where they were stored as JSON, uncompressed."""
-    stored = str(metadata[RECORD])
-    read: dict[str, Any] = json.loads(stored if stored.startswith("{") else unpacked(stored))
+    """The fields of a chunk or document."""
+    read: dict[str, Any] = json.loads(str(metadata[RECORD]))
     return read
 
 

@@ -93,7 +93,8 @@ def put_chunks(at: Scope, schema: CollectionSchema, chunks: Sequence[ChunkRecord
     parents = [chunk for chunk in chunks if chunk.level < PASSAGE]
     _put_vectors(at.passages, at.parents, schema, passages)
     _put_vectors(at.parents, at.passages, schema, parents)
-    entries = [Entry(c.chunk_id, c.terms, visible(c), chunk_copy(c)) for c in chunks]
+    in_order = sorted(chunks, key=lambda c: (c.document_id, c.start, c.level))  # alike together
+    entries = [Entry(c.chunk_id, c.terms, visible(c), chunk_copy(c)) for c in in_order]
     try:
         at.keywords.upsert(entries)
     except KeywordsLost:

@@ -11,7 +11,8 @@ from chromadb.api.collection_configuration import CreateHNSWConfiguration
 from callslip.errors import NotFound
 from callslip.stores.batching import slices
 from callslip.stores.chroma.connection import Connection
-from callslip.stores.chroma.metadata import packed, unpacked
+from callslip.stores.chroma.metadata import RECORD
+from callslip.stores.chroma.pieces import joined, keys_of, pieces, unpacked
 from callslip.stores.metrics import Metric
 from callslip.stores.records import RetrieverHit, Vector
 
@@ -53,21 +54,23 @@ _SPACES: Mapping[Metric, Literal["cosine", "ip", "l2"]] = {
 
 
 TEXT = "text"
-"""The key of the metadata with the text of a row, compressed.
+"""The key of the metadata with the text of a row, compressed, in rows of an earlier version.
 
 Chroma has an index of what it calls a row's document for searches in texts, which nothing here
-makes, so a document took five times its size. Rows that were written before have their text there.
+makes, so a document took five times its size. Still earlier rows have their text there.
 """
 
 
 @dataclass(frozen=True)
 class Row:
-    """A vector, a text and metadata under an id."""
+    """A vector, a text and metadata under an id. The metadata may have a record, which is JSON."""
 
     id: str
     vector: Vector | None
     text: str
     metadata: Mapping[str, object]
+    keys: frozenset[str] = frozenset()
+    """The keys of Chroma's metadata, in a row that was read."""
     is_document: bool = False
     """Whether the text is stored as Chroma's document."""
 
@@ -168,7 +171,7 @@ class Table:
                         "upsert",
                         ids=[row.id for row in moved],
                         embeddings=[row.vector for row in moved],
-                        metadatas=[_replacing(row, old.get(row.id), text=True) for row in moved],
+                        metadatas=[_replacing(row, old.get(row.id)) for row in moved],
                         **({"documents": [""] * len(moved)} if emptied else {}),
                     )
             if restated := [row for row in batch if row.id in known]:
@@ -187,9 +190,9 @@ class Table:
             for i, id_ in enumerate(got["ids"]):
                 vector = np.asarray(got["embeddings"][i], np.float32) if include_vector else None
                 metadata = dict(got["metadatas"][i] or {})
-                stored, document = metadata.pop(TEXT, None), got["documents"][i]
-                text = (document or "") if stored is None else unpacked(stored)
-                rows[id_] = Row(id_, vector, text, metadata, bool(document))
+                keys, document = frozenset(metadata), got["documents"][i]
+                text = _text(metadata, document or "")
+                rows[id_] = Row(id_, vector, text, metadata, keys, bool(document))
         return [rows[id_] for id_ in ids if id_ in rows]
 
     def ids(self, where: ChromaWhere | None) -> set[str]:
@@ -263,10 +266,27 @@ def _bytes(row: Row) -> int:
     return NUMBER_BYTES * numbers + sum(len(text.encode()) for text in texts)
 
 
-def _replacing(row: Row, stored: Row | None, *, text: bool = False) -> dict[str, object]:
-    """The row's metadata, with None for each other stored key; with its text if `text`.
+def _replacing(row: Row, stored: Row | None) -> dict[str, object]:
+    """The row's metadata as Chroma's, with its text, and with None for each other stored key.
 
     Chroma merges metadata, and only None deletes a key.
     """
-    of_text = {TEXT: packed(row.text)} if text else {}
-    return {**dict.fromkeys(stored.metadata if stored else ()), **row.metadata, **of_text}
+    rest = {key: value for key, value in row.metadata.items() if key != RECORD}
+    packed = pieces(str(row.metadata.get(RECORD, "")), row.text)
+    return {**dict.fromkeys(stored.keys if stored else ()), **rest, **packed}
+
+
+def _text(metadata: dict[str, object], document: str) -> str:
+    """Put the record into Chroma's metadata, instead of what has it there; return the row's text.
+
+    `document` is the text in a row that has it nowhere else.
+    """
+    if keys := keys_of(metadata):
+        record, text = joined([str(metadata.pop(key)) for key in keys])
+        if record:
+            metadata[RECORD] = record
+        return text
+    record, stored = str(metadata.get(RECORD, "{")), metadata.pop(TEXT, None)
+    if not record.startswith("{"):
+        metadata[RECORD] = unpacked(record)
+    return document if stored is None else unpacked(str(stored))

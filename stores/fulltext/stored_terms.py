@@ -12,15 +12,47 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from callslip.stores.fulltext.blocks import LARGEST, Packer, Unpacker, cut, size_of
 
 _IDS_PER_STATEMENT = 500
 
 _COLUMNS = ("terms", "properties", "copies")
-"""Each is a table, so that to read one does not read past the others."""
+"""Each is a table of blocks, so that to read one does not read past the others.
+
+A file of an earlier version also has a table with each of these names, with a row for each chunk.
+Its rows are read, and moved to blocks when they are written again or the file is rewritten.
+"""
+
+_MOST = 1 << 16
+"""More than the chunks of a block. A place is `_MOST` times the block's number, plus a position."""
+
+_HALF_FULL = LARGEST // 2
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS places (place INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE)",
+    *(
+        f"CREATE TABLE IF NOT EXISTS {column}_blocks"
+        " (number INTEGER PRIMARY KEY, block BLOB NOT NULL)"
+        for column in _COLUMNS
+    ),
+)
 
 _MAPPED_BYTES = 2**30
 """The bytes of the file that are read without a copy: they are in the kernel's cache anyway."""
+
+
+class _Stored(NamedTuple):
+    """What is stored of a chunk, as texts."""
+
+    chunk_id: str
+    terms: str
+    properties: str
+    copy: str
+
+    def size(self) -> int:
+        return sum(len(text.encode()) for text in self)
 
 
 class StoredTerms:
@@ -32,13 +64,9 @@ class StoredTerms:
 
     def put(self, entries: Iterable[tuple[str, str, Mapping[str, object], str]]) -> None:
         """Store chunks as (id, terms, properties, copy). An existing id replaces the chunk."""
-        rows = [(i, terms, _dump(properties), _packed(c)) for i, terms, properties, c in entries]
+        rows = {i: _Stored(i, terms, _dump(props), copy) for i, terms, props, copy in entries}
         with self._open() as connection:
-            for at, column in enumerate(_COLUMNS, 1):
-                connection.executemany(
-                    f"INSERT OR REPLACE INTO {column} VALUES (?, ?)",  # noqa: S608
-                    ((row[0], row[at]) for row in rows),
-                )
+            _replace(connection, list(rows), list(rows.values()))
 
     def get(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """The terms of these chunks, by id. Ignores unknown ids."""
@@ -51,39 +79,52 @@ class StoredTerms:
 
     def copies(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """The copies of these chunks, by id. Ignores unknown ids, and chunks without a copy."""
-        stored = self._read("copies", chunk_ids)
-        return {chunk_id: _unpacked(copy) for chunk_id, copy in stored.items() if copy}
+        return {i: copy for i, copy in self._read("copies", chunk_ids).items() if copy}
 
     def delete(self, chunk_ids: Iterable[str]) -> None:
         """Delete all that is stored of these chunks."""
-        ids = [(chunk_id,) for chunk_id in chunk_ids]
         with self._open() as connection:
-            for column in _COLUMNS:
-                connection.executemany(f"DELETE FROM {column} WHERE chunk_id = ?", ids)  # noqa: S608
+            _replace(connection, list(chunk_ids), [])
 
     def all(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The id, terms and properties of every chunk that has both."""
+        unpacker = Unpacker()
         with self._open() as connection:
-            query = "SELECT chunk_id, terms, properties FROM terms JOIN properties USING (chunk_id)"
-            for chunk_id, terms, stored in connection.execute(query):
-                yield chunk_id, terms, json.loads(stored)
+            for (number,) in connection.execute("SELECT number FROM terms_blocks").fetchall():
+                for row in _members(connection, unpacker, number):
+                    yield row.chunk_id, row.terms, json.loads(row.properties)
+            for row in _rows(connection):
+                yield row.chunk_id, row.terms, json.loads(row.properties)
 
     def rewrite(self) -> None:
-        """Write the file anew, without the pages of deleted rows."""
+        """Write the file anew, without the pages of deleted rows and with all rows in blocks."""
+        with self._open() as connection:
+            if rows := list(_rows(connection)):
+                _replace(connection, [row.chunk_id for row in rows], rows)
         with closing(sqlite3.connect(self._path, timeout=30)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _read(self, column: str, chunk_ids: Sequence[str]) -> dict[str, Any]:
-        values_by_id: dict[str, Any] = {}
+    def _read(self, column: str, chunk_ids: Sequence[str]) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        reader = self._reader()
         for start in range(0, len(chunk_ids), _IDS_PER_STATEMENT):
             some = chunk_ids[start : start + _IDS_PER_STATEMENT]
             marks = ", ".join("?" * len(some))
-            query = f"SELECT chunk_id, {column} FROM {column} WHERE chunk_id IN ({marks})"  # noqa: S608
-            values_by_id |= dict(self._reader().execute(query, some).fetchall())
-        return values_by_id
+            if reader.has_rows:
+                query = f"SELECT chunk_id, {column} FROM {column} WHERE chunk_id IN ({marks})"  # noqa: S608
+                rows = reader.connection.execute(query, some)
+                texts |= {chunk_id: _plain(stored) for chunk_id, stored in rows}
+            query = (
+                f"SELECT chunk_id, place, block FROM places JOIN {column}_blocks"  # noqa: S608
+                f" ON number = place / {_MOST} WHERE chunk_id IN ({marks})"
+            )
+            unpacker = Unpacker()
+            for chunk_id, place, block in reader.connection.execute(query, some):
+                texts[chunk_id] = unpacker.text(place // _MOST, block, place % _MOST)
+        return texts
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> "_Reader":
         """The connection of this thread, reused while the process and the file are the same.
 
         A new connection reads the properties of 300 chunks among 100,000 in 7 ms, a reused one
@@ -95,38 +136,132 @@ class StoredTerms:
             with self._open():  # creates the missing tables
                 here = os.getpid(), _inode(self._path)
             reader = self._readers.reader = _Reader(self._path, here)
-        return reader.connection
+        return reader
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(self._path, timeout=30)
         try:
             connection.execute("PRAGMA journal_mode=WAL")
-            for column in _COLUMNS:
-                connection.execute(
-                    f"CREATE TABLE IF NOT EXISTS {column}"
-                    f" (chunk_id TEXT PRIMARY KEY, {column} TEXT NOT NULL) WITHOUT ROWID"
-                )
+            for table in _TABLES:
+                connection.execute(table)
+            if _has_rows(connection):  # the first versions had the first table alone
+                for column in _COLUMNS[1:]:
+                    connection.execute(_rows_table(column))
             with connection:
                 yield connection
         finally:
             connection.close()
 
 
+def _replace(
+    connection: sqlite3.Connection, chunk_ids: Sequence[str], rows: Sequence[_Stored]
+) -> None:
+    """Delete what is stored of these chunks, and store the rows.
+
+    The other chunks of the same blocks, and those of a last block that is less than half full, get
+    new blocks with the rows. So nothing of a deleted chunk stays in a block.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    unpacker, gone = Unpacker(), set(chunk_ids)
+    ids = [(chunk_id,) for chunk_id in gone]
+    if _has_rows(connection):
+        for column in _COLUMNS:
+            connection.executemany(f"DELETE FROM {column} WHERE chunk_id = ?", ids)  # noqa: S608
+    numbers = {
+        place // _MOST
+        for each in ids
+        for (place,) in connection.execute("SELECT place FROM places WHERE chunk_id = ?", each)
+    }
+    numbers |= _half_full(connection)
+    left = [
+        row
+        for number in sorted(numbers)
+        for row in _members(connection, unpacker, number)
+        if row.chunk_id not in gone
+    ]
+    (newest,) = connection.execute("SELECT max(number) FROM terms_blocks").fetchone()
+    for number in numbers:
+        low = number * _MOST
+        connection.execute("DELETE FROM places WHERE place >= ? AND place < ?", (low, low + _MOST))
+        for column in _COLUMNS:
+            connection.execute(f"DELETE FROM {column}_blocks WHERE number = ?", (number,))  # noqa: S608
+    _insert(connection, [*left, *rows], (newest or 0) + 1)
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[_Stored], first: int) -> None:
+    """Store rows in new blocks with numbers from `first`."""
+    packer = Packer()
+    for number, some in enumerate(cut(rows, [row.size() for row in rows]), first):
+        low = number * _MOST
+        connection.executemany(
+            "INSERT INTO places VALUES (?, ?)",
+            ((low + at, row.chunk_id) for at, row in enumerate(some)),
+        )
+        for at, column in enumerate(_COLUMNS, 1):
+            connection.execute(
+                f"INSERT INTO {column}_blocks VALUES (?, ?)",  # noqa: S608
+                (number, packer.pack([row[at] for row in some])),
+            )
+
+
+def _members(connection: sqlite3.Connection, unpacker: Unpacker, number: int) -> Iterator[_Stored]:
+    """The chunks of a block."""
+    low = number * _MOST
+    ids = connection.execute(
+        "SELECT chunk_id FROM places WHERE place >= ? AND place < ? ORDER BY place",
+        (low, low + _MOST),
+    ).fetchall()
+    texts = []
+    for column in _COLUMNS:
+        query = f"SELECT block FROM {column}_blocks WHERE number = ?"  # noqa: S608
+        (block,) = connection.execute(query, (number,)).fetchone()
+        texts.append(unpacker.texts(block))
+    for (chunk_id,), *stored in zip(ids, *texts, strict=True):
+        yield _Stored(chunk_id, *stored)
+
+
+def _half_full(connection: sqlite3.Connection) -> set[int]:
+    """The number of the last block if it is less than half full, so that small batches share it."""
+    (last,) = connection.execute("SELECT max(number) FROM terms_blocks").fetchone()
+    size = 0
+    for column in _COLUMNS:
+        query = f"SELECT block FROM {column}_blocks WHERE number = ?"  # noqa: S608
+        size += sum(size_of(block) for (block,) in connection.execute(query, (last,)))
+    return {last} if last is not None and size < _HALF_FULL else set()
+
+
+def _has_rows(connection: sqlite3.Connection) -> bool:
+    """Tell whether the file has the tables of an earlier version."""
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return bool(connection.execute(query, _COLUMNS[:1]).fetchone()[0])
+
+
+def _rows_table(column: str) -> str:
+    return (
+        f"CREATE TABLE IF NOT EXISTS {column}"
+        f" (chunk_id TEXT PRIMARY KEY, {column} TEXT NOT NULL) WITHOUT ROWID"
+    )
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[_Stored]:
+    """The chunks with terms and properties in the tables of an earlier version."""
+    if not _has_rows(connection):
+        return
+    query = (
+        "SELECT chunk_id, terms, properties, coalesce(copies, '') FROM terms"
+        " JOIN properties USING (chunk_id) LEFT JOIN copies USING (chunk_id)"
+    )
+    for chunk_id, terms, properties, copy in connection.execute(query):
+        yield _Stored(chunk_id, terms, properties, _plain(copy))
+
+
 def _dump(properties: Mapping[str, object]) -> str:
     return json.dumps(properties, ensure_ascii=False, separators=(",", ":"))
 
 
-def _packed(copy: str) -> bytes | str:
-    """Compress a copy; the empty text of a chunk without one stays. Ten copies take .1 ms to read.
-
-    Terms and properties of hundreds of chunks are read for a search, so those are not compressed.
-    """
-    return zlib.compress(copy.encode(), 1) if copy else ""
-
-
-def _unpacked(stored: bytes | str) -> str:
-    """Return a copy, also one that was stored as text before copies were compressed."""
+def _plain(stored: bytes | str) -> str:
+    """The text in a row of an earlier version, which compressed some copies, each alone."""
     return stored if isinstance(stored, str) else zlib.decompress(stored).decode()
 
 
@@ -137,6 +272,7 @@ class _Reader:
         self.here = here
         self.connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
         self.connection.execute(f"PRAGMA mmap_size={_MAPPED_BYTES}")
+        self.has_rows = _has_rows(self.connection)
 
     def __del__(self) -> None:
         if self.here[0] == os.getpid():

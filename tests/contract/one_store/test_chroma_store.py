@@ -1,14 +1,18 @@
 """What can go wrong with the Chroma store's two halves, and what then holds."""
 
+import base64
 import multiprocessing
+import random
 import socket
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chroma_server import TENANT, chroma_server, chroma_settings
@@ -19,9 +23,11 @@ from store_cases import EAST, chunk, ids, unit
 
 from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, StoreDown
-from callslip.stores.chroma import connection, metadata
+from callslip.stores.chroma import connection
+from callslip.stores.chroma.metadata import RECORD
 from callslip.stores.chroma.names import slug
-from callslip.stores.chroma.table import Row, Table
+from callslip.stores.chroma.pieces import MOST, pieces
+from callslip.stores.chroma.table import TEXT, Row, Table
 from callslip.stores.contract import Store
 from callslip.stores.fulltext import index as keyword_index
 from callslip.stores.fulltext.contract import Entry
@@ -103,6 +109,11 @@ def texts_of_chroma(folder: Path) -> set[str]:
     return {text for (text,) in rows if text}
 
 
+def packed(text: str) -> str:
+    """A text as earlier versions compressed it alone."""
+    return base64.b85encode(zlib.compress(text.encode(), 1)).decode()
+
+
 def upsert_documents(table: Table, rows: Sequence[Row]) -> None:
     """Write rows as they were written before texts were part of the metadata."""
     table._call(
@@ -114,8 +125,25 @@ def upsert_documents(table: Table, rows: Sequence[Row]) -> None:
     )
 
 
-def test_texts_are_no_documents_of_chroma_and_those_that_were_are_read_and_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def upsert_alone(table: Table, rows: Sequence[Row]) -> None:
+    """Write rows as they were written before texts and records were compressed together."""
+    table._call(
+        "upsert",
+        ids=[row.id for row in rows],
+        embeddings=[row.vector for row in rows],
+        metadatas=[
+            {**row.metadata, RECORD: packed(str(row.metadata[RECORD])), TEXT: packed(row.text)}
+            for row in rows
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("earlier", "indexed"),
+    [(upsert_documents, {"at first", "body of b"}), (upsert_alone, set())],
+)
+def test_texts_are_no_documents_of_chroma_and_rows_of_earlier_versions_are_read_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: Any, indexed: set[str]
 ) -> None:
     long = "가나다 " * 50
     with (
@@ -124,32 +152,44 @@ def test_texts_are_no_documents_of_chroma_and_those_that_were_are_read_and_repla
     ):
         store.ensure_schema(CollectionSchema("c", VectorSpec(2)))
         with monkeypatch.context() as patched:
-            patched.setattr(Table, "upsert", upsert_documents)
-            patched.setattr(metadata, "packed", lambda text: text)
-            store.batch_upsert_chunks("c", [chunk("a", body="at first"), chunk("b")])
-        assert texts_of_chroma(tmp_path) == {"at first", "body of b"}
+            patched.setattr(Table, "upsert", earlier)
+            first = [chunk("a", body="at first"), chunk("b"), chunk("e", properties={"kind": "e"})]
+            store.batch_upsert_chunks("c", first[:2])
+            patched.setattr(Table, "upsert", upsert_alone)
+            store.batch_upsert_chunks("c", first[2:])
+        assert texts_of_chroma(tmp_path) == indexed
         assert [each.body for each in store.get_chunks("c", ["a"])] == ["at first"]
         restated = chunk("b", properties={"kind": "law"})
         store.batch_upsert_chunks("c", [chunk("a", body="later"), restated, chunk("d", body=long)])
-        found = {each.chunk_id: each for each in store.get_chunks("c", ["a", "b", "d"])}
+        found = {each.chunk_id: each for each in store.get_chunks("c", ["a", "b", "d", "e"])}
         bodies = {name: each.body for name, each in found.items()}
-        assert bodies == {"a": "later", "b": "body of b", "d": long}
-        assert found["b"].properties == {"kind": "law"}
-        assert texts_of_chroma(tmp_path) == {"body of b"}
+        assert bodies == {"a": "later", "b": "body of b", "d": long, "e": "body of e"}
+        assert (found["b"].properties, found["e"].properties) == ({"kind": "law"}, {"kind": "e"})
+        assert texts_of_chroma(tmp_path) == indexed - {"at first"}
         store.batch_upsert_chunks("c", [chunk("b", body="later, too")])
+        store.compact("c")
         assert not texts_of_chroma(tmp_path)
+        assert [each.body for each in store.get_chunks("c", "bde")] == [
+            *("later, too", long, "body of e"),
+        ]
+        assert not keys_of_chroma(tmp_path) & {RECORD, TEXT}
 
 
-def test_copies_that_were_stored_plain_are_read(tmp_path: Path) -> None:
-    stored = StoredTerms(tmp_path / "terms.db")
-    stored.put([("a", "t", {}, "copy " * 100), ("b", "t", {}, "copy"), ("c", "t", {}, "")])
-    with closing(sqlite3.connect(tmp_path / "terms.db")) as database, database:
-        (size,) = database.execute(
-            "SELECT length(copies) FROM copies WHERE chunk_id = 'a'"
-        ).fetchone()
-        database.execute("UPDATE copies SET copies = 'plain' WHERE chunk_id = 'b'")
-    assert size < 50
-    assert stored.copies(["a", "b", "c"]) == {"a": "copy " * 100, "b": "plain"}
+def keys_of_chroma(folder: Path) -> set[str]:
+    """The keys of the metadata of all rows."""
+    with closing(sqlite3.connect(folder / "chroma" / "chroma.sqlite3")) as database:
+        return {key for (key,) in database.execute("SELECT key FROM embedding_metadata")}
+
+
+def test_a_long_text_is_cut_to_few_pieces_and_a_shorter_one_leaves_none_of_them(
+    store: Store, collection_name: str, chroma_at: Settings
+) -> None:
+    words = random.Random(1)
+    long = " ".join(f"{words.getrandbits(64):x}" for _ in range(20_000))
+    for body in (long, "short", "", long[:9_000], "\0 and \0"):
+        store.batch_upsert_chunks(collection_name, [chunk("a", body=body)])
+        assert [each.body for each in store.get_chunks(collection_name, ["a"])] == [body]
+    assert max(len(pieces("{}", text)) for text in (long, "")) == MOST
 
 
 def write_for_ever(folder: Path, start: int) -> None:
@@ -228,9 +268,11 @@ def test_writers_wait_for_a_compaction_which_keeps_what_they_write(
     assert set(index.ids(None)) == {"b", "c"}
     files = [path for path in (tmp_path / "index").iterdir() if path.is_file()]
     assert not any(b"xyzzymarker" in path.read_bytes() for path in files)
+    StoredTerms(tmp_path / "index" / "terms.db").delete("bc")  # "b" as a killed writer leaves it
     with closing(sqlite3.connect(tmp_path / "index" / "terms.db")) as terms, terms:
-        terms.execute("DELETE FROM terms WHERE chunk_id = 'b'")  # as a killed writer leaves it
-        terms.execute("DELETE FROM properties")
+        terms.execute("CREATE TABLE terms (chunk_id TEXT PRIMARY KEY, terms TEXT NOT NULL)")
+        terms.execute("INSERT INTO terms VALUES ('c', 'every')")  # of an earlier version
+    index = KeywordIndex(tmp_path / "index", "compact")
     index.compact()
     assert set(index.ids(None)) == {"b", "c"}
     assert "1 entries have no properties" in caplog.text
