@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import zstandard
 from pydantic import TypeAdapter
 
 from callslip.errors import StoreDown
@@ -22,11 +23,12 @@ T = TypeVar("T")
 FORMAT = "6"
 """Part of every artifact's name. Raise it if a code change alters the output of a step."""
 
-LEVEL = 1
-"""The level of zlib's compression. A higher one takes longer and saves little more."""
+LEVEL = 6
+"""The level of compression. A higher one takes longer and saves little more."""
 
 _ZLIB = b"\x78"
-"""The first byte of what zlib has compressed; JSON begins with `[` or `{`."""
+"""The first byte of what zlib has compressed, as earlier versions did; JSON begins with `[` or `{`.
+"""
 
 
 @dataclass(frozen=True)
@@ -94,17 +96,22 @@ def _compressed(
     counts: Callable[[T], dict[str, int]],
     warnings: Callable[[T], tuple[str, ...]] = lambda _: (),
 ) -> Artifact[T]:
-    """Compress JSON; read compressed JSON, and the plain JSON that was written before."""
+    """Compress JSON; read compressed JSON, and that which earlier versions stored as it is."""
+
+    def packed(value: T) -> bytes:
+        return zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(dump(value))
 
     def unpacked(content: bytes) -> T:
-        if content.startswith(_ZLIB):
-            try:
+        try:
+            if content.startswith(_ZLIB):
                 content = zlib.decompress(content)
-            except zlib.error as error:
-                raise ValueError(f"a damaged artifact: {error}") from error
+            elif content.startswith(zstandard.FRAME_HEADER):
+                content = zstandard.decompress(content)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise ValueError(f"a damaged artifact: {error}") from error
         return load(content)
 
-    return Artifact(lambda value: zlib.compress(dump(value), LEVEL), unpacked, counts, warnings)
+    return Artifact(packed, unpacked, counts, warnings)
 
 
 def _dump_vectors(vectors: Mapping[str, Vector]) -> bytes:

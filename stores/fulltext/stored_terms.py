@@ -18,8 +18,10 @@ from callslip.stores.fulltext.blocks import LARGEST, Packer, Unpacker, cut, size
 
 _IDS_PER_STATEMENT = 500
 
-_COLUMNS = ("terms", "properties", "copies")
-"""Each is a table of blocks, so that to read one does not read past the others.
+_COLUMNS = {"terms": 8_000, "properties": LARGEST, "copies": LARGEST}
+"""The bytes of a frame in the blocks of each. Each search reads the terms of 40 chunks.
+
+Each is a table of blocks, so that to read one does not read past the others.
 
 A file of an earlier version also has a table with each of these names, with a row for each chunk.
 Its rows are read, and moved to blocks when they are written again or the file is rewritten.
@@ -146,7 +148,7 @@ class StoredTerms:
             for table in _TABLES:
                 connection.execute(table)
             if _has_rows(connection):  # the first versions had the first table alone
-                for column in _COLUMNS[1:]:
+                for column in _COLUMNS:
                     connection.execute(_rows_table(column))
             with connection:
                 yield connection
@@ -192,16 +194,16 @@ def _replace(
 def _insert(connection: sqlite3.Connection, rows: Sequence[_Stored], first: int) -> None:
     """Store rows in new blocks with numbers from `first`."""
     packer = Packer()
-    for number, some in enumerate(cut(rows, [row.size() for row in rows]), first):
+    for number, some in enumerate(cut(rows, [row.size() for row in rows], LARGEST), first):
         low = number * _MOST
         connection.executemany(
             "INSERT INTO places VALUES (?, ?)",
             ((low + at, row.chunk_id) for at, row in enumerate(some)),
         )
-        for at, column in enumerate(_COLUMNS, 1):
+        for at, (column, frame) in enumerate(_COLUMNS.items(), 1):
             connection.execute(
                 f"INSERT INTO {column}_blocks VALUES (?, ?)",  # noqa: S608
-                (number, packer.pack([row[at] for row in some])),
+                (number, packer.pack([row[at] for row in some], frame)),
             )
 
 
@@ -234,7 +236,7 @@ def _half_full(connection: sqlite3.Connection) -> set[int]:
 def _has_rows(connection: sqlite3.Connection) -> bool:
     """Tell whether the file has the tables of an earlier version."""
     query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
-    return bool(connection.execute(query, _COLUMNS[:1]).fetchone()[0])
+    return bool(connection.execute(query, ("terms",)).fetchone()[0])
 
 
 def _rows_table(column: str) -> str:

@@ -4,6 +4,7 @@ import json
 import zlib
 
 import pytest
+import zstandard
 
 from callslip.ingestion import artifacts
 from callslip.ingestion.values import Section
@@ -18,19 +19,21 @@ SECTIONS = [
 
 def test_json_is_compressed() -> None:
     stored = artifacts.SECTIONS.dump(SECTIONS)
-    plain = zlib.decompress(stored)
+    plain = zstandard.decompress(stored)
     assert len(json.loads(plain)) == 100
     assert len(stored) < len(plain) / 4
     assert artifacts.SECTIONS.load(stored) == SECTIONS
 
 
-def test_json_that_was_stored_plain_is_read() -> None:
-    plain = zlib.decompress(artifacts.SECTIONS.dump(SECTIONS))
+def test_what_earlier_versions_stored_is_read() -> None:
+    plain = zstandard.decompress(artifacts.SECTIONS.dump(SECTIONS))
     assert artifacts.SECTIONS.load(plain) == SECTIONS
+    assert artifacts.SECTIONS.load(zlib.compress(plain, 1)) == SECTIONS
 
 
 def test_a_damaged_artifact_is_no_artifact() -> None:
     stored = artifacts.SECTIONS.dump(SECTIONS)
-    for damaged in (stored[:-9], stored[:20] + b"\0\0\0\0" + stored[24:], b"", b"\x78"):
+    cut, changed = stored[:-9], stored[:20] + b"\0\0\0\0" + stored[24:]
+    for damaged in (cut, changed, stored[:4], b"", b"\x78"):
         with pytest.raises(ValueError, match=r"damaged|JSON|EOF"):
             artifacts.SECTIONS.load(damaged)
