@@ -253,6 +253,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[_Stored]:
     query = (
         "SELECT chunk_id, terms, properties, coalesce(copies, '') FROM terms"
         " JOIN properties USING (chunk_id) LEFT JOIN copies USING (chunk_id)"
+        " ORDER BY properties"  # they begin with the times of the document: its chunks together
     )
     for chunk_id, terms, properties, copy in connection.execute(query):
         yield _Stored(chunk_id, terms, properties, _plain(copy))
