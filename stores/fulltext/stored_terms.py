@@ -28,12 +28,12 @@ Its rows are read, and moved to blocks when they are written again or the file i
 """
 
 _MOST = 1 << 16
-"""More than the chunks of a block. A place is `_MOST` times the block's number, plus a position."""
+"""More than the chunks of a block. A slot is `_MOST` times the block's number, plus a position."""
 
 _HALF_FULL = LARGEST // 2
 
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS places (place INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE IF NOT EXISTS slots (slot INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE)",
     *(
         f"CREATE TABLE IF NOT EXISTS {column}_blocks"
         " (number INTEGER PRIMARY KEY, block BLOB NOT NULL)"
@@ -118,12 +118,12 @@ class StoredTerms:
                 rows = reader.connection.execute(query, some)
                 texts |= {chunk_id: _plain(stored) for chunk_id, stored in rows}
             query = (
-                f"SELECT chunk_id, place, block FROM places JOIN {column}_blocks"  # noqa: S608
-                f" ON number = place / {_MOST} WHERE chunk_id IN ({marks})"
+                f"SELECT chunk_id, slot, block FROM slots JOIN {column}_blocks"  # noqa: S608
+                f" ON number = slot / {_MOST} WHERE chunk_id IN ({marks})"
             )
             unpacker = Unpacker()
-            for chunk_id, place, block in reader.connection.execute(query, some):
-                texts[chunk_id] = unpacker.text(place // _MOST, block, place % _MOST)
+            for chunk_id, slot, block in reader.connection.execute(query, some):
+                texts[chunk_id] = unpacker.text(slot // _MOST, block, slot % _MOST)
         return texts
 
     def _reader(self) -> "_Reader":
@@ -171,9 +171,9 @@ def _replace(
         for column in _COLUMNS:
             connection.executemany(f"DELETE FROM {column} WHERE chunk_id = ?", ids)  # noqa: S608
     numbers = {
-        place // _MOST
+        slot // _MOST
         for each in ids
-        for (place,) in connection.execute("SELECT place FROM places WHERE chunk_id = ?", each)
+        for (slot,) in connection.execute("SELECT slot FROM slots WHERE chunk_id = ?", each)
     }
     numbers |= _half_full(connection)
     left = [
@@ -185,7 +185,7 @@ def _replace(
     (newest,) = connection.execute("SELECT max(number) FROM terms_blocks").fetchone()
     for number in numbers:
         low = number * _MOST
-        connection.execute("DELETE FROM places WHERE place >= ? AND place < ?", (low, low + _MOST))
+        connection.execute("DELETE FROM slots WHERE slot >= ? AND slot < ?", (low, low + _MOST))
         for column in _COLUMNS:
             connection.execute(f"DELETE FROM {column}_blocks WHERE number = ?", (number,))  # noqa: S608
     _insert(connection, [*left, *rows], (newest or 0) + 1)
@@ -197,7 +197,7 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[_Stored], first: int)
     for number, some in enumerate(cut(rows, [row.size() for row in rows], LARGEST), first):
         low = number * _MOST
         connection.executemany(
-            "INSERT INTO places VALUES (?, ?)",
+            "INSERT INTO slots VALUES (?, ?)",
             ((low + at, row.chunk_id) for at, row in enumerate(some)),
         )
         for at, (column, frame) in enumerate(_COLUMNS.items(), 1):
@@ -211,7 +211,7 @@ def _members(connection: sqlite3.Connection, unpacker: Unpacker, number: int) ->
     """The chunks of a block."""
     low = number * _MOST
     ids = connection.execute(
-        "SELECT chunk_id FROM places WHERE place >= ? AND place < ? ORDER BY place",
+        "SELECT chunk_id FROM slots WHERE slot >= ? AND slot < ? ORDER BY slot",
         (low, low + _MOST),
     ).fetchall()
     texts = []
