@@ -67,8 +67,6 @@ class Connection:
         self._lock = threading.Lock()
         self._client: ClientAPI | None = None
         self._handles: dict[str, Collection] = {}
-        # Without TLS, to read the certificates would take most of the time of a ping.
-        self._pinger = httpx.Client(verify=self._ssl)
         self._breaker = Breaker("Chroma", lambda: self.ping(breaker.PING_SECONDS))
 
     def ping(self, seconds: float | None = None) -> None:
@@ -80,8 +78,10 @@ class Connection:
             self._breaker.check()
             seconds = deadline.share(PING_SECONDS)
         with answering():
-            heartbeat = f"{self._url}/api/v2/heartbeat"
-            self._pinger.get(heartbeat, timeout=seconds).raise_for_status()
+            # Without TLS, to read the certificates would take most of the time of a ping.
+            httpx.get(
+                f"{self._url}/api/v2/heartbeat", timeout=seconds, verify=self._ssl
+            ).raise_for_status()
 
     def probe(self) -> None:
         """Write a row into a Chroma collection of its own and read it back.
@@ -247,7 +247,6 @@ class Connection:
     def close(self) -> None:
         """Close the sockets; the client's own `close` leaves them open."""
         self._breaker.close()
-        self._pinger.close()
         with self._lock:
             if self._client is not None:
                 for session in _sessions(self._client):

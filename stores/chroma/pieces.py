@@ -37,10 +37,13 @@ def keys_of(metadata: Mapping[str, object]) -> list[str]:
 
 
 def pieces(record: str, text: str) -> dict[str, str]:
-    """Compress the record, which is JSON, and the text to pieces of ASCII."""
+    """Compress the record, which is JSON, and the text to pieces of ASCII.
+
+    Base64 is read in a tenth of the time of base85, and 7 % longer.
+    """
     compressor = zlib.compressobj(6, wbits=-zlib.MAX_WBITS, zdict=_COMMON)
     content = compressor.compress(f"{record}{_BETWEEN}{text}".encode()) + compressor.flush()
-    whole = base64.b85encode(content).decode()
+    whole = base64.b64encode(content).decode()
     count = min(-(-len(whole) // LONGEST), MOST)
     size = -(-len(whole) // count)
     return {f"{_KEY}{at}": whole[at * size : (at + 1) * size] for at in range(count)}
@@ -49,7 +52,7 @@ def pieces(record: str, text: str) -> dict[str, str]:
 def joined(parts: list[str]) -> tuple[str, str]:
     """Return the record and the text of these pieces."""
     decompressor = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=_COMMON)
-    content = decompressor.decompress(base64.b85decode("".join(parts))) + decompressor.flush()
+    content = decompressor.decompress(base64.b64decode("".join(parts))) + decompressor.flush()
     record, _, text = content.decode().partition(_BETWEEN)
     return record, text
 
