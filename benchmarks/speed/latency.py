@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,16 +26,22 @@ POLL_SECONDS = 0.1
 
 @dataclass
 class Latency:
-    """Milliseconds of each search at the server, and of each stage in this process."""
+    """Milliseconds of each search at the server, and of each stage in this process.
+
+    `parts` has the sum of the stages of each search; a stage that not every search has is shorter.
+    """
 
     situation: str
     client: list[float] = field(default_factory=list)
+    parts: list[float] = field(default_factory=list)
     stages: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    @property
-    def parts(self) -> list[float]:
-        """The sum of the stages of each search."""
-        return [sum(each) for each in zip(*self.stages.values(), strict=True)]
+    def add(self, client: float, stages: Mapping[str, float]) -> None:
+        """Add a search."""
+        self.client.append(client)
+        self.parts.append(sum(stages.values()))
+        for stage, milliseconds in stages.items():
+            self.stages[stage].append(milliseconds)
 
 
 def percentiles(milliseconds: Sequence[float]) -> tuple[float, float, float]:
@@ -58,10 +64,7 @@ def measure(
         _search(client, engine, collection, texts.query())
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
-        took, stages = _search(client, engine, collection, texts.query())
-        result.client.append(took)
-        for stage, milliseconds in stages.items():
-            result.stages[stage].append(milliseconds)
+        result.add(*_search(client, engine, collection, texts.query()))
     return result
 
 

@@ -44,8 +44,11 @@ def test_percentiles_are_of_all_values() -> None:
 
 
 def test_the_sum_of_the_parts_is_taken_per_search() -> None:
-    found = Latency("idle", client=[9.0, 9.0], stages={"embed": [1.0, 5.0], "legs": [2.0, 1.0]})
-    assert found.parts == [3, 6]
+    found = Latency("idle")
+    found.add(9.0, {"embed": 1.0, "legs": 2.0})
+    found.add(9.0, {"embed": 5.0, "legs": 1.0, "narrow": 4.0})  # a stage of some searches
+    assert found.parts == [3, 10]
+    assert found.stages == {"embed": [1, 5], "legs": [2, 1], "narrow": [4]}
 
 
 def test_the_ratio_is_taken_per_round() -> None:

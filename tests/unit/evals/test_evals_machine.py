@@ -39,7 +39,7 @@ def test_every_figure_of_the_tables_is_recorded() -> None:
                 alone_processor=[0.2, 0.1],
             )
         ],
-        [Latency("idle", client=[9.0, 8.0], stages={"embed": [1.0, 5.0], "fetch": [2.0, 1.0]})],
+        [Latency("idle", [9.0, 8.0], [3.0, 6.0], {"embed": [1.0, 5.0], "fetch": [2.0, 1.0]})],
         [RoleMemory("ingest", (777.0, 754.0))],
     )
     repeats = {figure.name: list(figure.repeats) for figure in made}
