@@ -1,7 +1,8 @@
-"""An HTTP client for links: a deadline for all requests, bounded responses, checked redirects."""
+"""An HTTP client for links: a time limit for all requests, bounded responses, checked redirects."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,22 +16,32 @@ from callslip.http.transport import BoundedTransport, TooLarge
 MOST_REDIRECTS = 5
 
 
-class Deadline:
-    """The time by which all requests of a job must be complete."""
+class TimeLimit:
+    """The seconds that all requests of a job may take together.
+
+    The time between requests, in which a page is parsed for example, does not count.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._at = time.monotonic() + seconds
+        self._left = seconds
 
-    def left(self) -> float:
-        """Return the remaining seconds; raise SourceDown if none remain."""
-        left = self._at - time.monotonic()
-        if left <= 0:
-            raise self.missed()
-        return left
+    @contextmanager
+    def request(self) -> Iterator[float]:
+        """Count the time of the block; yield the seconds that are left for it.
 
-    def missed(self) -> SourceDown:
-        """Return the error for a missed deadline."""
+        Raises SourceDown if none are left.
+        """
+        if self._left <= 0:
+            raise self.exceeded()
+        start = time.monotonic()
+        try:
+            yield self._left
+        finally:
+            self._left -= time.monotonic() - start
+
+    def exceeded(self) -> SourceDown:
+        """Return the error for requests that took longer."""
         return SourceDown(f"the links did not answer within {self.seconds:g} s")
 
 
@@ -67,13 +78,13 @@ class Http:
             headers={"User-Agent": "callslip"},
         )
 
-    def get(self, url: str, deadline: Deadline, *, redirects: bool) -> Answer:
+    def get(self, url: str, limit: TimeLimit, *, redirects: bool) -> Answer:
         """Return a response with a status from 200 to 299; follow redirects if `redirects` is set.
 
         Raises SourceError, SourceDown, FileTooLarge or AddressNotAllowed for any other outcome.
         """
         for _ in range(MOST_REDIRECTS + 1):
-            response = self._send("GET", url, deadline)
+            response = self._send("GET", url, limit)
             if not (redirects and response.is_redirect):
                 break
             try:
@@ -85,21 +96,22 @@ class Http:
         _check(response)
         return Answer(response.content, response.headers, url)
 
-    def post_file(self, url: str, name: str, content: bytes, deadline: Deadline) -> httpx.Response:
+    def post_file(self, url: str, name: str, content: bytes, limit: TimeLimit) -> httpx.Response:
         """Send a file as the part `file` of a form; errors as for `get`."""
-        response = self._send("POST", url, deadline, files={"file": (name, content)})
+        response = self._send("POST", url, limit, files={"file": (name, content)})
         _check(response)
         return response
 
-    def _send(self, method: str, url: str, deadline: Deadline, **what: Any) -> httpx.Response:
+    def _send(self, method: str, url: str, limit: TimeLimit, **what: Any) -> httpx.Response:
         try:
-            return self._http.request(method, url, timeout=deadline.left(), **what)
+            with limit.request() as seconds:
+                return self._http.request(method, url, timeout=seconds, **what)
         except TooLarge:
             raise FileTooLarge(f"a link answers with more than {self._most_mb} MB") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             raise SourceError("a link is no web address") from None
         except httpx.ReadTimeout:
-            raise deadline.missed() from None
+            raise limit.exceeded() from None
         except CallslipError:
             raise
         except (httpx.HTTPError, OSError) as error:

@@ -10,7 +10,7 @@ from functools import cache
 from io import BytesIO
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
-from callslip.compat.annotator.fetching import Answer, Deadline, Http
+from callslip.compat.annotator.fetching import Answer, Http, TimeLimit
 from callslip.compat.annotator.folder import Folder
 from callslip.config.settings import MEGABYTE, Settings
 from callslip.errors import FileTooLarge, SourceDown, SourceError, UnsupportedType
@@ -43,11 +43,11 @@ class Links:
     public: Http | None
     most_mb: int
 
-    def keep(self, content: bytes, name: str, deadline: Deadline) -> str:
+    def keep(self, content: bytes, name: str, limit: TimeLimit) -> str:
         """Store a file; return its link. Raises SourceDown if the server returns no link."""
         if self.ours:
             return self.link(self.folder.write(BytesIO(content), name))
-        response = self.plain.post_file(f"{self.base}/", name, content, deadline)
+        response = self.plain.post_file(f"{self.base}/", name, content, limit)
         try:
             stored_name = _named(response.json()["downloadLink"], None)
         except (ValueError, LookupError, TypeError, RecursionError):
@@ -65,7 +65,7 @@ class Links:
         base = self.base if self.ours else self.called
         return f"{base}{PATH}?file={name}"
 
-    def read(self, link: str, deadline: Deadline) -> Answer:
+    def read(self, link: str, limit: TimeLimit) -> Answer:
         """Read the file at a link; raise SourceError if links to other servers are not allowed."""
         name = _named(link, (self.base, *self.ours))
         if name is None:
@@ -74,18 +74,18 @@ class Links:
                     "a link leads elsewhere than to the file server",
                     hint="Upload the file there, or set annotator.links to public.",
                 )
-            return self.public.get(link, deadline, redirects=True)
+            return self.public.get(link, limit, redirects=True)
         if self.ours:
             return Answer(self.folder.read(name), {}, link)
-        return self.plain.get(self.link(name), deadline, redirects=False)
+        return self.plain.get(self.link(name), limit, redirects=False)
 
-    def text(self, link: str, deadline: Deadline) -> str:
+    def text(self, link: str, limit: TimeLimit) -> str:
         """Read the text at a link.
 
         Raises UnsupportedType for a web page or a binary file, FileTooLarge for a longer text than
         `most_mb`.
         """
-        answer = self.read(link, deadline)
+        answer = self.read(link, limit)
         if answer.is_html:
             raise UnsupportedType("a link answers with a page instead of a text")
         if len(answer.content) > self.most_mb * MEGABYTE:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from callslip.compat.annotator import names
 from callslip.compat.annotator.chunks import lines
 from callslip.compat.annotator.dialogs import Dialog, section, strings
-from callslip.compat.annotator.fetching import Answer, Deadline
+from callslip.compat.annotator.fetching import Answer, TimeLimit
 from callslip.compat.annotator.links import Links
 from callslip.config.sections.annotator import AnnotatorSettings
 from callslip.config.settings import MEGABYTE, ExtractSettings
@@ -51,17 +51,17 @@ def process(
     ids.pop(None, None)
     fresh = False
     if {ids.get(reference) for reference in wanted} != set(in_use):
-        deadline = Deadline(settings.file_server_timeout)
+        time_limit = TimeLimit(settings.file_server_timeout)
         for reference in wanted:
             if reference in ids:
                 continue
             file_id = names.of_dialog(dialog.id)
             trusted = reference in for_all
-            filename, text = _text(reference, links, limits, deadline, trusted=trusted)
+            filename, text = _text(reference, links, limits, time_limit, trusted=trusted)
             known[file_id] = {
                 "initial_path_or_link": reference,
                 "processed_text_link": links.keep(
-                    text.encode(), f"{file_id}.txt", Deadline(settings.file_server_timeout)
+                    text.encode(), f"{file_id}.txt", TimeLimit(settings.file_server_timeout)
                 ),
                 "filename": filename,
             }
@@ -95,7 +95,7 @@ def _left(skills: Sequence[object], turns: int | None) -> bool:
 
 
 def _text(
-    reference: str, links: Links, limits: ExtractSettings, deadline: Deadline, *, trusted: bool
+    reference: str, links: Links, limits: ExtractSettings, time_limit: TimeLimit, *, trusted: bool
 ) -> tuple[str, str]:
     """Return the name and the text of a document; no line of the text is too long for a chunk.
 
@@ -104,9 +104,9 @@ def _text(
     """
     if _LINK.match(reference):
         answer = (
-            links.plain.get(reference, deadline, redirects=True)
+            links.plain.get(reference, time_limit, redirects=True)
             if trusted
-            else links.read(reference, deadline)
+            else links.read(reference, time_limit)
         )
         data, name = answer.content, _filename(answer)
     elif trusted:

@@ -9,7 +9,7 @@ from callslip.compat.annotator import names
 from callslip.compat.annotator.chunks import Chunk, chunks
 from callslip.compat.annotator.configuration import Tokenizer, tokenizer
 from callslip.compat.annotator.dialogs import Dialog, section, text
-from callslip.compat.annotator.fetching import Deadline
+from callslip.compat.annotator.fetching import TimeLimit
 from callslip.compat.annotator.links import Links
 from callslip.compat.annotator.words import words
 from callslip.config.sections.annotator import AnnotatorSettings
@@ -45,10 +45,10 @@ def vectorize(
     in_use = dialog.in_use
     if not in_use or set(in_use) == _vectorized(dialog):
         return {}
-    deadline = Deadline(settings.file_server_timeout)
-    matrix, database = fit(_texts(dialog, in_use, links, deadline), settings)
+    limit = TimeLimit(settings.file_server_timeout)
+    matrix, database = fit(_texts(dialog, in_use, links, limit), settings)
     model_id = names.of_dialog(dialog.id)
-    uploading = Deadline(settings.file_server_timeout)
+    uploading = TimeLimit(settings.file_server_timeout)
     model = {
         "db_link": links.keep(database, f"{model_id}.db", uploading),
         "matrix_link": links.keep(matrix, f"{model_id}.npz", uploading),
@@ -69,7 +69,7 @@ def candidates(dialog: Dialog, links: Links, settings: AnnotatorSettings) -> dic
     from callslip.stores.tfidf.portable import Fit  # scikit-learn takes a second to import
 
     query = text(dialog.last, "text")
-    read = links.read(matrix_link, Deadline(settings.file_server_timeout))
+    read = links.read(matrix_link, TimeLimit(settings.file_server_timeout))
     try:
         fit = Fit.read(read.content, WORDS_OF_A_MB * settings.max_text_mb)
         counted = Tokenizer.of(fit.about)
@@ -87,7 +87,7 @@ def _vectorized(dialog: Dialog) -> set[str]:
 
 
 def _texts(
-    dialog: Dialog, in_use: Sequence[str], links: Links, deadline: Deadline
+    dialog: Dialog, in_use: Sequence[str], links: Links, limit: TimeLimit
 ) -> list[tuple[str, str]]:
     """Return the id and text of each document in use; two ids with one link count once."""
     texts: dict[str, tuple[str, str]] = {}
@@ -98,7 +98,7 @@ def _texts(
             raise NotFound("a document in use has no processed_text_link in processed_documents")
         if link in texts:
             continue
-        texts[link] = (file_id, links.text(link, deadline))
+        texts[link] = (file_id, links.text(link, limit))
         characters += len(texts[link][1])
         if characters > most:
             raise FileTooLarge(f"the documents have more than {links.most_mb} MB of text together")

@@ -10,6 +10,7 @@ import pytest
 
 from callslip.stores.fulltext.blocks import LARGEST, Packer, Unpacker, size_of
 from callslip.stores.fulltext.stored_terms import StoredTerms
+from callslip.stores.fulltext.text_cache import TextCache
 
 Chunk = tuple[str, str, dict[str, object], str]
 
@@ -73,6 +74,41 @@ def test_nothing_of_a_deleted_or_replaced_chunk_stays_in_a_block(
     texts = [text for block in blocks(tmp_path / "terms.db") for text in unpacker.texts(block)]
     assert not any("alpha" in text or "beta" in text for text in texts)
     assert [each[0] for each in stored(terms, ["a", "b", "c"])] == ["b", "c"]
+
+
+def test_texts_are_those_of_the_last_write_also_where_an_old_text_was_read_before(
+    terms: StoredTerms, tmp_path: Path
+) -> None:
+    other = StoredTerms(tmp_path / "terms.db")  # as another process does it
+    for round_number in range(3):
+        terms.put([chunk("a", f"alpha{round_number}"), chunk("b", "beta")])
+        assert stored(terms, ["a", "b"])[0] == chunk("a", f"alpha{round_number}")
+        other.delete(["a", "b"])  # the numbers of the blocks are free
+        assert stored(terms, ["a", "b"]) == []
+        other.put([chunk("b", f"gamma{round_number}"), chunk("a", "delta")])
+        assert stored(terms, ["b", "a"]) == [
+            chunk("b", f"gamma{round_number}"),
+            chunk("a", "delta"),
+        ]
+
+
+def test_a_file_in_the_same_place_has_its_own_texts(terms: StoredTerms, tmp_path: Path) -> None:
+    for word in ("alpha", "beta", "gamma"):
+        terms.put([chunk("a", word)])
+        assert stored(terms, ["a"]) == [chunk("a", word)]
+        for file in tmp_path.iterdir():
+            file.unlink()
+
+
+def test_the_cache_of_texts_stays_below_its_bound() -> None:
+    cache, file = TextCache(100_000), object()
+    for start in range(0, 3000, 30):
+        cache.add(file, "terms", {slot: f"{slot} " * 50 for slot in range(start, start + 30)})
+        assert cache.get(file, "terms", [start + 29]) == {start + 29: f"{start + 29} " * 50}
+        assert cache.size <= 100_000
+    assert cache.get(object(), "terms", range(3000)) == {}
+    assert cache.get(file, "copies", range(3000)) == {}
+    assert 100 < len(cache.get(file, "terms", range(3000))) < 400
 
 
 def test_small_batches_share_a_block_and_large_ones_are_cut(
