@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any, cast
 from callslip.languages.ko.morphemes import MORPHEMES
 from callslip.models.e5 import prepare
 from callslip.models.e5.tokens import Tokenizer
-from callslip.workers.supervision.forking import READY
+from callslip.workers.supervision.forking import LOAD, LOADED, READY
 
 MODULES = (
     "callslip.workers.app",
@@ -40,8 +41,8 @@ MODULES = (
 _PR_SET_NAME = 15
 
 
-def load(models_dir: Path, modules: list[str]) -> None:
-    """Load the modules, the tokenizer and the Korean analyzer."""
+def prepare_and_import(models_dir: Path, modules: list[str]) -> None:
+    """Prepare the model; import the modules, and load the tokenizer."""
     if not prepare.is_prepared(models_dir):  # a separate process, whose end frees its memory
         subprocess.run((sys.executable, "-m", prepare.__name__, str(models_dir)), check=True)
     gc.disable()
@@ -50,28 +51,40 @@ def load(models_dir: Path, modules: list[str]) -> None:
         tokenizer = thread.submit(Tokenizer(models_dir).count, "warm")
         for module in (*MODULES, *modules):
             importlib.import_module(module)
-        MORPHEMES.get().of("준비")
         tokenizer.result()
     # A collection in a fork would write to these objects, and so copy their pages.
     gc.freeze()
 
 
-def serve(channel: socket.socket) -> dict[str, Any] | None:
+def load() -> None:
+    """Load the Korean analyzer, which the API does not need."""
+    MORPHEMES.get().of("준비")
+    gc.freeze()
+
+
+def serve(channel: socket.socket, load: Callable[[], None] = load) -> dict[str, Any] | None:
     """Fork at each request; return the request in the fork, and None at the end of the server.
 
-    A fork of which the supervisor cannot be told is ended.
+    The request LOAD calls `load`. A fork of which the supervisor cannot be told is ended.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as inherited, no child is waited for
     channel.sendall(READY)
     for line in channel.makefile("rb"):
-        pid = _fork()
-        if pid == 0:
-            return cast(dict[str, Any], json.loads(line))
+        request = cast(dict[str, Any], json.loads(line))
+        if request == LOAD:
+            load()
+            answer = LOADED
+        else:
+            pid = _fork()
+            if pid == 0:
+                return request
+            answer = b"%d" % pid
         try:
-            channel.sendall(b"%d" % pid)
+            channel.sendall(answer)
         except OSError:
-            with suppress(ProcessLookupError):  # it has ended already
-                os.killpg(pid, signal.SIGKILL)
+            if answer != LOADED:
+                with suppress(ProcessLookupError):  # it has ended already
+                    os.killpg(pid, signal.SIGKILL)
             return None
     return None
 
@@ -123,7 +136,7 @@ def _use(file: int, *numbers: int) -> None:
 
 
 if __name__ == "__main__":
-    load(Path(sys.argv[1]), sys.argv[2:])
+    prepare_and_import(Path(sys.argv[1]), sys.argv[2:])
     with socket.socket(fileno=0) as connection:
         wanted = serve(connection)
         if wanted is not None:

@@ -1,9 +1,10 @@
 """Measure a large collection from writing to export: `python -m benchmarks.stores.scale SET…`.
 
 SET is the folder of a judged set, whose passages become the texts. At each size of `--sizes` the
-benchmark searches; at the last one it also starts the store again, audits, and exports. Chunks are
-written as provided chunks, by the code of `ingestion/provided_chunks.py`: so the ledger, the store
-and the files have what they have after ingestion, without the embedder.
+benchmark searches, builds the vectors of a facet, decays the memory of a tenth of the chunks,
+audits, exports and backs up; at the last size it also starts the store again. Chunks are written as
+provided chunks, by the code of `ingestion/provided_chunks.py`: so the ledger, the store and the
+files have what they have after ingestion, without the embedder.
 
 A chunk's text is made of sentences that are drawn from all passages. Its vector is resampled from
 the local model's vectors of some passages (`Vectors`), because random vectors have no clusters: the
@@ -13,6 +14,7 @@ search of an approximate index among them is not that of a real one.
 import argparse
 import json
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,11 +37,15 @@ from callslip.models.registry import make_analyzer, make_embedder, make_recogniz
 from callslip.models.text.analyzer import VERSION as ANALYZER
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.facets.vectors import FacetBuilder
 from callslip.retrieval.messages import SearchRequest
 from callslip.retrieval.run import search
 from callslip.stores.audit.comparison import audit_scope, audit_scopes
 from callslip.stores.backend import Backend
+from callslip.stores.backup.destination import Destination
+from callslip.stores.backup.making import make_backup
 from callslip.stores.blobs import Blobs
+from callslip.stores.chunk_stats import WEEK, ChunkStats
 from callslip.stores.ledger import Ledger
 from callslip.stores.records import ChunkRecord, CollectionSchema, Vector, VectorSpec
 from callslip.stores.registry import make_store
@@ -55,6 +61,12 @@ NEIGHBOURS, SPREAD = 10, 0.5
 distance."""
 
 QUESTIONS, WARM_UP, TOP = 120, 20, 10
+
+FACET = "kind"
+"""The property that becomes a facet; it has ten values."""
+
+REMEMBERED, DECAYED_WEEKS = 10, 2
+"""One of so many chunks has memory, which is so many weeks old."""
 
 
 class Vectors:
@@ -160,6 +172,7 @@ class Scale:
                 self.report(size, {"written, chunks/s": rate, "maintain s": refit})
                 self.report(size, self.searched(backend, "search"))
                 self.report(size, self.weight())
+                self.report(size, self.learning(backend, size))
                 self.report(size, self.upkeep(backend, size))
         with (
             closing(make_store(self.settings, self.kind)) as store,
@@ -240,7 +253,7 @@ class Scale:
         }
 
     def upkeep(self, backend: Backend, size: int) -> dict[str, float | str]:
-        """Audit and export the collection."""
+        """Audit, export and back up the collection, each once."""
         [scope] = audit_scopes(backend.ledger, {self.kind: backend.store_of(self.kind)}, COLLECTION)
         begun = time.perf_counter()
         report = audit_scope(backend.ledger, scope)
@@ -249,12 +262,45 @@ class Scale:
         exported = seconds(lambda: export_collection(backend, COLLECTION, path, lambda *_: None))
         written = path.stat().st_size / 1e6
         path.unlink()
+        folder = self.settings.data_dir / "backup"
+        destination = Destination(str(folder), make=True)
+        made = make_backup(backend, NoConversations(), destination, {}, keep=1)
+        again = make_backup(backend, NoConversations(), destination, {}, keep=1)
+        shutil.rmtree(folder)
         return {
             "audit s": audited,
             "audit findings": float(len(report.findings)),
             "export s": exported,
             "export MB": written,
+            "backup s": made.seconds,
+            "backup MB": made.bytes / 1e6,
+            "backup again s": again.seconds,
+            "backup again MB": again.bytes / 1e6,
             "peak memory of this process MB": peak_megabytes(),
+        }
+
+    def learning(self, backend: Backend, size: int) -> dict[str, float | str]:
+        """Build the vectors of a facet, twice; write the decay of a tenth of the chunks."""
+        ledger, store = backend.ledger, backend.store_of(self.kind)
+        most = self.settings.facets.max_values
+        builder = FacetBuilder(ledger, store, self.embedder, most)
+        record = ledger.collections.get(COLLECTION)
+        facet = seconds(lambda: builder.rebuild(record, "", [FACET]))
+        again = seconds(lambda: builder.rebuild(record, "", [FACET]))
+        weeks = self.settings.memory.half_life_weeks
+        since = time.time() - DECAYED_WEEKS * WEEK
+        memory = (
+            ChunkStats(f"{number:032x}", "", useful=1, utility=1.0, utility_at=since)
+            for number in range(0, size, REMEMBERED)
+        )
+        ledger.memory.take_in(COLLECTION, memory)
+        begun = time.perf_counter()
+        faded = ledger.memory.fade(weeks)
+        return {
+            "facet s": facet,
+            "facet again s": again,
+            "decayed chunks": float(faded),
+            "decay s": time.perf_counter() - begun,
         }
 
     def report(self, size: int, figures: dict[str, float | str]) -> None:
@@ -262,6 +308,16 @@ class Scale:
         for name, value in figures.items():
             shown = value if isinstance(value, str) else f"{value:,.1f}"
             print(f"| {size:,} | {name} | {shown} |", flush=True)
+
+
+class NoConversations:
+    """The states of conversations for a backup: this ledger has no conversation."""
+
+    def state(self, key: str) -> bytes | None:
+        raise KeyError(key)
+
+    def put_state(self, key: str, state: bytes) -> None:
+        raise KeyError(key)
 
 
 def seconds(act: Callable[[], object]) -> float:

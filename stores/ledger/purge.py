@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, exists, select,
 
 from callslip.stores.ledger.base import answer_tables, memory_tables, outbox_tables, schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.packing import unpack
 
 IDS_PER_STATEMENT = 500
 PURGED = "purged"
@@ -98,12 +99,13 @@ class Purge:
         trace_ids = set()
         queries = (
             select(_RE.trace_id, _RE.hits, _RE.basis, _RE.settings),
-            select(_T.trace_id, _T.body),
+            select(_T.trace_id, _T.body, _T.packed),
         )
         with self._database.snapshot() as connection:
             for query in queries:
                 for trace_id, *values in connection.execute(query.execution_options(yield_per=200)):
-                    if mentions(json.dumps(values, ensure_ascii=False), ids):
+                    plain = [unpack(v) if isinstance(v, bytes) else v for v in values]
+                    if mentions(json.dumps(plain, ensure_ascii=False), ids):
                         trace_ids.add(trace_id)
         return trace_ids
 

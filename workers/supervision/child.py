@@ -54,7 +54,8 @@ class Part:
     with the niceness `niceness`.
 
     `stdin` opens the standard input of a new process. With `forks` the process is a fork of a fork
-    server, and `argv` is `python -m MODULE …`.
+    server, and `argv` is `python -m MODULE …`. An `early` one only needs the modules that the
+    server imports, and may be forked before the server has loaded the rest.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Part:
     niceness: int = 0
     stdin: Callable[[], socket] | None = None
     forks: Forks | None = None
+    early: bool = False
     once: bool = False
     reopens_log: bool = False
     start_seconds: float = 120.0
@@ -93,7 +95,11 @@ class Child:
         self._deaths: deque[float] = deque(maxlen=LOOP_DEATHS)
 
     def due(self) -> bool:
-        return time.monotonic() >= self._due
+        """Whether it is time to start the part, and its fork server can fork it."""
+        forks = self.part.forks
+        return time.monotonic() >= self._due and (
+            forks is None or forks.may_fork(early=self.part.early)
+        )
 
     def age(self) -> float:
         return time.monotonic() - self._started

@@ -1,7 +1,9 @@
 """Starts parts as forks of one process that has imported Callslip, on Linux.
 
 The forks share the memory of what that process has loaded, and need not import it again.
-`callslip.workers.fork_server` is the program of the process.
+`callslip.workers.fork_server` is the program of the process. It is ready when it has imported the
+modules, and then forks the parts that need nothing else. A request makes it load the rest, which
+takes half as long again; meanwhile it forks nothing.
 """
 
 import ctypes
@@ -11,13 +13,20 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 ANSWER_SECONDS = 10.0
 """Seconds within which the fork server answers a request; a fork takes milliseconds."""
 
-READY = b"ready\n"
+LOAD_SECONDS = 300.0
+"""Seconds within which the fork server loads the rest."""
+
+READY, LOADED = b"ready\n", b"loaded\n"
+LOAD = {"load": True}
+"""The request to load the rest; the answer is LOADED."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -64,7 +73,8 @@ class Forks:
 
     def __init__(self) -> None:
         self._ours: socket.socket | None = None
-        self._ready = False
+        self._ready = self._loaded = False
+        self._asked = 0.0
 
     def connect(self) -> socket.socket:
         """Return the standard input of a new fork server, which replaces the one before.
@@ -78,10 +88,25 @@ class Forks:
         return theirs
 
     def is_ready(self) -> bool:
-        """Whether the fork server has loaded everything."""
-        if self._ours and not self._ready and select.select([self._ours], [], [], 0)[0]:
-            self._ready = self._ours.recv(len(READY)) == READY
+        """Whether the fork server has imported the modules."""
+        self._ready = self._ready or self._says(READY)
         return self._ready
+
+    def may_fork(self, *, early: bool) -> bool:
+        """Whether the fork server can fork a part now; `early`: one that only needs the modules."""
+        if not self._asked:
+            return early and self.is_ready()
+        self._loaded = self._loaded or self._says(LOADED)
+        if not self._loaded and time.monotonic() - self._asked > LOAD_SECONDS:
+            self._close()
+        return self._loaded
+
+    def load(self) -> None:
+        """Request that a ready fork server loads the rest, once."""
+        if self._ours and self._ready and not self._asked:
+            self._asked = time.monotonic()
+            with suppress(OSError):  # then it has ended
+                self._send(LOAD)
 
     def is_open(self) -> bool:
         """Whether the fork server has answered each request in time."""
@@ -112,7 +137,7 @@ class Forks:
             "name": name,
         }
         try:
-            self._ours.sendall(json.dumps(request).encode() + b"\n")
+            self._send(request)
             answer = self._ours.recv(20)
         except OSError:
             answer = b""
@@ -141,10 +166,19 @@ class Forks:
         self._close()
         _adopt_orphans(adopt=False)
 
+    def _send(self, request: Mapping[str, object]) -> None:
+        if self._ours is not None:
+            self._ours.sendall(json.dumps(request).encode() + b"\n")
+
+    def _says(self, word: bytes) -> bool:
+        """Whether the fork server has sent this word as the next one."""
+        readable = self._ours is not None and select.select([self._ours], [], [], 0)[0]
+        return bool(self._ours and readable and self._ours.recv(len(word)) == word)
+
     def _close(self) -> None:
         if self._ours is not None:
             self._ours.close()
-        self._ours, self._ready = None, False
+        self._ours, self._ready, self._loaded, self._asked = None, False, False, 0.0
 
 
 def _adopt_orphans(*, adopt: bool) -> None:

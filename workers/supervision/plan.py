@@ -184,6 +184,7 @@ def _programs(settings: Settings, after: Sequence[str], forks: forking.Forks | N
             patience=API_PATIENCE,
             after=after,
             forks=forks,
+            early=True,
             reopens_log=True,
         ),
     ]

@@ -152,6 +152,8 @@ class Supervisor:
                     child.give_up()
             elif reason := requests.get(child.part.name) or self._hangs(child, now, stood_still):
                 child.end_for(reason)
+        for forks in self._forks:
+            forks.load()  # after the early parts have been forked
         return dead
 
     def _reap(self) -> None:

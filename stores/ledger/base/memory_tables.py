@@ -130,7 +130,8 @@ traces = Table(
     Column("collection", String(128), nullable=False),
     Column("tenant", String(128), nullable=False),
     Column("at", Float, nullable=False, index=True),
-    Column("body", JSON, nullable=False),
+    Column("body", JSON, nullable=False),  # of an earlier version; else empty
+    Column("packed", LargeBinary),  # base/packing.py; null: the trace is in `body`
     Index("traces_of_a_place", "collection", "tenant"),
 )
 """How a search produced its hits; stored for a limited time."""

@@ -27,6 +27,7 @@ from callslip.errors import TraceNotFound
 from callslip.readers import Reader
 from callslip.stores.ledger.base import memory_tables, schema
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.base.packing import pack, unpack
 from callslip.stores.ledger.base.readable import readable
 from callslip.stores.records import Vector
 
@@ -120,15 +121,16 @@ class Searches:
 
         Without `remember`, records only the traces of the searches that have one.
         """
+        traces = [_trace_row(event) for event in events if event.body is not None]
         with self._database.writing() as connection:
             there = _there(connection, {event.collection for event in events})
             mine = [event for event in events if event.collection in there]
-            traced = [event for event in mine if event.body is not None]
+            traced = [row for row in traces if row["collection"] in there]
             if remember and mine:
                 self._count_questions(connection, mine)
-                self._insert(connection, memory_tables.retrieval_events, map(_event_row, mine))
+                self._add(connection, memory_tables.retrieval_events, map(_event_row, mine))
             if traced:
-                self._insert(connection, memory_tables.traces, map(_trace_row, traced))
+                self._add(connection, memory_tables.traces, traced)
 
     def get(self, trace_id: str) -> RetrievalEvent:
         """A recorded search, without its trace. Raises TraceNotFound."""
@@ -149,13 +151,11 @@ class Searches:
         )
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
-            if row is not None and not _is_of(
-                connection, row.body, _hits_of(row.body), self._reader
-            ):
-                row = None
-        if row is None:
-            raise TraceNotFound(f"trace {trace_id!r} does not exist, or is forgotten by now")
-        return TraceRecord(**row._mapping)
+            if row is not None:
+                body = row.body if row.packed is None else unpack(row.packed)
+                if _is_of(connection, body, _hits_of(body), self._reader):
+                    return TraceRecord(row.trace_id, row.collection, row.tenant, row.at, body)
+        raise TraceNotFound(f"trace {trace_id!r} does not exist, or is forgotten by now")
 
     def trim(self, before: float, most: int) -> int:
         """Delete searches from before this time, and all but the `most` newest ones.
@@ -193,7 +193,7 @@ class Searches:
             if len(ids) < PER_TRANSACTION:
                 return dropped
 
-    def _insert(self, connection: Connection, table: Table, rows: Any) -> None:
+    def _add(self, connection: Connection, table: Table, rows: Any) -> None:
         connection.execute(_put(table, self._database.is_sqlite), list(rows))
 
     def _count_questions(self, connection: Connection, events: Sequence[RetrievalEvent]) -> None:
@@ -327,7 +327,8 @@ def _trace_row(event: RetrievalEvent) -> dict[str, Any]:
         "collection": event.collection,
         "tenant": event.tenant,
         "at": event.at,
-        "body": dict(event.body or {}),
+        "body": {},
+        "packed": pack(dict(event.body or {})),
     }
 
 

@@ -26,10 +26,15 @@ from callslip.workers.supervision.supervisor import Supervisor
 pytestmark = pytest.mark.skipif(not forking.is_supported(), reason="only Linux has a fork server")
 
 SERVER = """
-import loaded, socket
+import loaded, os, socket, sys, time
 from callslip.workers.fork_server import become, serve
+
+def load():
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+
 with socket.socket(fileno=0) as connection:
-    request = serve(connection)
+    request = serve(connection, load)
     if request is not None:
         connection.detach()
 if request is not None:
@@ -52,7 +57,11 @@ time.sleep(60)
 class Parts:
     """A fork server and a part that it forks, in a folder."""
 
-    def __init__(self, folder: Path, *, patience: float = 10.0) -> None:
+    def __init__(self, folder: Path, *, patience: float = 10.0, loads: bool = True) -> None:
+        """With `loads`, the server has loaded the rest at once, otherwise when `rest` exists."""
+        self.rest = folder / "rest"
+        if loads:
+            self.rest.touch()
         (folder / "loaded.py").write_text(LOADED)
         (folder / "shows.py").write_text(SHOWS)
         self.folder, self.forks = folder, forking.Forks()
@@ -61,7 +70,7 @@ class Parts:
         env = {**os.environ, "PYTHONPATH": str(folder), "OTHER": "1"}
         self.server = Part(
             "server",
-            (sys.executable, "-c", SERVER),
+            (sys.executable, "-c", SERVER, str(self.rest)),
             env,
             ready=lambda pid: self.forks.is_ready(),
             works=lambda pid: self.forks.is_open(),
@@ -143,6 +152,40 @@ def test_parts_outlive_the_server_and_a_new_one_forks_the_next(
             lambda: {parts.pids.get(name, 0) for name in before}.isdisjoint({0, *before.values()}),
             seconds=30,
         )
+        supervisor.request_stop()
+        watching.join()
+
+
+def test_early_parts_are_forked_before_the_server_loads_the_rest(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, loads=False)
+    early = replace(parts.part, name="early", early=True)
+    supervisor = Supervisor(
+        [parts.server, early, parts.part], tmp_path / "logs", parts.lines.append, parts.changed
+    )
+    with supervisor:
+        starting = threading.Thread(target=supervisor.start)
+        starting.start()
+        assert waits_until(lambda: any("early" in line for line in parts.lines))
+        time.sleep(5 * supervisor_module.TICK)
+        assert set(parts.pids) == {"server", "early"}
+        parts.rest.touch()
+        starting.join(30)
+        assert set(parts.pids) == {"server", "early", "part"}
+
+
+def test_a_server_that_does_not_load_the_rest_in_time_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "LOAD_SECONDS", 0.5)
+    parts = Parts(tmp_path, patience=1.0, loads=False)
+    with parts.supervised() as supervisor:
+        with pytest.raises(StartError, match="server"):  # at the start; later it is replaced
+            supervisor.start()
+        assert "part" not in parts.pids
+        parts.rest.touch()
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        assert waits_until(lambda: set(parts.pids) == {"server", "part"})
         supervisor.request_stop()
         watching.join()
 

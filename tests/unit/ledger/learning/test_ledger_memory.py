@@ -1,5 +1,6 @@
 """Outcomes and chunk memory in the ledger."""
 
+import json
 import threading
 import time
 from typing import Any
@@ -8,14 +9,22 @@ import numpy as np
 import pytest
 from learned import EAST, HALF_LIFE, NORTH, say, trace
 from ledger_moves import publish, store_chunks, submit
+from sqlalchemy import update
 
 from callslip.config.sections.ranking import MemorySettings, TracesSettings
-from callslip.errors import Conflict, FeedbackLimit, FeedbackNotFound, InvalidRequest, TraceNotFound
+from callslip.errors import (
+    Conflict,
+    FeedbackLimit,
+    FeedbackNotFound,
+    InvalidRequest,
+    LedgerError,
+    TraceNotFound,
+)
 from callslip.messages.options import USUAL
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.chunk_stats import WEEK, ChunkStats
 from callslip.stores.ledger import Ledger
-from callslip.stores.ledger.base.memory_tables import metadata
+from callslip.stores.ledger.base.memory_tables import metadata, traces
 from callslip.stores.ledger.learning.outcomes import DAY
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -381,6 +390,22 @@ def test_a_trace_expires(ledger: Ledger) -> None:
     assert "how long" not in str(found.body)
     with pytest.raises(TraceNotFound, match=made.trace_id):
         ledger.searches.trace(made.trace_id, keep_seconds=50)
+
+
+def test_a_trace_is_compressed_and_one_of_an_earlier_version_is_read(ledger: Ledger) -> None:
+    made = trace("how long?", [f"{n:032x}" for n in range(300)])
+    Learning(ledger, MemorySettings(), TracesSettings()).record([made])
+    body = ledger.searches.trace(made.trace_id, keep_seconds=60).body
+    [row] = everything(ledger)["traces"]
+    assert row.body == {}
+    assert len(row.packed) < len(json.dumps(body)) / 3
+    with ledger.searches._database.writing() as connection:
+        connection.execute(update(traces).values(body=body, packed=None))
+    assert ledger.searches.trace(made.trace_id, keep_seconds=60).body == body
+    with ledger.searches._database.writing() as connection:
+        connection.execute(update(traces).values(packed=row.packed[:-1] + b"x"))
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.searches.trace(made.trace_id, keep_seconds=60)
 
 
 def test_old_searches_traces_and_outcomes_are_forgotten_and_the_learned_stays(
