@@ -5,7 +5,7 @@ every store.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -140,8 +140,10 @@ class StoreOperations(ABC):
         """Delete chunks from the vector index and from the keyword index. Ignores unknown ids."""
 
     @abstractmethod
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        """Delete a document and all its chunks. Idempotent."""
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
+        """Delete documents and all their chunks. Idempotent."""
 
     # Retrievers
 

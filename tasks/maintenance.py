@@ -8,10 +8,12 @@ from kombu.exceptions import OperationalError
 
 from callslip.errors import CallslipError
 from callslip.ingestion.maintenance.removal import (
+    AT_ONCE,
     drop_collection,
     drop_tenant,
     prune_document,
-    remove_document,
+    put_off_on_error,
+    remove_documents,
 )
 from callslip.ingestion.pipeline import MAX_WAIT_SECONDS
 from callslip.stores.sqlite_logs import empty_logs
@@ -69,9 +71,10 @@ def sweep() -> None:
         for name in ledger.collections.deleted():
             lock.reacquire()
             drop_collection(backend, name)
-        for document_id in ledger.sweep.unremoved(resend_seconds=settings.resend_seconds):
+        unremoved = ledger.sweep.unremoved(resend_seconds=settings.resend_seconds)
+        for start in range(0, len(unremoved), AT_ONCE):
             lock.reacquire()
-            remove_document(backend, document_id)
+            remove_documents(backend, unremoved[start : start + AT_ONCE])
         for collection, tenant in ledger.tenants.emptied():
             lock.reacquire()
             drop_tenant(backend, collection, tenant)
@@ -82,8 +85,35 @@ def sweep() -> None:
 
 @shared_task(name="maintenance.remove")
 def remove(document_id: str) -> None:
-    """Remove the data of a deleted document, and write the receipt."""
-    remove_document(current().backend, document_id)
+    """Remove the data of a deleted document, and of others of its collection, with receipts."""
+    context = current()
+    with put_off_on_error(f"removal of {document_id}"):
+        document = context.ledger.documents.get(document_id)
+        if document.removed_at is None:
+            _remove_deleted(context, document.collection)
+
+
+def _remove_deleted(context: Context, collection: str) -> None:
+    """Remove what is deleted in a collection, some documents at once.
+
+    Each deletion has a message, and one message at a time does this for all. It looks again after
+    it has released its lock, because the messages that arrive before do nothing.
+    """
+    tried: set[str] = set()
+
+    def deleted() -> list[str]:
+        ids = context.ledger.sweep.deleted(collection, limit=AT_ONCE + len(tried))
+        return [each for each in ids if each not in tried][:AT_ONCE]
+
+    while ids := deleted():
+        with alone(context.broker, f"removal:{collection}") as lock:
+            if lock is None:
+                return
+            while ids:
+                lock.reacquire()
+                tried.update(ids)
+                remove_documents(context.backend, ids)
+                ids = deleted()
 
 
 @shared_task(name="maintenance.drop")

@@ -82,8 +82,7 @@ def _remove_orphans(finding: Finding, ledger: Ledger, store: Store, hold: MoveLe
             store.delete_chunks(name, sorted(orphans), tenant=tenant)
         else:
             orphans = set(ids) - inventory.documents(name, tenant, ids)
-            for document_id in sorted(orphans):
-                store.delete_document(name, document_id, tenant=tenant)
+            store.delete_documents(name, sorted(orphans), tenant=tenant)
         whole = whole and len(orphans) == len(ids)
     return whole
 

@@ -22,7 +22,7 @@ from callslip.errors import (
     TenantNotFound,
 )
 from callslip.ingestion.maintenance.orphans import alone
-from callslip.ingestion.maintenance.removal import drop_tenant, remove_document
+from callslip.ingestion.maintenance.removal import drop_tenant, remove_documents
 from callslip.readers import owner_of
 from callslip.stores.backend import Backend
 from callslip.stores.backup.making import PURGES, States
@@ -236,7 +236,7 @@ def _remove(backend: Backend, what: dict[str, str], ids: Iterable[str]) -> list[
 def _removed(backend: Backend, document_id: str) -> dict[str, Any]:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
-        remove_document(backend, document_id)
+        remove_documents(backend, [document_id])
         document = backend.ledger.documents.get(document_id)
         if document.removed_at is not None:
             return dict(document.receipt or {})

@@ -6,47 +6,70 @@ returns without an error if the removal cannot be done now: the next sweep tries
 
 import contextlib
 import logging
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest, TenantNotFound
 from callslip.stores.backend import Backend
 from callslip.stores.contract import Store
-from callslip.stores.ledger import DocumentRecord
 from callslip.stores.ledger.collections.receipts import greatest
 
 log = logging.getLogger(__name__)
+
+AT_ONCE = 64
+"""Documents of one collection and tenant that are removed together."""
 
 _NOT_THERE = (CollectionNotFound, TenantNotFound, InvalidRequest)
 """Errors of a store that does not have a collection or tenant, or cannot have one of this name."""
 
 
-def remove_document(backend: Backend, document_id: str) -> None:
-    """Remove the remaining data of a deleted document, and write the receipt.
+def remove_documents(backend: Backend, document_ids: Iterable[str]) -> None:
+    """Remove the remaining data of deleted documents, and write the receipts.
 
-    Nothing is removed while a worker holds a lease on the document, because it may still write.
+    Documents of one collection and tenant are removed together, or after an error each alone.
+    Nothing of a document is removed while a worker holds a lease on it, because the worker may
+    still write.
     """
-    ledger = backend.ledger
-    with _put_off_on_error(f"removal of {document_id}"):
-        document = ledger.documents.get(document_id)
-        if document.deleted_at is None or document.removed_at is not None:
-            return
-        if ledger.sweep.busy(document_id):
-            return
-        before = _counts(backend, document)
-        if document.receipt:  # an earlier removal was interrupted after it had removed some objects
-            before = greatest(document.receipt["before"], before)
-        ledger.documents.removing(document_id, before)
-        for store in _stores_with(backend, document.collection):
-            with contextlib.suppress(*_NOT_THERE):
-                store.delete_document(document.collection, document_id, tenant=document.tenant)
+    by_scope: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for document_id in document_ids:
+        with put_off_on_error(f"removal of {document_id}"):
+            document = backend.ledger.documents.get(document_id)
+            if document.deleted_at is None or document.removed_at is not None:
+                continue
+            if not backend.ledger.sweep.busy(document_id):
+                by_scope[document.collection, document.tenant].append(document_id)
+    for (collection, tenant), ids in by_scope.items():
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            if len(some) > 1:
+                with contextlib.suppress(CallslipError):  # perhaps because of one of them
+                    _remove(backend, collection, tenant, some)
+                    continue
+            for document_id in some:
+                with put_off_on_error(f"removal of {document_id}"):
+                    _remove(backend, collection, tenant, [document_id])
+
+
+def _remove(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) -> None:
+    """Remove documents of one scope."""
+    ledger, stores = backend.ledger, _stores_with(backend, collection)
+    before = _counts(backend, stores, collection, tenant, ids)
+    for document_id in ids:
+        # An earlier removal was perhaps interrupted after it had removed some objects.
+        if receipt := ledger.documents.get(document_id).receipt:
+            before[document_id] = greatest(receipt["before"], before[document_id])
+    ledger.documents.removing(before)
+    for store in stores:
+        with contextlib.suppress(*_NOT_THERE):
+            store.delete_documents(collection, ids, tenant=tenant)
+    for document_id in ids:
         backend.blobs.delete(document_id)
-        after = _counts(backend, document)
+    for document_id, after in _counts(backend, stores, collection, tenant, ids).items():
         if any(after.values()):
             log.error("after removal %s still has %s", document_id, after)
-            return
+            continue
         ledger.chunks.forget(document_id)
-        ledger.documents.removed(document_id, {"before": before, "after": after})
+        ledger.documents.removed(document_id, {"before": before[document_id], "after": after})
 
 
 def drop_collection(backend: Backend, name: str) -> None:
@@ -55,7 +78,7 @@ def drop_collection(backend: Backend, name: str) -> None:
     A collection that is removed already, or was created again under the same name, is not changed.
     """
     ledger = backend.ledger
-    with _put_off_on_error(f"removal of collection {name}"):
+    with put_off_on_error(f"removal of collection {name}"):
         if name not in ledger.collections.deleted():
             return
         document_ids = ledger.collections.document_ids(name)
@@ -81,7 +104,7 @@ def drop_collection(backend: Backend, name: str) -> None:
 def drop_tenant(backend: Backend, collection: str, tenant: str) -> None:
     """Remove a deleted tenant from the stores, once all of its documents are removed."""
     ledger = backend.ledger
-    with _put_off_on_error(f"removal of tenant {tenant} of {collection}"):
+    with put_off_on_error(f"removal of tenant {tenant} of {collection}"):
         before = ledger.receipts.of_documents(collection, tenant)
         before.update(_scope_counts(backend, collection, tenant))
         ledger.receipts.begin(collection, tenant, before)
@@ -99,7 +122,7 @@ def drop_tenant(backend: Backend, collection: str, tenant: str) -> None:
 def prune_document(backend: Backend, document_id: str) -> None:
     """Remove the chunks of versions before the live one from the stores."""
     ledger = backend.ledger
-    with _put_off_on_error(f"pruning of {document_id}"):
+    with put_off_on_error(f"pruning of {document_id}"):
         document = ledger.documents.get(document_id)
         ended = ledger.chunks.end(document_id)
         if not ended:  # only the positions of chunks changed
@@ -130,19 +153,19 @@ def _stores_with(backend: Backend, collection: str) -> list[Store]:
     return [store for store in backend.stores().values() if collection in store.collections()]
 
 
-def _counts(backend: Backend, document: DocumentRecord) -> dict[str, int]:
-    """Return the number of objects of a document in each store and in the blob store."""
-    counts = {"blobs": backend.blobs.count(document.document_id)}
-    for store in _stores_with(backend, document.collection):
+def _counts(
+    backend: Backend, stores: Sequence[Store], collection: str, tenant: str, ids: Sequence[str]
+) -> dict[str, dict[str, int]]:
+    """Return the number of objects of each document in these stores and in the blob store."""
+    counts = {document_id: {"blobs": backend.blobs.count(document_id)} for document_id in ids}
+    for store in stores:
         with contextlib.suppress(*_NOT_THERE):
-            halves = store.chunk_ids(
-                document.collection, document.document_id, tenant=document.tenant
-            )
-            counts |= {f"{store.kind} {half}": len(ids) for half, ids in halves.items()}
-            records = store.get_documents(
-                document.collection, [document.document_id], tenant=document.tenant
-            )
-            counts[f"{store.kind} document"] = len(records)
+            records = store.get_documents(collection, ids, tenant=tenant)
+            stored = {record.document_id for record in records}
+            for document_id, of_document in counts.items():
+                halves = store.chunk_ids(collection, document_id, tenant=tenant)
+                of_document |= {f"{store.kind} {half}": len(each) for half, each in halves.items()}
+                of_document[f"{store.kind} document"] = int(document_id in stored)
     return counts
 
 
@@ -166,7 +189,7 @@ def _scope_counts(backend: Backend, collection: str, tenant: str) -> Counter[str
 
 
 @contextlib.contextmanager
-def _put_off_on_error(what: str) -> Iterator[None]:
+def put_off_on_error(what: str) -> Iterator[None]:
     """Log a failed removal and continue with the others: the next sweep tries it again."""
     try:
         yield

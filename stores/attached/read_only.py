@@ -1,6 +1,6 @@
 """A store of rows that another program owns: it is searched and read, and never written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from callslip.errors import CollectionNotFound
 from callslip.stores.contract import Store
@@ -74,7 +74,9 @@ class ReadOnlyStore(Store):
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         raise read_only(collection)
 
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
         raise read_only(collection)
 
     # Reading

@@ -4,7 +4,7 @@ The vectors are written first, then the keywords. Both writes are idempotent, so
 step repairs a crash between them; `chunk_ids` returns the contents of each index.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -63,6 +63,7 @@ _NO_VECTOR = np.ones(1, np.float32)
 
 _CHUNKS_PER_WRITE = 5000
 _TERMS_PER_CALL = 1000
+_DOCUMENTS_PER_DELETION = 64
 
 
 class ChromaStore(Store):
@@ -291,15 +292,20 @@ class ChromaStore(Store):
             with suppress(KeywordsLost):
                 at.keywords.delete(ids)
 
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
         at = self._scopes.of(collection, tenant)
-        item = PropertyTerm(TEXT, "document_id", document_id)
         with at.keywords.undisturbed():
-            for table in at.vectors:
-                table.delete_where({DOCUMENT_ID: document_id})
-            with suppress(KeywordsLost):
-                at.keywords.delete_having(item)
-            at.documents.delete([document_id])
+            for some in batches(document_ids, _DOCUMENTS_PER_DELETION):
+                for table in at.vectors:
+                    table.delete_where({DOCUMENT_ID: {"$in": some}})
+                with suppress(KeywordsLost):
+                    items = (PropertyTerm(TEXT, "document_id", each) for each in some)
+                    ids = [i for item in items for i in at.keywords.ids_having(item)]
+                    if ids:
+                        at.keywords.delete(ids)
+                at.documents.delete(some)
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
         return self._scopes.keywords(collection, tenant).count(where)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -150,13 +150,16 @@ class CrateStore(Store):
 
         self._catalog.on(collection, tenant, delete)
 
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
         documents = self._layout.documents
 
         def delete(at: Scope) -> None:
-            self._run(f'DELETE FROM {at.table} WHERE "document_id" = ?', document_id)
-            key = document_key(at.name, document_id)
-            self._run(f'DELETE FROM {documents} WHERE "id" = ?', key)
+            for document_id in document_ids:
+                self._run(f'DELETE FROM {at.table} WHERE "document_id" = ?', document_id)
+                key = document_key(at.name, document_id)
+                self._run(f'DELETE FROM {documents} WHERE "id" = ?', key)
             self._run(f"REFRESH TABLE {at.table}, {documents}")
 
         self._catalog.on(collection, tenant, delete)

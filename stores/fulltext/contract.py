@@ -56,10 +56,6 @@ class Keywords(ABC):
         """Remove these entries."""
 
     @abstractmethod
-    def delete_having(self, item: PropertyTerm) -> None:
-        """Remove the entries that have a property term."""
-
-    @abstractmethod
     def compact(self) -> None:
         """Write the index and what is stored with it anew: nothing of deleted entries remains.
 

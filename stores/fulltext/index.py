@@ -153,9 +153,6 @@ class KeywordIndex(Reservable):
             if self._reserved[0] == holder:
                 self._reserved = "", 0.0
 
-    def delete_having(self, item: PropertyTerm) -> None:
-        self.delete(self.ids_having(item))
-
     def search(self, terms: str, limit: int, where: Where | None) -> list[RetrieverHit]:
         query = self._filtered(self._any_of(terms), where)
         searcher = self._searcher()

@@ -215,9 +215,6 @@ class ServedIndex(Keywords):
         for some in slices(chunk_ids, count=IDS_PER_CALL, size=BYTES_PER_CALL, size_of=len):
             self._call("delete", ids=some)
 
-    def delete_having(self, item: PropertyTerm) -> None:
-        self._call("delete_having", item=list(item))
-
     def compact(self) -> None:
         self._call("compact")
 

@@ -108,7 +108,6 @@ CALLS: Mapping[str, Callable[[Reservable, Arguments], object]] = {
     "drop": lambda index, _: index.drop(),
     "upsert": lambda index, a: index.upsert(_entries(a)),
     "delete": lambda index, a: index.delete(_ids(a)),
-    "delete_having": lambda index, a: index.delete_having(_item(a)),
     "compact": lambda index, _: index.compact(),
     "reserve": lambda index, a: index.reserve(_text(a["holder"]), float(a["seconds"])),
     "release": lambda index, a: index.release(_text(a["holder"])),

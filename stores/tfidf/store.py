@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -124,9 +124,12 @@ class TfidfStore(Store):
             keys = table.keys_of(connection, chunk_ids)
             table.remove_keys(connection, list(keys.values()))
 
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
         with self._partition(collection, tenant).database.writing() as connection:
-            table.remove_document(connection, document_id)
+            for document_id in document_ids:
+                table.remove_document(connection, document_id)
 
     def build_where(self, where: Where) -> Clauses:
         return translate(where)

@@ -385,7 +385,7 @@ class _Passage:
             for document_id, tenant in gone:
                 self._mover.check()
                 try:
-                    self._target.delete_document(self._name, document_id, tenant=tenant)
+                    self._target.delete_documents(self._name, [document_id], tenant=tenant)
                 except NotFound:
                     self._ledger.collections.get(self._name)  # only its tenant may be gone
                 moves.forget(self._name, to, document_id)

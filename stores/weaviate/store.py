@@ -4,7 +4,7 @@ Each collection has a class of chunks and a class of documents.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from weaviate.classes.query import Filter
 from weaviate.classes.tenants import Tenant
@@ -172,10 +172,13 @@ class WeaviateStore(Store):
 
         self._catalog.on(collection, tenant, act)
 
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
         def act(at: Scope) -> None:
-            writing.remove(at.chunks, _of_document(document_id))
-            writing.remove(at.documents, Filter.by_id().equal(names.uuid_of(document_id)))
+            for document_id in document_ids:
+                writing.remove(at.chunks, _of_document(document_id))
+                writing.remove(at.documents, Filter.by_id().equal(names.uuid_of(document_id)))
 
         self._catalog.on(collection, tenant, act)
 

@@ -2,10 +2,20 @@
 
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, exists, func, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Select,
+    bindparam,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent, NameTaken
@@ -322,13 +332,15 @@ class Documents:
             events.add_deleted(connection, _D.document_id == document_id, now)
             attachments.hide_below(connection, [document_id], now)
 
-    def removing(self, document_id: str, before: dict[str, int]) -> None:
-        """Record the counts of a deleted document's data before its removal begins."""
+    def removing(self, before: Mapping[str, Mapping[str, int]]) -> None:
+        """Record the counts of the data of deleted documents, by id, before their removal."""
+        rows = [{"of": i, "counts": {"before": dict(each)}} for i, each in sorted(before.items())]
         with self._database.writing() as connection:
             connection.execute(
                 update(schema.documents)
-                .where(_D.document_id == document_id)
-                .values(receipt={"before": before})
+                .where(_D.document_id == bindparam("of"))
+                .values(receipt=bindparam("counts", type_=JSON)),
+                rows,
             )
 
     def removed(self, document_id: str, receipt: dict[str, Any]) -> None:

@@ -157,6 +157,18 @@ class Sweep:
                 )
         return ids
 
+    def deleted(self, collection: str, limit: int) -> list[str]:
+        """Documents of a collection that are deleted, but not removed."""
+        query = (
+            select(_D.document_id)
+            .where(_D.collection == collection)
+            .where(_D.deleted_at.is_not(None), _D.removed_at.is_(None))
+            .order_by(_D.dispatched_at)
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
+
     def unpruned(self, limit: int = 1000) -> list[str]:
         """Live documents with chunks that only older versions have."""
         with self._database.reading() as connection:

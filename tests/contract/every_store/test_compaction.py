@@ -58,7 +58,7 @@ def test_nothing_of_deleted_chunks_is_in_a_file(
         store.batch_upsert_chunks(COLLECTION, [chunk(n, word, vector) for n in range(150)])
     before = store.keyword_query(COLLECTION, "others", 5)
     assert traces(tmp_path, marked)
-    store.delete_document(COLLECTION, MARKER)
+    store.delete_documents(COLLECTION, [MARKER])
     if store.kind == "chroma":
         _kill_between_renames(store, monkeypatch)
     store.compact(COLLECTION)

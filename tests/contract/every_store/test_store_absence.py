@@ -28,7 +28,7 @@ EAST = np.array([1, 0], np.float32)
 
 MISSING: dict[str, Callable[[Store, str], object]] = {
     "schema": lambda s, c: s.schema(f"{c}x"),
-    "delete_document": lambda s, c: s.delete_document(f"{c}x", "d"),
+    "delete_documents": lambda s, c: s.delete_documents(f"{c}x", ["d"]),
     "drop_collection": lambda s, c: s.drop_collection(f"{c}x"),
     "tenant": lambda s, c: s.chunk_ids(f"{c}t", "d", tenant="nobody"),
 }

@@ -140,7 +140,7 @@ def test_chunks_that_were_deleted_behind_its_back_are_found_and_written_again(
 def test_a_document_and_a_collection_that_are_gone_are_written_again(audited: Audited) -> None:
     item = audited.ingest("one", "two")
     words = audited.first_words()
-    audited.store.delete_document(audited.name, item.document_id, tenant=audited.tenant)
+    audited.store.delete_documents(audited.name, [item.document_id], tenant=audited.tenant)
     assert [half for _, half, _ in audited.found()] == ["vector", "keyword", "document"]
     assert audited.repair() == [""]
     assert audited.first_words() == words

@@ -332,7 +332,7 @@ def test_any_filter_on_any_properties_finds_what_it_means(
     library: list[dict[str, Any]],
     filters: list[tuple[dict[str, Any] | None, dict[str, Any] | None]],
 ) -> None:
-    store.delete_document(drawers, "doc")
+    store.delete_documents(drawers, ["doc"])
     store.batch_upsert_chunks(
         drawers, [chunk(f"c{i}", properties=p) for i, p in enumerate(library)]
     )

@@ -98,7 +98,7 @@ def test_parents_go_with_their_document(step_context: StepContext) -> None:
     assert store.count(collection(step_context)) == 9
     held = store.chunk_ids(collection(step_context), item.document_id)
     assert {half: len(ids) for half, ids in held.items()} == {"vector": 9, "keyword": 9}
-    store.delete_document(collection(step_context), item.document_id)
+    store.delete_documents(collection(step_context), [item.document_id])
     assert store.count(collection(step_context)) == 0
     assert not any(store.chunk_ids(collection(step_context)).values())
 

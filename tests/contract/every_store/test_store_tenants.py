@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[Store, str, str], object]] = {
     "chunk_ids": lambda s, c, t: s.chunk_ids(c, "d", tenant=t),
     "document_ids": lambda s, c, t: s.document_ids(c, tenant=t),
     "delete_chunks": lambda s, c, t: s.delete_chunks(c, ["a"], tenant=t),
-    "delete_document": lambda s, c, t: s.delete_document(c, "d", tenant=t),
+    "delete_documents": lambda s, c, t: s.delete_documents(c, ["d"], tenant=t),
     "count": lambda s, c, t: s.count(c, tenant=t),
     "aggregate_group_by": lambda s, c, t: s.aggregate_group_by(c, "p", tenant=t),
     "count_documents": lambda s, c, t: s.count_documents(c, "p", ["x"], tenant=t),
@@ -110,7 +110,7 @@ def test_deleting_for_one_leaves_the_others(store: Store, setup: str) -> None:
         store.batch_upsert_chunks(setup, [chunk("a"), chunk("b")], tenant=tenant)
     store.delete_chunks(setup, ["a"], tenant=OURS)
     assert store.find_ids(setup, tenant=OURS) == ["b"]
-    store.delete_document(setup, "doc", tenant=OURS)
+    store.delete_documents(setup, ["doc"], tenant=OURS)
     assert store.count(setup, tenant=OURS) == 0
     assert store.document_ids(setup, tenant=OURS) == set()
     assert store.find_ids(setup, tenant=THEIRS) == ["a", "b"]

@@ -222,7 +222,7 @@ def test_a_replaced_or_deleted_chunk_takes_its_named_vectors_along(
     (hit,) = store.vector_query(named, unit(0, 1, 0), 9, vector_name="title")
     assert (hit.chunk_id, hit.score) == ("b", pytest.approx(1))
     assert store.chunk_ids(named, "doc")["vector"] == {"a", "b"}
-    store.delete_document(named, "doc")
+    store.delete_documents(named, ["doc"])
     assert store.vector_query(named, unit(0, 1, 0), 9, vector_name="title") == []
 
 
@@ -315,7 +315,7 @@ def test_any_vectors_are_ranked_as_their_distances_say(
         chunk(f"r{i}", document_id="random", vector=as_vector(v), level=at)
         for i, (v, at) in enumerate(rows)
     ]
-    store.delete_document(gallery, "random")
+    store.delete_documents(gallery, ["random"])
     store.batch_upsert_chunks(gallery, written)
     where = parse({"document_id": "random", "level >": level}, None)
     assert where is not None
@@ -325,4 +325,4 @@ def test_any_vectors_are_ranked_as_their_distances_say(
         hits = store.vector_query(gallery, as_vector(query), 99, where, method=method)
         found = {h.chunk_id: distance(method, h.score) for h in hits}
         assert found == pytest.approx(expected, abs=1e-4)
-    store.delete_document(gallery, "random")
+    store.delete_documents(gallery, ["random"])

@@ -70,7 +70,7 @@ CALLS: dict[str, Callable[[Store, str], object]] = {
     "chunk_ids": lambda s, c: s.chunk_ids(c, "d"),
     "document_ids": lambda s, c: s.document_ids(c),
     "delete_chunks": lambda s, c: s.delete_chunks(c, ["a"]),
-    "delete_document": lambda s, c: s.delete_document(c, "d"),
+    "delete_documents": lambda s, c: s.delete_documents(c, ["d"]),
     "count": lambda s, c: s.count(c),
     "aggregate_group_by": lambda s, c: s.aggregate_group_by(c, "p"),
     "count_documents": lambda s, c: s.count_documents(c, "p", ["x"]),
@@ -319,7 +319,7 @@ def test_a_deleted_document_takes_its_chunks_along_and_no_others(
     )
     assert store.chunk_ids(collection_name, document_id) == {"vector": {"a"}, "keyword": {"a"}}
     for _ in range(2):
-        store.delete_document(collection_name, document_id)
+        store.delete_documents(collection_name, [document_id])
         assert store.get_documents(collection_name, [document_id]) == []
         assert ids(store.vector_query(collection_name, EAST, 9)) == ["b", "c"]
         assert ids(store.keyword_query(collection_name, "every", 9)) == ["b", "c"]
@@ -379,7 +379,7 @@ def test_documents_are_counted_by_value_and_not_by_their_chunks(
     where = parse({"n <": 3}, {"document_id in": ["one", "three"]})
     assert store.count_documents(collection_name, "p", ["가", "나", 2], where) == [1, 2, 1]
     assert store.count_documents(collection_name, "unknown", ["가"]) == [0]
-    store.delete_document(collection_name, "one")
+    store.delete_documents(collection_name, ["one"])
     assert store.count_documents(collection_name, "p", ["가", "나", 2]) == [1, 1, 2]
 
 

@@ -350,7 +350,7 @@ def test_a_server_that_died_is_a_store_that_is_down_until_it_is_back(tmp_path: P
                 lambda: store.vector_query("c", EAST, 5),
                 lambda: store.get_chunks("c", ["a"]),
                 lambda: store.chunk_ids("c", "doc"),
-                lambda: store.delete_document("c", "doc"),
+                lambda: store.delete_documents("c", ["doc"]),
                 lambda: store.drop_collection("c"),
             ):
                 with pytest.raises(StoreDown):

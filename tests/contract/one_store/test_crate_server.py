@@ -352,7 +352,7 @@ def _do_everything(made: Store) -> None:
     made.document_ids("all", tenant="t")
     made.deepest_level("all", tenant="t")
     made.delete_chunks("all", ["a"], tenant="t")
-    made.delete_document("all", "doc", tenant="t")
+    made.delete_documents("all", ["doc"], tenant="t")
     made.collections()
     made.tenants("all")
     made.ping()

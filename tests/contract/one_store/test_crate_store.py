@@ -124,7 +124,7 @@ def test_names_and_values_are_never_sql(crate: CrateStore, name: str) -> None:
     for filter_ in (*filters, {f"{name} number >": 0}, {"document_id": name}):
         assert crate.find_ids(name, parse(filter_, None), tenant=name) == [name]
     assert crate.aggregate_group_by(name, name, tenant=name) == [(name, 1)]
-    crate.delete_document(name, name, tenant=name)
+    crate.delete_documents(name, [name], tenant=name)
     assert crate.find_ids(name, tenant=name) == ["b"]
     crate.drop_collection(name)
     assert name not in crate.collections()

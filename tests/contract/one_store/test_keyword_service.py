@@ -122,7 +122,7 @@ def test_every_call_has_the_result_of_the_folder(both: tuple[Keywords, Keywords]
     assert sorted(served.values("kind")) == sorted(here.values("kind"))
     item = PropertyTerm("t", "document_id", "d")
     assert sorted(served.ids_having(item)) == ["a", "b"]
-    served.delete_having(item)
+    served.delete(served.ids_having(item))
     served.compact()
     assert here.ids(None) == ["c"]
     served.delete(iter("c"))
@@ -313,7 +313,7 @@ def test_while_the_service_is_away_the_vector_half_answers_with_filters_too(
         lambda: store.keyword_query(name, "every", 5),
         lambda: store.batch_upsert_chunks(name, [chunk("c")]),
         lambda: store.chunk_ids(name, "doc"),
-        lambda: store.delete_document(name, "doc"),
+        lambda: store.delete_documents(name, ["doc"]),
     ):
         with pytest.raises(KeywordsDown):
             call()

@@ -107,7 +107,7 @@ SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 def test_the_keyword_retriever_is_a_plain_tfidf_vectorizer(
     tfidf: TfidfStore, texts: list[str], queries: list[str]
 ) -> None:
-    tfidf.delete_document("c", "doc")
+    tfidf.delete_documents("c", ["doc"])
     tfidf.batch_upsert_chunks("c", [chunk(f"c{i}", terms=text) for i, text in enumerate(texts)])
     named = {f"c{i}": text for i, text in enumerate(texts)}
     for query in queries:
@@ -122,7 +122,7 @@ def test_the_keyword_retriever_is_a_plain_tfidf_vectorizer(
 def test_after_any_changes_and_a_refit_it_still_is(
     large: TfidfStore, changes: list[tuple[int, str | None]], queries: list[str]
 ) -> None:
-    large.delete_document("c", "doc")
+    large.delete_documents("c", ["doc"])
     texts = {f"c{i:03}": f"every own{i} tens{i // 10} b c" for i in range(40)}
     large.batch_upsert_chunks("c", [chunk(i, terms=terms) for i, terms in texts.items()])
     large.refit("c")
@@ -334,7 +334,7 @@ def test_a_damaged_snapshot_is_never_unpickled_and_is_made_again(
 
 
 def test_nothing_is_too_little_to_be_answered(large: TfidfStore) -> None:
-    large.delete_document("c", "doc")
+    large.delete_documents("c", ["doc"])
     assert large.keyword_query("c", "every", 9) == []
     assert large.vector_query("c", EAST, 9) == []
     large.refit("c")

@@ -365,7 +365,7 @@ def test_a_read_only_shard_takes_nothing_and_says_so(
         lambda: store.batch_upsert_chunks(collection_name, [chunk("b")]),
         lambda: store.batch_upsert_chunks(collection_name, [chunk(f"b{i}") for i in range(9)]),
         lambda: store.delete_chunks(collection_name, ["a"]),
-        lambda: store.delete_document(collection_name, "doc"),
+        lambda: store.delete_documents(collection_name, ["doc"]),
     ):
         with pytest.raises((StoreReadOnly, BatchInterrupted), match="takes nothing"):
             call()
@@ -480,7 +480,7 @@ def test_a_server_that_died_is_down_until_it_is_back(
         lambda: store.get_chunks("c", ["a"]),
         lambda: store.chunk_ids("c", "doc"),
         lambda: store.count("c"),
-        lambda: store.delete_document("c", "doc"),
+        lambda: store.delete_documents("c", ["doc"]),
         lambda: store.drop_collection("c"),
     ):
         with pytest.raises(StoreDown):
@@ -502,7 +502,7 @@ def test_nothing_is_absent_before_the_server_is_ready(
     for call in (
         lambda: store.collections(),
         lambda: store.chunk_ids("c", "doc"),
-        lambda: store.delete_document("c", "doc"),
+        lambda: store.delete_documents("c", ["doc"]),
         lambda: store.delete_chunks("c", ["a"]),
         lambda: store.batch_upsert_chunks("c", [chunk("b")]),
         lambda: store.count("c"),

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Client, Connection, Listener
@@ -179,10 +179,13 @@ class MemoryStore(Store):
         for chunk_id in chunk_ids:
             table.pop(chunk_id, None)
 
-    def delete_document(self, collection: str, document_id: str, *, tenant: str = "") -> None:
-        ids = self.chunk_ids(collection, document_id, tenant=tenant)["vector"]
-        self.delete_chunks(collection, ids, tenant=tenant)
-        self._documents[collection, tenant].pop(document_id, None)
+    def delete_documents(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> None:
+        for document_id in document_ids:
+            ids = self.chunk_ids(collection, document_id, tenant=tenant)["vector"]
+            self.delete_chunks(collection, ids, tenant=tenant)
+            self._documents[collection, tenant].pop(document_id, None)
 
     def count(self, collection: str, where: Where | None = None, *, tenant: str = "") -> int:
         return len(self._matching(collection, where, tenant))

@@ -244,7 +244,7 @@ class Setup:
     def drop(self, placed: Placed, collection: str = COLLECTION, tenant: str = "") -> None:
         """Take a document out again."""
         self.ledger.documents.delete(placed.document_id)
-        self.store.delete_document(collection, placed.document_id, tenant=tenant)
+        self.store.delete_documents(collection, [placed.document_id], tenant=tenant)
 
     def ask(self, question: str, collection: str = COLLECTION, **more: Any) -> Answer:
         """A question, its answer checked; `reports` has what the nodes said of it."""

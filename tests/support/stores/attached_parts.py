@@ -16,7 +16,7 @@ def assert_read_only(store: Store, ledger: Ledger, collection: str) -> None:
         lambda: store.batch_upsert_chunks(collection, [chunk("a")]),
         lambda: store.batch_upsert_documents(collection, []),
         lambda: store.delete_chunks(collection, ["a"]),
-        lambda: store.delete_document(collection, "a"),
+        lambda: store.delete_documents(collection, ["a"]),
         lambda: ledger.documents.submit(collection, Submission("n", "n", "n", "0", 1, {}), "id"),
         lambda: ledger.sources.add(collection, "s", "http://example.com"),
         lambda: ledger.moves.take(collection, "chroma", lease_seconds=1),

@@ -72,8 +72,10 @@ def store_chunks(ledger: Ledger, item: Accepted, chunk_ids: Iterable[str]) -> Cl
     return upsert
 
 
-def publish(ledger: Ledger, content: str, chunk_ids: Iterable[str]) -> Accepted:
+def publish(
+    ledger: Ledger, content: str, chunk_ids: Iterable[str], name: str = "a.txt"
+) -> Accepted:
     """Submit this content and take it to live with these chunks."""
-    item, ids = submit(ledger, content), list(chunk_ids)
+    item, ids = submit(ledger, content, name), list(chunk_ids)
     ledger.leases.go_live(store_chunks(ledger, item, ids), ids, {"chunks": len(ids)})
     return item

@@ -12,7 +12,7 @@ from pipeline_parts import Tiny, doing
 
 from callslip.errors import BackupError, Conflict
 from callslip.ingestion import provided_chunks
-from callslip.ingestion.maintenance.removal import remove_document
+from callslip.ingestion.maintenance.removal import remove_documents
 from callslip.ingestion.provided_chunks import ChunkScope
 from callslip.readers import Reader
 from callslip.stores.backup import manifest as manifests
@@ -264,7 +264,7 @@ def test_a_document_that_is_deleted_meanwhile_stays_deleted(
     def delete(phase: str, _done: int) -> None:
         if phase == "ledger" and here.ledger.documents.get(victim.document_id).deleted_at is None:
             here.ledger.documents.delete(victim.document_id)
-            remove_document(here.backend, victim.document_id)
+            remove_documents(here.backend, [victim.document_id])
 
     made = here.back_up(to, progress=delete)
     assert made.gone == [victim.document_id]
@@ -278,7 +278,7 @@ def test_old_backups_and_their_objects_go(here: Installation, to: Destination, o
     first = here.back_up(to)
     document_id = here.ledger.transcripts.ids("papers")[0][0]
     here.ledger.documents.delete(document_id)
-    remove_document(here.backend, document_id)
+    remove_documents(here.backend, [document_id])
     second = here.back_up(to, keep=1)
     assert to.names(manifests.FOLDER) == [second.name]
     assert second.removed_objects > 5

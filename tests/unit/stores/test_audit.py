@@ -201,7 +201,7 @@ def test_a_document_that_is_removed_between_the_reads_is_no_finding(
 
     def remove() -> None:
         site.ledger.documents.delete(item.document_id)
-        site.store.delete_document("papers", item.document_id)
+        site.store.delete_documents("papers", [item.document_id])
         site.ledger.chunks.forget(item.document_id)
         site.ledger.documents.removed(item.document_id, {})
 
@@ -267,7 +267,7 @@ def test_most_of_a_store_unknown_to_the_ledger_is_for_a_person_to_decide(
     for number in range(comparison.FEW + 1):
         site.put(f"{number:032}", f"{number}")
     assert not any(finding.certain for finding in site.audit_scope().findings)
-    site.store.delete_document("papers", f"{0:032}")
+    site.store.delete_documents("papers", [f"{0:032}"])
     assert all(finding.certain for finding in site.audit_scope().findings)
 
 

@@ -11,7 +11,7 @@ from reindexing import NewAnalyzer, NewEmbedder, Words, plain_chunks
 
 from callslip.errors import Conflict
 from callslip.ingestion.maintenance.reindex import Remaker, reindex
-from callslip.ingestion.maintenance.removal import remove_document
+from callslip.ingestion.maintenance.removal import remove_documents
 from callslip.stores.backend import Backend
 from callslip.stores.ledger import STEPS
 from callslip.stores.records import CollectionSchema, VectorSpec
@@ -86,7 +86,7 @@ def test_the_present_form_answers_until_the_switch_and_new_documents_are_in_both
             gone = site.ledger.documents.id_of(COLLECTION, "two")
             assert gone is not None
             site.ledger.documents.delete(gone)
-            remove_document(Backend(**{**site.backend.__dict__, "kinds": ("memory",)}), gone)
+            remove_documents(Backend(**{**site.backend.__dict__, "kinds": ("memory",)}), [gone])
 
     anew(site, progress=meanwhile)
     assert all(seen)

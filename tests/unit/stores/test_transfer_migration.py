@@ -130,7 +130,7 @@ def test_a_kept_copy_goes_out_of_date_and_is_made_anew_on_the_way_back(site: Sit
     gone = site.ledger.documents.id_of(COLLECTION, "two")
     assert gone
     site.ledger.documents.delete(gone)
-    site.stores["other"].delete_document(COLLECTION, gone)
+    site.stores["other"].delete_documents(COLLECTION, [gone])
     site.publish("one", "quite other")
     site.publish("new", "a word")
     before = site.state()
@@ -562,7 +562,7 @@ def sweep_document(site: Site, document_id: str) -> None:
     if document.deleted_at is not None:
         if not ledger.sweep.busy(document_id):
             for store in holding(site):
-                quietly(lambda store=store: store.delete_document(COLLECTION, document_id))
+                quietly(lambda store=store: store.delete_documents(COLLECTION, [document_id]))
             ledger.chunks.forget(document_id)
             ledger.documents.removed(document_id, {})
         return

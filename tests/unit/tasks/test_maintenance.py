@@ -2,8 +2,8 @@
 
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +32,9 @@ class Setup:
     blobs: Blobs
     store: MemoryStore
 
-    def fill(self, content: str, letters: str) -> Accepted:
+    def fill(self, content: str, letters: str, name: str = "a.txt") -> Accepted:
         """Make a version live whose chunks are these letters, in the ledger and in the store."""
-        item = publish(self.ledger, content, letters)
+        item = publish(self.ledger, content, letters, name=name)
         document_id, vector = item.document_id, np.ones(1, np.float32)
         self.blobs.write(document_id, f"original-{content}", content.encode())
         self.store.batch_upsert_documents("papers", [DocumentRecord(document_id, "", "a.txt")])
@@ -102,11 +102,66 @@ def test_a_store_that_does_not_answer_puts_a_removal_off(
     item = setup.fill("one", "x")
     setup.ledger.documents.delete(item.document_id)
     with monkeypatch.context() as patched:
-        patched.setattr(setup.store, "delete_document", down)
+        patched.setattr(setup.store, "delete_documents", down)
         maintenance.remove(item.document_id)
     assert setup.ledger.documents.get(item.document_id).removed_at is None
     maintenance.remove(item.document_id)
     assert setup.ledger.documents.get(item.document_id).removed_at is not None
+
+
+def test_what_is_deleted_at_once_is_removed_together_and_one_that_fails_alone(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [setup.fill(f"{n}", f"{n}", f"{n}.txt") for n in range(5)]
+    bad, calls, delete = items[2].document_id, [], setup.store.delete_documents
+
+    def deletes(collection: str, document_ids: Collection[str], *, tenant: str = "") -> None:
+        calls.append(list(document_ids))
+        if bad in document_ids:
+            raise StoreDown("no answer")
+        delete(collection, document_ids, tenant=tenant)
+
+    for item in items:
+        setup.ledger.documents.delete(item.document_id)
+    monkeypatch.setattr(setup.store, "delete_documents", deletes)
+    maintenance.remove(items[0].document_id)
+    assert sorted(map(len, calls)) == [1, 1, 1, 1, 1, 5]
+    records = [setup.ledger.documents.get(item.document_id) for item in items]
+    assert [record.removed_at is None for record in records] == [False, False, True, False, False]
+    assert records[0].receipt
+    assert records[0].receipt["before"]["memory vector"] == 1
+    maintenance.remove(items[1].document_id)  # its message comes when it is removed already
+    assert len(calls) == 6
+
+
+def test_a_deletion_whose_message_comes_while_another_removes_is_removed_too(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (setup.fill(name, name, name) for name in "abc")
+    delete, held = setup.store.delete_documents, set[str]()
+
+    @contextmanager
+    def alone(_: object, name: str) -> Iterator[LoneBroker | None]:
+        if name in held:
+            yield None
+            return
+        held.add(name)
+        yield LoneBroker()
+        held.remove(name)
+
+    def deletes(collection: str, document_ids: Collection[str], *, tenant: str = "") -> None:
+        if second.document_id not in document_ids:
+            setup.ledger.documents.delete(second.document_id)
+            maintenance.remove(second.document_id)  # another has the lock
+            assert setup.ledger.documents.get(second.document_id).removed_at is None
+        delete(collection, document_ids, tenant=tenant)
+
+    setup.ledger.documents.delete(first.document_id)
+    monkeypatch.setattr(setup.store, "delete_documents", deletes)
+    monkeypatch.setattr(maintenance, "alone", alone)
+    maintenance.remove(first.document_id)
+    assert setup.ledger.documents.get(second.document_id).removed_at is not None
+    assert setup.ledger.documents.get(third.document_id).removed_at is None
 
 
 def test_what_is_gone_already_holds_up_no_other(setup: Setup) -> None:

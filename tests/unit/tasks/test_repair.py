@@ -152,7 +152,7 @@ def test_a_document_that_is_gone_altogether_is_written_again_as_it_was(
     ids = chunk_ids(step_context, item)
     before = store.get_chunks("papers", ids, include_terms=True)
     records = store.get_documents("papers", [item.document_id])
-    store.delete_document("papers", item.document_id)
+    store.delete_documents("papers", [item.document_id])
     assert mend(step_context) == [""]
     assert store.get_chunks("papers", ids, include_terms=True) == before
     assert store.get_documents("papers", [item.document_id]) == records
@@ -174,7 +174,7 @@ def test_where_artifacts_are_gone_the_steps_are_done_again_from_the_original(
     content = step_context.blobs.read(item.document_id, original)
     step_context.blobs.delete(item.document_id)
     step_context.blobs.write(item.document_id, original, content)
-    store.delete_document("papers", item.document_id)
+    store.delete_documents("papers", [item.document_id])
     assert mend(step_context) == [""]
     assert findings(step_context) == []
     assert seen(step_context, item) == ["one0", "two0", "three0"]
@@ -221,7 +221,7 @@ def test_without_files_what_no_half_gives_back_is_left_and_the_rest_is_mended(
     assert mend(step_context) == [""]
     left = findings(step_context)
     assert [(f.half, f.ids) for f in left] == [("vector", (first,)), ("keyword", (first,))]
-    store.delete_document("papers", item.document_id)
+    store.delete_documents("papers", [item.document_id])
     assert mend(step_context) == [LOST]
     assert look(step_context, item).state == "live", "nothing was begun"
 
@@ -243,7 +243,7 @@ def test_what_another_model_embedded_is_not_mixed_with_vectors_of_this_one(
 ) -> None:
     artifact = step_context.ledger.documents.artifact(item.document_id, 1, "embed")
     next(Path(step_context.blobs._root).glob(f"**/{artifact}")).unlink()
-    store.delete_document("papers", item.document_id)
+    store.delete_documents("papers", [item.document_id])
     use = Repairs(
         step_context.ledger, {"memory": store}, step_context.blobs, "another", doing(step_context)
     )
@@ -383,7 +383,7 @@ def test_a_kept_copy_that_is_moved_back_to_is_not_dropped(
     found = find_misplaced_collections(step_context.ledger, stores)
     other.batch_upsert_documents("papers", [DocumentRecord("f" * 32, "", "")])
     assert [r.left for r in repair(found, use)] == [MOVING], "it is another one by now"
-    other.delete_document("papers", "f" * 32)
+    other.delete_documents("papers", ["f" * 32])
     moves = step_context.ledger.moves
     moves.end(moves.switch(moves.take("papers", "other", lease_seconds=LONG), "memory"))
     assert [r.left for r in repair(found, use, force=True)] == [MOVING]
@@ -492,7 +492,7 @@ def test_a_tenant_is_made_and_filled_again_and_one_that_nobody_knows_goes(
 def test_a_deletion_or_a_new_version_that_comes_meanwhile_wins(
     step_context: StepContext, store: Halves, item: Accepted
 ) -> None:
-    store.delete_document("papers", item.document_id)
+    store.delete_documents("papers", [item.document_id])
     found = findings(step_context)
     use = Repairs(
         step_context.ledger, {"memory": store}, step_context.blobs, "tiny", doing(step_context)
