@@ -70,7 +70,7 @@ MICROSECONDS = "us"
 
 OPERATIONS = (
     *("ensure_schema", "drop_collection", "ensure_tenant", "drop_tenant", "tenants"),
-    *("batch_upsert_documents", "batch_upsert_chunks", "delete_chunks", "delete_document"),
+    *("batch_upsert_documents", "batch_upsert_chunks", "delete_chunks", "delete_documents"),
     *("nearest", "keyword_query", "native_query", "get_chunks", "terms", "get_documents"),
     *("find_ids", "chunk_ids", "document_ids", "count", "aggregate_group_by", "count_documents"),
     "maintain",
