@@ -210,7 +210,6 @@ _BY_ROLE: dict[Role, dict[str, Any]] = {
     "api": {"task_publish_retry": False, "broker_pool_limit": 8},
     "ingest": {
         "task_acks_late": True,
-        "task_retry_on_worker_lost": True,
         "worker_max_memory_per_child": 3_000_000,
         "worker_proc_alive_timeout": 60,
     },

@@ -16,7 +16,7 @@ from callslip.stores.ledger.collections.receipts import greatest
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 64
+AT_ONCE = 16
 """Documents of one collection and tenant that are removed together."""
 
 _NOT_THERE = (CollectionNotFound, TenantNotFound, InvalidRequest)

@@ -130,7 +130,7 @@ class StoredTerms:
             read = _unpacked(connection, column, [n for n in slots.values() if n not in cached])
         _CACHE.add(reader.file, column, read)
         cached |= read
-        return texts | {chunk_id: cached[slot] for chunk_id, slot in slots.items()}
+        return texts | {i: cached[slot] for i, slot in slots.items() if slot in cached}
 
     def _reader(self) -> "_Reader":
         """The connection of this thread, reused while the process and the file are the same.
