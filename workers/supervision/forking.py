@@ -74,7 +74,7 @@ class Forks:
     def __init__(self) -> None:
         self._ours: socket.socket | None = None
         self._ready = self._loaded = False
-        self._asked = 0.0
+        self._requested_at = 0.0
 
     def connect(self) -> socket.socket:
         """Return the standard input of a new fork server, which replaces the one before.
@@ -94,17 +94,17 @@ class Forks:
 
     def may_fork(self, *, early: bool) -> bool:
         """Whether the fork server can fork a part now; `early`: one that only needs the modules."""
-        if not self._asked:
+        if not self._requested_at:
             return early and self.is_ready()
         self._loaded = self._loaded or self._says(LOADED)
-        if not self._loaded and time.monotonic() - self._asked > LOAD_SECONDS:
+        if not self._loaded and time.monotonic() - self._requested_at > LOAD_SECONDS:
             self._close()
         return self._loaded
 
     def load(self) -> None:
         """Request that a ready fork server loads the rest, once."""
-        if self._ours and self._ready and not self._asked:
-            self._asked = time.monotonic()
+        if self._ours and self._ready and not self._requested_at:
+            self._requested_at = time.monotonic()
             with suppress(OSError):  # then it has ended
                 self._send(LOAD)
 
@@ -178,7 +178,7 @@ class Forks:
     def _close(self) -> None:
         if self._ours is not None:
             self._ours.close()
-        self._ours, self._ready, self._loaded, self._asked = None, False, False, 0.0
+        self._ours, self._ready, self._loaded, self._requested_at = None, False, False, 0.0
 
 
 def _adopt_orphans(*, adopt: bool) -> None:

@@ -5,17 +5,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    Connection,
-    Select,
-    bindparam,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import JSON, Connection, Select, bindparam, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent, NameTaken

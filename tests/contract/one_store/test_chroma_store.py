@@ -291,7 +291,7 @@ def test_a_deletion_waits_for_a_compaction(
     rename = Table._rename
     with closing(make_store(chroma_at, "chroma")) as other:
         assert other.chunk_ids(collection_name, "goes")["vector"]
-        deletion = threading.Thread(target=other.delete_document, args=(collection_name, "goes"))
+        deletion = threading.Thread(target=other.delete_documents, args=(collection_name, ["goes"]))
 
         def meanwhile(self: Table, name: str, to: str) -> None:
             if not deletion.ident:
