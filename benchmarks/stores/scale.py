@@ -29,7 +29,7 @@ import psutil
 from benchmarks.stores.scratch import placed
 from callslip.config.load import load
 from callslip.config.settings import Settings
-from callslip.errors import CallslipError
+from callslip.errors import CallslipError, EvaluationError
 from callslip.ingestion import provided_chunks
 from callslip.ingestion.provided_chunks import ChunkScope
 from callslip.models.embedders.contract import Embedder
@@ -37,7 +37,7 @@ from callslip.models.registry import make_analyzer, make_embedder, make_recogniz
 from callslip.models.text.analyzer import VERSION as ANALYZER
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.candidates.resources import Resources
-from callslip.retrieval.facets.vectors import FacetBuilder
+from callslip.retrieval.facets.vectors import Counts, FacetBuilder
 from callslip.retrieval.messages import SearchRequest
 from callslip.retrieval.run import search
 from callslip.stores.audit.comparison import audit_scope, audit_scopes
@@ -47,6 +47,7 @@ from callslip.stores.backup.making import make_backup
 from callslip.stores.blobs import Blobs
 from callslip.stores.chunk_stats import WEEK, ChunkStats
 from callslip.stores.ledger import Ledger
+from callslip.stores.levels import PASSAGE
 from callslip.stores.records import ChunkRecord, CollectionSchema, Vector, VectorSpec
 from callslip.stores.registry import make_store
 from callslip.stores.transfer.exporting import export_collection
@@ -207,6 +208,7 @@ class Scale:
                 title=f"Document {start // PER_DOCUMENT}",
                 filename=f"{start // PER_DOCUMENT}.pdf",
                 lang="en",
+                level=PASSAGE,
                 ordinal=number - start,
                 properties={"kind": f"kind{number % 10}", "year": 2000 + number % 25},
             )
@@ -219,7 +221,8 @@ class Scale:
         def ask(number: int, **more: object) -> None:
             request = {"collection": COLLECTION, "query": self.questions[number], "top": TOP}
             request |= {"query_embedding": vectors[number].tolist(), **more}
-            search(resources, SearchRequest.model_validate(request))
+            if not search(resources, SearchRequest.model_validate(request)).hits:
+                raise EvaluationError(f"{self.questions[number]!r} has no hit")
 
         first = seconds(partial(ask, 0))
         for number in range(WARM_UP):
@@ -245,8 +248,7 @@ class Scale:
                 )
         disk = {}
         for entry in sorted(self.settings.data_dir.iterdir()):
-            files = entry.rglob("*") if entry.is_dir() else [entry]
-            disk[entry.name] = sum(f.stat().st_size for f in files if f.is_file()) / 1e6
+            disk[entry.name] = megabytes(entry)
         return {
             **{f"memory MB, {name}": size for name, size in memory.items()},
             **{f"disk MB, {name}": size for name, size in disk.items()},
@@ -265,6 +267,7 @@ class Scale:
         folder = self.settings.data_dir / "backup"
         destination = Destination(str(folder), make=True)
         made = make_backup(backend, NoConversations(), destination, {}, keep=1)
+        kept = megabytes(folder)
         again = make_backup(backend, NoConversations(), destination, {}, keep=1)
         shutil.rmtree(folder)
         return {
@@ -273,9 +276,8 @@ class Scale:
             "export s": exported,
             "export MB": written,
             "backup s": made.seconds,
-            "backup MB": made.bytes / 1e6,
+            "backup MB": kept,
             "backup again s": again.seconds,
-            "backup again MB": again.bytes / 1e6,
             "peak memory of this process MB": peak_megabytes(),
         }
 
@@ -285,7 +287,10 @@ class Scale:
         most = self.settings.facets.max_values
         builder = FacetBuilder(ledger, store, self.embedder, most)
         record = ledger.collections.get(COLLECTION)
-        facet = seconds(lambda: builder.rebuild(record, "", [FACET]))
+        counts: dict[str, Counts] = {}
+        facet = seconds(lambda: counts.update(builder.rebuild(record, "", [FACET])))
+        if not counts[FACET]["values"]:
+            raise EvaluationError(f"the facet {FACET} has no value")
         again = seconds(lambda: builder.rebuild(record, "", [FACET]))
         weeks = self.settings.memory.half_life_weeks
         since = time.time() - DECAYED_WEEKS * WEEK
@@ -325,6 +330,12 @@ def seconds(act: Callable[[], object]) -> float:
     begun = time.perf_counter()
     act()
     return time.perf_counter() - begun
+
+
+def megabytes(path: Path) -> float:
+    """Return the size of a file, or of all files in a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
 
 
 def peak_megabytes() -> float:
