@@ -267,7 +267,7 @@ class Scale:
         folder = self.settings.data_dir / "backup"
         destination = Destination(str(folder), make=True)
         made = make_backup(backend, NoConversations(), destination, {}, keep=1)
-        kept = megabytes(folder)
+        size_mb = megabytes(folder)
         again = make_backup(backend, NoConversations(), destination, {}, keep=1)
         shutil.rmtree(folder)
         return {
@@ -276,7 +276,7 @@ class Scale:
             "export s": exported,
             "export MB": written,
             "backup s": made.seconds,
-            "backup MB": kept,
+            "backup MB": size_mb,
             "backup again s": again.seconds,
             "peak memory of this process MB": peak_megabytes(),
         }
