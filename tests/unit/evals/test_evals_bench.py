@@ -68,9 +68,9 @@ def test_processor_time_is_of_every_part_and_of_processes_that_ended() -> None:
     me = Process.of(os.getpid())
     run = RunFile(me, "", "", "", {"api": me})
     before = seconds_by_role(run)
-    burn = "import time\nwhile time.process_time() < .3: pass"
+    burn = "import time\nwhile time.process_time() < .4: pass"
     subprocess.run([sys.executable, "-c", burn], check=True)
     took = spent(before, seconds_by_role(run), 2)
     assert took.keys() == {"supervisor", "api"}
-    assert took["api"] >= 0.15  # .3 s for two units
+    assert took["api"] >= 0.15  # .4 s for two units, in ticks of the kernel
     assert took["supervisor"] < took["api"]
