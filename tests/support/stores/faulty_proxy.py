@@ -139,9 +139,11 @@ def faulty_proxy(port: int, faults: Faults) -> Iterator[int]:
                 serve = threading.Thread(target=_serve, args=(client, server, faults), daemon=True)
                 serve.start()
 
-        threading.Thread(target=accept, daemon=True).start()
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)
+        accepting.join()  # so that no connection is opened after those below are closed
         for each in opened:
             _close(each)
 
