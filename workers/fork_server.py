@@ -65,7 +65,7 @@ def load() -> None:
 def serve(channel: socket.socket, load: Callable[[], None] = load) -> dict[str, Any] | None:
     """Fork at each request; return the request in the fork, and None at the end of the server.
 
-    The request LOAD calls `load`. A fork of which the supervisor cannot be told is ended.
+    The request LOAD calls `load`. A fork whose id cannot be sent to the supervisor is ended.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as inherited, no child is waited for
     channel.sendall(READY)

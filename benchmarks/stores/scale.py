@@ -1,4 +1,4 @@
-"""Measure a large collection from writing to export: `python -m benchmarks.stores.scale SET…`.
+"""Measure a large collection from writing to backup: `python -m benchmarks.stores.scale SET…`.
 
 SET is the folder of a judged set, whose passages become the texts. At each size of `--sizes` the
 benchmark searches, builds the vectors of a facet, decays the memory of a tenth of the chunks,
