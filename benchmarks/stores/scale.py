@@ -46,6 +46,7 @@ from callslip.stores.backup.destination import Destination
 from callslip.stores.backup.making import make_backup
 from callslip.stores.blobs import Blobs
 from callslip.stores.chunk_stats import WEEK, ChunkStats
+from callslip.stores.contract import Store
 from callslip.stores.ledger import Ledger
 from callslip.stores.levels import PASSAGE
 from callslip.stores.records import ChunkRecord, CollectionSchema, Vector, VectorSpec
@@ -62,6 +63,9 @@ NEIGHBOURS, SPREAD = 10, 0.5
 distance."""
 
 QUESTIONS, WARM_UP, TOP = 120, 20, 10
+
+COMPARED, NEAREST = 50, 100
+"""The searches of vectors that are compared with all vectors, and their hits."""
 
 FACET = "kind"
 """The property that becomes a facet; it has ten values."""
@@ -172,6 +176,8 @@ class Scale:
                 refit = seconds(store.maintain)
                 self.report(size, {"written, chunks/s": rate, "maintain s": refit})
                 self.report(size, self.searched(backend, "search"))
+                if self.kind == "tfidf":  # the others have no search without an index at this size
+                    self.report(size, {"recall of the nearest vectors": self.recall(store)})
                 self.report(size, self.weight())
                 self.report(size, self.learning(backend, size))
                 self.report(size, self.upkeep(backend, size))
@@ -236,6 +242,18 @@ class Scale:
             f"{what} ms": _percentiles(plain),
             f"{what}, a tenth passes ms": _percentiles(filtered),
         }
+
+    def recall(self, store: Store) -> float:
+        """The share of the true nearest vectors that a search of vectors finds."""
+        shares = []
+        for vector in self.vectors.draw(COMPARED):
+            exact = store.exact_query(
+                COLLECTION, vector, NEAREST, None, tenant="", vector_name="", metric="cosine"
+            )
+            near = store.vector_query(COLLECTION, vector, NEAREST)
+            ids = {hit.chunk_id for hit in exact} & {hit.chunk_id for hit in near}
+            shares.append(len(ids) / len(exact))
+        return float(np.mean(shares))
 
     def weight(self) -> dict[str, float | str]:
         """The memory of this process and of its servers, and the disk by folder, in MB."""
@@ -311,7 +329,7 @@ class Scale:
     def report(self, size: int, figures: dict[str, float | str]) -> None:
         """Print the figures of a size, one row each."""
         for name, value in figures.items():
-            shown = value if isinstance(value, str) else f"{value:,.1f}"
+            shown = value if isinstance(value, str) else f"{value:,.{2 if value < 1 else 1}f}"
             print(f"| {size:,} | {name} | {shown} |", flush=True)
 
 

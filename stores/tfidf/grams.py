@@ -9,6 +9,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ UNKNOWN = (1 << 31) - 1
 """The number of a word that no text contains."""
 
 _TEXTS_PER_STEP = 5000
+
+_BELOW = 1 - 1e-9
+"""Sums in another order differ by less than this share."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,62 @@ class Postings:
     def add_to(self, scores: Floats, grams: Integers, weights: Floats) -> None:
         """Add the products of a query's weights and the texts' weights to the texts' scores."""
         at = _columns(self.grams, grams)
-        starts, rows, weights_of = self.matrix.indptr, self.matrix.indices, self.matrix.data
         for column, weight in zip(at[at >= 0], weights[at >= 0], strict=True):
-            some = slice(starts[column], starts[column + 1])
-            scores[rows[some]] += weights_of[some] * weight
+            rows, weights_of = self._posting(column)
+            scores[rows] += weights_of * weight
+
+    def best(
+        self, grams: Integers, weights: Floats, limit: int, passing: npt.NDArray[np.bool_]
+    ) -> tuple[Integers, Floats]:
+        """The rows of the best texts that pass and their products with a query's weights.
+
+        Returns all ties, in undefined order. Reads the n-grams in the order of their weights, so
+        that a text has the same sum in any group of texts. Once the remaining n-grams alone cannot
+        lift a text among the best, only the texts that can still get there are looked up in them:
+        MaxScore, Turtle and Flood, "Query evaluation: strategies and optimizations", IPM 31 (1995).
+        """
+        order = np.argsort(-weights, kind="stable")
+        at = _columns(self.grams, grams[order])
+        columns, weights = at[at >= 0], weights[order][at >= 0]
+        bounds = weights * (self._tops[columns] if len(columns) else 1.0)
+        most = np.concatenate([np.cumsum(bounds[::-1])[::-1], np.zeros(1)])
+        sums = np.zeros(len(passing))
+        candidates = np.empty(0, self.matrix.indices.dtype)
+        least, done = 0.0, len(columns)
+        for i, (column, weight) in enumerate(zip(columns, weights, strict=True)):
+            rows, weights_of = self._posting(column)
+            if limit < len(candidates) < len(rows):  # a look at the sums takes less than the n-gram
+                least = least_of_best(sums[candidates[passing[candidates]]], limit) * _BELOW
+                if most[i] < least:
+                    done = i
+                    break
+            before = sums[rows]
+            sums[rows] = before + weights_of * weight
+            candidates = np.concatenate([candidates, rows[before == 0]])
+        candidates = candidates[passing[candidates]]
+        scores = sums[candidates]
+        if done < len(columns):
+            hopeful = scores + most[done] >= least
+            candidates, scores = candidates[hopeful], scores[hopeful]
+        for column, weight in zip(columns[done:], weights[done:], strict=True):
+            rows, weights_of = self._posting(column)
+            at = np.minimum(np.searchsorted(rows, candidates), len(rows) - 1)
+            scores = scores + np.where(rows[at] == candidates, weights_of[at], 0) * weight
+        best = scores >= least_of_best(scores, limit)
+        return candidates[best], scores[best]
+
+    @cached_property
+    def _tops(self) -> npt.NDArray[np.float32]:
+        """The greatest weight of each n-gram; every n-gram is in a text."""
+        tops: npt.NDArray[np.float32] = np.maximum.reduceat(
+            self.matrix.data, self.matrix.indptr[:-1]
+        )
+        return tops
+
+    def _posting(self, column: int) -> tuple[Integers, npt.NDArray[np.float32]]:
+        """The rows of the texts that contain an n-gram, ascending, and its weights there."""
+        some = slice(self.matrix.indptr[column], self.matrix.indptr[column + 1])
+        return self.matrix.indices[some], self.matrix.data[some]
 
     def holds(self, grams: Integers) -> npt.NDArray[np.bool_]:
         """For each of these n-grams, whether a text contains it."""
@@ -140,6 +196,11 @@ def joined(parts: Sequence[Postings]) -> Postings:
     """Stack the weights of several groups of texts into one matrix, in this order."""
     both = stacked([Counts(part.grams, part.matrix.tocsr()) for part in parts])
     return Postings(both.grams, both.matrix.tocsc())
+
+
+def least_of_best(scores: Floats, limit: int) -> float:
+    """The score of rank `limit`; minus infinity if there are not more scores."""
+    return float(np.partition(scores, -limit)[-limit]) if len(scores) > limit else -np.inf
 
 
 def _columns(sorted_: Integers, wanted: Integers) -> Integers:

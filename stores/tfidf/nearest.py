@@ -1,6 +1,6 @@
-"""Exact nearest vectors: one pass over all in 32 bits, then the best ones again in 64 bits."""
+"""Nearest vectors: one pass over all, or some cells, in 32 bits, then the best ones in 64 bits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from callslip.stores.metrics import Metric, scores
 from callslip.stores.records import Vector
+from callslip.stores.tfidf.cells import PROBES, WANTED, Cells
 
 _ROWS_PER_STEP = 1024
 """This many rows of a few hundred numbers fit into a core's cache."""
@@ -27,16 +28,24 @@ Slots = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of one name, shape (n, d), their lengths, and the slots of their chunks."""
+    """Vectors of one name, shape (n, d), their lengths, and the slots of their chunks.
+
+    With `cells` the rows of a cell follow each other.
+    """
 
     slots: Slots
     rows: Rows
     lengths: Floats
+    cells: Cells | None = None
 
     @staticmethod
     def of(slots: Slots, rows: Rows) -> "Vectors":
         """Compute the lengths of the vectors."""
         return Vectors(slots, rows, lengths(rows))
+
+    def between(self, rows: slice) -> "Vectors":
+        """The vectors of some rows, without a copy."""
+        return Vectors(self.slots[rows], self.rows[rows], self.lengths[rows])
 
 
 def lengths(rows: Rows) -> Floats:
@@ -53,6 +62,33 @@ class Part:
     vectors: Vectors
     picks: Slots
     offset: int
+
+
+def parts_near(
+    metric: Metric,
+    query: Vector,
+    vectors: Vectors,
+    limit: int,
+    among: npt.NDArray[np.bool_],
+    offset: int,
+) -> Iterator[Part]:
+    """Iterate over parts of a block that contain most of the nearest vectors of slots in `among`.
+
+    Without cells, for a metric that the cells do not support, and if few slots pass, it is one
+    part with all vectors.
+    """
+    cells, wanted = vectors.cells, limit * WANTED
+    if cells is None or not cells.support(metric) or np.count_nonzero(among) <= wanted:
+        yield Part(vectors, np.flatnonzero(among[vectors.slots]), offset)
+        return
+    passed = 0
+    for number, rows in enumerate(cells.near(query)):
+        if number >= PROBES and passed >= wanted:
+            return
+        some = vectors.between(rows)
+        picks = np.flatnonzero(among[some.slots])
+        passed += len(picks)
+        yield Part(some, picks, offset)
 
 
 def nearest(

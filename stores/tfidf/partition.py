@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from callslip.errors import StoreReadOnly
 from callslip.stores.records import CollectionSchema
+from callslip.stores.tfidf import cells
 from callslip.stores.tfidf.database import Database
 from callslip.stores.tfidf.grams import fit
 from callslip.stores.tfidf.nearest import Vectors, lengths
@@ -192,9 +193,23 @@ class Partition:
                 blobs = b"".join(blob for _, blob in some)
                 rows[at:to] = np.frombuffer(blobs, "<f4").reshape(len(some), -1)
                 at = to
-            rows.flush()
             written[name] = Vectors(slots, rows, lengths(rows))
+            rows.flush()
+            if number >= cells.MANY:
+                written[name] = _by_cell(written[name], path)
         return written
+
+
+def _by_cell(vectors: Vectors, path: Path) -> Vectors:
+    """Make cells and replace the file of the vectors by one in the order of the cells."""
+    made, order = cells.grouped(vectors.rows, vectors.lengths)
+    draft = path.with_suffix(".draft")
+    rows = np.lib.format.open_memmap(draft, mode="w+", dtype="<f4", shape=vectors.rows.shape)
+    for at in range(0, len(order), _ROWS_PER_STEP):
+        rows[at : at + _ROWS_PER_STEP] = vectors.rows[order[at : at + _ROWS_PER_STEP]]
+    rows.flush()
+    draft.replace(path)
+    return Vectors(vectors.slots[order], rows, vectors.lengths[order], made)
 
 
 def make_partition(folder: Path, collection: str) -> None:

@@ -1,6 +1,7 @@
 """A fit on disk: arrays and JSON, never a pickle; each file is written once.
 
-A snapshot is a folder that one rename publishes complete, and that never changes.
+A snapshot is a folder that one rename publishes complete, and that never changes. Its largest
+arrays are mapped into memory, so that all processes share them.
 """
 
 import json
@@ -17,11 +18,15 @@ import numpy as np
 from scipy import sparse
 
 from callslip.stores.records import CollectionSchema
+from callslip.stores.tfidf.cells import Cells
 from callslip.stores.tfidf.grams import Model, Postings
 from callslip.stores.tfidf.nearest import Vectors
 from callslip.stores.tfidf.table import Keys
 
-FORMAT = 1
+FORMAT = 2
+
+_MAPPED = ("indices", "data")
+"""The arrays of the postings that are files of their own, with check sums."""
 
 
 class SnapshotDamaged(Exception):
@@ -46,14 +51,21 @@ def save(folder: Path, model: Model, block: Block) -> None:
         "grams": model.grams,
         "idf": model.idf,
         "indptr": matrix.indptr,
-        "indices": matrix.indices,
-        "data": matrix.data,
     }
     for i, name in enumerate(names):
-        arrays |= {f"slots{i}": block.vectors[name].slots}
-        arrays |= {f"lengths{i}": block.vectors[name].lengths}
+        vectors = block.vectors[name]
+        arrays |= {f"slots{i}": vectors.slots, f"lengths{i}": vectors.lengths}
+        if vectors.cells:
+            cells = vectors.cells
+            arrays |= {f"centroids{i}": cells.centroids, f"starts{i}": cells.starts}
+            arrays |= {f"even{i}": np.array(cells.even)}
     np.savez(folder / "index.npz", allow_pickle=False, **arrays)
-    about = {"format": FORMAT, "vectors": names, "words": list(model.words)}
+    sums = {}
+    for name in _MAPPED:
+        array = getattr(matrix, name)
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        sums[name] = zlib.crc32(array)
+    about = {"format": FORMAT, "vectors": names, "words": list(model.words), "sums": sums}
     (folder / "words.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
 
 
@@ -84,13 +96,17 @@ def load(folder: Path, schema: CollectionSchema) -> tuple[Model, Block]:
         _check(about["format"] == FORMAT, "format")
         _check(len(keys) > 0 and keys.dtype == np.int64 and bool((np.diff(keys) > 0).all()), "keys")
         _check(len(idf) == len(grams), "idf")
+        for name in _MAPPED:
+            arrays[name] = _mapped(folder / f"{name}.npy")
+            _check(zlib.crc32(arrays[name]) == about["sums"][name], name)
         matrix = sparse.csc_array(
             (arrays["data"], arrays["indices"], arrays["indptr"]), shape=(len(keys), len(grams))
         )
         matrix.check_format(full_check=True)
         words = {word: number for number, word in enumerate(about["words"])}
+        postings = Postings(grams, matrix)
         vectors = _vectors(folder, schema, arrays, about["vectors"])
-        return Model(words, grams, idf, len(keys)), Block(keys, Postings(grams, matrix), vectors)
+        return Model(words, grams, idf, len(keys)), Block(keys, postings, vectors)
     except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error) as error:
         raise SnapshotDamaged(f"{type(error).__name__}: {error}") from error
 
@@ -102,12 +118,22 @@ def _vectors(
     vectors = {}
     for i, name in enumerate(names):
         slots, long = arrays[f"slots{i}"], arrays[f"lengths{i}"]
-        rows = np.lib.format.open_memmap(folder / f"vectors{i}.npy", mode="r")
+        rows = _mapped(folder / f"vectors{i}.npy")
         shape = (len(slots), schema.vector(name).dimension)
         _check(rows.shape == shape and rows.dtype == np.float32 and len(long) == len(slots), "rows")
-        _check(bool(np.isin(slots, np.arange(len(arrays["keys"]))).all()), "slots")
-        vectors[name] = Vectors(slots, np.asarray(rows), long)
+        _check(bool(((slots >= 0) & (slots < len(arrays["keys"]))).all()), "slots")
+        cells = None
+        if f"centroids{i}" in arrays:
+            cells = Cells(arrays[f"centroids{i}"], arrays[f"starts{i}"], bool(arrays[f"even{i}"]))
+            _check(cells.centroids.shape == (len(cells.starts) - 1, shape[1]), "centroids")
+            bounds = np.diff(cells.starts, prepend=0, append=len(rows))
+            _check(bool((bounds >= 0).all()) and bounds[0] == bounds[-1] == 0, "cells")
+        vectors[name] = Vectors(slots, rows, long, cells)
     return vectors
+
+
+def _mapped(path: Path) -> Any:
+    return np.asarray(np.lib.format.open_memmap(path, mode="r"))
 
 
 def discard(root: Path, keep: str | None) -> None:

@@ -50,8 +50,8 @@ class TfidfStore(Store):
     """Each collection or tenant is a SQLite database and a snapshot of the TF-IDF fit.
 
     The score of the keyword retriever is the cosine over TF-IDF of words and pairs of adjacent
-    words instead of BM25. Vectors are compared one by one, so every metric is supported at any
-    size.
+    words instead of BM25. Up to `cells.MANY` vectors are compared one by one, for any metric; of
+    more, a search by the collection's metric reads the nearest cells.
     """
 
     kind = "tfidf"
@@ -147,15 +147,9 @@ class TfidfStore(Store):
         tenant: str = "",
         vector_name: str = "",
     ) -> list[RetrieverHit]:
-        return self.exact_query(
-            collection,
-            vector,
-            limit,
-            where,
-            tenant=tenant,
-            vector_name=vector_name,
-            metric=self.schema(collection).vector(vector_name).metric,
-        )
+        metric = self.schema(collection).vector(vector_name).metric
+        name = collection, tenant, vector_name
+        return self._near(name, vector, limit, where, metric, exact=False)
 
     def exact_query(
         self,
@@ -168,12 +162,27 @@ class TfidfStore(Store):
         vector_name: str,
         metric: Metric,
     ) -> list[RetrieverHit]:
+        name = collection, tenant, vector_name
+        return self._near(name, vector, limit, where, metric, exact=True)
+
+    def _near(
+        self,
+        name: tuple[str, str, str],
+        vector: Vector,
+        limit: int,
+        where: Where | None,
+        metric: Metric,
+        *,
+        exact: bool,
+    ) -> list[RetrieverHit]:
+        """The nearest chunks by the vectors of a collection, tenant and vector name."""
         if limit < 1:
             return []
+        collection, tenant, vector_name = name
         query = np.asarray(vector, np.float32)
         with self._partition(collection, tenant).searching() as (connection, view):
             passing = view.passing(connection, where)
-            slots, scores = view.by_vector(metric, vector_name, query, limit, passing)
+            slots, scores = view.by_vector(metric, vector_name, query, limit, passing, exact=exact)
             ids = table.ids_of(connection, view.keys[slots])
         return _hits(ids, scores, limit)
 

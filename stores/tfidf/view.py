@@ -10,8 +10,8 @@ from callslip.stores.metrics import Metric
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import CollectionSchema, Vector
 from callslip.stores.tfidf.filters import Mask, mask, translate
-from callslip.stores.tfidf.grams import UNKNOWN, Model, count, fit, joined
-from callslip.stores.tfidf.nearest import Floats, Part, Slots, Vectors, nearest
+from callslip.stores.tfidf.grams import UNKNOWN, Model, count, fit, joined, least_of_best
+from callslip.stores.tfidf.nearest import Floats, Part, Slots, Vectors, nearest, parts_near
 from callslip.stores.tfidf.snapshot import Block
 from callslip.stores.tfidf.table import Keys, State, all_keys
 
@@ -58,32 +58,39 @@ class View:
         grams, times = counted.grams, counted.matrix.toarray()[0].astype(np.float64)
         known = [block.postings.holds(grams) for block in self.blocks]
         weights = times * self.model.idf_of(grams) * np.any(known, axis=0)
-        length = np.linalg.norm(weights)
-        scores = np.zeros(len(self.keys))
-        if length:
-            at = 0
-            for block in self.blocks:
-                to = at + len(block.keys)
-                block.postings.add_to(scores[at:to], grams, weights / length)
-                at = to
-        slots = np.flatnonzero(passing & (scores > 0))
-        if len(slots) > limit:
-            least = np.partition(scores[slots], -limit)[-limit]
-            slots = slots[scores[slots] >= least]
-        return slots, scores[slots]
+        length = np.linalg.norm(weights) or 1.0
+        offset, slots, scores = 0, np.empty(0, np.int64), np.empty(0)
+        for block in self.blocks:
+            among = passing[offset : offset + len(block.keys)]
+            rows, its = block.postings.best(grams, weights / length, limit, among)
+            slots = np.concatenate([slots, rows + offset])
+            scores = np.concatenate([scores, its])
+            offset += len(block.keys)
+        best = scores >= least_of_best(scores, limit)
+        return slots[best], scores[best]
 
     def by_vector(
-        self, metric: Metric, name: str, query: Vector, limit: int, passing: Mask
+        self,
+        metric: Metric,
+        name: str,
+        query: Vector,
+        limit: int,
+        passing: Mask,
+        *,
+        exact: bool,
     ) -> tuple[Slots, Floats]:
         """The slots and scores of chunks with a vector of this name, in undefined order.
 
-        The nearest `limit` chunks are among them.
+        The nearest `limit` chunks are among them if `exact`, else nearly all of them.
         """
-        parts, offset = [], 0
+        parts: list[Part] = []
+        offset = 0
         for block in self.blocks:
             vectors = block.vectors[name]
-            picks = np.flatnonzero(passing[vectors.slots + offset])
-            parts.append(Part(vectors, picks, offset))
+            if exact:
+                vectors = replace(vectors, cells=None)
+            among = passing[offset : offset + len(block.keys)]
+            parts += parts_near(metric, query, vectors, limit, among, offset)
             offset += len(block.keys)
         return nearest(metric, query, parts, limit)
 
@@ -107,7 +114,7 @@ class View:
             seen=int(numbers.max(initial=self.seen)),
             blocks=blocks,
             keys=everything,
-            alive=alive & ~np.isin(everything, lost),
+            alive=_without(alive, everything, lost),
             masks={},
         )
 
@@ -160,6 +167,15 @@ def read_vectors(
         vectors_read = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
         shape = (len(rows), schema.vector(name).dimension)
         result[name] = Vectors.of(slots, vectors_read.reshape(shape).astype(np.float32, copy=False))
+    return result
+
+
+def _without(alive: Mask, keys: Keys, lost: Keys) -> Mask:
+    """A copy of the mask that is false for these keys; `keys` are ascending."""
+    result = alive.copy()
+    if len(keys):
+        at = np.minimum(np.searchsorted(keys, lost), len(keys) - 1)
+        result[at[keys[at] == lost]] = False
     return result
 
 

@@ -299,14 +299,15 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+ARRAYS = ("index.npz", "indices.npy", "data.npy", "vectors0.npy")
+
 DAMAGE = [
-    *((name, harm) for name in ("index.npz", "vectors0.npy") for harm in (cut, empty, Path.unlink)),
-    *((name, plant_pickle) for name in ("index.npz", "vectors0.npy", "words.json")),
-    *((name, plant_object_array) for name in ("index.npz", "vectors0.npy")),
+    *((name, harm) for name in ARRAYS for harm in (cut, empty, Path.unlink)),
+    *((name, plant_pickle) for name in (*ARRAYS, "words.json")),
+    *((name, plant_object_array) for name in ARRAYS),
+    *((name, plant_other_arrays) for name in ARRAYS),
     *(("words.json", harm) for harm in (cut, empty, Path.unlink)),
-    ("index.npz", flip),
-    ("index.npz", plant_other_arrays),
-    ("vectors0.npy", plant_other_arrays),
+    *((name, flip) for name in ("index.npz", "indices.npy", "data.npy")),
 ]
 
 
