@@ -14,6 +14,9 @@ from callslip.errors import NotFound
 from callslip.readers import EVERYONE, check_readers
 from callslip.stores.naming import clean_filename, clean_line, clean_url
 
+_BYTES_PER_READ = 1 << 16
+"""The buffer of `hashlib.file_digest` is larger, and takes as long as a small file."""
+
 State = Literal["new", "changed", "again", "underway", "unchanged", "duplicate", "missing"]
 """again: the document failed and is sent again; underway: sent before, but not live yet; duplicate:
 another name has the same content; missing: the file does not exist."""
@@ -99,11 +102,14 @@ def _documents(client: Client, collection: str) -> Iterator[dict[str, Any]]:
 
 def digest_of(path: Path) -> tuple[str | None, str]:
     """The SHA-256 of the content, or the reason why it cannot be read."""
-    if path.exists() and not path.is_file():
+    if not path.is_file() and path.exists():
         return None, "it is no file"
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest(), ""
+        with path.open("rb", buffering=0) as file:
+            digest = hashlib.sha256()
+            while some := file.read(_BYTES_PER_READ):
+                digest.update(some)
+            return digest.hexdigest(), ""
     except (OSError, ValueError) as error:
         return None, getattr(error, "strerror", None) or "it cannot be read"
 

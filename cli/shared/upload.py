@@ -3,8 +3,9 @@
 import glob
 import io
 import json
+import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
@@ -93,27 +94,47 @@ class Report:
 
 def find_files(paths: Iterable[str]) -> list[Source]:
     """Find the files that paths, folders and globs name, each once, without hidden files."""
-    by_path: dict[Path, Source] = {}
+    by_path: dict[str, Source] = {}
     for text in paths:
         path = Path(text).expanduser()
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p, path))
-            sources = [Source(p, p.relative_to(path).as_posix()) for p in inside]
+            sources = list(_in_folder(path))
         elif path.is_file():
-            sources = [Source(path, path.name)]
+            sources = [(str(path.resolve()), Source(path, path.name))]
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))  # noqa: PTH207
-            fixed = _fixed_part(path)
-            sources = [Source(p, p.relative_to(fixed).as_posix()) for p in matches if p.is_file()]
+            files, fixed = [p for p in matches if p.is_file()], _fixed_part(path)
+            named = [Source(p, p.relative_to(fixed).as_posix()) for p in files]
+            sources = [(str(source.path.resolve()), source) for source in named]
         if not sources:
             raise PermanentError(
                 f"{text!r} names no file",
                 hint="Name a file, a folder or a glob such as 'docs/*.pdf'.",
             )
-        for source in sources:
-            by_path.setdefault(source.path.resolve(), source)
+        for real, source in sources:
+            by_path.setdefault(real, source)
     _refuse_one_name(by_path.values())
     return list(by_path.values())
+
+
+def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:
+    """Iterate over the visible files below a folder, in the order of their names, by real path."""
+    real = folder.resolve()
+    for name, entry in sorted(_visible(str(folder)), key=lambda each: each[0].split("/")):
+        path = Path(entry.path)
+        yield str(path.resolve()) if entry.is_symlink() else f"{real}/{name}", Source(path, name)
+
+
+def _visible(folder: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Iterate over files with their names below the folder; links to folders are not followed."""
+    with suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _visible(entry.path, f"{prefix}{entry.name}/")
+            elif entry.is_file():
+                yield f"{prefix}{entry.name}", entry
 
 
 def manifest_sources(manifest: Path, collection: str) -> list[Source]:
@@ -316,10 +337,6 @@ def _note(document: dict[str, Any], name: str, report: Report) -> None:
 
 def _failure(name: str, error: CallslipError) -> dict[str, str]:
     return {"name": name, "type": error.slug, "detail": error.detail, "advice": error.advice}
-
-
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
 def show_report(report: Report) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 from pathlib import Path
 
 import click
@@ -184,6 +185,22 @@ def test_files_are_found_by_path_folder_and_glob_each_once(tmp_path: Path) -> No
         (tmp_path / name).write_text(name)
     given = [str(tmp_path / "a"), str(tmp_path / "*.md"), str(tmp_path / "a" / "one.md")]
     assert [s.name for s in find_files(given)] == ["one.md", "two.txt", "three.md"]
+
+
+def test_a_folder_has_its_files_in_order_and_no_linked_folders(tmp_path: Path) -> None:
+    for name in ("in/b.md", "in/a/z.md", "in/a.md", "in/.git/c.md", "out/d.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    folder = tmp_path / "in"
+    (folder / "linked").symlink_to(tmp_path / "out")
+    (folder / "loop").symlink_to(folder)
+    (folder / "same.md").symlink_to(folder / "b.md")
+    (folder / "other.md").symlink_to(tmp_path / "out" / "d.md")
+    (folder / "gone.md").symlink_to(tmp_path / "none")
+    os.mkfifo(folder / "pipe")
+    sources = find_files([str(folder), str(tmp_path / "out")])
+    assert [s.name for s in sources] == ["a/z.md", "a.md", "b.md", "other.md"]
+    assert [s.path for s in sources] == [folder / s.name for s in sources]
 
 
 def test_files_of_a_glob_are_known_by_their_paths_below_its_folder(tmp_path: Path) -> None:
