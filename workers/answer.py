@@ -7,16 +7,19 @@ from typing import Any
 from celery.signals import worker_ready
 from celery.worker import state
 
+from callslip import free_memory
 from callslip.config import get_settings
 from callslip.models.reader.contract import Passage
 from callslip.tasks.composition import Context, current
 from callslip.workers.app import make_app
+from callslip.workers.pool.releasing import release_regularly
 from callslip.workers.presence import announce
 
 log = logging.getLogger(__name__)
 
 app = make_app("answer", Context(get_settings()))
 announce(app)
+release_regularly(app)
 
 
 @worker_ready.connect
@@ -37,6 +40,7 @@ def _warm_up() -> None:
             reader.read("warm", [Passage("", ["warm"])])
         context.embedder.query("warm")
         context.analyzer.analyze("warm 준비")
+        free_memory.release()
     except Exception:
         log.exception("the answer worker cannot load what it needs")
         state.should_stop = 1

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+from callslip import free_memory
 from callslip.languages.ko.morphemes import MORPHEMES
 from callslip.models.e5 import prepare
 from callslip.models.e5.tokens import Tokenizer
@@ -59,6 +60,7 @@ def prepare_and_import(models_dir: Path, modules: list[str]) -> None:
 def load() -> None:
     """Load the Korean analyzer, which the API does not need."""
     MORPHEMES.get().of("준비")
+    free_memory.release()
     gc.freeze()
 
 

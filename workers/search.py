@@ -5,9 +5,11 @@ from typing import Any
 
 from celery.signals import worker_init
 
+from callslip import free_memory
 from callslip.config import get_settings
 from callslip.tasks.composition import Context, current
 from callslip.workers.app import make_app
+from callslip.workers.pool.releasing import release_regularly
 from callslip.workers.presence import announce
 
 COLLECTED_EVERY = 20_000
@@ -17,6 +19,7 @@ with Python's 700, collections that found nothing took a millisecond of each sea
 
 app = make_app("search", Context(get_settings()))
 announce(app)
+release_regularly(app)
 
 
 @worker_init.connect
@@ -26,5 +29,6 @@ def _warm_up(**_: Any) -> None:
     ready = context.resources
     ready.embedder.query("warm")
     ready.analyzer.analyze("warm 준비")
+    free_memory.release()
     gc.freeze()  # the models too, for the reason in workers/app.py
     gc.set_threshold(COLLECTED_EVERY)

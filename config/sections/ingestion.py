@@ -107,7 +107,8 @@ class IngestSettings(Section):
         default=300.0,
         ge=0,
         description="the idle time after which new processes without models replace those of the"
-        " ingest worker; the next document loads the models again; 0: never",
+        " ingest worker, and the maintenance worker drops its embedder; the next document or task"
+        " loads the models again; 0: never",
     )
     lease_seconds: float = Field(
         default=30.0,

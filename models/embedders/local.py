@@ -55,7 +55,7 @@ class E5Embedder:
         self._tokenizer = tokenizer
         self.runtime = kind or runtime_kind(device)
         self._network = PerProcess(
-            lambda: Network(prepare(models_dir).graph, threads, self.runtime)
+            lambda: Network(prepare(models_dir).graph, threads, self.runtime), droppable=True
         )
 
     @property

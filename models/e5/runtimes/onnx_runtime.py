@@ -1,5 +1,6 @@
 """Runs a graph in onnxruntime: in fp32 on any processor, or on an NVIDIA GPU."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from callslip.errors import SettingsError
-from callslip.models.e5.runtimes.contract import Floats
+from callslip.models.e5.runtimes.contract import BACKGROUND, Floats
 
 CUDA = "CUDAExecutionProvider"
 
@@ -36,6 +37,10 @@ class OnnxRuntime:
             raise SettingsError(
                 "embedder.device is cuda, but the installed onnxruntime has no CUDA", hint=_HINT
             )
+        self._run_options = onnxruntime.RunOptions()
+        if not cuda and BACKGROUND not in os.environ:
+            # The memory of the longest text so far would stay; ingestion needs it again at once.
+            self._run_options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         providers = [CUDA] if cuda else ["CPUExecutionProvider"]
         self._session = onnxruntime.InferenceSession(str(graph), options, providers=providers)
         if cuda and CUDA not in self._session.get_providers():
@@ -46,5 +51,5 @@ class OnnxRuntime:
 
     def run(self, output: str, inputs: Mapping[str, npt.NDArray[Any]]) -> Floats:
         """Return an output of the graph, as `Runtime.run` does."""
-        (values,) = self._session.run([output], dict(inputs))
+        (values,) = self._session.run([output], dict(inputs), self._run_options)
         return np.asarray(values, np.float32)
