@@ -101,6 +101,9 @@ STEPS: tuple[Step, ...] = get_args(Step)
 """The steps of a document, in order."""
 
 VersionState = Literal["queued", "live", "superseded", "failed"]
+ShownVersionState = Literal[VersionState, "deleted"]
+"""The state of a version that users see. deleted: it was live until the document was deleted."""
+
 VersionOrigin = Literal["submitted", "edited", "cut", "corrected", "restored"]
 """How a version was made. edited: other properties; cut: other lengths of chunks; corrected: a text
 with more corrections; restored: the content of an older version."""

@@ -15,6 +15,7 @@ from callslip.stores.ledger import (
     StepRecord,
     Webhook,
 )
+from callslip.vocabulary import ShownVersionState
 
 
 def failure(record: Failure | None) -> documents.FailureMessage | None:
@@ -43,6 +44,11 @@ def step(record: StepRecord) -> documents.StepMessage:
     )
 
 
+def live_version(record: DocumentRecord) -> int | None:
+    """The version that searches see: none of a deleted document, whose data wait for removal."""
+    return None if record.deleted_at is not None else record.live_version
+
+
 def document(record: DocumentRecord) -> documents.Document:
     """Convert a document, with the steps of its newest version."""
     newest = record.newest
@@ -57,7 +63,7 @@ def document(record: DocumentRecord) -> documents.Document:
         size=newest.size,
         sha256=newest.sha256,
         version=newest.version,
-        live_version=record.live_version,
+        live_version=live_version(record),
         state=record.state,
         created_at=record.created_at,
         submitted_at=newest.created_at,
@@ -74,12 +80,19 @@ def document(record: DocumentRecord) -> documents.Document:
     )
 
 
+def _state(past: PastVersion) -> ShownVersionState:
+    """The state of a version: a deleted document has no live one, whatever its row still has."""
+    if past.live:
+        return "live"
+    return "deleted" if past.record.state == "live" else past.record.state
+
+
 def version(past: PastVersion) -> documents.VersionMessage:
     """Convert one version in a document's history."""
     record = past.record
     return documents.VersionMessage(
         version=record.version,
-        state="live" if past.live else record.state,
+        state=_state(past),
         origin=past.origin,
         submitted_at=record.created_at,
         finished_at=record.finished_at,

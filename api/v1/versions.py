@@ -11,7 +11,7 @@ from callslip.api.http.json_response import answer
 from callslip.api.http.slots import Slots
 from callslip.api.messages import documents
 from callslip.api.v1.documents import DocumentPath, admitted, send_version, submitted
-from callslip.errors import Conflict
+from callslip.errors import Conflict, DocumentNotFound
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import Accepted
 from callslip.tasks import compute
@@ -36,7 +36,7 @@ def list_versions(path: DocumentPath) -> Response:
         documents.Versions(
             document_id=record.document_id,
             name=record.name,
-            live_version=record.live_version,
+            live_version=responses.live_version(record),
             versions=[responses.version(v) for v in current().ledger.versions.of(path.document_id)],
         )
     )
@@ -61,6 +61,8 @@ def restore(document_id: str, version: int) -> Accepted:
     Raises the errors of `Versions.restore` and `admitted`.
     """
     record = current().ledger.documents.get(document_id)
+    if record.deleted_at is not None:
+        raise DocumentNotFound(f"document {document_id!r} was deleted")
     old = current().ledger.documents.version(document_id, version)
     if not current().blobs.exists(document_id, original_name(old.sha256)):
         raise Conflict(

@@ -9,10 +9,10 @@ from callslip.messages.problems import FailureMessage
 from callslip.vocabulary import (
     DocumentState,
     EventKind,
+    ShownVersionState,
     Step,
     StepState,
     VersionOrigin,
-    VersionState,
 )
 
 
@@ -131,7 +131,9 @@ class VersionMessage(Message):
     """A current or previous content of a document."""
 
     version: int
-    state: Word[VersionState] = Field(description="live: what searches see")
+    state: Word[ShownVersionState] = Field(
+        description="live: what searches see; deleted: what they saw before the deletion"
+    )
     origin: Word[VersionOrigin] = Field(
         "submitted",
         description="how it was made; restored: by a rollback",

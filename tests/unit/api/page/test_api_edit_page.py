@@ -127,6 +127,31 @@ def test_a_version_that_is_none_is_named(it: Installation, document_id: str, ver
     assert "no number of a version" in refused.text
 
 
+def test_a_deleted_document_has_no_live_version(it: Installation, document_id: str) -> None:
+    url = f"/v1/documents/{document_id}"
+    it.put("a.txt", "The canteen closes.")
+    assert it.anyone.call("GET", f"{url}/versions").json["versions"][0]["state"] == "live"
+    it.anyone.call("DELETE", url)
+    history = it.anyone.call("GET", f"{url}/versions").json
+    assert history["live_version"] is None
+    assert [version["state"] for version in history["versions"]] == ["deleted", "superseded"]
+    assert it.anyone.call("GET", url).json["live_version"] is None
+    page = it.anyone.call("GET", f"/page/documents/{document_id}").text
+    assert "<b>Version 2</b>, deleted" in page
+    assert ", live" not in page
+
+
+def test_a_deleted_document_is_not_found_by_a_rollback(it: Installation, document_id: str) -> None:
+    it.put("a.txt", "The canteen closes.")
+    it.anyone.call("DELETE", f"/v1/documents/{document_id}")
+    for _ in range(2):  # before and after its data are removed
+        refused = it.anyone.call(
+            "POST", f"/v1/documents/{document_id}/rollback", json={"version": 1}
+        )
+        assert (refused.status_code, "document-not-found" in refused.text) == (404, True)
+        it.context.blobs.delete(document_id)
+
+
 def test_a_form_of_another_site_changes_nothing(it: Installation, document_id: str) -> None:
     form = opened(it, document_id) | {"title": "Foreign", "csrf_token": "x" * 22}
     foreign = it.anyone.call(
