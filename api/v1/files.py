@@ -128,7 +128,7 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
     response = Response(content_type="image/png")
     response.set_etag(etag)
     response.headers["Cache-Control"] = f"private, max-age={CACHE_SECONDS}"
-    if request.if_none_match.contains(etag):
+    if request.if_none_match.is_strong(etag):  # `*` would match a page that does not exist
         response.status_code = 304
         return response
     key = (version.document_id, etag)
@@ -146,6 +146,8 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
             current().drawings.put(key, image)
     response.set_data(image)
     return response
+    if request.if_none_match.star_tag:
+        response.status_code = 304
 
 
 @blueprint.get(
