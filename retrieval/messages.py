@@ -15,6 +15,7 @@ from callslip.messages.search import Reasons as Reasons
 from callslip.messages.search import SearchResponse as SearchResponse
 from callslip.messages.search import Span as Span
 from callslip.messages.search import TimeClamp as TimeClamp
+from callslip.messages.values import OptionalWhole
 from callslip.stores.fusion import Fusion
 from callslip.stores.metrics import Metric
 from callslip.stores.naming import Tenant
@@ -63,7 +64,7 @@ class SearchRequest(BaseModel):
         " words are searched too",
     )
     tenant: Tenant | None = Field(None, description="the tenant, in a collection with tenants")
-    top: int | None = Field(
+    top: OptionalWhole = Field(
         None, ge=1, description="the most hits; default: all, up to the setting search.max_top"
     )
     alpha: float | None = Field(

@@ -3,6 +3,7 @@
 It needs no JavaScript.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flask import Blueprint, Response, make_response, render_template, request
@@ -18,6 +19,7 @@ from callslip.compat.faq.collections import MOST_COLLECTIONS
 from callslip.compat.faq.compare import ComparedHit, Comparison, Question, compare
 from callslip.config.sections.faq import STRATEGIES
 from callslip.errors import CallslipError, InvalidRequest
+from callslip.messages.values import whole_number
 from callslip.models.text.language import lang
 
 SHOWN = 300
@@ -51,7 +53,7 @@ class Form:
         """Return the question; raise InvalidRequest with the name of an invalid field."""
         fields = {
             "query": self.query,
-            "top_k": _number("hits of each", int, self.top_k),
+            "top_k": _number("hits of each", whole_number, self.top_k),
             "threshold": _number("least similarity", float, self.threshold),
         }
         return validated(Question, fields)
@@ -143,10 +145,10 @@ def _usual(there: list[str]) -> tuple[str, ...]:
     return chosen or tuple(there[:2])
 
 
-def _number(field: str, kind: type[int] | type[float], typed: str) -> float | None:
+def _number(field: str, read: Callable[[str], float], typed: str) -> float | None:
     if not typed:
         return None
     try:
-        return kind(typed)
+        return read(typed)
     except ValueError:
         raise InvalidRequest(f"{field}: {typed[:20]!r} is no number") from None

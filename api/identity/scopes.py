@@ -20,7 +20,7 @@ from callslip.stores.ledger import Ledger
 Scope = tuple[str, str]
 """A collection and a tenant."""
 
-_TASK = re.compile(r"(?:ingest|delete)-(?P<document>[0-9a-f]{32})(?:-\d{1,9})?")
+_TASK = re.compile(r"(?:ingest|delete)-(?P<document>[0-9a-f]{32})(?:-[0-9]{1,9})?")
 
 COLLECTION_RULE = "/v1/collections/<string:name>"
 """The start of the rules whose `name` is a collection."""

@@ -10,6 +10,7 @@ from callslip.messages.chunks import Chunks as Chunks
 from callslip.messages.chunks import ChunksPreview as ChunksPreview
 from callslip.messages.chunks import Correction as Correction
 from callslip.messages.chunks import Corrections as Corrections
+from callslip.messages.values import OptionalWhole, Whole
 from callslip.stores import naming
 from callslip.stores.ledger.base.corrections import LONGEST_TEXT
 
@@ -26,10 +27,10 @@ ChunkId = Annotated[str, Field(min_length=1, max_length=200)]
 class ChunksQuery(Request):
     """Selects a page of chunks."""
 
-    limit: int = Field(50, ge=1, le=500)
+    limit: Whole = Field(50, ge=1, le=500)
     after: str | None = Field(
         None,
-        pattern=r"^-?\d{1,10}\.-?\d{1,10}\..{1,200}$",
+        pattern=r"^-?[0-9]{1,10}\.-?[0-9]{1,10}\..{1,200}$",
         description="`next_after` of the previous page",
     )
     parents: bool = Field(
@@ -61,10 +62,10 @@ class Cut(CutRequest):
         max_length=naming.LONGEST_TENANT,
         description="a tenant of the caller; required of callers that are limited to tenants",
     )
-    target_tokens: int | None = Field(
+    target_tokens: OptionalWhole = Field(
         None, ge=32, le=100_000, description="the length that chunks should have"
     )
-    limit: int = Field(100, ge=1, le=MOST_PREVIEWED, description="the most chunks to return")
+    limit: Whole = Field(100, ge=1, le=MOST_PREVIEWED, description="the most chunks to return")
 
 
 class PreviewText(Cut):

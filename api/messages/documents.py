@@ -39,12 +39,14 @@ from callslip.messages.health import Readiness as Readiness
 from callslip.messages.options import Options
 from callslip.messages.problems import FailureMessage as FailureMessage
 from callslip.messages.problems import Problem as Problem
+from callslip.messages.values import OptionalWhole, Whole
 from callslip.messages.webhooks import Deliveries as Deliveries
 from callslip.messages.webhooks import Delivery as Delivery
 from callslip.messages.webhooks import Webhook as Webhook
 from callslip.messages.webhooks import WebhookMade as WebhookMade
 from callslip.messages.webhooks import Webhooks as Webhooks
 from callslip.readers import MOST_READERS
+from callslip.retrieval.messages import Text
 from callslip.stores import naming
 from callslip.stores.ledger import PRIORITIES, EventKind
 from callslip.stores.ledger.base.records import Vectors
@@ -266,8 +268,8 @@ class ComparedDocuments(Request):
 class CutRequest(Request):
     """The lengths of a document's chunks, in tokens of the embedder; null: as they are."""
 
-    max_tokens: int | None = Field(None, ge=32, le=100_000, description="the longest chunk")
-    overlap_tokens: int | None = Field(
+    max_tokens: OptionalWhole = Field(None, ge=32, le=100_000, description="the longest chunk")
+    overlap_tokens: OptionalWhole = Field(
         None, ge=0, le=10_000, description="text that a chunk shares with the previous chunk"
     )
 
@@ -287,9 +289,9 @@ class Rollback(Request):
 class Which(Request):
     """Selects dead letters that match every field of the request."""
 
-    collection: str | None = None
-    tenant: str | None = None
-    reason: str | None = Field(None, description="the `type` of the error, such as `worker-lost`")
+    collection: Text | None = None
+    tenant: Text | None = None
+    reason: Text | None = Field(None, description="the `type` of the error, such as `worker-lost`")
     older_than: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="failed at least so many seconds ago"
     )
@@ -301,14 +303,14 @@ class Which(Request):
 class DeadLettersQuery(Which):
     """A page of dead letters."""
 
-    limit: int = Field(50, ge=1, le=500)
+    limit: Whole = Field(50, ge=1, le=500)
     after: str | None = Field(None, description="`next_after` of the previous page")
 
 
 class Retry(Which):
     """Selects dead letters to retry."""
 
-    document_ids: list[str] | None = Field(None, max_length=500)
+    document_ids: list[Text] | None = Field(None, max_length=500)
     all: bool = Field(False, description="required if the request has no other field")
 
 
@@ -325,7 +327,9 @@ class NewWebhook(Request):
     """A subscription of a URL to events."""
 
     url: str = Field(max_length=2048, description="the server sends events to it by POST")
-    collection: str | None = Field(None, description="only events of this collection; default: all")
+    collection: Text | None = Field(
+        None, description="only events of this collection; default: all"
+    )
     events: list[EventKind] = Field(
         ["document.live", "document.failed", "document.deleted"], min_length=1, max_length=100
     )

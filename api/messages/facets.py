@@ -14,6 +14,7 @@ from callslip.messages.facets import PropertyCounts as PropertyCounts
 from callslip.messages.facets import ProposedCluster as ProposedCluster
 from callslip.messages.facets import ProposedProperty as ProposedProperty
 from callslip.messages.facets import ValueCount as ValueCount
+from callslip.messages.values import Whole
 from callslip.stores import naming
 
 
@@ -33,7 +34,9 @@ class FacetsQuery(BaseModel):
         None, description="the tenant, in a collection with tenants"
     )
     facet: str | None = Field(None, max_length=128, description="only this facet")
-    limit: int = Field(20, ge=0, le=10_000, description="values per facet, the most frequent first")
+    limit: Whole = Field(
+        20, ge=0, le=10_000, description="values per facet, the most frequent first"
+    )
 
 
 class ProposalsQuery(BaseModel):

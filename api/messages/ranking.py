@@ -9,6 +9,7 @@ from callslip.messages.ranking import JudgedSearchLine as JudgedSearchLine
 from callslip.messages.ranking import ProposalMessage as ProposalMessage
 from callslip.messages.ranking import ProposalsMessage as ProposalsMessage
 from callslip.messages.ranking import RankingMessage as RankingMessage
+from callslip.messages.values import Whole
 from callslip.vocabulary import ProposalState
 
 MOST = 20_000
@@ -18,14 +19,14 @@ MOST = 20_000
 class ExamplesQuery(BaseModel):
     """The number of searches, from the newest."""
 
-    limit: int = Field(MOST, ge=1, le=MOST)
+    limit: Whole = Field(MOST, ge=1, le=MOST)
 
 
 class OfState(BaseModel):
     """Selects runs and their proposals."""
 
     state: ProposalState | None = Field(None, description="such as `waiting`")
-    limit: int = Field(50, ge=1, le=500)
+    limit: Whole = Field(50, ge=1, le=500)
 
 
 class Decision(Request):

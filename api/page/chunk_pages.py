@@ -10,6 +10,7 @@ from callslip.api.page.visible import visible_document
 from callslip.api.v1.chunks.listing import correction, listed
 from callslip.api.v1.chunks.routes import correct
 from callslip.errors import CallslipError, InvalidRequest
+from callslip.messages.values import whole_number
 
 SHOWN = 50
 """Chunks on one page of the list."""
@@ -29,7 +30,7 @@ def correct_chunk() -> Response:
     """Correct the chunk of the form, and show the list; after an error, the form with its text."""
     document_id = visible_document(request.form.get("document", "")).document_id
     chunk_id, text = request.form.get("chunk", ""), request.form.get("text", "")
-    version = request.form.get("version", type=int)
+    version = request.form.get("version", type=whole_number)
     try:
         correct(document_id, {chunk_id: text}, version)
     except CallslipError as error:

@@ -16,6 +16,7 @@ from callslip.errors import DocumentNotFound, InvalidRequest
 from callslip.ingestion.extract.sniff import MARKDOWN, PDF
 from callslip.ingestion.pages.units import page_table
 from callslip.ingestion.values import ExtractedText
+from callslip.messages.values import whole_number
 from callslip.models.text.language import lang
 from callslip.retrieval.evidence.sentences import reflow
 from callslip.retrieval.messages import Span
@@ -249,7 +250,7 @@ def _span(args: MultiDict[str, str], first: str, last: str) -> Span:
 
 
 def _number(args: MultiDict[str, str], name: str) -> int:
-    number = args.get(name, type=int)
+    number = args.get(name, type=whole_number)
     if number is None or not 0 <= number <= LARGEST:
         raise InvalidRequest(f"{name} is missing or is no number from 0 to {LARGEST:,}")
     return number

@@ -9,6 +9,7 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.messages import documents
 from callslip.api.v1.documents import check_batch
+from callslip.messages.values import Whole
 
 SHOWN_FAILURES = 20
 
@@ -22,9 +23,9 @@ class BatchPath(BaseModel):
 class ItemsQuery(documents.Request):
     state: documents.ItemState | None = Field(None, description="only these")
     after: str = Field(
-        "", pattern=r"^$|^[0-9a-f]{1,32}-\d{1,9}$", description="`next_after` of the page before"
+        "", pattern=r"^$|^[0-9a-f]{1,32}-[0-9]{1,9}$", description="`next_after` of the page before"
     )
-    limit: int = Field(100, ge=1, le=1000)
+    limit: Whole = Field(100, ge=1, le=1000)
 
 
 @blueprint.post("/v1/batches", responses={200: documents.Batch})

@@ -19,6 +19,7 @@ from callslip.errors import DocumentNotFound, DocumentTableNotFound, PageNotFoun
 from callslip.ingestion.extract.sniff import BINARY_NAMES, PDF, PLAIN, TEXT_NAMES
 from callslip.ingestion.pages.areas import areas_of
 from callslip.ingestion.tables import as_csv
+from callslip.messages.values import OptionalWhole, Whole
 from callslip.stores.blobs import original_name
 from callslip.stores.ledger import VersionRecord
 
@@ -50,7 +51,7 @@ def _binary(media_type: str) -> dict[str, Any]:
 
 
 class OfVersion(documents.Request):
-    version: int | None = Field(
+    version: OptionalWhole = Field(
         None, ge=1, le=MOST_VERSIONS, description="which version; left out: the live one"
     )
 
@@ -72,9 +73,9 @@ class TablePath(BaseModel):
 
 
 class PageQuery(OfVersion):
-    start: int | None = Field(None, ge=0, description="mark the lines from this character on")
-    end: int | None = Field(None, ge=0, description="up to this character of the extracted text")
-    width: int = Field(1000, ge=100, le=3000, description="of the image, in pixels")
+    start: OptionalWhole = Field(None, ge=0, description="mark the lines from this character on")
+    end: OptionalWhole = Field(None, ge=0, description="up to this character of the extracted text")
+    width: Whole = Field(1000, ge=100, le=3000, description="of the image, in pixels")
 
 
 @blueprint.get(
@@ -145,9 +146,9 @@ def get_page(path: PagePath, query: PageQuery) -> Response:
         if len(image) <= LARGEST_CACHED:
             current().drawings.put(key, image)
     response.set_data(image)
-    return response
     if request.if_none_match.star_tag:
         response.status_code = 304
+    return response
 
 
 @blueprint.get(

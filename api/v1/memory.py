@@ -20,6 +20,7 @@ from callslip.api.messages.memory import (
 )
 from callslip.api.v1.collections import CollectionPath, collection_of
 from callslip.errors import InvalidRequest
+from callslip.messages.values import Whole
 from callslip.stores.chunk_stats import UNIT, ChunkStats
 from callslip.stores.ledger import Ledger
 
@@ -37,7 +38,7 @@ TOGETHER = 200
 class MemoryQuery(OfTenant):
     """A page of the memory."""
 
-    limit: int = Field(50, ge=1, le=500)
+    limit: Whole = Field(50, ge=1, le=500)
     after: str = Field("", max_length=64, description="`next_after` of the page before")
 
 

@@ -16,7 +16,7 @@ from callslip.stores.ledger import DocumentRecord
 blueprint = APIBlueprint("tasks", __name__, abp_tags=[Tag(name="tasks")])
 
 _TASK_ID = re.compile(
-    r"(?P<kind>ingest|delete)-(?P<document>[0-9a-f]{32})(?:-(?P<version>\d{1,9}))?"
+    r"(?P<kind>ingest|delete)-(?P<document>[0-9a-f]{32})(?:-(?P<version>[0-9]{1,9}))?"
 )
 
 

@@ -18,6 +18,7 @@ from callslip.messages.usage import Today as Today
 from callslip.messages.usage import UsageMessage as UsageMessage
 from callslip.messages.usage import Used as Used
 from callslip.messages.usage import UsedOnDay as UsedOnDay
+from callslip.messages.values import Whole
 from callslip.stores import naming
 from callslip.stores.ledger import UsageRow
 from callslip.stores.ledger.answers.model_usage import DAY_SECONDS, day_of
@@ -34,7 +35,7 @@ class UsageQuery(Request):
     tenant: naming.Tenant = Field(
         "", max_length=naming.LONGEST_TENANT, description="left out: of all together"
     )
-    days: int = Field(30, ge=1, le=COSTS_DAYS, description="days in UTC, today among them")
+    days: Whole = Field(30, ge=1, le=COSTS_DAYS, description="days in UTC, today among them")
 
 
 @blueprint.get("/v1/usage", responses={200: UsageMessage})

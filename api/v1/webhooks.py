@@ -22,6 +22,7 @@ from callslip.errors import (
     SourceDown,
 )
 from callslip.http.addresses import is_allowed, resolve
+from callslip.messages.values import OptionalWhole, Whole
 from callslip.stores.ledger import DeliveryState
 from callslip.tasks.shared.receivers import key_of, new_secret
 
@@ -41,8 +42,10 @@ class DeliveryPath(WebhookPath):
 
 class DeliveriesQuery(documents.Request):
     state: DeliveryState | None = Field(None, description="only these")
-    before: int | None = Field(None, ge=0, lt=2**63, description="`next_before` of the page before")
-    limit: int = Field(100, ge=1, le=1000)
+    before: OptionalWhole = Field(
+        None, ge=0, lt=2**63, description="`next_before` of the page before"
+    )
+    limit: Whole = Field(100, ge=1, le=1000)
 
 
 @blueprint.post("/v1/webhooks", responses={201: documents.WebhookMade})

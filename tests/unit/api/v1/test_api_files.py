@@ -237,7 +237,13 @@ def test_a_page_of_any_size_is_an_image_of_bounded_size(
     assert width <= 3000
 
 
-@pytest.mark.parametrize("query", ["width=1", "width=99999", "start=-1", "version=0", "other=1"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("width=1", "width=99999", "start=-1", "version=0", "other=1"),
+        *("start=1_0", "end=+5", "width=%D9%A3%D9%A0%D9%A0", "version=%201"),
+    ],
+)
 def test_an_invalid_query_is_named(
     client: FlaskClient, ledger: Ledger, tmp_path: Path, query: str
 ) -> None:

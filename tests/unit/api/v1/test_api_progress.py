@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from context_parts import LoneBroker, app_over
@@ -284,6 +285,7 @@ def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) ->
         ({"url": "https://u:p@8.8.8.8/"}, "invalid-request"),
         ({"url": "https://8.8.8.8:99999/"}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "collection": "nowhere"}, "collection-not-found"),
+        ({"url": "https://8.8.8.8/", "collection": "\ud800"}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "events": []}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "events": ["document.lives"]}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "secret": "whsec_c2hvcnQ="}, "invalid-request"),
@@ -292,9 +294,19 @@ def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) ->
 def test_a_webhook_that_cannot_be_is_refused(
     client: FlaskClient, wanted: dict[str, object], slug: str
 ) -> None:
-    answer = client.post("/v1/webhooks", json=wanted)
+    body = json.dumps(wanted)
+    answer = client.post("/v1/webhooks", data=body, content_type="application/json")
     assert answer.get_json()["type"] == f"urn:callslip:problem:{slug}", answer.text
     assert client.get("/v1/webhooks").get_json()["webhooks"] == []
+
+
+@pytest.mark.parametrize("field", ["collection", "tenant", "reason", "document_ids"])
+def test_half_a_character_selects_no_dead_letters(client: FlaskClient, field: str) -> None:
+    value: Any = ["\ud800"] if field == "document_ids" else "\ud800"
+    body = json.dumps({field: value})
+    answer = client.post("/v1/dead-letters/retry", data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert field in answer.get_json()["detail"]
 
 
 def test_a_form_whose_names_are_not_utf_8_is_told_so(client: FlaskClient) -> None:
