@@ -18,7 +18,7 @@ WEB_URL = r"^https?://[!-\x22$-.0->A-~]+([/?#][!-~]*)?$"
 MOST_COMPOSED = 4
 """The most code points that NFC composes into one.
 
-A name that is longer than LONGEST_NAME by more than this factor is too long in any form. Such a
+A name that is longer than allowed by more than this factor is too long in any form. Such a
 name is not composed, because composition takes n² steps for n marks on one letter.
 """
 
@@ -26,39 +26,39 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _PARTS = re.compile(r"[/\\]")
 
 
-def clean_name(name: str) -> str:
-    """A document's name as it is stored.
+def clean_name(name: str, what: str = "name") -> str:
+    """A document's name as it is stored; errors call it `what`.
 
     The name may be a path below a folder. Raises InvalidRequest if the name is empty or too long,
     or if it has the path part `..`: a program that creates files under these names must not write
     outside its folder.
     """
-    cleaned = clean_line(name)
+    cleaned = clean_line(name, what)
     if ".." in _PARTS.split(cleaned):
-        raise InvalidRequest("the name has the path part '..'", hint="Send a name without it.")
+        raise InvalidRequest(f"the {what} has the path part '..'", hint="Send a name without it.")
     return cleaned
 
 
-def clean_line(name: str) -> str:
-    """A name or title in NFC, without control characters.
+def clean_line(text: str, what: str, longest: int = LONGEST_NAME) -> str:
+    """A name or title in NFC, without control characters; errors call it `what`.
 
-    Raises InvalidRequest if the result is empty or longer than LONGEST_NAME.
+    Raises InvalidRequest if the result is empty or longer than `longest`.
     """
-    cleaned = _CONTROL.sub(" ", name.encode("utf-8", "replace").decode()).strip()
-    if len(cleaned) <= MOST_COMPOSED * LONGEST_NAME:
+    cleaned = _CONTROL.sub(" ", text.encode("utf-8", "replace").decode()).strip()
+    if len(cleaned) <= MOST_COMPOSED * longest:
         cleaned = unicodedata.normalize("NFC", cleaned).strip()
     if not cleaned:
-        raise InvalidRequest("the name is empty")
-    if len(cleaned) > LONGEST_NAME:
+        raise InvalidRequest(f"the {what} is empty")
+    if len(cleaned) > longest:
         raise InvalidRequest(
-            f"the name has {len(cleaned)} characters, at most {LONGEST_NAME} are allowed"
+            f"the {what} has {len(cleaned)} characters, at most {longest} are allowed"
         )
     return cleaned
 
 
 def clean_filename(name: str) -> str:
     """The last part of a path, as it is stored."""
-    return clean_name(_PARTS.split(name)[-1])
+    return clean_name(_PARTS.split(name)[-1], "file's name")
 
 
 def clean_tenant(tenant: str) -> str:
@@ -69,11 +69,7 @@ def clean_tenant(tenant: str) -> str:
     """
     if not tenant:
         return ""
-    name = clean_line(tenant)
-    if len(name) > LONGEST_TENANT:
-        raise InvalidRequest(
-            f"the tenant's name has {len(name)} characters, at most {LONGEST_TENANT} are allowed"
-        )
+    name = clean_line(tenant, "tenant's name", LONGEST_TENANT)
     if "" in name.split("/"):
         raise InvalidRequest(
             f"the tenant's name {name!r} has a / at an end, or two together",

@@ -5,6 +5,7 @@ from importlib import metadata
 from flask_openapi3 import Info, OpenAPI
 
 from callslip.api.http import access, headers, origins
+from callslip.api.http.client_json import ClientJson
 from callslip.api.http.context import hand_to
 from callslip.api.http.problems import handle_problems, invalid
 from callslip.api.messages.documents import Problem
@@ -31,8 +32,7 @@ def base_app(name: str, context: Context) -> OpenAPI:
     settings = context.settings
     app.config["MAX_CONTENT_LENGTH"] = settings.api.max_upload_mb * MEGABYTE + FORM_OVERHEAD
     app.config["MAX_FORM_MEMORY_SIZE"] = FORM_OVERHEAD
-    app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    app.json = ClientJson(app)
     access.record(app)  # first, so that it records what the others refuse
     handle_problems(app)
     headers.guard(app)

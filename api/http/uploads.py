@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
@@ -11,11 +12,13 @@ from typing import IO, Any
 from flask import Request, abort
 from pydantic import ValidationError
 
+from callslip.api.http.client_json import unique
 from callslip.api.http.context import current
 from callslip.api.http.problems import invalid
 from callslip.api.messages.documents import NewDocument, UploadForm
 from callslip.config.settings import MEGABYTE
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
+from callslip.messages.values import whole_number
 from callslip.readers import Readers, check_readers
 from callslip.stores.ledger import PRIORITIES
 from callslip.stores.naming import (
@@ -82,15 +85,34 @@ def sent_file(request: Request) -> tuple[str, IO[bytes]]:
     return file.filename, file.stream
 
 
+def sent_form(request: Request) -> tuple[str, IO[bytes], dict[str, str]]:
+    """Return the name and content of the form's part `file`, and the form's fields.
+
+    Raises InvalidRequest without the part `file`, if another part has a file name, and if a name
+    occurs twice: a part that nobody reads could be the one that restricts the document.
+    """
+    filename, content = sent_file(request)
+    if files := sorted({str(name)[:100] for name in request.files} - {"file"}):
+        raise InvalidRequest(
+            f"only the part named file may have a file name, not {', '.join(map(repr, files))}",
+            hint="Send the others as fields: curl -F 'readers=<readers.json' in place of"
+            " -F readers=@readers.json.",
+        )
+    parts = Counter(n for sent in (request.files, request.form) for n, _ in sent.items(multi=True))
+    for name, count in parts.items():
+        if count > 1:
+            raise InvalidRequest(
+                f"the form has {count} parts named {str(name)[:100]}",
+                hint="Send a field once; each file is a submission of its own.",
+            )
+    return filename, content, request.form.to_dict()
+
+
 def _from_form(request: Request) -> Upload:
-    sent, content = sent_file(request)
-    form = request.form
+    sent, content, form = sent_form(request)
     if unknown := set(form) - UploadForm.model_fields.keys():
         raise InvalidRequest(f"unknown field {min(str(name) for name in unknown)!r}")
-    try:
-        properties = json.loads(form.get("properties") or "null")
-    except ValueError as error:
-        raise InvalidRequest(f"properties is not JSON: {error}") from None
+    properties = _json("properties", form.get("properties") or "null")
     filename = clean_filename(sent)
     return _upload(
         content,
@@ -163,7 +185,7 @@ def _upload(
         name=name,
         filename=filename,
         tenant=clean_tenant(tenant),
-        title=clean_line(title) if title else title,
+        title=clean_line(title, "title") if title else title,
         properties=None if properties is None else check_properties(properties, reserved=RESERVED),
         allow_duplicate=allow_duplicate,
         priority=priority,
@@ -188,10 +210,19 @@ def _readers(value: str) -> Readers | None:
         return None
     if not value.lstrip().startswith("["):
         return check_readers([part.strip() for part in value.split(",")])
+    return check_readers(_json("readers", value))
+
+
+def _json(field: str, text: str) -> Any:
+    """The value of a form field that is JSON."""
     try:
-        return check_readers(json.loads(value))
-    except (ValueError, RecursionError):
-        raise InvalidRequest("readers is no list in JSON") from None
+        return json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(f"{field} is not JSON: {error}") from None
+    except ValueError:  # its advice is for programmers in Python
+        raise InvalidRequest(f"{field} has a number with too many digits") from None
+    except RecursionError:
+        raise InvalidRequest(f"{field} is nested too deeply") from None
 
 
 def _flag(value: str) -> bool:
@@ -205,6 +236,6 @@ def _flag(value: str) -> bool:
 def _priority(value: str) -> int:
     least, most = PRIORITIES
     with suppress(ValueError):
-        if least <= (priority := int(value)) <= most:
+        if least <= (priority := whole_number(value)) <= most:
             return priority
     raise InvalidRequest(f"priority is not a whole number from {least} to {most}")

@@ -22,6 +22,7 @@ from callslip.errors import BatchNotFound, DocumentNotFound, InvalidRequest
 from callslip.ingestion.artifacts import EXTRACTED, stored
 from callslip.ingestion.intake import take_in
 from callslip.ingestion.values import ExtractedText
+from callslip.messages.values import OptionalWhole, Whole
 from callslip.readers import EVERYONE, check_readers
 from callslip.stores import naming
 from callslip.stores.ledger import Accepted, DocumentRecord, Edit, Submission, tenant_queue_of
@@ -67,16 +68,16 @@ class DocumentPath(BaseModel):
 class ListQuery(documents.Request):
     tenant: naming.Tenant | None = Field(None, description="whose documents; left out: everyone's")
     parent: str | None = Field(None, description="only what came within the document of this id")
-    limit: int = Field(50, ge=1, le=500)
+    limit: Whole = Field(50, ge=1, le=500)
     before: float | None = Field(
         None, allow_inf_nan=False, description="`next_before` of the page before"
     )
 
 
 class TextQuery(documents.Request):
-    start: int = Field(0, ge=0)
-    end: int | None = Field(None, ge=0, description="at most 100,000 characters after start")
-    version: int | None = Field(
+    start: Whole = Field(0, ge=0)
+    end: OptionalWhole = Field(None, ge=0, description="at most 100,000 characters after start")
+    version: OptionalWhole = Field(
         None, ge=1, le=MOST_VERSIONS, description="of which version; left out: the live one"
     )
 
@@ -160,7 +161,7 @@ def _submission_of(compared: documents.ComparedDocument) -> Submission:
     return Submission(
         name=clean_name(compared.name),
         filename=clean_filename(compared.filename),
-        title=clean_line(compared.title) if compared.title else compared.title,
+        title=clean_line(compared.title, "title") if compared.title else compared.title,
         sha256=compared.sha256,
         size=0,
         properties=None
@@ -299,7 +300,7 @@ def edit_of(body: documents.Change) -> Edit:
             )
     readers = EVERYONE if body.readers is None else check_readers(body.readers)
     return Edit(
-        title=(clean_line(body.title) if body.title else "") if "title" in sent else None,
+        title=(clean_line(body.title, "title") if body.title else "") if "title" in sent else None,
         url=clean_url(body.url or "") if "url" in sent else None,
         language=check_language(body.language or "") if "language" in sent else None,
         properties=properties | bounds,

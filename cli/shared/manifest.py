@@ -86,7 +86,7 @@ class Entry(BaseModel):
         try:
             self.known_as()
             clean_tenant(self.tenant)
-            _ = self.title and clean_line(self.title)
+            _ = self.title and clean_line(self.title, "title")
             clean_url(self.url)
             self.all_properties()
         except CallslipError as error:

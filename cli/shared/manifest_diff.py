@@ -76,7 +76,7 @@ def _planned(
 def _same(document: dict[str, Any], placed: Placed, digest: str) -> bool:
     """Whether the server has the same content and fields already."""
     filename = clean_filename(placed.path.name)
-    title = clean_line(placed.entry.title) if placed.entry.title else filename
+    title = clean_line(placed.entry.title, "title") if placed.entry.title else filename
     current = (
         document["sha256"],
         document["filename"],

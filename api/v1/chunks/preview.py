@@ -11,7 +11,7 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.http.problems import invalid
 from callslip.api.http.slots import Slots
-from callslip.api.http.uploads import sent_file
+from callslip.api.http.uploads import sent_form
 from callslip.api.identity.current import check_scope
 from callslip.api.messages import chunks as messages
 from callslip.api.v1.collections import CollectionPath
@@ -84,8 +84,8 @@ def preview_chunks(path: CollectionPath) -> Response:
 def _sent() -> tuple[messages.Cut, str, bytes]:
     """The lengths, the file's name and the content of the request."""
     if request.mimetype == "multipart/form-data":
-        sent, stream = sent_file(request)
-        fields = {name: value for name, value in request.form.items() if value != ""}
+        sent, stream, form = sent_form(request)
+        fields = {name: value for name, value in form.items() if value != ""}
         cut = _validated(messages.Cut, fields)
         return cut, clean_filename(sent), stream.read(LARGEST_MB * MEGABYTE + 1)
     if request.mimetype == "application/json":

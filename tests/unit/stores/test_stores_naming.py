@@ -39,7 +39,7 @@ def test_a_name_that_says_nothing_or_too_much_is_refused(name: str) -> None:
 def test_a_name_is_measured_as_it_is_kept(name: str) -> None:
     whole = unicodedata.normalize("NFC", name)
     if whole:
-        assert clean_line(name) == whole
+        assert clean_line(name, "title") == whole
         assert len(name) <= MOST_COMPOSED * len(whole)
 
 
@@ -49,7 +49,7 @@ def test_of_a_filename_the_last_part_is_kept() -> None:
 
 
 def test_a_title_may_say_anything_in_one_line() -> None:
-    assert clean_line(" from / .. / to\r\nhere ") == "from / .. / to here"
+    assert clean_line(" from / .. / to\r\nhere ", "title") == "from / .. / to here"
 
 
 def test_a_tenant_is_optional_and_short() -> None:

@@ -260,6 +260,13 @@ def test_a_preview_of_a_file_has_its_pages(it: Installation) -> None:
         ({"data": {"file": (io.BytesIO(b"x" * 10_001), "a.txt")}}, 413, "takes 10"),
         ({"data": {"file": (io.BytesIO(b""), "a.txt")}}, 422, "no bytes"),
         ({"data": {"max_tokens": "many", "file": (io.BytesIO(b"x"), "a.txt")}}, 400, "max_tokens"),
+        ({"data": {"limit": "1_0", "file": (io.BytesIO(b"x"), "a.txt")}}, 400, "limit"),
+        ({"data": {"file": [(io.BytesIO(b"x"), "a"), (io.BytesIO(b"y"), "b")]}}, 400, "named file"),
+        (
+            {"data": {"tenant": (io.BytesIO(b"x"), "t"), "file": (io.BytesIO(b"x"), "a.txt")}},
+            400,
+            "not 'tenant'",
+        ),
         ({"data": {"file": (io.BytesIO(b"%PDF-1.4 broken"), "a.pdf")}}, 422, "too damaged"),
         ({"data": b"x", "content_type": "text/plain"}, 400, "content type"),
     ],

@@ -309,13 +309,68 @@ def test_half_a_character_selects_no_dead_letters(client: FlaskClient, field: st
     assert field in answer.get_json()["detail"]
 
 
+DOCUMENTS = "/v1/collections/papers/documents"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"readers": (b'["group:hr"]', "r.json"), "name": (b"a", "n")}, "not 'name', 'readers'"),
+        ({"readers": ["everyone", "group:hr"]}, "2 parts named readers"),
+        ({"name": ["a", "b", "c"]}, "3 parts named name"),
+        ({"file": "Another text."}, "2 parts named file"),
+        ({"file": (b"Another file.", "b.txt")}, "2 parts named file"),
+        ({"properties": '{"a": 1, "a": 2}'}, "'a' twice"),
+        ({"properties": '{"a": ' + "9" * 5000 + "}"}, "properties has a number with too many"),
+        ({"properties": "{"}, "properties is not JSON"),
+        ({"properties": "[" * 100_000}, "properties is nested too deeply"),
+        ({"readers": "[" + "9" * 5000 + "]"}, "readers has a number with too many"),
+        ({"priority": "٣"}, "priority is not a whole number"),
+        ({"priority": "1_0"}, "priority is not a whole number"),
+        ({"title": "\x00"}, "the title is empty"),
+        ({"title": "x" * 5000}, "the title has 5000 characters"),
+        ({"tenant": "\x00"}, "the tenant's name is empty"),
+        ({"tenant": "x" * 5000}, "the tenant's name has 5000 characters, at most 64"),
+        ({"name": "\x00"}, "the name is empty"),
+    ],
+)
+def test_a_form_that_can_mean_another_document_is_refused(
+    client: FlaskClient, ledger: Ledger, fields: dict[str, Any], words: str
+) -> None:
+    form: dict[str, list[Any]] = {"file": [(io.BytesIO(b"The canteen opens."), "a.txt")]}
+    for name, value in fields.items():
+        for each in value if isinstance(value, list) else [value]:
+            sent = (io.BytesIO(each[0]), each[1]) if isinstance(each, tuple) else each
+            form.setdefault(name, []).append(sent)
+    answer = client.post(DOCUMENTS, data=form)
+    output = answer.get_json()
+    assert answer.status_code == 400
+    assert words in output["detail"]
+    assert "sys." not in answer.text
+    assert ledger.documents.find("papers") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": "a", "readers": ["group:hr"], "readers": ["everyone"]}',
+        '{"text": "a", "properties": {"readers": 1, "readers": 2}}',
+    ],
+)
+def test_json_with_a_name_twice_is_refused(client: FlaskClient, ledger: Ledger, body: str) -> None:
+    answer = client.post(DOCUMENTS, data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert "'readers' twice" in answer.get_json()["detail"]
+    assert ledger.documents.find("papers") == []
+
+
 def test_a_form_whose_names_are_not_utf_8_is_told_so(client: FlaskClient) -> None:
     form = (
         b'--B\r\nContent-Disposition: form-data; name="file"; filename="\xc8\xde\xb0\xa1.txt"\r\n'
         b"\r\nLeave lasts long.\r\n--B--\r\n"
     )
     kind = "multipart/form-data; boundary=B"
-    answer = client.post("/v1/collections/papers/documents", data=form, content_type=kind)
+    answer = client.post(DOCUMENTS, data=form, content_type=kind)
     output = answer.get_json()
     assert answer.status_code == 400
     assert "UTF-8" in output["advice"]
