@@ -51,6 +51,21 @@ def test_every_measurement_and_generator_that_a_page_names_can_be_run(page: Path
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), name
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_request_of_a_page_to_the_server_sends_a_key(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    key = 'KEY="Authorization: Bearer $(cat var/admin.key)"'
+    if page.name == "compat-annotator.md":  # `serve-annotator` needs none
+        assert key.removeprefix("KEY=") in text
+        return
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", "")
+    lines = [line for line in blocks.splitlines() if re.search(r"curl .*(:8765|\$URL)", line)]
+    assert [line for line in lines if '-H "$KEY"' not in line] == []
+    assert not lines or blocks.index(key) < blocks.index("curl ")
+    for client in re.findall(r'Client\("http://127.0.0.1:8765".*', text):
+        assert "key=" in client
+
+
 def test_the_table_of_the_architecture_leads_to_the_code_in_two_hops() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = page.split("## Where to find what", 1)[1].split("\n## ", 1)[0]
