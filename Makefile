@@ -23,7 +23,7 @@ install: .venv/installed
 
 .venv/installed: requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Callslip needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@echo "Installing the locked dependencies into .venv (about 1 GB, once) ..."
+	@echo "Installing the locked dependencies into .venv (2.1 GB, once). This takes a few minutes ..."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -59,7 +59,8 @@ def edit_command(
 
     The change is a new version of the same file: nothing is read or embedded again, except
     passages that are embedded with a title that changes. It is in `callslip versions`, and
-    `callslip rollback` undoes it.
+    `callslip rollback` undoes it. Another content under the same name drops it: ingest a changed
+    file with its properties (-p; `callslip ingest register-source` has --title), or edit it again.
 
     \b
     Example:  callslip edit 1f0c… --title "Travel policy 2026" -p doc_type=policy

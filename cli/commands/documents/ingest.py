@@ -65,8 +65,9 @@ def ingest_command(
 ) -> None:
     """Send files, folders or globs and wait until they can be found.
 
-    A document's name is the file's path below the named folder: a known name makes a new version;
-    the same content has no effect, and without -p keeps its properties. While the server's backlog
+    A document's name is the file's path below the named folder: a known name makes a new version,
+    which has the properties of -p alone and drops what `callslip edit` set; the same content has
+    no effect, and without -p keeps its properties. While the server's backlog
     is full, the command waits. All files are one batch; after Ctrl-C the server continues with the
     sent files, and `callslip status --batch` shows their progress. Exit code
     1 when a file failed.

@@ -72,6 +72,16 @@ def test_without_the_server_the_command_says_what_to_install(
     assert str(ended.value).endswith("need click, install them: pip install 'callslip[server]'")
 
 
+@pytest.mark.parametrize(("name", "words"), [("edit", "drops it"), ("ingest", "edit` set")])
+def test_the_help_says_that_another_content_drops_what_an_edit_set(name: str, words: str) -> None:
+    shown = " ".join(CliRunner().invoke(main, [name, "--help"]).output.split())
+    assert words in shown
+    assert "-p" in shown
+    assert "what `callslip edit` or an earlier `-p` set is dropped" in " ".join(
+        HOW_DO_I.read_text(encoding="utf-8").split()
+    )
+
+
 NESTED = [
     (group, name)
     for group, command in _commands().items()
