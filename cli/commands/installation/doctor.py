@@ -8,13 +8,15 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from callslip.cli.shared.output import as_json, emit, reporting
-from callslip.cli.shared.server import client_of, running_url, url_option
-from callslip.config import Settings, load, masked
+from callslip.cli.shared.server import client_of, explaining_key, running_url, url_option
+from callslip.config import Loaded, Settings, load, masked
 from callslip.errors import CallslipError
 from callslip.workers.local_access import local_key
 
@@ -51,7 +53,7 @@ def doctor_command(url: str | None, json_out: bool) -> None:
     Example:  callslip doctor
     """
     loaded = load()
-    findings = examine(loaded.settings, url or running_url(loaded.settings))
+    findings = examine(loaded, url or running_url(loaded.settings))
     if json_out:
         emit([finding.__dict__ for finding in findings])
     else:
@@ -75,22 +77,17 @@ class Finding:
     """The part works, but may be configured by mistake."""
 
 
-def examine(settings: Settings, url: str) -> list[Finding]:
+def examine(loaded: Loaded, url: str) -> list[Finding]:
     """Check this machine, the models and the server, and through the server all other parts."""
-    findings = [_python(), _data_dir(settings), _try("embedder", lambda: _embedder(settings))]
-    findings += [
-        _try(f"embedders.{name}", partial(_further_embedder, settings, name))
-        for name in settings.embedders
-    ]
-    if settings.rerank.provider != "none":
-        findings.append(_try("reranker", lambda: _reranker(settings)))
+    settings = loaded.settings
+    findings = [_python(), _data_dir(settings), *_models(settings)]
     if settings.keyword.url is not None:
         findings.append(_try("keyword service", lambda: _keyword_service(settings)))
     if settings.layout.base_url is not None:
         findings.append(_try("layout server", lambda: _layout_server(settings)))
     findings.append(_try("server", lambda: _server(url)))
     if findings[-1].ok:
-        findings += [_try("api.key", lambda: _key(settings, url)), *_parts(url)]
+        findings += [_try("api.key", lambda: _key(loaded, url)), *_parts(url)]
     if settings.api.open:
         findings.append(_open_server())
     if settings.broker.url is not None:
@@ -116,12 +113,30 @@ def _data_dir(settings: Settings) -> Finding:
     if not os.access(nearest, os.W_OK):
         return Finding("data_dir", False, f"{folder} cannot be written", "Set CALLSLIP_DATA_DIR.")
     free = shutil.disk_usage(nearest).free
+    if free >= LEAST_FREE_BYTES and not folder.exists():
+        advice = "Run this where `callslip up` runs, or set CALLSLIP_DATA_DIR to its data folder."
+        return Finding("data_dir", True, f"{folder} does not exist yet", advice, warns=True)
     return Finding(
         "data_dir",
         free >= LEAST_FREE_BYTES,
         f"{folder}, {free / 1e9:.1f} GB free",
         "Make room, or set CALLSLIP_DATA_DIR to a larger disk.",
     )
+
+
+def _models(settings: Settings) -> list[Finding]:
+    """Check the models; without a data folder their files are built in a temporary one."""
+    if not settings.data_dir.exists():
+        with TemporaryDirectory() as folder:
+            return _models(settings.model_copy(update={"data_dir": Path(folder)}))
+    findings = [_try("embedder", lambda: _embedder(settings))]
+    findings += [
+        _try(f"embedders.{name}", partial(_further_embedder, settings, name))
+        for name in settings.embedders
+    ]
+    if settings.rerank.provider != "none":
+        findings.append(_try("reranker", lambda: _reranker(settings)))
+    return findings
 
 
 def _embedder(settings: Settings) -> str:
@@ -174,9 +189,9 @@ def _server(url: str) -> str:
         return f"{url}, version {client.healthz().version}"
 
 
-def _key(settings: Settings, url: str) -> str:
-    key = local_key(settings, url)
-    with client_of(url, key, timeout=10) as client:
+def _key(loaded: Loaded, url: str) -> str:
+    key = local_key(loaded.settings, url)
+    with explaining_key(loaded, url), client_of(url, key, timeout=10) as client:
         client.request_json("GET", "/openapi.json")  # requires the key and no other part
     return "unset" if key is None else "the server takes it"
 

@@ -6,7 +6,7 @@ import click
 
 from callslip.cli.shared.options import store_option
 from callslip.cli.shared.output import as_json, reporting
-from callslip.cli.shared.server import running_url, url_option
+from callslip.cli.shared.server import explaining_key, running_url, url_option
 from callslip.config import load
 from callslip.workers.local_access import local_key
 
@@ -47,15 +47,16 @@ def eval_command(
     """
     from callslip.evals.run import run
 
-    settings = load().settings
-    server = url or running_url(settings)
-    run(
-        folder,
-        server,
-        key=local_key(settings, server),
-        store=store,
-        most_queries=queries,
-        keep=keep,
-        gate=gate,
-        json_out=json_out,
-    )
+    loaded = load()
+    server = url or running_url(loaded.settings)
+    with explaining_key(loaded, server):
+        run(
+            folder,
+            server,
+            key=local_key(loaded.settings, server),
+            store=store,
+            most_queries=queries,
+            keep=keep,
+            gate=gate,
+            json_out=json_out,
+        )

@@ -11,11 +11,15 @@ from click.testing import CliRunner, Result
 from pydantic import ValidationError
 
 from callslip.api.identity.routes import ROUTES
+from callslip.cli.commands.installation import doctor
 from callslip.cli.main import main
+from callslip.client import Client
+from callslip.config import Loaded
 from callslip.config.settings import ApiSettings, Settings
+from callslip.errors import KeyRefused
 from callslip.stores.ledger import AuditEntry, Ledger
 from callslip.workers.first_key import login_link, make_first_key
-from callslip.workers.local_access import FILE, local_key, read_key
+from callslip.workers.local_access import FILE, local_key, read_key, write_key
 from callslip.workers.supervision import runfile
 from callslip.workers.supervision.runfile import Process, RunFile
 
@@ -116,3 +120,48 @@ def test_the_page_of_security_has_every_permission() -> None:
     page = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
     for permission in {route.permission for route in ROUTES.values()} - {None}:
         assert f"| `{permission}` |" in page
+
+
+def refused(monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command prints if the server refuses its key."""
+
+    def refuse(*_: object) -> None:
+        raise KeyRefused("the request carries no key")
+
+    monkeypatch.setattr(Client, "list_versions", refuse)
+    result = CliRunner().invoke(main, ["versions", "x", "--url", URL])
+    assert result.exit_code == 1
+    return result.output
+
+
+def test_a_refused_command_says_where_its_key_came_from_or_where_it_looked(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = refused(monkeypatch)
+    assert f"no server runs at {URL} on the data folder {tmp_path}" in output
+    assert "CALLSLIP_DATA_DIR" in output
+    RunFile(Process.of(os.getpid()), URL, "redis://", None).write(tmp_path)
+    write_key(tmp_path, "callslip_1")
+    assert f"The key came from {tmp_path / FILE}" in refused(monkeypatch)
+    monkeypatch.setenv("CALLSLIP_API__KEY", "a-key-of-another-server")
+    assert "The key came from CALLSLIP_API__KEY:" in refused(monkeypatch)
+
+
+def test_the_doctor_creates_nothing_in_a_folder_without_an_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "var"
+
+    def build(settings: Settings) -> str:
+        settings.models_dir.mkdir(parents=True)
+        return "built"
+
+    monkeypatch.setattr(doctor, "_embedder", build)
+    settings = Settings(data_dir=folder)
+    findings = {
+        each.part: each for each in doctor.examine(Loaded(settings, {}), "http://127.0.0.1:9")
+    }
+    assert not folder.exists()
+    assert findings["embedder"].detail == "built"
+    assert findings["data_dir"].detail == f"{folder} does not exist yet"
+    assert findings["data_dir"].warns

@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 from callslip.api.http.description import described
 from callslip.cli.commands.installation import doctor
 from callslip.client import Client
-from callslip.config import Settings, get_settings
+from callslip.config import Loaded, Settings, get_settings
 from callslip.config.settings import ApiSettings
 from callslip.errors import KeyRefused
 from callslip.evals.client import JsonClient
@@ -175,12 +175,14 @@ def test_doctor_does_not_send_to_the_log_of_a_server_that_is_not_ours() -> None:
     assert "logs" in doctor._advice("store chroma")
 
 
-def test_doctor_warns_of_a_server_that_asks_for_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_warns_of_a_server_that_asks_for_no_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(doctor, "_embedder", lambda _: "none")
 
     def warnings(**api: object) -> list[str]:
-        settings = Settings(api=ApiSettings.model_validate(api))
-        found = doctor.examine(settings, "http://127.0.0.1:9")
+        settings = Settings(data_dir=tmp_path, api=ApiSettings.model_validate(api))
+        found = doctor.examine(Loaded(settings, {}), "http://127.0.0.1:9")
         return [finding.part for finding in found if finding.warns]
 
     assert warnings() == []

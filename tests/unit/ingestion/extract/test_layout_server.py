@@ -18,6 +18,7 @@ from pipeline_parts import make_context, submit, with_backend
 from pydantic import SecretStr
 
 from callslip.cli.commands.installation.doctor import examine
+from callslip.config import Loaded
 from callslip.config.settings import ExtractSettings, IngestSettings, LayoutSettings, Settings
 from callslip.errors import (
     BrokenFile,
@@ -329,7 +330,8 @@ def test_a_document_waits_until_the_server_is_back_or_is_read_without_it(
 
 
 def test_the_doctor_asks_whether_the_server_answers(server: DoclingServer) -> None:
-    findings = examine(Settings(layout=LayoutSettings(base_url=server.url)), "http://127.0.0.1:9")
+    settings = Settings(layout=LayoutSettings(base_url=server.url))
+    findings = examine(Loaded(settings, {}), "http://127.0.0.1:9")
     found = next(each for each in findings if each.part == "layout server")
     assert (found.ok, found.detail) == (True, server.url)
     lost = LayoutServer(LayoutSettings(base_url="http://127.0.0.1:9"))
