@@ -114,7 +114,10 @@ class DocumentNotFound(NotFound):
     """No document has this id."""
 
     slug = "document-not-found"
-    hint = "Use the document id that the upload answered; a deleted document is gone."
+    hint = (
+        "`callslip status -c COLLECTION` or GET /v1/collections/NAME/documents lists the ids; a"
+        " deleted document is gone."
+    )
 
 
 class PageNotFound(NotFound):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from callslip.errors import DuplicateContent
+from callslip.errors import DocumentNotFound, DuplicateContent
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.readable import readable
@@ -31,6 +31,14 @@ def duplicate(connection: Connection, document_id: str) -> DuplicateContent:
     """The DuplicateContent error that names this document."""
     name = connection.scalar(select(_D.name).where(_D.document_id == document_id))
     return DuplicateContent(f"document {name!r} ({document_id}) holds the same content")
+
+
+def no_version(document_id: str, version: int) -> DocumentNotFound:
+    """The error of a version that does not exist."""
+    return DocumentNotFound(
+        f"document {document_id!r} has no version {version}",
+        hint="`callslip versions ID` or GET /v1/documents/ID/versions lists them.",
+    )
 
 
 def same_content(newest: Row[Any], submission: Submission) -> bool:

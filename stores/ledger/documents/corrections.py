@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import select, update
 
-from callslip.errors import DocumentNotFound, InvalidCorrection
+from callslip.errors import InvalidCorrection
 from callslip.readers import Reader
 from callslip.stores.ledger.base import corrections, schema
 from callslip.stores.ledger.base.corrections import MOST_CORRECTIONS, Corrections
@@ -14,6 +14,7 @@ from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.readable import of_readable
 from callslip.stores.ledger.base.records import Accepted, Claim
+from callslip.stores.ledger.documents.content import no_version
 from callslip.stores.ledger.documents.progress import claimed_row
 from callslip.stores.ledger.documents.versions import add_version, check_newest, newest_of
 from callslip.stores.ledger.outbox import events
@@ -44,7 +45,7 @@ class CorrectedVersions:
                 .where(of_readable(_V.document_id, self._reader))
             )
             if document is None or readable is None:
-                raise DocumentNotFound(f"document {document_id!r} has no version {based_on}")
+                raise no_version(document_id, based_on)
             newest = newest_of(connection, document_id)
             check_newest(based_on, newest.version, document.live_version)
             known = corrections.from_json(corrections.carried(newest.corrections))

@@ -27,7 +27,7 @@ from callslip.stores.ledger.base.records import (
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.collections.tenants import make_tenant
 from callslip.stores.ledger.documents import attachments, batches
-from callslip.stores.ledger.documents.content import duplicate, holders, same_content
+from callslip.stores.ledger.documents.content import duplicate, holders, no_version, same_content
 from callslip.stores.ledger.documents.edits import completed
 from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
@@ -221,7 +221,7 @@ class Documents:
                 )
             ).one_or_none()
         if row is None:
-            raise DocumentNotFound(f"document {document_id!r} has no version {version}")
+            raise no_version(document_id, version)
         return version_record(row, row)
 
     def artifact(self, document_id: str, version: int, step: Step) -> str | None:

@@ -17,6 +17,7 @@ from callslip.stores.ledger.base.locks import lock_document
 from callslip.stores.ledger.base.readable import limited, of_readable, readable, readable_counts
 from callslip.stores.ledger.base.records import STEPS, Accepted, Step, VersionRecord
 from callslip.stores.ledger.base.rows import version_record
+from callslip.stores.ledger.documents.content import no_version
 from callslip.stores.ledger.outbox import events
 from callslip.vocabulary import VersionOrigin
 
@@ -166,7 +167,7 @@ class Versions:
                 .where(of_readable(_V.document_id, self._reader))
             ).one_or_none()
             if document is None or old is None:
-                raise DocumentNotFound(f"document {document_id!r} has no version {version}")
+                raise no_version(document_id, version)
             newest = newest_of(connection, document_id)
             if (newest.version, newest.state) == (version, "live"):
                 return Accepted(document_id, version, fresh=False)

@@ -119,11 +119,15 @@ def test_a_version_that_failed_or_never_was_is_not_brought_back(ledger: Ledger) 
     ledger.leases.fail(taken(ledger, failed), BrokenFile("it broke"))
     with pytest.raises(Conflict):
         ledger.versions.restore(item.document_id, 2)
-    with pytest.raises(DocumentNotFound):
+    with pytest.raises(DocumentNotFound) as absent:
         ledger.versions.restore(item.document_id, 9)
+    assert "callslip versions" in absent.value.advice
     ledger.documents.delete(item.document_id)
     with pytest.raises(DocumentNotFound):
         ledger.versions.restore(item.document_id, 1)
+    with pytest.raises(DocumentNotFound) as unknown:
+        ledger.documents.get("f389")
+    assert "callslip status" in unknown.value.advice
 
 
 def test_a_version_remembers_which_one_was_live_when_it_came(ledger: Ledger) -> None:
