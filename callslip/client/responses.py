@@ -1,6 +1,7 @@
 """Responses as the client reads them: whole bodies, JSON as models, errors, Retry-After."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,7 +116,16 @@ def server_down_on_failure(url: str) -> Iterator[None]:
     try:
         yield
     except httpx.RequestError as error:
-        raise ServerDown(f"no answer from {url}: {type(error).__name__}") from error
+        raise ServerDown(f"no answer from {url}: {_in_words(error)}") from error
+
+
+def _in_words(error: httpx.RequestError) -> str:
+    """The reason of a failed request, with the operating system's words for it."""
+    if isinstance(error, httpx.TimeoutException):
+        return "it took too long"
+    cause = "it cannot be reached" if isinstance(error, httpx.ConnectError) else "it broke off"
+    words = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
+    return f"{cause} ({words[:1].lower()}{words[1:]})" if words else cause
 
 
 def parse_answer(kind: type[T], value: Any, what: str) -> T:

@@ -77,6 +77,8 @@ class Report:
     unchanged: list[str] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
+    within: int = 0
+    """How many of them came within a mail, an archive or another file that was sent."""
     seconds: float = 0.0
     batch_id: str = ""
 
@@ -87,6 +89,7 @@ class Report:
             "unchanged": self.unchanged,
             "failed": self.failed,
             "gone": self.gone,
+            "within": self.within,
             "batch_id": self.batch_id,
             "seconds": round(self.seconds, 2),
         }
@@ -214,6 +217,7 @@ def ingest(
             time.sleep(POLL_SECONDS)
     for document in batch_documents(client, report.batch_id):  # includes documents within files
         key = document["document_id"], document["version"]
+        report.within += key not in sent
         _note(document, sent.get(key, document["name"]), report)
     report.seconds = time.monotonic() - started
     return report
@@ -348,7 +352,8 @@ def show_report(report: Report) -> None:
         counts.append(f"{len(report.failed)} failed")
     if report.gone:
         counts.append(f"{len(report.gone)} replaced or deleted meanwhile")
-    click.echo(f"{', '.join(counts)} in {report.seconds:.1f} s")
+    within = f" ({report.within} of them within other files)" if report.within else ""
+    click.echo(f"{', '.join(counts)}{within} in {report.seconds:.1f} s")
     for failed in report.failed:
         click.secho(f"  {failed['name']}: {failed['detail']}", fg="red")
         click.echo(f"    {failed['advice']}")

@@ -140,8 +140,15 @@ def test_every_command_of_the_readme_exists() -> None:
 def test_a_server_that_is_down_is_an_error_with_advice() -> None:
     shown = CliRunner().invoke(main, ["search", "x", "--url", "http://127.0.0.1:9"])
     assert shown.exit_code == 1
-    assert "no answer from http://127.0.0.1:9" in shown.output
+    assert "no answer from http://127.0.0.1:9: it cannot be reached (connection refused)" in shown.output
     assert "callslip up" in shown.output
+
+
+def test_an_unknown_command_is_an_error_that_names_a_similar_one() -> None:
+    shown = CliRunner().invoke(main, ["serch", "x"])
+    assert shown.exit_code == 2
+    assert "No such command 'serch'. Did you mean 'search'?" in shown.output
+    assert "Did you mean" not in CliRunner().invoke(main, ["xyz"]).output
 
 
 def test_config_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,21 @@ def test_a_name_that_is_not_unicode_does_not_keep_the_others_from_being_compared
     assert report.unchanged == ["a.txt"]
     assert [*report.live, *(f["name"] for f in report.failed)] == [strange.name]
     assert requests.count("unchanged") == 1
+
+
+def test_the_report_counts_the_files_within_other_files(
+    it: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with zipfile.ZipFile(tmp_path / "papers.zip", "w") as papers:
+        papers.writestr("a.txt", "The canteen opens.")
+        papers.writestr("b.txt", "The canteen closes.")
+    (tmp_path / "c.txt").write_text("The zebra.")
+    sources = upload.find_files([str(tmp_path / name) for name in ("papers.zip", "c.txt")])
+    with client_of(it, []) as client:
+        report = upload.ingest(client, COLLECTION, sources, show_bar=False)
+    assert (len(report.live) + len(report.failed), report.as_json()["within"]) == (4, 2)
+    upload.show_report(report)
+    assert " (2 of them within other files) in " in capsys.readouterr().out
 
 
 def test_a_server_that_does_not_compare_gets_every_file(
