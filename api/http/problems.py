@@ -67,6 +67,23 @@ def invalid(error: ValidationError) -> Response:
     return problem(InvalidRequest(detail), errors=errors)
 
 
+def is_for_browser() -> bool:
+    """Whether a browser asks for a page, so that it does not get an error as JSON."""
+    accepted = (media for media, _ in request.accept_mimetypes)
+    return request.method == "GET" and "text/html" in accepted
+
+
+def of_http(error: HTTPException) -> Response:
+    """The response for an error of HTTP itself, such as an unknown path."""
+    if error.response is not None and error.response.content_type == MEDIA_TYPE:
+        return make_response(error.response)
+    known = InvalidRequest(error.description or error.name, hint="GET /openapi.json has the API.")
+    response = problem(known, status=error.code)
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    return response
+
+
 def handle_problems(app: Flask) -> None:
     """Let the app answer every error as a problem."""
 
@@ -95,15 +112,7 @@ def handle_problems(app: Flask) -> None:
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response:
-        if error.response is not None and error.response.content_type == MEDIA_TYPE:
-            return make_response(error.response)
-        known = InvalidRequest(
-            error.description or error.name, hint="GET /openapi.json has the API."
-        )
-        response = problem(known, status=error.code)
-        if isinstance(error, MethodNotAllowed) and error.valid_methods:
-            response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
-        return response
+        return of_http(error)
 
     @app.errorhandler(OSError)
     def _disk(error: OSError) -> Response:

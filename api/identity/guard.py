@@ -7,7 +7,7 @@ from flask import Flask, Request, Response, g, redirect, request, url_for
 
 from callslip.api.http import admission
 from callslip.api.http.context import context_of, current, set_reader
-from callslip.api.http.problems import problem
+from callslip.api.http.problems import is_for_browser, problem
 from callslip.api.identity import limits
 from callslip.api.identity.current import is_scope_checked, known_caller, note, noted, reader_of
 from callslip.api.identity.recording import Use
@@ -147,8 +147,7 @@ def _record(response: Response) -> Response:
 
 
 def _refuse(error: KeyRefused) -> Response:
-    is_page = "text/html" in (media for media, _ in request.accept_mimetypes)
-    if is_page and request.method == "GET":
+    if is_for_browser():
         return redirect(url_for("login.login"))  # type: ignore[return-value]  # werkzeug's
     response = problem(error)
     response.headers["WWW-Authenticate"] = 'Bearer realm="Callslip"'

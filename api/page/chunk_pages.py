@@ -6,7 +6,7 @@ from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.identity.current import caller
 from callslip.api.messages.chunks import ChunksQuery
-from callslip.api.page.visible import visible_document
+from callslip.api.page.visible import title_in_file, visible_document
 from callslip.api.v1.chunks.listing import correction, listed
 from callslip.api.v1.chunks.routes import correct
 from callslip.errors import CallslipError, InvalidRequest
@@ -57,6 +57,7 @@ def _page(
     rendered = render_template(
         "chunks.html",
         document=responses.document(record),
+        title=record.newest.title or title_in_file(record),
         page=page,
         after=after,
         chosen=chosen,

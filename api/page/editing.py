@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.messages.documents import Change
-from callslip.api.page.visible import visible_document
+from callslip.api.page.visible import title_in_file, visible_document
 from callslip.api.v1.documents import change, edit_of
 from callslip.api.v1.versions import restore
 from callslip.errors import CallslipError, InvalidRequest
@@ -83,6 +83,7 @@ def _html(document_id: str, error: CallslipError | None = None) -> Response:
     shown = render_template(
         "document.html",
         document=document,
+        in_file=title_in_file(record),
         versions=[responses.version(past) for past in ledger.versions.of(document_id)],
         was=json.dumps(values),
         values=values | (_typed(properties) if error else {}),

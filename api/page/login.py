@@ -22,10 +22,9 @@ def login() -> Response:
         key_id = known.ledger().secrets.spend(code)
         key = known.keys.by_id(key_id) if key_id is not None else None
         if key is None:
-            hint = "Log in with a key, or start `callslip up` again for another link."
-            raise KeyRefused("the link was used before, or is too old", hint=hint)
+            raise KeyRefused("the link was used before, or is too old")
         return _welcome(key.caller)
-    return make_response(render_template("login.html", issuer=known.settings.oidc.issuer))
+    return _form()
 
 
 @blueprint.get("/login/begin")
@@ -62,7 +61,13 @@ def logout() -> Response:
 
 @blueprint.errorhandler(CallslipError)
 def _failed(error: CallslipError) -> Response:
-    return make_response(render_template("problem.html", error=error), error.status)
+    return _form(error)
+
+
+def _form(error: CallslipError | None = None) -> Response:
+    """The page with the form; its own words say where a key is, instead of an error's advice."""
+    shown = render_template("login.html", issuer=identity().settings.oidc.issuer, error=error)
+    return make_response(shown, error.status if error else 200)
 
 
 def _welcome(caller: Caller) -> Response:

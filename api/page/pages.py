@@ -6,6 +6,7 @@ progress of an answer and stores conversations.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,13 +19,16 @@ from flask import (
     request,
     stream_with_context,
 )
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import NotFound
 
+from callslip import errors
 from callslip.agent.messages import Answer, NodeMessage
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
+from callslip.api.http.problems import is_for_browser, of_http
 from callslip.api.identity.current import caller, check_scope
 from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
@@ -174,6 +178,14 @@ def _failed(error: CallslipError) -> Response:
     return _html("problem.html", error.status, error=error)
 
 
+@blueprint.app_errorhandler(404)
+def _no_page(error: NotFound) -> Response:
+    """An address that leads nowhere: a page for a browser, for programs the usual problem."""
+    if not is_for_browser():
+        return of_http(error)
+    return _html("problem.html", 404, error=errors.NotFound(f"there is no page {request.path}"))
+
+
 @blueprint.after_app_request
 def _with_retry_after(response: Response) -> Response:
     if response.status_code in (429, 503):
@@ -194,8 +206,14 @@ def _seconds(seconds: float) -> str:
 
 @blueprint.app_template_filter("sentence")
 def _sentence(detail: str) -> str:
-    """An error's detail as a sentence."""
-    return f"{detail[:1].upper()}{detail[1:].rstrip('.')}."
+    """An error's detail with a full stop. Its first letter stays: it may be that of a file."""
+    return f"{detail.rstrip('.')}."
+
+
+@blueprint.app_template_filter("coded")
+def _coded(text: str) -> Markup:
+    """A text with its commands, between backticks, as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
 @blueprint.app_template_filter("counts")

@@ -89,6 +89,7 @@ class Reading:
     sentence: Passage
     rest: Passage
     after: str
+    title: str
     version: int | None = None
     gone: int | None = None
     markup: Markup | None = None
@@ -107,7 +108,7 @@ def read(record: DocumentRecord, location: PassageLocation, query: str) -> Readi
         try:
             extracted = extracted_of(record, version)
         except DocumentNotFound:
-            return _near(extracted_of(record).text, location.passage, gone=version)
+            return _near(record, extracted_of(record), location.passage, gone=version)
     else:
         extracted = extracted_of(record)
     text = extracted.text
@@ -128,6 +129,7 @@ def read(record: DocumentRecord, location: PassageLocation, query: str) -> Readi
         sentence=sentence,
         rest=rest,
         after=_after(flowing[end - at :], window, len(text)),
+        title=_title(record, extracted),
         version=version,
         markup=_markup(extracted, window, Span(start=start, end=end), location.sentence, query),
         images=_images(record, version, extracted, location.sentence or Span(start=start, end=end)),
@@ -199,8 +201,14 @@ def _around(text: str) -> Markup:
     return markup(text, "") or plain
 
 
-def _near(text: str, passage: Span, *, gone: int) -> Reading:
+def _title(record: DocumentRecord, extracted: ExtractedText) -> str:
+    """The title that hits show."""
+    return record.newest.title or extracted.title or record.newest.filename
+
+
+def _near(record: DocumentRecord, extracted: ExtractedText, passage: Span, *, gone: int) -> Reading:
     """The live version's text at the same location, which may differ: without marks."""
+    text = extracted.text
     start = min(passage.start, max(0, len(text) - 2 * SURROUNDINGS))
     window = _window(start, min(passage.end, start + LONGEST), len(text))
     flowing = reflow(text[window.start : window.end])
@@ -213,6 +221,7 @@ def _near(text: str, passage: Span, *, gone: int) -> Reading:
         sentence=_NOTHING,
         rest=_NOTHING,
         after="",
+        title=_title(record, extracted),
         gone=gone,
     )
 

@@ -2,7 +2,8 @@
 
 from callslip.api.http.context import current
 from callslip.api.identity.current import caller
-from callslip.errors import DocumentNotFound
+from callslip.api.v1.documents import extracted_of
+from callslip.errors import CallslipError, DocumentNotFound
 from callslip.stores.ledger import DocumentRecord
 
 
@@ -15,3 +16,11 @@ def visible_document(document_id: str) -> DocumentRecord:
     if not caller().sees_all(current().ledger.documents.scopes([document_id])):
         raise DocumentNotFound(f"document {document_id!r} does not exist")
     return current().ledger.documents.get(document_id)
+
+
+def title_in_file(record: DocumentRecord) -> str:
+    """The title of a document that nobody gave another one: that in the file, or its name."""
+    try:
+        return extracted_of(record).title or record.newest.filename
+    except CallslipError:  # not extracted yet, or its store is away
+        return record.newest.filename

@@ -9,7 +9,7 @@ const MEGABYTE = 1_000_000;
 const CONFIRM = "Searches will no longer find its passages.";
 const UNREACHABLE = {
   title: "The server does not answer",
-  detail: "Nothing was changed",
+  detail: "nothing was changed",
   advice: "Check that Callslip is running, then try again.",
 };
 
@@ -28,8 +28,10 @@ function element(name, text = "", className = "") {
 function problemOf({ title, detail, advice }) {
   const problem = element("div", "", "problem");
   const sentence = element("p");
-  sentence.append(element("b", `${title}.`), ` ${detail[0].toUpperCase()}${detail.slice(1)}`);
-  problem.append(sentence, element("p", advice, "advice"));
+  sentence.append(element("b", `${title}:`), ` ${detail}`);
+  const hint = element("p", "", "advice"); // what stands between backticks is code
+  hint.append(...advice.split("`").map((part, n) => (n % 2 ? element("code", part) : part)));
+  problem.append(sentence, hint);
   return problem;
 }
 
@@ -156,7 +158,7 @@ async function send(file, slip, batch, allowDuplicate) {
     if (file.size > mostMb * MEGABYTE) {
       throw {
         title: "File too large",
-        detail: `The file has ${Math.round(file.size / MEGABYTE)} MB; the limit is ${mostMb} MB.`,
+        detail: `the file has ${Math.round(file.size / MEGABYTE)} MB; the limit is ${mostMb} MB.`,
         advice: "Split the file, or raise api.max_upload_mb in the settings.",
       };
     }

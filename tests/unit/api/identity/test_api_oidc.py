@@ -272,7 +272,12 @@ def test_a_link_and_a_key_log_the_page_in(app: Flask) -> None:
     assert linked.get("/login", query_string={"code": code}).location == "/"
     assert linked.get("/", headers=PAGE).status_code == 200
     assert typed.get("/login", query_string={"code": code}).status_code == 401
-    assert submit(typed, "/login", key=f"{text}x").status_code == 401
+    refused = submit(typed, "/login", key=f"{text}x")
+    assert refused.status_code == 401
+    assert 'name="key"' in refused.text
+    assert "<b>Not logged in:</b> the key is not that of the server." in refused.text
+    assert "Bearer" not in refused.text
+    assert "var/admin.key" in refused.text
     assert submit(typed, "/login", key=text).location == "/"
     assert typed.get("/", headers=PAGE).status_code == 200
     ledger.api_keys.revoke("admin")

@@ -72,6 +72,21 @@ def test_the_form_changes_what_was_changed_in_it(it: Installation, document_id: 
     assert opened(it, document_id)["properties"] == lines
 
 
+def test_without_a_title_of_its_own_a_document_has_that_in_its_file(it: Installation) -> None:
+    document_id = it.put("guide.md", "# Opening hours\n\nThe canteen opens at nine.")
+    page = it.anyone.call("GET", f"/page/documents/{document_id}").text
+    assert "<h1>Opening hours</h1>" in page
+    assert 'placeholder="Opening hours"' in page
+    assert re.search(r"<b>Version 1</b>, live: submitted\s*<time [^>]*>\d{4}-\d\d-\d\d ", page)
+    for path in (f"/page/chunks?document={document_id}", f"/page/passage?document={document_id}"):
+        shown_page = it.anyone.call("GET", f"{path}&start=0&end=5").text
+        assert "<h1>Opening hours</h1>" in shown_page
+    save(it, document_id, opened(it, document_id) | {"title": "Hours"})
+    page = it.anyone.call("GET", f"/page/documents/{document_id}").text
+    assert "<h1>Hours</h1>" in page
+    assert 'placeholder="Opening hours"' in page
+
+
 def test_of_two_people_the_second_sees_what_the_first_did_and_loses_nothing(
     it: Installation, document_id: str
 ) -> None:

@@ -77,7 +77,8 @@ def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, filled:
     work(filled, working, "enrich")
     taken(filled, working, "embed")
     locked = submit(filled, "locked", "locked.txt")
-    filled.leases.fail(taken(filled, locked), NeedsPassword("'locked.txt' is encrypted"))
+    failed = NeedsPassword("locked.txt is encrypted", hint="Run `unlock <it>`.")
+    filled.leases.fail(taken(filled, locked), failed)
     publish(filled, "live", ["c1", "c2"])
     page = client.get("/").text
     slips = dict(re.findall(r'<li class="slip (\w+)" id="document-(\w+)">', page))
@@ -85,7 +86,8 @@ def test_each_state_and_step_of_a_document_is_named(client: FlaskClient, filled:
     text = Tags(page).text
     assert "1 live, 3 on the way, 1 failed" in text
     assert "2 passages" in text
-    assert "Save a copy without the password" in text
+    assert "<b>Needs password:</b> locked.txt is encrypted." in page
+    assert "Run <code>unlock &lt;it&gt;</code>." in page
     for step in ("extract", "sectionize", "chunk", "enrich", "embed", "upsert"):
         assert text.count(f"\n{step}\n") == 5
     assert 'data-unfinished="true"' in page
@@ -110,7 +112,7 @@ def test_a_batch_is_told_with_its_rate_and_time_left(
         text,
     )
     assert output, text
-    assert '<progress max="1200" value="6">' in page
+    assert '<progress max="1200" value="5">' in page  # what failed does not fill it
     later = time.time() + 400
     monkeypatch.setattr(pages.time, "time", lambda: later)
     page = client.get("/page/documents?collection=papers").text
@@ -157,7 +159,7 @@ def test_hits_are_rendered_without_javascript(
     assert "<mark>Leave</mark> lasts <mark>long</mark>." in page.text
     text = " ".join(Tags(page.text).text.split())
     assert "score 0.750 words rank 4 (7.500) meaning not found" in text
-    assert "year 2026" in text
+    assert "</span> <span>year 2026</span>" in page.text
     assert "of 12 candidates, 12 ms, 60 % words, 40 % meaning" in text
 
 
@@ -265,7 +267,7 @@ def test_an_unknown_collection_is_told_beside_the_known_ones(
 ) -> None:
     page = client.get("/?collection=none&q=leave")
     assert page.status_code == 404
-    assert "Collection &#39;none&#39; does not exist." in page.text
+    assert "collection &#39;none&#39; does not exist." in page.text
     assert "/?collection=papers" in page.text
 
 
@@ -338,6 +340,18 @@ def test_a_passage_without_a_place_is_refused(
     page = client.get(f"/page/passage?document={item.document_id}&{query}")
     assert page.status_code == 400
     assert "Invalid request" in page.text
+
+
+def test_an_address_that_leads_nowhere_is_a_page_for_a_browser_and_a_problem_for_programs(
+    client: FlaskClient,
+) -> None:
+    page = client.get("/page/nosuch", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (page.status_code, page.content_type) == (404, "text/html; charset=utf-8")
+    assert "there is no page /page/nosuch." in page.text
+    for path in ("/page/nosuch", "/v1/nosuch"):
+        assert client.get(path).content_type == "application/problem+json"
+    shown = client.get("/static/nosuch.css", headers={"Accept": "text/css,*/*;q=0.1"})
+    assert shown.content_type == "application/problem+json"
 
 
 def test_an_unknown_document_is_told(client: FlaskClient, filled: Ledger) -> None:
