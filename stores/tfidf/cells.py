@@ -4,8 +4,10 @@ Sivic and Zisserman, "Video Google: A Text Retrieval Approach to Object Matching
 ICCV 2003.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,7 @@ from callslip.stores.records import Vector
 MANY = 50_000
 """From this number of vectors a fit makes cells; fewer are compared one by one."""
 
-PROBES = 64
+PROBES = 48
 """A search reads at least so many cells."""
 
 WANTED = 40
@@ -54,38 +56,46 @@ class Cells:
 
     def near(self, query: Vector) -> Iterator[slice]:
         """Iterate over the rows of each cell, the cell with the nearest centroid first."""
-        unit = _directions(np.asarray(query, np.float32)[np.newaxis])
-        for cell in np.argsort(-_closeness(unit, self.centroids)[0], kind="stable").tolist():
+        [unit] = _directions(np.asarray(query, np.float32)[np.newaxis])
+        for cell in np.argsort(self._halves - self.centroids @ unit, kind="stable").tolist():
             yield slice(int(self.starts[cell]), int(self.starts[cell + 1]))
+
+    @cached_property
+    def _halves(self) -> Rows:
+        return _half_squares(self.centroids)
 
 
 def grouped(rows: Rows, lengths: Floats) -> tuple[Cells, Slots]:
     """Make cells with k-means over a sample; return them and the order of the rows by cell."""
-    from sklearn.cluster import MiniBatchKMeans  # only a refit needs it
-
     number = int(_CELLS_PER_ROOT * len(rows) ** 0.5)
     drawn = np.random.default_rng(0).choice(
         len(rows), min(len(rows), number * _SAMPLE_PER_CELL), replace=False
     )
-    means = MiniBatchKMeans(
-        number,
-        init="random",
-        n_init=1,
-        max_iter=_PASSES,
-        batch_size=_ROWS_PER_STEP,
-        compute_labels=False,
-        random_state=0,
-    ).fit(_directions(rows[np.sort(drawn)]))
-    centroids = np.asarray(means.cluster_centers_, np.float32)
-    labels = np.empty(len(rows), np.int32)
+    centroids = _means(_directions(rows[np.sort(drawn)]), number)
+    halves, labels = _half_squares(centroids), np.empty(len(rows), np.int32)
     for at in range(0, len(rows), _ROWS_PER_STEP):
         some = _directions(rows[at : at + _ROWS_PER_STEP])
-        labels[at : at + _ROWS_PER_STEP] = _closeness(some, centroids).argmax(axis=1)
+        labels[at : at + _ROWS_PER_STEP] = (some @ centroids.T - halves).argmax(axis=1)
     sizes = np.bincount(labels, minlength=number)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     longest = float(lengths.max())
     even = longest - float(lengths.min()) <= _EVEN * longest
     return Cells(centroids, starts, even), np.argsort(labels, kind="stable")
+
+
+def _means(sample: Rows, number: int) -> Rows:
+    """The centroids of k-means.
+
+    Every pass goes over the whole sample: in scikit-learn's passes over small batches half of
+    2,000 centroids stayed alone with their first row.
+    """
+    from sklearn.cluster import KMeans  # only a refit needs it
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of equal rows
+        means = KMeans(number, init="random", n_init=1, max_iter=_PASSES, random_state=0)
+        return np.asarray(means.fit(sample).cluster_centers_, np.float32)
 
 
 def _directions(rows: Rows) -> Rows:
@@ -95,6 +105,6 @@ def _directions(rows: Rows) -> Rows:
     return np.asarray(wide / np.where(long > 0, long, 1), np.float32)
 
 
-def _closeness(rows: Rows, centroids: Rows) -> Rows:
-    """Greater where the Euclidean distance of a row and a centroid is less, shape (rows, k)."""
-    return np.asarray(rows @ centroids.T - np.square(centroids).sum(axis=1) / 2, np.float32)
+def _half_squares(centroids: Rows) -> Rows:
+    """Half of each squared length: a row is nearest where its product less this is greatest."""
+    return np.asarray(np.square(centroids).sum(axis=1) / 2, np.float32)
