@@ -12,13 +12,12 @@ from typing import IO, Any
 from flask import Request, abort
 from pydantic import ValidationError
 
-from callslip.api.http.client_json import unique
 from callslip.api.http.context import current
 from callslip.api.http.problems import invalid
 from callslip.api.messages.documents import NewDocument, UploadForm
 from callslip.config.settings import MEGABYTE
 from callslip.errors import EmptyFile, FileTooLarge, InvalidRequest
-from callslip.messages.values import whole_number
+from callslip.messages.values import RepeatedName, unique, whole_number
 from callslip.readers import Readers, check_readers
 from callslip.stores.ledger import PRIORITIES
 from callslip.stores.naming import (
@@ -219,6 +218,8 @@ def _json(field: str, text: str) -> Any:
         return json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"{field} is not JSON: {error}") from None
+    except RepeatedName as error:
+        raise InvalidRequest(f"{field}: {error}") from None
     except ValueError:  # its advice is for programmers in Python
         raise InvalidRequest(f"{field} has a number with too many digits") from None
     except RecursionError:

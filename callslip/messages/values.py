@@ -14,6 +14,20 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not _SURROGATE.search(text)
 
 
+class RepeatedName(ValueError):
+    """A name occurs twice in an object of JSON."""
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these names and values, a hook of `json.loads`; raises RepeatedName."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RepeatedName(f"{twice[:100]!r} is there twice")
+    return made
+
+
 def whole_number(text: str) -> int:
     """The whole number that a text writes in the digits 0 to 9.
 

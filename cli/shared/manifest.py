@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from callslip.errors import CallslipError, ManifestError
+from callslip.messages.values import unique
 from callslip.stores.naming import (
     LONGEST_TENANT,
     clean_filename,
@@ -190,7 +191,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 def _checked(text: str) -> str:
     """Return the line; raise ValueError if it is no JSON object, or has a field twice."""
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
@@ -198,15 +199,6 @@ def _checked(text: str) -> str:
     if not isinstance(value, dict):
         raise ValueError('no JSON object, such as {"path": "a.pdf"}')
     return text
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is given twice")
-    return fields
 
 
 def _no_number(name: str) -> Any:

@@ -76,7 +76,7 @@ def test_a_path_that_leads_out_is_known_by_its_file_alone(tmp_path: Path) -> Non
     [
         ("nonsense", "m.jsonl:1: no JSON: Expecting value at column 1"),
         ("[1]", "m.jsonl:1: no JSON object"),
-        ('{"path": "a", "path": "b"}', "m.jsonl:1: 'path' is given twice"),
+        ('{"path": "a", "path": "b"}', "m.jsonl:1: 'path' is there twice"),
         ('{"path": "a", "properties": {"x": NaN}}', "m.jsonl:1: no JSON: NaN is no number"),
         ({"path": ""}, "m.jsonl:1: path: String should have at least 1 character"),
         ({}, "m.jsonl:1: path: Field required"),

@@ -320,7 +320,7 @@ DOCUMENTS = "/v1/collections/papers/documents"
         ({"name": ["a", "b", "c"]}, "3 parts named name"),
         ({"file": "Another text."}, "2 parts named file"),
         ({"file": (b"Another file.", "b.txt")}, "2 parts named file"),
-        ({"properties": '{"a": 1, "a": 2}'}, "'a' twice"),
+        ({"properties": '{"a": 1, "a": 2}'}, "'a' is there twice"),
         ({"properties": '{"a": ' + "9" * 5000 + "}"}, "properties has a number with too many"),
         ({"properties": "{"}, "properties is not JSON"),
         ({"properties": "[" * 100_000}, "properties is nested too deeply"),
@@ -360,7 +360,7 @@ def test_a_form_that_can_mean_another_document_is_refused(
 def test_json_with_a_name_twice_is_refused(client: FlaskClient, ledger: Ledger, body: str) -> None:
     answer = client.post(DOCUMENTS, data=body, content_type="application/json")
     assert answer.status_code == 400
-    assert "'readers' twice" in answer.get_json()["detail"]
+    assert "'readers' is there twice" in answer.get_json()["detail"]
     assert ledger.documents.find("papers") == []
 
 
