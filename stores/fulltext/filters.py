@@ -9,6 +9,7 @@ from functools import lru_cache
 import tantivy
 
 from callslip.errors import InvalidFilter
+from callslip.stores.levels import DOCUMENT, PASSAGES, SECTION
 from callslip.stores.properties.filters import COMPLEMENTS, Condition, Where
 from callslip.stores.properties.terms import DATE, FLAG, NUMBER, TEXT, PropertyTerm, property_term
 
@@ -24,6 +25,9 @@ def _schema() -> tantivy.Schema:
 
 
 SCHEMA = _schema()
+
+Clause = tuple[tantivy.Occur, tantivy.Query]
+"""A part of a query, and whether it must, should or must not match."""
 
 _HEX = "0123456789abcdef"
 _WIDTH = 16
@@ -58,6 +62,28 @@ def filter_query(where: Where) -> tantivy.Query:
     if where.some:
         parts.append(_any([_condition(condition) for condition in where.some]))
     return tantivy.Query.const_score_query(_all(parts), 0.0)
+
+
+def _of_level(level: int) -> tantivy.Query:
+    return tantivy.Query.term_query(SCHEMA, PROPS, term(property_term("level", level)), "basic")
+
+
+def narrowed(clauses: Sequence[Clause], where: Where | None) -> tantivy.Query:
+    """Make a query for the chunks that match the clauses and pass a filter.
+
+    PASSAGES excludes the chunks of the other levels, which are few. So Tantivy does not list the
+    many that pass, and leaves out those whose score cannot be among the best, as without a filter.
+    """
+    if where is None:
+        return tantivy.Query.boolean_query(clauses)
+    others = tuple(condition for condition in where.every if condition != PASSAGES)
+    excluded: list[Clause] = []
+    if len(others) < len(where.every):
+        excluded = [(tantivy.Occur.MustNot, _of_level(level)) for level in (DOCUMENT, SECTION)]
+    if not others and not where.some:
+        return tantivy.Query.boolean_query([*clauses, *excluded])
+    parts = (tantivy.Query.boolean_query(clauses), filter_query(Where(others, where.some)))
+    return tantivy.Query.boolean_query([*((tantivy.Occur.Must, part) for part in parts), *excluded])
 
 
 def _condition(condition: Condition) -> tantivy.Query:

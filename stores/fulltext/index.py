@@ -32,8 +32,10 @@ from callslip.stores.fulltext.filters import (
     PROPS,
     SCHEMA,
     TERMS,
+    Clause,
     decode,
     filter_query,
+    narrowed,
     prefix,
     term,
 )
@@ -154,7 +156,7 @@ class KeywordIndex(Reservable):
                 self._reserved = "", 0.0
 
     def search(self, terms: str, limit: int, where: Where | None) -> list[RetrieverHit]:
-        query = self._filtered(self._any_of(terms), where)
+        query = narrowed(self._any_of(terms), where)
         searcher = self._searcher()
 
         def fetch(wanted: int) -> list[RetrieverHit]:
@@ -168,7 +170,7 @@ class KeywordIndex(Reservable):
 
     def ids_among(self, chunk_ids: Sequence[str], where: Where) -> set[str]:
         these = tantivy.Query.term_set_query(SCHEMA, ID, list(chunk_ids))
-        return set(self._ids(self._filtered(these, where)))
+        return set(self._ids(narrowed([(tantivy.Occur.Must, these)], where)))
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         self._index()
@@ -215,24 +217,18 @@ class KeywordIndex(Reservable):
         results = searcher.search(query, searcher.num_docs + 1, count=False)
         return [searcher.doc(at)[ID][0] for _, at in results.hits]
 
-    def _any_of(self, terms: str) -> tantivy.Query:
+    def _any_of(self, terms: str) -> list[Clause]:
         counted = list(Counter(terms.split()).items())[:MAX_QUERY_TERMS]
-        queries = [
+        queries = (
             tantivy.Query.boost_query(
                 tantivy.Query.term_query(SCHEMA, TERMS, text, "freq"), float(count)
             )
             for text, count in counted
-        ]
-        return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
+        )
+        return [(tantivy.Occur.Should, query) for query in queries]
 
     def _matching(self, where: Where | None) -> tantivy.Query:
         return filter_query(where) if where else tantivy.Query.all_query()
-
-    def _filtered(self, query: tantivy.Query, where: Where | None) -> tantivy.Query:
-        if where is None:
-            return query
-        both = (query, filter_query(where))
-        return tantivy.Query.boolean_query([(tantivy.Occur.Must, part) for part in both])
 
     def _searcher(self) -> tantivy.Searcher:
         """A searcher that sees every commit made before this call, by any process.
