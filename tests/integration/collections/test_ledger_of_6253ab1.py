@@ -39,6 +39,7 @@ ADDED = (
 
 CHANGED = (
     "GET /v1/collections/handbook/memory \n    /changes: 10 became 11",
+    "GET /v1/documents/041de8b7866847d8b774bc413ec444d3 \n    /live_version: 1 became None",
     "POST /v1/answer {'collection': 'handbook', 'question': '신청은 언제까지 하나요?',"
     " 'thread_id': 'grant'}"
     "\n    /citations/0/heading: '출산장려금 지급 조례' became '제3조(신청)'",
@@ -52,7 +53,8 @@ CHANGED = (
         for path in ("/verdict/", "/attempts/0/verdict/")
     ),
 )
-"""Revision 2 weighs approvals anew, which is one more change of the memory; a citation is headed by
+"""Revision 2 weighs approvals anew, which is one more change of the memory; a deleted document has
+no live version; a citation is headed by
 the nearest heading above its sentence; the confidence is a probability where half of the questions
 have an answer, no more where three quarters have one."""
 
