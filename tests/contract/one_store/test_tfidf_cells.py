@@ -183,8 +183,8 @@ def test_frequent_n_grams_are_looked_up_for_few_texts(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(8)
     texts = [f"the {'rare' if i % 50 == 0 else 'x'} own{i} {rng.integers(9)}" for i in range(2000)]
     model, postings = fit(texts)
-    asked = [model.words[word] for word in ("the", "rare")]
-    grams = np.array(sorted(asked))
+    numbers = [model.words[word] for word in ("the", "rare")]
+    grams = np.array(sorted(numbers))
     weights = np.array([0.05 if gram == model.words["the"] else 1.0 for gram in grams])
     looked: list[int] = []
     search = np.searchsorted
