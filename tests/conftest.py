@@ -30,7 +30,6 @@ settings.load_profile("callslip")
 
 LEXICAL = {
     "CALLSLIP_INGEST__CONCURRENCY": "1",
-    "CALLSLIP_INGEST__NICENESS": "0",
     "CALLSLIP_INGEST__MAX_BACKLOG": "400",
     "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "320",
     "CALLSLIP_INGEST__SWEEP_SECONDS": "60",  # nothing may wait for it
@@ -138,6 +137,7 @@ def stack(
 ) -> Iterator[Stack]:
     """One running Callslip for all tests that leave it running; use collections of your own."""
     by_default = {"CALLSLIP_API__PROCESSES": "2", "CALLSLIP_AGENT__READER": "true"}
+    by_default |= {"CALLSLIP_INGEST__NICENESS": "10"}
     observed = {"CALLSLIP_TELEMETRY__OTLP_ENDPOINT": collector.url, "CALLSLIP_LOG__FORMAT": "json"}
     stack = Stack(new_home(tmp_path_factory, models_dir), by_default | observed).start()
     yield stack

@@ -8,7 +8,6 @@ from shim import Shim
 from stack import Stack
 
 HASTY = {
-    "CALLSLIP_INGEST__NICENESS": "0",
     "CALLSLIP_INGEST__LEASE_SECONDS": "6",
     "CALLSLIP_INGEST__SWEEP_SECONDS": "1",
     "CALLSLIP_INGEST__RESEND_SECONDS": "4",

@@ -26,7 +26,6 @@ PER_DOCUMENT = 1.35
 """Operations of the stream for each document: the others are new versions and deletions."""
 
 SETTINGS = {
-    "CALLSLIP_INGEST__NICENESS": "0",
     "CALLSLIP_INGEST__LEASE_SECONDS": "6",
     "CALLSLIP_INGEST__SWEEP_SECONDS": "1",
     "CALLSLIP_INGEST__RESEND_SECONDS": "4",

@@ -28,7 +28,7 @@ MANY = 240
 def narrow_stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     """A stack without a model, of which few documents may wait at once."""
     home = new_home(tmp_path_factory, models_dir)
-    stack = Stack(home, WITHOUT_MODEL | NARROW | {"CALLSLIP_INGEST__NICENESS": "0"}).start()
+    stack = Stack(home, WITHOUT_MODEL | NARROW).start()
     yield stack
     stack.stop()
 

@@ -30,7 +30,7 @@ def test_an_idle_worker_frees_its_models_and_ingests_the_next_document(
     make_stack: MakeStack,
 ) -> None:
     stack = make_stack(
-        {"CALLSLIP_INGEST__IDLE_SECONDS": str(IDLE_SECONDS), "CALLSLIP_INGEST__NICENESS": "0"}
+        {"CALLSLIP_INGEST__IDLE_SECONDS": str(IDLE_SECONDS)}
         | {"CALLSLIP_INGEST__SWEEP_SECONDS": "3600"}  # which would send a lost message again
     ).start()
     before = megabytes(stack)
