@@ -323,12 +323,15 @@ class Documents:
             attachments.hide_below(connection, [document_id], now)
 
     def removing(self, before: Mapping[str, Mapping[str, int]]) -> None:
-        """Record the counts of the data of deleted documents, by id, before their removal."""
+        """Record the counts of the data of deleted documents, by id, before their removal.
+
+        The receipt of a document that another removal has finished meanwhile stays as it is.
+        """
         rows = [{"of": i, "counts": {"before": dict(each)}} for i, each in sorted(before.items())]
         with self._database.writing() as connection:
             connection.execute(
                 update(schema.documents)
-                .where(_D.document_id == bindparam("of"))
+                .where(_D.document_id == bindparam("of"), _D.removed_at.is_(None))
                 .values(receipt=bindparam("counts", type_=JSON)),
                 rows,
             )

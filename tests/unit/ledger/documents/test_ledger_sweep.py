@@ -181,6 +181,16 @@ def test_deleted_documents_are_named_until_they_are_removed(
     assert ledger.sweep.unremoved(resend_seconds=15) == []
 
 
+def test_a_removal_that_comes_second_changes_no_receipt(ledger: Ledger) -> None:
+    item = publish(ledger, "one", ["x"])
+    ledger.documents.delete(item.document_id)
+    ledger.documents.removing({item.document_id: {"blobs": 2}})
+    receipt = {"before": {"blobs": 2}, "after": {"blobs": 0}}
+    ledger.documents.removed(item.document_id, receipt)
+    ledger.documents.removing({item.document_id: {"blobs": 0}})
+    assert ledger.documents.get(item.document_id).receipt == receipt
+
+
 def test_a_document_is_busy_while_a_lease_on_it_lives(ledger: Ledger) -> None:
     item = submit(ledger)
     assert not ledger.sweep.busy(item.document_id)
