@@ -1,6 +1,7 @@
 """The chunk reader of one search, which reads each chunk and its terms only once."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from callslip.errors import KeywordsDown, StoreDown
@@ -41,16 +42,28 @@ class ChunkReader:
         return {i: self._chunks[i] for i in chunk_ids if i in self._chunks}
 
     def _read(self, chunk_ids: Sequence[str]) -> list[StoredChunk]:
-        """Read chunks from the store, or their copies while its server does not answer."""
-        collection, tenant = self._plan.collection, self._plan.tenant
+        """Read chunks from their copies if the store has any, else from the store's server.
+
+        Copies have no vectors, and are read in a fraction of the time of a call to the server.
+        While the server does not answer, chunks without a copy are left out.
+        """
+        store, collection, tenant = self._store, self._plan.collection, self._plan.tenant
+        vectors = self._plan.needs_vectors
+        copies: list[StoredChunk] = []
+        if store.local_keywords and not vectors:
+            with suppress(KeywordsDown):
+                copies = store.copies(collection, chunk_ids, tenant=tenant)
+        copied = {chunk.chunk_id for chunk in copies}
+        rest = [chunk_id for chunk_id in chunk_ids if chunk_id not in copied]
+        if not rest:
+            return copies
         try:
-            return self._store.get_chunks(
-                collection, chunk_ids, tenant=tenant, include_vector=self._plan.needs_vectors
-            )
+            chunks = store.get_chunks(collection, rest, tenant=tenant, include_vector=vectors)
         except StoreDown:
-            if not self._store.local_keywords:
+            if not store.local_keywords:
                 raise
-            return self._store.copies(collection, chunk_ids, tenant=tenant)
+            return copies or store.copies(collection, rest, tenant=tenant)
+        return [*copies, *chunks]
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return the analyzed terms, separated by spaces, of the chunks that the store has."""

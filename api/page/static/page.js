@@ -273,13 +273,17 @@ document.addEventListener("click", async (event) => {
   const link = event.target.closest("a.in-context");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
+  if (link.ariaBusy) return;
   const hit = link.closest(".hit");
   const shown = hit.querySelector(".context, .problem");
   if (shown) {
     shown.remove();
     hit.classList.remove("opened");
   } else {
+    link.textContent = "Opening …";
+    link.ariaBusy = "true";
     const context = await fetchMarkup(link.href, "#passage, .problem").catch(problemOf);
+    link.ariaBusy = null;
     context.removeAttribute("id");
     const sentence = context.querySelector("#cited");
     sentence?.removeAttribute("id");

@@ -20,7 +20,7 @@ from callslip.config.settings import ApiSettings, Settings
 from callslip.stores.ledger import Ledger
 
 CHROMIUM = Path("/usr/bin/chromium")
-LIVE_MS = 120_000
+LIVE_MS, WAIT_MS = 120_000, 30_000
 
 LEAVE = "Parental leave lasts fourteen months. The request is made eight weeks before it begins."
 GRANT = "출산장려금은 첫째 자녀에게 이백만 원을 지급한다. 신청은 출생일부터 육십 일 이내에 한다."
@@ -54,6 +54,7 @@ DROP = """
 def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not installed")
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         yield browser
@@ -64,7 +65,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     """A page that fails the test on a script error, a breach of its policy or a foreign address."""
     context = browser.new_context(base_url=stack.url)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(WAIT_MS)
     page = context.new_page()
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -222,6 +223,25 @@ def test_a_dropped_file_with_a_hostile_name_and_text_stays_text(page: Page, api:
     assert not dialogs
 
 
+def test_a_passage_that_takes_long_says_so_and_opens_once(page: Page, api: Api) -> None:
+    api.live(text=LEAVE, name="leave.txt")
+    page.goto(f"/?collection={api.collection}&q=parental+leave")
+    routes: list[Route] = []
+
+    def wait(route: Route) -> None:
+        routes.append(route)
+
+    page.route("**/page/passage?*", wait)
+    link = page.locator(".hit a.in-context").first
+    link.click()
+    expect(link).to_have_text("Opening …")
+    link.click()
+    routes[0].continue_()
+    expect(link).to_have_text("Close context")
+    expect(page.locator(".hit .passage-text")).to_have_count(1)
+    assert len(routes) == 1
+
+
 def test_a_document_is_deleted_after_a_question(page: Page, api: Api) -> None:
     api.live(text=LEAVE, name="leave.txt")
     page.on("dialog", lambda dialog: dialog.accept())
@@ -264,7 +284,7 @@ def ask(page: Page, question: str, box: str = "Question") -> None:
     """Ask, and wait for what is answered to this question."""
     page.get_by_label(box, exact=True).fill(question)
     page.get_by_role("button", name="Answer" if box == "Question" else "Ask", exact=True).click()
-    expect(page.locator("#answer-heading")).to_have_text(question, timeout=30_000)
+    expect(page.locator("#answer-heading")).to_have_text(question)
 
 
 def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, library: Api) -> None:
@@ -381,7 +401,7 @@ def test_a_key_logs_in_uses_the_page_and_logs_out(browser: Browser, tmp_path: Pa
             page.get_by_label("Key").press("Enter")
             page.get_by_label("Name of the new collection").fill("papers")
             page.get_by_role("button", name="Create").click()
-            expect(page).to_have_url(re.compile("collection=papers$"), timeout=30_000)
+            expect(page).to_have_url(re.compile("collection=papers$"))
             page.get_by_role("button", name="Log out").click()
             expect(page).to_have_title("Log in · Callslip")
             page.goto("/?collection=papers")
