@@ -49,8 +49,9 @@ from callslip.stores.ledger.documents.documents import Documents
 from callslip.stores.ledger.documents.edits import Edited, Edits
 from callslip.stores.ledger.documents.failures import DeadLetter, Failures, Which
 from callslip.stores.ledger.documents.inventory import Inventory, Item
-from callslip.stores.ledger.documents.leases import Finished, Leases, Live
+from callslip.stores.ledger.documents.leases import Leases, Live
 from callslip.stores.ledger.documents.pages import NO_PAGES, PageRange, Pages, PageTable
+from callslip.stores.ledger.documents.progress import Finished
 from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.sweep import Sweep
 from callslip.stores.ledger.documents.unchanged import UnchangedDocuments

@@ -1,6 +1,6 @@
 """Refuses writes to attached collections, whose tables Callslip does not own."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from callslip.errors import AttachedReadOnly
 from callslip.stores.ledger.base import schema
@@ -8,11 +8,12 @@ from callslip.stores.ledger.base.records import ATTACHED_KINDS
 
 _C = schema.collections.c
 
+_ATTACHED = select(_C.name).where(_C.name == bindparam("of"), _C.store.in_(ATTACHED_KINDS))
+
 
 def check_ours(connection: Connection, name: str) -> None:
     """Raise AttachedReadOnly if the collection is an attached table."""
-    attached = select(_C.name).where(_C.name == name, _C.store.in_(ATTACHED_KINDS))
-    if connection.scalar(attached) is not None:
+    if connection.scalar(_ATTACHED, {"of": name}) is not None:
         raise read_only(name)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -45,6 +46,13 @@ _RUNNING = and_(_S.document_id == _I.document_id, _S.version == _I.version, _S.s
 _JOINED = schema.batch_items.outerjoin(schema.versions, _OF_ITEM).outerjoin(
     schema.documents, _D.document_id == _I.document_id
 )
+
+# Statements of the hot path are built once: building one costs more than running it.
+_EXISTS = select(exists().where(_B.batch_id == bindparam("of")))
+_IN_BATCH = select(
+    exists().where(*(_I[key] == bindparam(key) for key in ("batch_id", "document_id", "version")))
+)
+_ADD_ITEM = insert(schema.batch_items)
 
 
 class Batches:
@@ -184,7 +192,7 @@ def make(database: Database, batch_id: str) -> None:
     So a submission that has locked its document never waits for another that creates the batch.
     """
     with database.reading() as connection:
-        if connection.scalar(select(exists().where(_B.batch_id == batch_id))):
+        if connection.scalar(_EXISTS, {"of": batch_id}):
             return
     row = {"batch_id": batch_id, "created_at": time.time()}
     with suppress(IntegrityError), database.writing() as connection:  # another process was first
@@ -202,10 +210,9 @@ def add(
         "document_id": accepted.document_id,
         "version": accepted.version,
     }
-    known = exists().where(*(_I[name] == value for name, value in key.items()))
-    if not connection.scalar(select(known)):
+    if not connection.scalar(_IN_BATCH, key):
         row = {"collection": collection, "fresh": accepted.fresh, "submitted_at": now}
-        connection.execute(insert(schema.batch_items).values(**key, **row))
+        connection.execute(_ADD_ITEM, key | row)
 
 
 def add_within(

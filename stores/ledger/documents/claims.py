@@ -1,22 +1,30 @@
-"""Takes the lease on a version's step, within a transaction."""
+"""Takes the leases on a step of several versions, within a transaction."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.fair_queue import SENT, set_turn
-from callslip.stores.ledger.base.locks import lock_document, steps_of
+from callslip.stores.ledger.base.locks import VersionKey, lock_documents, steps_of_all
 from callslip.stores.ledger.base.records import STEPS, Claim, Refusal, Step
 from callslip.stores.ledger.base.rows import version_record
 from callslip.stores.ledger.collections.moves import paused_until
-from callslip.stores.ledger.documents.progress import put_off, set_aside_crashed, set_step
+from callslip.stores.ledger.documents.progress import (
+    of_step,
+    put_off,
+    set_aside_crashed,
+    set_steps,
+)
 from callslip.stores.ledger.outbox import events
 
 _V = schema.versions.c
 
-_VERSION = select(schema.versions).where(
-    _V.document_id == bindparam("document_id"), _V.version == bindparam("version")
+_VERSIONS = select(schema.versions).where(
+    _V.document_id.in_(bindparam("ids", expanding=True)),
+    _V.version.in_(bindparam("versions", expanding=True)),
 )
 
 
@@ -31,22 +39,41 @@ class Taking:
     now: float
 
 
-def claimed(
-    connection: Connection, document_id: str, version: int, taking: Taking
+def claim_all(
+    connection: Connection, versions: Sequence[VersionKey], taking: Taking
+) -> dict[VersionKey, Claim | Refusal]:
+    """Take the lease on a step of each version, or return the reason why not."""
+    every = sorted(set(versions))
+    ids, numbers = {i for i, _ in every}, {version for _, version in every}
+    documents = lock_documents(connection, ids)
+    rows = connection.execute(_VERSIONS, {"ids": sorted(ids), "versions": sorted(numbers)})
+    records = {(row.document_id, row.version): row for row in rows}
+    steps = steps_of_all(connection, every)
+    claims: dict[VersionKey, Claim | Refusal] = {}
+    for key in every:
+        document, record = documents.get(key[0]), records.get(key)
+        if document is None or record is None:
+            claims[key] = Refusal("gone")
+        else:
+            claims[key] = _claim(connection, document, record, steps[key], taking)
+    _take(connection, [c for c in claims.values() if isinstance(c, Claim)], steps, taking)
+    return claims
+
+
+def _claim(
+    connection: Connection,
+    document: Row[Any],
+    record: Row[Any],
+    steps: Sequence[Row[Any]],
+    taking: Taking,
 ) -> Claim | Refusal:
-    """Take the lease on a version's step within a transaction, or return the reason why not."""
-    step, now = taking.step, taking.now
-    document = lock_document(connection, document_id)
-    current = connection.execute(
-        _VERSION, {"document_id": document_id, "version": version}
-    ).one_or_none()
-    if document is None or current is None:
-        return Refusal("gone")
-    rows = {row.step: row for row in steps_of(connection, document_id, version)}
+    """The claim on a version's step, which `_take` records, or the reason why there is none."""
+    step, now, version = taking.step, taking.now, record.version
+    rows = {row.step: row for row in steps}
     row = rows[step]
     if row.state == "done":
         return Refusal("done")
-    if current.state != "queued":
+    if record.state != "queued":
         return Refusal("gone")
     if any(rows[earlier].state != "done" for earlier in STEPS[: STEPS.index(step)]):
         return Refusal("leased")
@@ -56,38 +83,55 @@ def claimed(
         return Refusal("leased")
     until = paused_until(connection, document.collection) if step == "upsert" else 0.0
     if until > now:
-        put_off(connection, document_id, version, document.collection, now)
+        put_off(connection, document.document_id, version, document.collection, now)
         return Refusal("leased")
-    crashes = row.crashes + (row.state == "running")
+    crashes = _crashes(row)
     if crashes >= taking.max_crashes:
-        set_aside_crashed(connection, document_id, version, step, crashes)
+        set_aside_crashed(connection, document.document_id, version, step, crashes)
         return Refusal("gone")
-    if current.turn != SENT:
-        set_turn(connection, document_id, version, SENT)
-    set_step(
-        connection,
-        document_id,
-        version,
-        step,
-        state="running",
-        attempts=row.attempts + 1,
-        crashes=crashes,
-        worker=taking.worker,
-        lease_until=now + taking.lease_seconds,
-        retry_at=None,
-        started_at=now,
-        finished_at=None,
-    )
-    attempt = {"attempt": row.attempts + 1}
-    events.add(connection, "step.started", document_id, version, now, step=step, data=attempt)
+    if record.turn != SENT:
+        set_turn(connection, document.document_id, version, SENT)
     return Claim(
-        document_id,
+        document.document_id,
         version,
         step,
         token=row.attempts + 1,
         lease_seconds=taking.lease_seconds,
-        record=version_record(current, document),
+        record=version_record(record, document),
         artifacts={name: r.artifact for name, r in rows.items() if r.artifact is not None},
         document_created_at=document.created_at,
         audience=document.audience,
     )
+
+
+def _take(
+    connection: Connection,
+    claims: Sequence[Claim],
+    steps: Mapping[VersionKey, Sequence[Row[Any]]],
+    taking: Taking,
+) -> None:
+    """Record the leases of these claims."""
+    step, now = taking.step, taking.now
+    rows = []
+    for claim in claims:
+        key = claim.document_id, claim.version
+        (row,) = (row for row in steps[key] if row.step == step)
+        values = {
+            "state": "running",
+            "attempts": claim.token,
+            "crashes": _crashes(row),
+            "worker": taking.worker,
+            "lease_until": now + taking.lease_seconds,
+            "retry_at": None,
+            "started_at": now,
+            "finished_at": None,
+        }
+        rows.append(of_step(*key, step) | values)
+    set_steps(connection, rows)
+    attempts = [(c.document_id, c.version, {"attempt": c.token}) for c in claims]
+    events.add_all(connection, "step.started", attempts, now, step=step)
+
+
+def _crashes(row: Row[Any]) -> int:
+    """How often a worker died in a step: one that still is running at its next claim did."""
+    return int(row.crashes + (row.state == "running"))

@@ -3,28 +3,40 @@
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from callslip.errors import DocumentNotFound, DuplicateContent
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
-from callslip.stores.ledger.base.readable import readable
+from callslip.stores.ledger.base.readable import limited
 from callslip.stores.ledger.base.records import Submission
 
 _D, _V = schema.documents.c, schema.versions.c
 
 
+# Statements of the hot path are built once: building one costs more than running it.
+_HOLDERS = (
+    select(_D.document_id)
+    .join(schema.versions, _V.document_id == _D.document_id)
+    .where(_D.collection == bindparam("collection"), _D.tenant == bindparam("tenant"))
+    .where(_D.deleted_at.is_(None), _D.name != bindparam("but"))
+    .where(_V.sha256 == bindparam("sha256"), _V.state.in_(("queued", "live")))
+)
+
+
 def holders(
-    collection: str, tenant: str, sha256: str, reader: Reader | None, *, but: str
-) -> Select[Any]:
-    """Select the ids of documents with these bytes that the reader may read, except `but`."""
-    return (
-        select(_D.document_id)
-        .join(schema.versions, _V.document_id == _D.document_id)
-        .where(_D.collection == collection, _D.tenant == tenant)
-        .where(_D.deleted_at.is_(None), _D.name != but, readable(reader))
-        .where(_V.sha256 == sha256, _V.state.in_(("queued", "live")))
-    )
+    connection: Connection,
+    collection: str,
+    tenant: str,
+    sha256: str,
+    reader: Reader | None,
+    *,
+    but: str,
+) -> list[str]:
+    """The ids of documents with these bytes that the reader may read, except the name `but`."""
+    values = {"collection": collection, "tenant": tenant, "sha256": sha256, "but": but}
+    query = limited(_HOLDERS, _D.document_id, reader)
+    return list(connection.scalars(query, values))
 
 
 def duplicate(connection: Connection, document_id: str) -> DuplicateContent:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Select, bindparam, exists, func, insert, select, update
+from sqlalchemy import JSON, Connection, bindparam, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent, NameTaken
@@ -15,7 +15,7 @@ from callslip.stores.ledger.base.attached import check_ours
 from callslip.stores.ledger.base.corrections import carried
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import WAITING, tenant_queue_of, withdraw
-from callslip.stores.ledger.base.readable import of_readable, readable
+from callslip.stores.ledger.base.readable import limited, of_readable, readable
 from callslip.stores.ledger.base.records import (
     Accepted,
     Claim,
@@ -36,7 +36,22 @@ from callslip.stores.ledger.documents.reading import read_documents, versions_qu
 from callslip.stores.ledger.documents.versions import add_steps, newest_of, requeue, supersede
 from callslip.stores.ledger.outbox import events
 
-_D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
+_D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.collections.c
+
+# Statements of the hot path are built once: building one costs more than running it.
+_NAMED = select(schema.documents).where(
+    _D.collection == bindparam("collection"),
+    _D.tenant == bindparam("tenant"),
+    _D.name == bindparam("named"),
+    _D.deleted_at.is_(None),
+)
+_ID_NAMED, _LOCK_NAMED = _NAMED.with_only_columns(_D.document_id), _NAMED.with_for_update()
+_OPEN = (  # locks an existing collection against deletion until the transaction ends
+    select(_C.name)
+    .where(_C.name == bindparam("of"), _C.deleted_at.is_(None))
+    .with_for_update(read=True)
+)
+_ADD_DOCUMENT, _ADD_VERSION = insert(schema.documents), insert(schema.versions)
 
 
 class Documents:
@@ -48,11 +63,10 @@ class Documents:
     def id_of(self, collection: str, name: str, *, tenant: str = "") -> str | None:
         """The id of the document with this name; None if there is none that is readable."""
         with self._database.reading() as connection:
-            return connection.scalar(
-                _named(collection, tenant, name)
-                .where(readable(self._reader))
-                .with_only_columns(_D.document_id)
-            )
+            query = limited(_ID_NAMED, _D.document_id, self._reader)
+            values = {"collection": collection, "tenant": tenant, "named": name}
+            document_id: str | None = connection.scalar(query, values)
+            return document_id
 
     def submit(
         self,
@@ -110,37 +124,33 @@ class Documents:
         with self._database.writing() as connection:
             if parent is not None:
                 claimed_row(connection, parent)
-            if connection.scalar(_open_collection(collection)) is None:
+            if connection.scalar(_OPEN, {"of": collection}) is None:
                 raise CollectionNotFound(f"collection {collection!r} does not exist")
             check_ours(connection, collection)
             if alone:
                 if not self._database.is_sqlite:  # SQLite has one writer at a time
                     lock = int(submission.sha256[:15], 16)
                     connection.execute(select(func.pg_advisory_xact_lock(lock)))
-                twins = holders(
-                    collection, tenant, submission.sha256, self._reader, but=submission.name
-                )
-                if twin := connection.scalar(twins.limit(1)):
-                    raise duplicate(connection, twin)
+                sha256, but = submission.sha256, submission.name
+                if twins := holders(connection, collection, tenant, sha256, self._reader, but=but):
+                    raise duplicate(connection, twins[0])
             if tenant:
                 make_tenant(connection, collection, tenant, now)
-            existing = connection.execute(
-                _named(collection, tenant, submission.name).with_for_update()
-            ).one_or_none()
+            name = {"collection": collection, "tenant": tenant, "named": submission.name}
+            existing = connection.execute(_LOCK_NAMED, name).one_or_none()
             audience = _audience(connection, collection, tenant, submission, parent)
             if existing is None:
                 document_id, version, by_hand, chunking = new_id, 1, None, None
-                connection.execute(
-                    insert(schema.documents).values(
-                        document_id=document_id,
-                        collection=collection,
-                        tenant=tenant,
-                        name=submission.name,
-                        created_at=now,
-                        audience=audience or "",
-                        **attachments.columns(parent),
-                    )
-                )
+                document = {
+                    "document_id": document_id,
+                    "collection": collection,
+                    "tenant": tenant,
+                    "name": submission.name,
+                    "created_at": now,
+                    "audience": audience or "",
+                    **attachments.columns(parent),
+                }
+                connection.execute(_ADD_DOCUMENT, document)
             else:
                 document_id = existing.document_id
                 self._check_readable(connection, document_id)
@@ -162,29 +172,28 @@ class Documents:
                     return again
                 version, chunking = newest.version + 1, newest.chunking
                 supersede(connection, document_id, version, now)
-            connection.execute(
-                insert(schema.versions).values(
-                    document_id=document_id,
-                    version=version,
-                    state="queued",
-                    sha256=submission.sha256,
-                    size=submission.size,
-                    filename=submission.filename,
-                    title=submission.title or "",
-                    properties=submission.properties or {},
-                    url=submission.url or "",
-                    language=submission.language or "",
-                    by_hand=by_hand,
-                    chunking=chunking,
-                    created_at=now,
-                    dispatched_at=now,
-                    turn=WAITING,
-                    tenant_queue=tenant_queue_of(collection, tenant),
-                    priority=submission.priority,
-                    previous_version=existing.live_version if existing else None,
-                    corrections=carried(newest.corrections) if existing else None,
-                )
-            )
+            row = {
+                "document_id": document_id,
+                "version": version,
+                "state": "queued",
+                "sha256": submission.sha256,
+                "size": submission.size,
+                "filename": submission.filename,
+                "title": submission.title or "",
+                "properties": submission.properties or {},
+                "url": submission.url or "",
+                "language": submission.language or "",
+                "by_hand": by_hand,
+                "chunking": chunking,
+                "created_at": now,
+                "dispatched_at": now,
+                "turn": WAITING,
+                "tenant_queue": tenant_queue_of(collection, tenant),
+                "priority": submission.priority,
+                "previous_version": existing.live_version if existing else None,
+                "corrections": carried(newest.corrections) if existing else None,
+            }
+            connection.execute(_ADD_VERSION, row)
             add_steps(connection, document_id, version)
             accepted = Accepted(document_id, version, fresh=True)
             batches.add(connection, submission.batch, collection, accepted, now)
@@ -195,7 +204,8 @@ class Documents:
     def check_name(self, collection: str, name: str, *, tenant: str = "") -> None:
         """Raise NameTaken if a document that the reader may not read has this name."""
         with self._database.reading() as connection:
-            named = connection.execute(_named(collection, tenant, name)).one_or_none()
+            values = {"collection": collection, "tenant": tenant, "named": name}
+            named = connection.execute(_NAMED, values).one_or_none()
             if named is not None:
                 self._check_readable(connection, named.document_id)
 
@@ -204,8 +214,7 @@ class Documents:
     ) -> list[str]:
         """The ids of documents with a name other than `but` that contain exactly these bytes."""
         with self._database.reading() as connection:
-            rows = connection.execute(holders(collection, tenant, sha256, self._reader, but=but))
-            return [row.document_id for row in rows]
+            return holders(connection, collection, tenant, sha256, self._reader, but=but)
 
     def duplicate(self, document_id: str) -> DuplicateContent:
         """The DuplicateContent error that names this document."""
@@ -377,22 +386,3 @@ def _audience(
     if submission.readers is None:
         return None
     return put_audience(connection, collection, tenant, submission.readers)
-
-
-def _named(collection: str, tenant: str, name: str) -> Select[Any]:
-    return select(schema.documents).where(
-        _D.collection == collection,
-        _D.tenant == tenant,
-        _D.name == name,
-        _D.deleted_at.is_(None),
-    )
-
-
-def _open_collection(name: str) -> Select[str]:
-    """Select an existing collection, and lock it against deletion until the transaction ends."""
-    columns = schema.collections.c
-    return (
-        select(columns.name)
-        .where(columns.name == name, columns.deleted_at.is_(None))
-        .with_for_update(read=True)
-    )

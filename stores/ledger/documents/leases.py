@@ -6,6 +6,7 @@ the step.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,16 +18,18 @@ from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import RESTING, queue, set_turn
 from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
-from callslip.stores.ledger.base.locks import lock_document, steps_of
+from callslip.stores.ledger.base.locks import lock_document, steps_of_all
 from callslip.stores.ledger.base.records import STEPS, Claim, Failure, Refusal, Step
 from callslip.stores.ledger.documents.attachments import hide_vanished
-from callslip.stores.ledger.documents.claims import Taking, claimed
+from callslip.stores.ledger.documents.claims import Taking, claim_all
 from callslip.stores.ledger.documents.progress import (
+    Finished,
     claimed_row,
     fail_version,
-    finish_step,
+    finish_steps,
+    lost_claims,
     set_step,
-    set_version,
+    set_versions,
 )
 from callslip.stores.ledger.outbox import events
 
@@ -45,23 +48,13 @@ _READERS_WRITTEN = (
     .values(readers_due=False)
 )
 _OPEN_CHUNKS = (
-    select(_C.chunk_id, _C.first_version)
-    .where(_C.document_id == bindparam("document_id"), _C.last_version.is_(None))
+    select(_C.document_id, _C.chunk_id, _C.first_version)
+    .where(_C.document_id.in_(bindparam("ids", expanding=True)), _C.last_version.is_(None))
     .order_by(_C.first_version)
 )
 _END_CHUNK = update(schema.chunks).where(
     _C.chunk_id == bindparam("of_chunk"), _C.first_version == bindparam("since")
 )
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The result of a step: its artifact, its counters, and what it left out in sentences."""
-
-    claim: Claim
-    artifact: str | None
-    counts: dict[str, int]
-    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -136,8 +129,7 @@ class Leases:
         self, versions: Sequence[tuple[str, int]], taking: Taking
     ) -> dict[tuple[str, int], Claim | Refusal]:
         with self._database.writing() as connection:
-            # every transaction of several documents locks them in this order
-            return {each: claimed(connection, *each, taking) for each in sorted(set(versions))}
+            return claim_all(connection, versions, taking)
 
     def renew(self, claim: Claim) -> None:
         """Extend the lease. Raises LeaseLost if the claim no longer owns the step."""
@@ -177,7 +169,7 @@ class Leases:
         Returns for each result None, or the error that its claim no longer owns the step: then
         nothing is recorded of it.
         """
-        return self._recorded(results, _finish)
+        return self._recorded(results, finish_steps)
 
     def go_live(
         self,
@@ -202,7 +194,7 @@ class Leases:
         return self._recorded(results, _go_live)
 
     def _recorded(
-        self, results: Sequence[R], record: Callable[[Connection, R], None]
+        self, results: Sequence[R], record: Callable[[Connection, Sequence[R]], None]
     ) -> list[LeaseLost | None]:
         try:
             return self._recorded_in_one(results, record)
@@ -213,16 +205,11 @@ class Leases:
             return [self._recorded_in_one([result], record)[0] for result in results]
 
     def _recorded_in_one(
-        self, results: Sequence[R], record: Callable[[Connection, R], None]
+        self, results: Sequence[R], record: Callable[[Connection, Sequence[R]], None]
     ) -> list[LeaseLost | None]:
-        lost: list[LeaseLost | None] = [None] * len(results)
-        in_order = sorted(range(len(results)), key=lambda n: results[n].claim.document_id)
         with self._database.writing() as connection:
-            for number in in_order:  # every transaction locks documents in this order
-                try:
-                    record(connection, results[number])
-                except LeaseLost as error:  # raised before any change
-                    lost[number] = error
+            lost = lost_claims(connection, [result.claim for result in results])
+            record(connection, [r for r, e in zip(results, lost, strict=True) if e is None])
         return lost
 
     def release(self, claim: Claim, error: CallslipError, *, wait: float, give_up: float) -> bool:
@@ -349,42 +336,53 @@ def _rest(connection: Connection, claim: Claim, retry_at: float, **values: Any) 
     )
 
 
-def _finish(connection: Connection, result: Finished) -> None:
-    claimed_row(connection, result.claim)
-    finish_step(connection, result.claim, result.artifact, result.counts, result.warnings)
-
-
-def _go_live(connection: Connection, result: Live) -> None:
-    claim, now = result.claim, time.time()
-    claimed_row(connection, claim)
-    finish_step(connection, claim, None, result.counts)
-    remaining = set(result.chunk_ids)
-    rows = connection.execute(_OPEN_CHUNKS, {"document_id": claim.document_id}).all()
-    since = {r.chunk_id: r.first_version for r in rows if r.first_version <= claim.version}
-    ended = [
-        {"of_chunk": row.chunk_id, "since": row.first_version}
-        for row in rows
-        if row.chunk_id not in remaining or row.first_version < since.get(row.chunk_id, 0)
-    ]
-    if ended:
-        last = {"last_version": claim.version - 1}
-        connection.execute(_END_CHUNK, [chunk | last for chunk in ended])
-    document = {"of_document": claim.document_id}
-    if claim.version > 1:
+def _go_live(connection: Connection, results: Sequence[Live]) -> None:
+    now = time.time()
+    finish_steps(connection, [Finished(r.claim, None, r.counts) for r in results])
+    _end_chunks(connection, results)
+    for claim in (r.claim for r in results if r.claim.version > 1):
         events.add_superseded(connection, claim.document_id, "live", now)
-        connection.execute(_SUPERSEDE, document | {"by": claim.version})
-    set_version(
-        connection, claim.document_id, claim.version, state="live", turn=None, finished_at=now
-    )
-    connection.execute(_SET_DOCUMENT, document | {"live_version": claim.version})
-    if result.audience is not None:
-        connection.execute(_READERS_WRITTEN, document | {"written": result.audience})
-    done = steps_of(connection, claim.document_id, claim.version)
-    warnings = [each for step in done for each in step.warnings or ()]
-    data = result.counts | ({"warnings": warnings} if warnings else {})
-    events.add(connection, "document.live", claim.document_id, claim.version, now, data=data)
-    if claim.version > 1:
+        superseded = {"of_document": claim.document_id, "by": claim.version}
+        connection.execute(_SUPERSEDE, superseded)
+    versions = [(r.claim.document_id, r.claim.version) for r in results]
+    set_versions(connection, versions, state="live", turn=None, finished_at=now)
+    live = [{"of_document": i, "live_version": version} for i, version in versions]
+    written = [
+        {"of_document": r.claim.document_id, "written": r.audience}
+        for r in results
+        if r.audience is not None
+    ]
+    for statement, rows in ((_SET_DOCUMENT, live), (_READERS_WRITTEN, written)):
+        if rows:
+            connection.execute(statement, rows)
+    done = steps_of_all(connection, versions)
+    counted = []
+    for result, version in zip(results, versions, strict=True):
+        warnings = [each for step in done[version] for each in step.warnings or ()]
+        counted.append((*version, result.counts | ({"warnings": warnings} if warnings else {})))
+    events.add_all(connection, "document.live", counted, now)
+    for claim in (r.claim for r in results if r.claim.version > 1):
         hide_vanished(connection, claim, now)
+
+
+def _end_chunks(connection: Connection, results: Sequence[Live]) -> None:
+    """End the chunks of older versions that these versions do not have, or have elsewhere."""
+    ids = [result.claim.document_id for result in results]
+    by_document: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in connection.execute(_OPEN_CHUNKS, {"ids": ids}):
+        by_document[row.document_id].append(row)
+    ended = []
+    for result in results:
+        claim, remaining = result.claim, set(result.chunk_ids)
+        rows = by_document[claim.document_id]
+        since = {r.chunk_id: r.first_version for r in rows if r.first_version <= claim.version}
+        ended += [
+            {"of_chunk": r.chunk_id, "since": r.first_version, "last_version": claim.version - 1}
+            for r in rows
+            if r.chunk_id not in remaining or r.first_version < since.get(r.chunk_id, 0)
+        ]
+    if ended:
+        connection.execute(_END_CHUNK, ended)
 
 
 def _raise(lost: Sequence[LeaseLost | None]) -> None:

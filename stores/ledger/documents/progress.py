@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
@@ -11,7 +12,7 @@ from callslip import logs
 from callslip.errors import LeaseLost, TransientError, WorkerLost
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.fair_queue import RESTING, set_turn
-from callslip.stores.ledger.base.locks import lock_document
+from callslip.stores.ledger.base.locks import VersionKey, lock_document, lock_documents
 from callslip.stores.ledger.base.records import Claim, Failure, Step
 from callslip.stores.ledger.outbox import events
 
@@ -26,6 +27,12 @@ _CLAIMED = (
     .where(_S.step == bindparam("step"), _S.attempts == bindparam("token"))
     .where(_S.state == "running", _V.state == "queued")
 )
+_RUNNING = (
+    select(_S.document_id, _S.version, _S.step, _S.attempts)
+    .join(schema.versions, (_V.document_id == _S.document_id) & (_V.version == _S.version))
+    .where(_S.document_id.in_(bindparam("ids", expanding=True)))
+    .where(_S.state == "running", _V.state == "queued")
+)
 _SET_STEP = update(schema.steps).where(
     _S.document_id == bindparam("of_document"),
     _S.version == bindparam("of_version"),
@@ -37,6 +44,16 @@ _SET_VERSION = update(schema.versions).where(
 
 PAUSE_SECONDS = 1.0
 """Seconds after which an upsert is retried if a move paused its collection."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The result of a step: its artifact, its counters, and what it left out in sentences."""
+
+    claim: Claim
+    artifact: str | None
+    counts: dict[str, int]
+    warnings: Sequence[str] = ()
 
 
 def claimed_row(connection: Connection, claim: Claim) -> Row[Any]:
@@ -56,10 +73,23 @@ def claimed_row(connection: Connection, claim: Claim) -> Row[Any]:
             },
         ).one_or_none()
     if row is None:
-        raise LeaseLost(
-            f"step {claim.step!r} of document {claim.document_id} is no longer this worker's"
-        )
+        raise _lost(claim)
     return row
+
+
+def lost_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLost | None]:
+    """For each claim None if it owns its step until the transaction ends, else the error."""
+    documents = lock_documents(connection, (claim.document_id for claim in claims))
+    running = set(map(tuple, connection.execute(_RUNNING, {"ids": list(documents)})))
+    return [
+        None if (c.document_id, c.version, c.step, c.token) in running else _lost(c) for c in claims
+    ]
+
+
+def _lost(claim: Claim) -> LeaseLost:
+    return LeaseLost(
+        f"step {claim.step!r} of document {claim.document_id} is no longer this worker's"
+    )
 
 
 def set_aside_crashed(
@@ -101,38 +131,34 @@ def put_off(
     )
 
 
-def finish_step(
-    connection: Connection,
-    claim: Claim,
-    artifact: str | None,
-    counts: dict[str, int],
-    warnings: Sequence[str] = (),
-) -> None:
+def finish_steps(connection: Connection, results: Sequence[Finished]) -> None:
+    """Record that steps are done, whose claims the transaction has checked."""
     now = time.time()
-    left_out = {"warnings": list(warnings)} if warnings else {}
-    set_step(
+    set_steps(
         connection,
-        claim.document_id,
-        claim.version,
-        claim.step,
-        state="done",
-        lease_until=None,
-        failing_since=None,
-        error=None,
-        finished_at=now,
-        artifact=artifact,
-        counts=counts,
-        warnings=list(warnings),
+        [
+            {
+                **of_step(r.claim.document_id, r.claim.version, r.claim.step),
+                "state": "done",
+                "lease_until": None,
+                "failing_since": None,
+                "error": None,
+                "finished_at": now,
+                "artifact": r.artifact,
+                "counts": r.counts,
+                "warnings": list(r.warnings),
+            }
+            for r in results
+        ],
     )
-    events.add(
-        connection,
-        "step.finished",
-        claim.document_id,
-        claim.version,
-        now,
-        step=claim.step,
-        data=counts | left_out,
-    )
+    for step in dict.fromkeys(r.claim.step for r in results):
+        done = (r for r in results if r.claim.step == step)
+        counted = [(r.claim.document_id, r.claim.version, _counted(r)) for r in done]
+        events.add_all(connection, "step.finished", counted, now, step=step)
+
+
+def _counted(result: Finished) -> dict[str, Any]:
+    return result.counts | ({"warnings": list(result.warnings)} if result.warnings else {})
 
 
 def fail_version(
@@ -172,10 +198,24 @@ def fail_version(
 def set_step(
     connection: Connection, document_id: str, version: int, step: Step, **values: Any
 ) -> None:
-    where = {"of_document": document_id, "of_version": version, "of_step": step}
-    connection.execute(_SET_STEP, where | values)
+    set_steps(connection, [of_step(document_id, version, step) | values])
+
+
+def set_steps(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Set the same columns of several steps; a row has `of_step` and the values."""
+    if rows:
+        connection.execute(_SET_STEP, rows)
+
+
+def of_step(document_id: str, version: int, step: Step) -> dict[str, Any]:
+    return {"of_document": document_id, "of_version": version, "of_step": step}
 
 
 def set_version(connection: Connection, document_id: str, version: int, **values: Any) -> None:
-    where = {"of_document": document_id, "of_version": version}
-    connection.execute(_SET_VERSION, where | values)
+    set_versions(connection, [(document_id, version)], **values)
+
+
+def set_versions(connection: Connection, versions: Sequence[VersionKey], **values: Any) -> None:
+    if versions:
+        rows = [{"of_document": i, "of_version": version, **values} for i, version in versions]
+        connection.execute(_SET_VERSION, rows)

@@ -33,6 +33,8 @@ _URLS = select(_V.document_id, _V.url).where(
     tuple_(_V.document_id, _V.version).in_(bindparam("made", expanding=True)), _V.url != ""
 )
 
+_ADD_STEPS = insert(schema.steps)
+
 
 @dataclass(frozen=True)
 class PastVersion:
@@ -253,7 +255,7 @@ def add_version(
 def add_steps(connection: Connection, document_id: str, version: int) -> None:
     """Insert the steps of a new version, all of them pending."""
     fresh = {"document_id": document_id, "version": version, "state": "pending"}
-    connection.execute(insert(schema.steps), [fresh | {"step": step} for step in STEPS])
+    connection.execute(_ADD_STEPS, [fresh | {"step": step} for step in STEPS])
 
 
 def supersede(connection: Connection, document_id: str, by: int, now: float) -> None:

@@ -4,7 +4,7 @@ So no event is lost, and no event reports a change that was rolled back. A trans
 a document has locked it (`locks`), so the ids of its events increase in the order of the changes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -91,8 +91,25 @@ def add(
     data: dict[str, Any] | None = None,
 ) -> None:
     """Record an event of a document, within the transaction that changes it and has its lock."""
-    values = {"kind": kind, "step": step, "at": at, "data": data}
-    connection.execute(_ADD, values | {"of_document": document_id, "of_version": version})
+    add_all(connection, kind, [(document_id, version, data)], at, step=step)
+
+
+def add_all(
+    connection: Connection,
+    kind: EventKind,
+    documents: Iterable[tuple[str, int | None, Mapping[str, Any] | None]],
+    at: float,
+    *,
+    step: Step | None = None,
+) -> None:
+    """Record an event of each document as `add` does: its id, its version, and the data."""
+    common = {"kind": kind, "step": step, "at": at}
+    rows = [
+        {**common, "of_document": document_id, "of_version": version, "data": data}
+        for document_id, version, data in documents
+    ]
+    if rows:
+        connection.execute(_ADD, rows)
 
 
 def add_superseded(
