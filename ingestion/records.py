@@ -122,9 +122,10 @@ def unlike(
     The comparison reads the store, not the ledger, so that the result includes the effects of a
     killed or late worker. The position of a chunk in the text is stored by the ledger
     (`Chunks.seen`), so a changed position alone is no difference. A vector follows from the text
-    and is not compared. A document record depends on more than its chunk and is written with any
-    change. A chunk without times, which an earlier release wrote, differs; one of which only the
-    audience, the parent or the number differs keeps its time of change.
+    and is not compared. A chunk also differs if its copy beside the keyword index does, which a
+    write that was interrupted leaves behind. A document record depends on more than its chunk and
+    is written with any change. A chunk without times, which an earlier release wrote, differs; one
+    of which only the audience, the parent or the number differs keeps its time of change.
     """
     where, tenant = version.collection, version.tenant
     stored_ids = store.chunk_ids(where, version.document_id, tenant=tenant)
@@ -134,11 +135,15 @@ def unlike(
     stored = {
         c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
     }
+    copies = {c.chunk_id: c for c in store.copies(where, ids, tenant=tenant)}
     new = [c for c in chunks if c.chunk_id not in stored]
     changed = []
     for chunk in chunks:
         there = stored.get(chunk.chunk_id)
-        if there is None or (_alike(chunk, there) and there.created_at):
+        if there is None:
+            continue
+        copy = replace(copies.get(chunk.chunk_id, there), terms=there.terms)
+        if _alike(chunk, there) and _alike(chunk, copy) and there.created_at:
             continue
         same = _alike(_itself(chunk), _itself(there)) and there.updated_at
         changed.append(replace(chunk, updated_at=there.updated_at) if same else chunk)
@@ -193,7 +198,7 @@ def still_stored(
     """Return the document and those of its chunks that the store can still return completely.
 
     The function serves versions without artifacts, such as those from an imported archive. Terms
-    that the keyword index lost are computed again.
+    that the keyword index lost, or has of another text, are computed again.
     """
     stored: list[StoredChunk] = []
     documents: list[DocumentRecord] = []
@@ -205,6 +210,15 @@ def still_stored(
             include_vector=True,
             include_terms=True,
         )
+        ids = [chunk.chunk_id for chunk in stored]
+        copies = store.copies(version.collection, ids, tenant=version.tenant)
+        bodies = {copy.chunk_id: copy.body for copy in copies}
+        stored = [
+            chunk
+            if bodies.get(chunk.chunk_id, chunk.body) == chunk.body
+            else replace(chunk, terms=None)
+            for chunk in stored
+        ]
         documents = store.get_documents(
             version.collection, [version.document_id], tenant=version.tenant
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from callslip.errors import KeywordsDown, StoreDown
+from callslip.errors import KeywordsDown, StoreDown, StoreReadOnly
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.query.plan import Plan
 from callslip.stores.contract import Store
@@ -51,7 +51,7 @@ class ChunkReader:
         vectors = self._plan.needs_vectors
         copies: list[StoredChunk] = []
         if store.local_keywords and not vectors:
-            with suppress(KeywordsDown):
+            with suppress(KeywordsDown, StoreReadOnly):
                 copies = store.copies(collection, chunk_ids, tenant=tenant)
         copied = {chunk.chunk_id for chunk in copies}
         rest = [chunk_id for chunk_id in chunk_ids if chunk_id not in copied]

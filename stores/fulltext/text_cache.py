@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 Key = tuple[object, str, int]
 """The open file, the column and the slot of a text."""
 
+_LARGEST_SHARE = 0.01
+"""The share of the cache that one text may take: a whole document would drop many passages."""
+
 _ENTRY_BYTES = 300
 """What an entry takes beside its text, about."""
 
@@ -30,9 +33,11 @@ class TextCache:
         """Keep texts by slot. A slot always has the same text."""
         with self._lock:
             for slot, text in texts.items():
-                if (key := (file, column, slot)) not in self._texts:
+                size = _ENTRY_BYTES + sys.getsizeof(text)
+                key = file, column, slot
+                if key not in self._texts and size <= self._most * _LARGEST_SHARE:
                     self._texts[key] = text
-                    self.size += _ENTRY_BYTES + sys.getsizeof(text)
+                    self.size += size
             while self.size > self._most:
                 self._drop(len(self._texts) // 2 + 1)
 

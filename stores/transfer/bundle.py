@@ -137,11 +137,15 @@ def fault_of(store: Store, collection: str, bundle: DocumentBundle) -> str | Non
         return "its record is missing"
     if bundle.chunks:
         chunk = random.choice(bundle.chunks)  # noqa: S311 - a sample
-        (copy,) = store.get_chunks(
-            collection, [chunk.chunk_id], tenant=tenant, include_vector=True, include_terms=True
+        sample = [chunk.chunk_id]
+        (stored,) = store.get_chunks(
+            collection, sample, tenant=tenant, include_vector=True, include_terms=True
         )
-        if differing := _differing(chunk, record_of(copy)):
+        if differing := _differing(chunk, record_of(stored)):
             return f"of chunk {chunk.chunk_id} differ: {', '.join(differing)}"
+        for copy in store.copies(collection, sample, tenant=tenant):
+            if any(getattr(copy, name) != getattr(stored, name) for name in PLAIN):
+                return f"the copy of chunk {chunk.chunk_id} differs from it"
     return None
 
 

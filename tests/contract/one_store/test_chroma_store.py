@@ -10,8 +10,10 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from processes import waits_until
 from store_cases import EAST, chunk, ids, unit
 
 from callslip.config.settings import Settings
-from callslip.errors import CollectionNotFound, StoreDown
+from callslip.errors import CollectionNotFound, KeywordsDown, StoreDown
+from callslip.ingestion.records import unlike
 from callslip.stores.chroma import connection
 from callslip.stores.chroma.metadata import RECORD
 from callslip.stores.chroma.names import slug
@@ -38,6 +41,8 @@ from callslip.stores.records import ChunkRecord, CollectionSchema, DocumentRecor
 from callslip.stores.registry import make_store
 
 pytest_plugins = ["store_fixtures"]
+
+OLD, NEW = "2026-01-01T00:00:00.000000+00:00", "2026-01-02T00:00:00.000000+00:00"
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +66,29 @@ def test_a_crash_between_the_halves_shows_and_is_repaired_by_repeating(
     assert store.chunk_ids(collection_name, "doc") == {"vector": {"a"}, "keyword": set()}
     store.batch_upsert_chunks(collection_name, [chunk("a")])
     assert store.chunk_ids(collection_name, "doc") == {"vector": {"a"}, "keyword": {"a"}}
+
+
+def test_a_change_that_only_the_vector_half_has_is_written_again(
+    store: Store, collection_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object) -> None:
+        raise KeywordsDown("the disk hangs")
+
+    old = chunk("a", heading="Old", properties={"state": "draft"}, created_at=OLD, updated_at=OLD)
+    new = replace(old, heading="New", properties={"state": "final"}, updated_at=NEW)
+    version: Any = SimpleNamespace(collection=collection_name, tenant="", document_id="doc")
+    store.batch_upsert_chunks(collection_name, [old])
+    assert unlike(version, store, [old]) == ([], [])
+    with monkeypatch.context() as broken:
+        broken.setattr(KeywordIndex, "upsert", down)
+        with pytest.raises(KeywordsDown):
+            store.batch_upsert_chunks(collection_name, [new])
+    assert store.copies(collection_name, ["a"])[0].heading == "Old"
+    (none, [changed]) = unlike(version, store, [new])
+    assert (none, changed.heading, changed.updated_at) == ([], "New", NEW)
+    store.batch_upsert_chunks(collection_name, [changed])
+    assert store.copies(collection_name, ["a"])[0].heading == "New"
+    assert unlike(version, store, [new]) == ([], [])
 
 
 def test_filters_keep_the_nearest_whatever_share_passes_and_wherever_it_lies(

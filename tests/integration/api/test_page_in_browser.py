@@ -233,7 +233,8 @@ def test_a_passage_that_takes_long_says_so_and_opens_once(page: Page, api: Api) 
 
     page.route("**/page/passage?*", wait)
     link = page.locator(".hit a.in-context").first
-    link.click()
+    with page.expect_request("**/page/passage?*"):
+        link.click()
     expect(link).to_have_text("Opening …")
     link.click()
     routes[0].continue_()

@@ -1,6 +1,6 @@
 """A search over a ledger and a store in memory: tenants, levels, parents, what is cut."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from callslip.retrieval.ranking.parents import add_parents
 from callslip.retrieval.run import search, traced
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger, Submission
-from callslip.stores.records import ChunkRecord, CollectionSchema, VectorSpec
+from callslip.stores.records import ChunkRecord, CollectionSchema, StoredChunk, VectorSpec
 
 
 class Embedder:
@@ -141,6 +141,37 @@ def test_while_the_server_is_down_the_local_keyword_half_answers(
     assert all(hit.text == f"text of {hit.chunk_id}" for hit in response.hits)
     assert response.partial
     assert response.left_out == {"vector": "the server hangs"}
+
+
+def test_texts_are_read_from_copies_and_only_the_rest_from_the_server(
+    engine: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, calls = engine.store_of(""), list[list[str]]()
+    read = store.get_chunks
+
+    def copies(collection: str, chunk_ids: Sequence[str], **more: Any) -> list[StoredChunk]:
+        chunks = read(collection, chunk_ids, **more)
+        return [replace(c, body=f"copy of {c.chunk_id}") for c in chunks if c.chunk_id != "stray"]
+
+    def get_chunks(collection: str, chunk_ids: Sequence[str], **more: Any) -> list[StoredChunk]:
+        calls.append(list(chunk_ids))
+        return read(collection, chunk_ids, **more)
+
+    monkeypatch.setattr(store, "local_keywords", True, raising=False)
+    monkeypatch.setattr(store, "copies", copies)
+    monkeypatch.setattr(store, "get_chunks", get_chunks)
+    texts = {hit.chunk_id: hit.text for hit in ask(engine).hits}
+    assert texts.pop("stray") == "text of stray"
+    assert texts == {i: f"copy of {i}" for i in texts}
+    assert calls[-1] == ["stray"]  # the first one is of the calibration
+    with_vectors = ask(engine, include_vector=True).hits
+    assert all(hit.text == f"text of {hit.chunk_id}" for hit in with_vectors)
+
+    def down(*_: object, **__: object) -> None:
+        raise KeywordsDown("the service is away")
+
+    monkeypatch.setattr(store, "copies", down)
+    assert all(hit.text == f"text of {hit.chunk_id}" for hit in ask(engine).hits)
 
 
 def test_a_store_without_a_local_half_or_a_question_without_words_is_down(
