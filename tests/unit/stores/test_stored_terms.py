@@ -109,6 +109,9 @@ def test_the_cache_of_texts_stays_below_its_bound() -> None:
     assert cache.get(object(), "terms", range(3000)) == {}
     assert cache.get(file, "copies", range(3000)) == {}
     assert 100 < len(cache.get(file, "terms", range(3000))) < 400
+    size = cache.size
+    cache.add(file, "copies", {1: "a whole document " * 100})
+    assert (cache.get(file, "copies", [1]), cache.size) == ({}, size)
 
 
 def test_small_batches_share_a_block_and_large_ones_are_cut(
