@@ -135,7 +135,8 @@ def unlike(
     stored = {
         c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
     }
-    copies = {c.chunk_id: c for c in store.copies(where, ids, tenant=tenant)}
+    copied = store.copies(where, list(stored), tenant=tenant) if stored else ()
+    copies = {copy.chunk_id: copy for copy in copied}
     new = [c for c in chunks if c.chunk_id not in stored]
     changed = []
     for chunk in chunks:
@@ -211,7 +212,7 @@ def still_stored(
             include_terms=True,
         )
         ids = [chunk.chunk_id for chunk in stored]
-        copies = store.copies(version.collection, ids, tenant=version.tenant)
+        copies = store.copies(version.collection, ids, tenant=version.tenant) if ids else ()
         bodies = {copy.chunk_id: copy.body for copy in copies}
         stored = [
             chunk
