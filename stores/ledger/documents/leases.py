@@ -25,6 +25,7 @@ from callslip.stores.ledger.documents.claims import Taking, claim_all
 from callslip.stores.ledger.documents.progress import (
     Finished,
     claimed_row,
+    counted,
     fail_version,
     finish_steps,
     lost_claims,
@@ -356,11 +357,11 @@ def _go_live(connection: Connection, results: Sequence[Live]) -> None:
         if rows:
             connection.execute(statement, rows)
     done = steps_of_all(connection, versions)
-    counted = []
+    data = []
     for result, version in zip(results, versions, strict=True):
         warnings = [each for step in done[version] for each in step.warnings or ()]
-        counted.append((*version, result.counts | ({"warnings": warnings} if warnings else {})))
-    events.add_all(connection, "document.live", counted, now)
+        data.append((*version, counted(result.counts, warnings)))
+    events.add_all(connection, "document.live", data, now)
     for claim in (r.claim for r in results if r.claim.version > 1):
         hide_vanished(connection, claim, now)
 

@@ -153,12 +153,13 @@ def finish_steps(connection: Connection, results: Sequence[Finished]) -> None:
     )
     for step in dict.fromkeys(r.claim.step for r in results):
         done = (r for r in results if r.claim.step == step)
-        counted = [(r.claim.document_id, r.claim.version, _counted(r)) for r in done]
-        events.add_all(connection, "step.finished", counted, now, step=step)
+        data = [(r.claim.document_id, r.claim.version, counted(r.counts, r.warnings)) for r in done]
+        events.add_all(connection, "step.finished", data, now, step=step)
 
 
-def _counted(result: Finished) -> dict[str, Any]:
-    return result.counts | ({"warnings": list(result.warnings)} if result.warnings else {})
+def counted(counts: dict[str, int], warnings: Sequence[str]) -> dict[str, Any]:
+    """The data of an event: the counts of a step or version, and its warnings if it has any."""
+    return counts | ({"warnings": list(warnings)} if warnings else {})
 
 
 def fail_version(
