@@ -5,6 +5,7 @@ import hashlib
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -118,22 +119,24 @@ def settle(site: Site, documents: int) -> None:
 
 
 def peak(work: Callable[[], object]) -> int:
-    """The most bytes that Python and numpy held while this ran, over what they held before.
-
-    The JSON parser's cache of 16,384 short strings is full before.
-    """
-    tracemalloc.start()
-    row = {"first_version": 1, "text_hash": ""}
-    output = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(25_000)}
-    TypeAdapter(dict[str, ChunkRow]).validate_json(json.dumps(output))
-    del output
+    """The most bytes that Python and numpy held while this ran, over what they held before."""
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
     tracemalloc.reset_peak()
     work()
     _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     return most - before
+
+
+@contextmanager
+def traced() -> Iterator[None]:
+    """Allocations are traced; the JSON parser's cache of 16,384 short strings is full before."""
+    tracemalloc.start()
+    row = {"first_version": 1, "text_hash": ""}
+    output = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(25_000)}
+    TypeAdapter(dict[str, ChunkRow]).validate_json(json.dumps(output))
+    yield
+    tracemalloc.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -167,25 +170,26 @@ def test_memory_does_not_grow_with_the_number_of_documents(
     sites: Callable[[int], Site], tmp_path: Path
 ) -> None:
     peaks: dict[str, list[int]] = {"export": [], "import": [], "migrate": []}
-    for run, documents in enumerate((WARM, FEW, MANY)):  # the first fills caches of bounded size
-        site, path = sites(documents), tmp_path / f"{run}.tar"
-        peaks["export"].append(
-            peak(lambda p=site, f=path: export_collection(p.backend, COLLECTION, f, silent))
-        )
-        empty = sites(0)
-        peaks["import"].append(
-            peak(
-                lambda p=empty, f=path: import_archive(
-                    p.backend, f, name=None, to=None, default="endless", progress=silent
+    both = [(sites(documents), sites(0)) for documents in (WARM, FEW, MANY)]
+    with traced():
+        for run, (site, empty) in enumerate(both):  # the first fills caches of bounded size
+            path = tmp_path / f"{run}.tar"
+            peaks["export"].append(
+                peak(lambda p=site, f=path: export_collection(p.backend, COLLECTION, f, silent))
+            )
+            peaks["import"].append(
+                peak(
+                    lambda p=empty, f=path: import_archive(
+                        p.backend, f, name=None, to=None, default="endless", progress=silent
+                    )
                 )
             )
-        )
-        peaks["migrate"].append(
-            peak(
-                lambda p=site: migrate(
-                    p.backend, COLLECTION, "other", keep=False, grace=0, progress=silent
+            peaks["migrate"].append(
+                peak(
+                    lambda p=site: migrate(
+                        p.backend, COLLECTION, "other", keep=False, grace=0, progress=silent
+                    )
                 )
             )
-        )
     for what, (_, few, many) in peaks.items():
         assert many - few < SLACK * (MANY - FEW), (what, few, many)

@@ -4,6 +4,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -152,7 +153,12 @@ def plain(chunk: Any) -> dict[str, Any]:
 
 
 def vector_of(text: str, dimension: int = DIMENSION) -> Vector:
-    """A direction that belongs to a text."""
+    """A direction that belongs to a text, as an array of its own."""
+    return _direction(text, dimension).copy()
+
+
+@cache
+def _direction(text: str, dimension: int) -> Vector:
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
     return np.random.default_rng(seed).normal(size=dimension).astype(np.float32)
 
