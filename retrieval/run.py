@@ -5,6 +5,7 @@ that takes and returns frozen values, so that the agent can run the stages as no
 """
 
 from callslip.retrieval.candidates.lookup import (
+    corpus_version,
     find_candidates,
     narrow,
     of_hotset,
@@ -24,6 +25,7 @@ from callslip.retrieval.tracing.build import trace_of
 from callslip.retrieval.tracing.trace import Trace
 
 __all__ = [
+    "corpus_version",
     "find_candidates",
     "make_plan",
     "make_query",
@@ -60,8 +62,9 @@ def _traced(
     query = _as_written(resources, plan, timings)
     candidates = of_hotset(resources, plan, query, timings)
     if candidates is None:
-        query = respell(resources, plan, query, timings)
-        candidates = find_candidates(resources, plan, query, timings)
+        version = corpus_version(resources, plan)
+        query = respell(resources, plan, query, version, timings)
+        candidates = find_candidates(resources, plan, query, version, timings)
     weights = weigh_facets(resources, plan, query, timings)
     retrieved = narrow(resources, plan, query, candidates, weights, timings)
     ranked = rank(resources, plan, query, retrieved, timings)
@@ -79,7 +82,8 @@ def make_plan(resources: Resources, request: SearchRequest, timings: Timings) ->
 
 def make_query(resources: Resources, plan: Plan, timings: Timings) -> Query:
     """Analyze and embed the question of a plan, in the spelling of the collection's passages."""
-    return respell(resources, plan, _as_written(resources, plan, timings), timings)
+    query = _as_written(resources, plan, timings)
+    return respell(resources, plan, query, corpus_version(resources, plan), timings)
 
 
 def _as_written(resources: Resources, plan: Plan, timings: Timings) -> Query:

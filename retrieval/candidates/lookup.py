@@ -44,11 +44,18 @@ def of_hotset(
         return None
     candidates, reader = hot
     weight = FusionWeight(_alpha(query))
-    return Candidates(candidates, weight, _corpus_version(resources, plan), hotset=reader)
+    return Candidates(candidates, weight, corpus_version(resources, plan), hotset=reader)
 
 
-def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Query:
-    """Return the query with its words in the spelling of the collection's passages.
+def corpus_version(resources: Resources, plan: Plan) -> int:
+    """The corpus version of the tenant or collection that is searched."""
+    return resources.ledger.events.corpus_version(plan.collection, plan.tenant)
+
+
+def respell(
+    resources: Resources, plan: Plan, query: Query, version: int, timings: Timings
+) -> Query:
+    """Return the query with its words in the spelling of the passages of this corpus version.
 
     A sample of only a part of the collection does not show every spelling, so there the keyword
     retriever searches for the question's own spelling too.
@@ -56,7 +63,6 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
     if plan.nothing or plan.record.attached or plan.parameters.fusion != "calibrated":
         return query
     with timings.stage("spelling"):
-        version = _corpus_version(resources, plan)
         try:
             calibration = _calibration(resources, plan, version)
         except StoreDown:
@@ -72,30 +78,33 @@ def respell(resources: Resources, plan: Plan, query: Query, timings: Timings) ->
     return replace(query, terms=terms, keywords=keywords)
 
 
-def find_candidates(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
+def find_candidates(
+    resources: Resources, plan: Plan, query: Query, version: int, timings: Timings
+) -> Candidates:
     """Return the candidates of both retrievers.
 
-    They may come from the result cache if the collection has not changed. If the store does not
-    answer and its keyword retriever is local, that one answers alone; if only the keyword index is
-    down, the vector retriever does. Raises StoreDown otherwise.
+    They may come from the result cache if the collection still has this corpus version. If the
+    store does not answer and its keyword retriever is local, that one answers alone; if only the
+    keyword index is down, the vector retriever does. Raises StoreDown otherwise.
     """
     try:
-        return _from_both(resources, plan, query, timings)
+        return _from_both(resources, plan, query, version, timings)
     except KeywordsDown as error:
         if query.vector is None or not query.keywords:
             raise
-        alone = _from_both(resources, plan, _without_keywords(query), timings)
+        alone = _from_both(resources, plan, _without_keywords(query), version, timings)
         return replace(alone, left_out={"keyword": error.detail})
     except StoreDown as error:
         local = resources.store_of(plan.record.store).local_keywords
         if not local or not query.keywords:
             raise
-        alone = _from_both(resources, plan, _without_vector(query), timings)
+        alone = _from_both(resources, plan, _without_vector(query), version, timings)
         return replace(alone, left_out={"vector": error.detail})
 
 
-def _from_both(resources: Resources, plan: Plan, query: Query, timings: Timings) -> Candidates:
-    version = _corpus_version(resources, plan)
+def _from_both(
+    resources: Resources, plan: Plan, query: Query, version: int, timings: Timings
+) -> Candidates:
     if plan.nothing:
         return Candidates((), FusionWeight(_alpha(query)), version)
     with timings.stage("background"):
@@ -166,9 +175,10 @@ def narrow(
         with timings.stage("visible"):
             positions = _positions(resources, plan, [c.chunk_id for c in merged.candidates])
             live = [c for c in merged.candidates if c.chunk_id in positions]
-            version = _corpus_version(resources, plan)
-        unchanged = version == first.corpus_version or len(live) == len(merged.candidates)
-        if unchanged or done == ROUNDS:
+            if len(live) == len(merged.candidates) or done == ROUNDS:
+                break
+            version = corpus_version(resources, plan)
+        if version == first.corpus_version:
             break
         first = replace(first, corpus_version=version)
         first = _searched(resources, plan, query, first, timings)
@@ -204,10 +214,6 @@ def _calibration(resources: Resources, plan: Plan, version: int) -> ScoreCalibra
         unreadable=plan.unreadable,
         models=tuple(plan.record.models.items()),
     )
-
-
-def _corpus_version(resources: Resources, plan: Plan) -> int:
-    return resources.ledger.events.corpus_version(plan.collection, plan.tenant)
 
 
 def _positions(resources: Resources, plan: Plan, chunk_ids: list[str]) -> dict[str, Seen]:
