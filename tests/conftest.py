@@ -7,6 +7,7 @@ from pathlib import Path
 
 import in_memory
 import lost_workers
+import open_sockets
 import pytest
 import schedule
 import store_servers
@@ -49,6 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = str(folder)
     if hasattr(config, "workerinput"):
         Stack.starting = FileLock(Path(config.option.basetemp).with_name("starting.lock"))
+
+
+def pytest_sessionstart() -> None:
+    open_sockets.follow()
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -96,6 +101,8 @@ def pytest_runtest_teardown(
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     store_servers.add_to(report)
+    if sockets := open_sockets.found():
+        report.sections.append(("sockets that nobody closed", sockets))
     return report
 
 

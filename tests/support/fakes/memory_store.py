@@ -163,7 +163,7 @@ class MemoryStore(Store):
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
         table = self._table(collection, tenant)
-        chunks = [c for c in table.values() if document_id in (None, c.document_id)]
+        chunks = [c for c in list(table.values()) if document_id in (None, c.document_id)]
         ids = {c.chunk_id for c in chunks}
         halves = {"vector": ids, "keyword": set(ids)}
         for name in self.schema(collection).named:
@@ -172,7 +172,7 @@ class MemoryStore(Store):
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._at(collection, tenant)
-        return set(self._documents[at]) | {c.document_id for c in self._chunks[at].values()}
+        return set(self._documents[at]) | {c.document_id for c in list(self._chunks[at].values())}
 
     def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         table = self._table(collection, tenant)
