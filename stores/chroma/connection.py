@@ -295,25 +295,32 @@ class _Client(Client):
     """
 
     def get_user_identity(self) -> UserIdentity:
-        _limit(self._server)
-        return super().get_user_identity()
+        with _limited(self):
+            return super().get_user_identity()
 
     def _validate_tenant_database(self, tenant: str, database: str) -> None:
-        _limit(self._admin_client._server)  # type: ignore[attr-defined]
-        try:
+        with _limited(self):
             super()._validate_tenant_database(tenant, database)
-        except Exception:  # the caller never has this client, so nobody else closes it
-            for session in _sessions(self):
-                session.close()
-            raise
 
 
-def _limit(server: Any) -> None:
-    server._session.timeout = httpx.Timeout(REQUEST_SECONDS, connect=PING_SECONDS)
+@contextmanager
+def _limited(client: ClientAPI) -> Iterator[None]:
+    """Limit the time of the client's requests; close its sessions if the first ones fail.
+
+    The caller of the constructor never has a client that failed, so nobody else closes them.
+    """
+    for session in _sessions(client):
+        session.timeout = httpx.Timeout(REQUEST_SECONDS, connect=PING_SECONDS)
+    try:
+        yield
+    except Exception:
+        for session in _sessions(client):
+            session.close()
+        raise
 
 
 def _sessions(client: ClientAPI) -> Iterator[httpx.Client]:
-    """The HTTP sessions inside the client, which closes neither."""
-    inners: tuple[Any, Any] = (client, client._admin_client)  # type: ignore[attr-defined]
-    for inner in inners:
+    """The HTTP sessions inside the client, which closes none; the second one is made later."""
+    inners: tuple[Any, Any] = (client, getattr(client, "_admin_client", None))
+    for inner in filter(None, inners):
         yield inner._server._session

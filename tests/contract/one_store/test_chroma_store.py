@@ -10,9 +10,9 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -400,15 +400,22 @@ class Broken(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-@pytest.fixture
-def broken_url() -> Iterator[str]:
-    """The address of a server that only answers 503."""
-    with HTTPServer(("127.0.0.1", 0), Broken) as server:
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server with this handler."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def broken_url() -> Iterator[str]:
+    """The address of a server that only answers 503."""
+    with serving(Broken) as url:
+        yield url
 
 
 def test_a_server_that_answers_with_an_error_is_down(broken_url: str, tmp_path: Path) -> None:
@@ -485,6 +492,32 @@ def test_an_answer_of_another_program_is_forgotten(
             for at in range(requests):
                 write(at=at)
             store.drop_collection("forgotten")
+    gc.collect()  # a socket that nobody closed fails the test here
+
+
+class Like(BaseHTTPRequestHandler):
+    """A program that answers like Chroma until a client asks who it is; connections stay open."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = b'"1.5.9"' if self.path.endswith("version") else b"{}"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def test_a_client_that_fails_at_its_first_request_leaves_no_socket() -> None:
+    with (
+        serving(Like) as url,
+        closing(connection.Connection(url)) as made,
+        pytest.raises(StoreDown),
+    ):
+        made.client()
     gc.collect()  # a socket that nobody closed fails the test here
 
 
