@@ -10,9 +10,9 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ import pytest
 from chroma_server import TENANT, chroma_server, chroma_settings
 from faulty_proxy import Faults, faulty_proxy
 from filelock import FileLock
+from loopback import LoopbackServer
 from processes import waits_until
 from store_cases import EAST, chunk, ids, unit
 
@@ -400,22 +401,11 @@ class Broken(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The address of a server with this handler."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
 @pytest.fixture
 def broken_url() -> Iterator[str]:
     """The address of a server that only answers 503."""
-    with serving(Broken) as url:
-        yield url
+    with LoopbackServer(Broken) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def test_a_server_that_answers_with_an_error_is_down(broken_url: str, tmp_path: Path) -> None:
@@ -512,12 +502,10 @@ class Like(BaseHTTPRequestHandler):
 
 
 def test_a_client_that_fails_at_its_first_request_leaves_no_socket() -> None:
-    with (
-        serving(Like) as url,
-        closing(connection.Connection(url)) as made,
-        pytest.raises(StoreDown),
-    ):
-        made.client()
+    with LoopbackServer(Like) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        with closing(connection.Connection(url)) as made, pytest.raises(StoreDown):
+            made.client()
     gc.collect()  # a socket that nobody closed fails the test here
 
 

@@ -135,8 +135,11 @@ def traced() -> Iterator[None]:
     row = {"first_version": 1, "text_hash": ""}
     output = {f"청크-{n:045}": {**row, "text_hash": f"청크-{n:045}"} for n in range(25_000)}
     TypeAdapter(dict[str, ChunkRow]).validate_json(json.dumps(output))
-    yield
-    tracemalloc.stop()
+    del output
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.fixture(autouse=True)
