@@ -48,6 +48,11 @@ def names(ledger: Ledger, dispatches: list[Dispatch]) -> list[str]:
     return [f"{r.tenant}:{r.name}" for r in records]
 
 
+def messages(dispatches: list[Dispatch]) -> list[list[Dispatch]]:
+    """The versions of each message."""
+    return [list(group) for _, group in groupby(dispatches, key=lambda each: each.message)]
+
+
 def finish(ledger: Ledger, item: Accepted | Dispatch) -> None:
     """Take what was sent to its end."""
     accepted = Accepted(item.document_id, item.version, fresh=True)
@@ -99,7 +104,7 @@ def test_of_one_tenant_the_highest_priority_goes_first_then_the_oldest(server: L
 
 
 def test_small_documents_of_one_tenant_queue_travel_together(server: Ledger) -> None:
-    for n in range(MESSAGE_DOCUMENTS + 2):
+    for n in range(2 * MESSAGE_DOCUMENTS + 2):
         send(server, "a", f"{n:02}", size=300)
     send(server, "b", "0", size=300)
     sent = server.fair_queue.take(2)
@@ -111,7 +116,20 @@ def test_small_documents_of_one_tenant_queue_travel_together(server: Ledger) -> 
         finish(server, each)
     assert server.fair_queue.take(2) == []
     finish(server, sent[MESSAGE_DOCUMENTS - 1])
-    assert names(server, server.fair_queue.take(2)) == ["a:16", "a:17"]
+    assert names(server, server.fair_queue.take(2)) == [f"a:{n}" for n in range(16, 25)]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "window", "expected"),
+    [(18, 4, [5, 4, 3, 2]), (5, 4, [2, 1, 1, 1]), (2, 4, [1, 1]), (200, 2, [16, 16])],
+)
+def test_messages_are_smaller_when_few_documents_wait(
+    server: Ledger, waiting: int, window: int, expected: list[int]
+) -> None:
+    for n in range(waiting):
+        send(server, "a", f"{n:03}", size=300)
+    sent = server.fair_queue.take(window)
+    assert [len(message) for message in messages(sent)] == expected
 
 
 @pytest.mark.parametrize(
@@ -128,17 +146,21 @@ def test_a_message_has_small_documents_within_its_bytes(
     assert MESSAGE_BYTES == 4 * SMALL_BYTES
     for n, size in enumerate(sizes):
         send(server, "a", f"{n}", size=size)
-    sent = server.fair_queue.take(10)
-    messages = [list(group) for _, group in groupby(sent, key=lambda each: each.message)]
-    assert [names(server, message) for message in messages] == expected
+    for message in expected:
+        sent = server.fair_queue.take(1)
+        assert names(server, sent) == message
+        for each in sent:
+            finish(server, each)
 
 
 def test_what_is_urgent_does_not_travel_with_others(server: Ledger) -> None:
     for n in range(3):
         send(server, "a", f"{n}", size=300)
     send(server, "a", "urgent", 5, size=300)
-    assert names(server, server.fair_queue.take(1)) == ["a:urgent"]
-    assert names(server, server.fair_queue.take(2)) == ["a:0", "a:1", "a:2"]
+    (urgent,) = server.fair_queue.take(1)
+    assert names(server, [urgent]) == ["a:urgent"]
+    finish(server, urgent)
+    assert names(server, server.fair_queue.take(1)) == ["a:0", "a:1", "a:2"]
 
 
 def test_a_document_that_was_tried_before_travels_alone(server: Ledger) -> None:
