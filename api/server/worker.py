@@ -3,8 +3,8 @@
 Gunicorn's threads read headers and bodies and write responses themselves, so as many slow clients
 as there are threads stop the server. Here the thread of the poller does that, with deadlines:
 `api.header_seconds` for the headers, and `api.min_rate` for bodies and for the reader of a
-response. Before a body is received, a thread checks the headers; a refused request gets its
-response, and the connection ends. If `api.connections` are open, a new one closes those whose
+response. Before a large body is received, or one that the client holds back, a thread checks the
+headers; a refused request gets its response, and the connection ends. If `api.connections` are open, a new one closes those whose
 deadlines are nearest.
 """
 
@@ -28,7 +28,7 @@ from callslip.api.http.access import refused_unseen
 from callslip.api.http.admission import pause
 from callslip.api.http.problems import problem
 from callslip.api.server.answering import AnsweringWorker
-from callslip.api.server.body import Body, BrokenChunks
+from callslip.api.server.body import IN_MEMORY, Body, BrokenChunks
 from callslip.api.server.connection import Connection, Phase
 from callslip.api.server.outgoing import Outgoing
 from callslip.api.server.pace import Pace
@@ -189,7 +189,10 @@ class Worker(AnsweringWorker):
         if self._is_complete(connection):
             self._answer(connection)
         elif connection.phase is Phase.HEADERS:
-            self._work(connection, self.check, partial(self._checked, awaited=awaited))
+            if awaited or length is None or length > IN_MEMORY:
+                self._work(connection, self.check, partial(self._checked, awaited=awaited))
+            else:
+                self._receive_body(connection)
 
     def _checked(self, connection: Connection, future: "Future[bool]", *, awaited: bool) -> None:
         try:
@@ -205,6 +208,9 @@ class Worker(AnsweringWorker):
             self._end(connection, reusable=False)
             return
         connection.is_checked = True
+        self._receive_body(connection)
+
+    def _receive_body(self, connection: Connection) -> None:
         connection.phase, connection.pace = Phase.BODY, self._pace()
         connection.deadline = connection.pace.deadline
         self._watch(connection, selectors.EVENT_READ)

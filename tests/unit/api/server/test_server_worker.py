@@ -323,13 +323,25 @@ def test_a_refusal_by_the_headers_alone_is_recorded_and_a_fault_is_not_quoted(
 ) -> None:
     ended = patient.worker.wsgi.extensions["ended"]
     before = ended.count(401)
-    head = b"POST /echo HTTP/1.1\r\n" + HOST + b"X-Refused: 1\r\nContent-Length: 2\r\n\r\n"
+    head = b"POST /echo HTTP/1.1\r\n" + HOST + b"X-Refused: 1\r\nContent-Length: 70000\r\n\r\n"
     assert patient.exchange(head).startswith(b"HTTP/1.1 401 ")
     assert ended.count(401) == before + 1
     answer = patient.exchange(b"GET /?q=secret\xeb HTTP/1.1\r\n" + HOST + b"\r\n")
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"secret" not in answer
     assert "secret" not in caplog.text
+
+
+def test_a_small_body_is_received_before_a_thread_sees_the_request(patient: Served) -> None:
+    ended = patient.worker.wsgi.extensions["ended"]
+    before = ended.count(401)
+    with patient.connect() as client:
+        client.sendall(post("/echo", b"xy", "X-Refused: 1", "Connection: close")[:-2])
+        assert is_healthy(patient)
+        assert ended.count(401) == before
+        client.sendall(b"xy")
+        assert rest(client).startswith(b"HTTP/1.1 401 ")
+    assert ended.count(401) == before + 1
 
 
 def test_uploads_take_no_thread_from_others_and_few_wait_for_theirs(patient: Served) -> None:
