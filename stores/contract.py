@@ -136,6 +136,50 @@ class Store(StoreOperations):
             hits += score_chunks(chunks, vector, metric, vector_name)
         return ranked(hits)[:limit]
 
+    def retrieve(
+        self,
+        collection: str,
+        vector: Vector | None,
+        terms: str,
+        where: Where | None = None,
+        *,
+        tenant: str = "",
+        vector_name: str = "",
+        method: Metric | None = None,
+        horizon: float | None = None,
+        pool: int = 100,
+        by_vector: bool = True,
+    ) -> tuple[list[RetrieverHit], list[RetrieverHit]]:
+        """Run both retrievers at once; return the hits of the vector and of the keyword retriever.
+
+        Each returns at most `pool` hits, best first. Without a vector or without terms its hits are
+        missing. The `horizon` limits the keyword retriever too: the distances of its hits to the
+        vector are computed, also if `by_vector` is false, so that only keywords are searched.
+        """
+        vectors: list[RetrieverHit] = []
+        retriever: Future[list[RetrieverHit]] | None = None
+        if terms:
+            ask = partial(self.keyword_query, collection, terms, pool, where, tenant=tenant)
+            retriever = self._threads.submit(ask)
+        if vector is not None and by_vector:
+            vectors = self.vector_query(
+                collection,
+                vector,
+                pool,
+                where,
+                tenant=tenant,
+                vector_name=vector_name,
+                method=method,
+                horizon=horizon,
+            )
+        keywords = retriever.result() if retriever else []
+        if keywords and vector is not None and horizon is not None:
+            near = self._within(
+                collection, vector, keywords, tenant, vector_name, method, horizon
+            ) | {hit.chunk_id for hit in vectors}
+            keywords = [hit for hit in keywords if hit.chunk_id in near]
+        return vectors, keywords
+
     def hybrid_query(
         self,
         collection: str,
@@ -156,14 +200,11 @@ class Store(StoreOperations):
     ) -> list[Candidate]:
         """Run both retrievers and fuse their hits in Callslip: every store ranks the same way.
 
-        `alpha` is the weight of the vector retriever; at 0 or 1 the other retriever is not run. The
-        `horizon` limits the keyword retriever too: the distances of its hits are computed. Each
-        retriever returns at most `pool` hits. Without `scale`, the fusion `calibrated` is the same
-        as `weighted`. `fusion="native"` uses the store's own fusion if both retrievers run; raises
-        StoreCannot if the store has none.
+        `alpha` is the weight of the vector retriever; at 0 or 1 the other retriever is not run.
+        `retrieve` explains `horizon` and `pool`. Without `scale`, the fusion `calibrated` is the
+        same as `weighted`. `fusion="native"` uses the store's own fusion if both retrievers run;
+        raises StoreCannot if the store has none.
         """
-        vectors: list[RetrieverHit] = []
-        retriever: Future[list[RetrieverHit]] | None = None
         if fusion == "native" and vector is not None and terms and 0 < alpha < 1:
             return self.native_query(
                 collection,
@@ -178,34 +219,19 @@ class Store(StoreOperations):
                 pool=pool,
                 alpha=alpha,
             )
-        if terms and (alpha < 1 or vector is None):
-            ask = partial(self.keyword_query, collection, terms, pool, where, tenant=tenant)
-            retriever = self._threads.submit(ask)
-        if vector is not None and alpha > 0:
-            vectors = self.vector_query(
-                collection,
-                vector,
-                pool,
-                where,
-                tenant=tenant,
-                vector_name=vector_name,
-                method=method,
-                horizon=horizon,
-            )
-        keywords = retriever.result() if retriever else []
-        if keywords and vector is not None and horizon is not None:
-            near = self._within(
-                collection, vector, keywords, tenant, vector_name, method, horizon
-            ) | {hit.chunk_id for hit in vectors}
-            keywords = [hit for hit in keywords if hit.chunk_id in near]
-        return fuse(
-            [(h.chunk_id, h.score) for h in vectors],
-            [(h.chunk_id, h.score) for h in keywords],
-            fusion=fusion,
-            alpha=alpha,
-            rrf_k=rrf_k,
-            scale=scale,
-        )[:limit]
+        vectors, keywords = self.retrieve(
+            collection,
+            vector,
+            terms if alpha < 1 or vector is None else "",
+            where,
+            tenant=tenant,
+            vector_name=vector_name,
+            method=method,
+            horizon=horizon,
+            pool=pool,
+            by_vector=alpha > 0,
+        )
+        return fuse(vectors, keywords, fusion=fusion, alpha=alpha, rrf_k=rrf_k, scale=scale)[:limit]
 
     def native_query(
         self,

@@ -1,6 +1,6 @@
 """Fuses the hits of the vector retriever and the keyword retriever into one ranking."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
@@ -79,19 +79,20 @@ def fuse(
     """
     vector_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(vectors, 1)}
     keyword_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(keywords, 1)}
-    worth = _worth(vectors, keywords, fusion, alpha, rrf_k, scale)
-    both = ((i, vector_at.get(i), keyword_at.get(i)) for i in vector_at.keys() | keyword_at.keys())
-    return _best_first([Candidate(i, worth(v, k), v, k) for i, v, k in both])
-
-
-def fuse_anew(
-    candidates: Sequence[Candidate], *, alpha: float, scale: Scale | None
-) -> list[Candidate]:
-    """Fuse candidates anew by calibrated scores, with another weight of the vector retriever."""
-    vectors = sorted(c.vector for c in candidates if c.vector)
-    keywords = sorted(c.keyword for c in candidates if c.keyword)
-    worth = _worth(vectors, keywords, "calibrated", alpha, 0, scale)
-    return _best_first([Candidate(c[0], worth(c[2], c[3]), c[2], c[3]) for c in candidates])
+    shares = _shares(vectors, keywords, fusion, alpha, rrf_k, scale)
+    of_vector = dict(zip(vector_at, shares.vector, strict=True))
+    of_keyword = dict(zip(keyword_at, shares.keyword, strict=True))
+    return _best_first(
+        [
+            Candidate(
+                chunk,
+                of_vector.get(chunk, shares.no_vector) + of_keyword.get(chunk, 0.0),
+                vector_at.get(chunk),
+                keyword_at.get(chunk),
+            )
+            for chunk in {**vector_at, **keyword_at}
+        ]
+    )
 
 
 def _best_first(candidates: list[Candidate]) -> list[Candidate]:
@@ -101,30 +102,38 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
     return candidates
 
 
-def _worth(
-    vectors: Sequence[tuple[object, float]],
-    keywords: Sequence[tuple[object, float]],
+class _Shares(NamedTuple):
+    """What the hits of each retriever add to the scores of their chunks, in the order of the hits.
+
+    `no_vector` is what a chunk gets that only the keyword retriever returned.
+    """
+
+    vector: list[float]
+    keyword: list[float]
+    no_vector: float = 0.0
+
+
+def _shares(
+    vectors: ScoredIds,
+    keywords: ScoredIds,
     fusion: Fusion,
     alpha: float,
     rrf_k: int,
     scale: Scale | None,
-) -> Callable[[RetrieverScore | None, RetrieverScore | None], float]:
-    """Return the function from a chunk's retriever scores (None if missing) to its score.
-
-    `vectors` and `keywords` end with the score of each hit, best first.
-    """
+) -> _Shares:
     if fusion == "rrf":
-        return lambda v, k: sum(1 / (rrf_k + score.rank) for score in (v, k) if score)
+        best = [1 / (rrf_k + rank) for rank in range(1, max(len(vectors), len(keywords)) + 1)]
+        return _Shares(best[: len(vectors)], best[: len(keywords)])
     if fusion == "calibrated" and scale is not None:
-        lowest = scale.vector(vectors[-1][1]) if vectors else 0.0
-        return lambda v, k: (
-            alpha * (scale.vector(v.score) if v else lowest)
-            + (1 - alpha) * (scale.keyword(k.score) if k else 0.0)
+        return _Shares(
+            [alpha * scale.vector(score) for _, score in vectors],
+            [(1 - alpha) * scale.keyword(score) for _, score in keywords],
+            alpha * scale.vector(vectors[-1][1]) if vectors else 0.0,
         )
     last = vectors[-1][1] if vectors else 0.0
     spread = vectors[0][1] - last if vectors else 0.0
-    best = keywords[0][1] if keywords else 0.0
-    return lambda v, k: (
-        (alpha * ((v.score - last) / spread if spread > 0 else 1.0) if v else 0.0)
-        + ((1 - alpha) * (k.score / best if best > 0 else 1.0) if k else 0.0)
+    most = keywords[0][1] if keywords else 0.0
+    return _Shares(
+        [alpha * ((score - last) / spread if spread > 0 else 1.0) for _, score in vectors],
+        [(1 - alpha) * (score / most if most > 0 else 1.0) for _, score in keywords],
     )

@@ -4,8 +4,8 @@ Gunicorn's threads read headers and bodies and write responses themselves, so as
 as there are threads stop the server. Here the thread of the poller does that, with deadlines:
 `api.header_seconds` for the headers, and `api.min_rate` for bodies and for the reader of a
 response. Before a large body is received, or one that the client holds back, a thread checks the
-headers; a refused request gets its response, and the connection ends. If `api.connections` are open, a new one closes those whose
-deadlines are nearest.
+headers; a refused request gets its response, and the connection ends. If `api.connections` are
+open, a new one closes those whose deadlines are nearest.
 """
 
 import heapq

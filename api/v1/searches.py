@@ -16,10 +16,9 @@ blueprint = APIBlueprint("searches", __name__, abp_tags=[Tag(name="search")])
 @blueprint.post("/v1/search", responses={200: SearchResponse})
 def search(body: SearchRequest) -> Response:
     """Search a collection by meaning and by words; return passages and their scores."""
-    # An invalid request is refused here, without a message to the queue.
+    # What the request alone shows to be invalid is refused without a message to the queue.
     check_scope(body.collection, body.tenant)
     check_request(body, current().settings.search)
-    current().ledger.collections.get(body.collection)
     response = ask(current(), body)
     note(trace_id=response.trace_id)
     return answer(response)

@@ -13,7 +13,8 @@ without that set.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from callslip.stores.fusion import Candidate, Scale
+from callslip.stores.fusion import Scale
+from callslip.stores.records import RetrieverHit
 
 BALANCE = 8.0
 """The information, in nats, at which both retrievers have the same weight."""
@@ -35,8 +36,8 @@ class FusionWeight:
     of: float | None = None
 
 
-def choose(candidates: Sequence[Candidate], scale: Scale) -> FusionWeight:
-    """Choose the weight for the question of these candidates, which `scale` calibrates."""
-    best = max((c.keyword.score for c in candidates if c.keyword is not None), default=0.0)
+def choose(keywords: Sequence[RetrieverHit], scale: Scale) -> FusionWeight:
+    """Choose the weight for the question of these keyword hits, which `scale` calibrates."""
+    best = max((hit.score for hit in keywords), default=0.0)
     matched = max(0.0, scale.information * scale.keyword(best))
     return FusionWeight(BALANCE / (BALANCE + matched), matched, scale.information)

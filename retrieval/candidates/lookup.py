@@ -18,7 +18,7 @@ from callslip.retrieval.query.plan import Plan
 from callslip.retrieval.query.question import Query
 from callslip.retrieval.timings import Timings
 from callslip.stores.contract import Store
-from callslip.stores.fusion import Candidate, Scale, fuse_anew
+from callslip.stores.fusion import Candidate, Scale, fuse
 from callslip.stores.ledger.documents.chunks import Seen
 from callslip.stores.properties.filters import Where
 
@@ -268,12 +268,23 @@ def _weighed(resources: Resources, plan: Plan, query: Query, scale: Scale | None
 
     A request, the collection or the settings may have set the weight.
     """
-    alpha = _alpha(query)
-    candidates = _both(resources, plan, query, scale, plan.where, alpha)
     if query.alpha is not None or scale is None:
+        alpha = _alpha(query)
+        candidates = _both(resources, plan, query, scale, plan.where, alpha)
         return CandidateList(candidates, FusionWeight(alpha))
-    weight = choose(candidates, scale)
-    return CandidateList(fuse_anew(candidates, alpha=weight.alpha, scale=scale), weight)
+    vectors, keywords = resources.store_of(plan.record.store).retrieve(
+        plan.collection,
+        query.vector,
+        query.keywords,
+        plan.where,
+        tenant=plan.tenant,
+        vector_name=plan.vector_name,
+        method=plan.method,
+        horizon=plan.horizon,
+        pool=plan.pool,
+    )
+    weight = choose(keywords, scale)
+    return CandidateList(fuse(vectors, keywords, alpha=weight.alpha, scale=scale), weight)
 
 
 def _alpha(query: Query) -> float:

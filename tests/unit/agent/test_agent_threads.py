@@ -260,7 +260,7 @@ def test_a_run_that_breaks_off_leaves_the_turns_before_it(
     def down(*_: Any, **__: Any) -> Any:
         raise StoreDown("the store does not answer")
 
-    for name in ("hybrid_query", "terms", "get_chunks"):
+    for name in ("retrieve", "terms", "get_chunks"):
         with monkeypatch.context() as patch:
             patch.setattr(setup.store, name, down)
             with pytest.raises(StoreDown):

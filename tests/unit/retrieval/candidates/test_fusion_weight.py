@@ -17,12 +17,13 @@ from callslip.retrieval.candidates.fusion_weight import BALANCE, UNKNOWN, choose
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest
 from callslip.retrieval.run import traced
-from callslip.stores.fusion import Scale, fuse, fuse_anew
+from callslip.stores.fusion import Scale
 from callslip.stores.ledger import Ledger
+from callslip.stores.records import RetrieverHit
 
 CHUNKS = [f"a{n:02}" for n in range(40)]
 SCALE = Scale(mean=0.8, deviation=0.01, most=22.0, information=10.0)
-VECTORS, KEYWORDS = [("both", 0.86), ("near", 0.83)], [("words", 19.0), ("both", 8.0)]
+KEYWORDS = [RetrieverHit("words", 19.0), RetrieverHit("both", 8.0)]
 
 
 @pytest.fixture
@@ -38,19 +39,11 @@ def engine(tmp_path: Path) -> Iterator[Resources]:
 
 
 def test_the_weight_falls_with_the_information_that_the_best_hit_matches() -> None:
-    candidates = fuse(VECTORS, KEYWORDS, scale=SCALE)
-    weight = choose(candidates, SCALE)
+    weight = choose(KEYWORDS, SCALE)
     assert weight.matched == pytest.approx(10 * 19 / 22)
     assert weight.alpha == pytest.approx(BALANCE / (BALANCE + 10 * 19 / 22))
-    assert choose(fuse(VECTORS, [], scale=SCALE), SCALE).alpha == 1
-    assert choose(candidates, replace(SCALE, information=BALANCE * 22 / 19)).alpha == 0.5
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_candidates_are_fused_anew_as_if_the_weight_had_been_known(alpha: float) -> None:
-    before = fuse(VECTORS, KEYWORDS, alpha=UNKNOWN, scale=SCALE)
-    expected = fuse(VECTORS, KEYWORDS, alpha=alpha, scale=SCALE)
-    assert fuse_anew(before, alpha=alpha, scale=SCALE) == expected
+    assert choose([], SCALE).alpha == 1
+    assert choose(KEYWORDS, replace(SCALE, information=BALANCE * 22 / 19)).alpha == 0.5
 
 
 def test_a_question_in_other_words_than_the_passages_is_ranked_by_meaning(

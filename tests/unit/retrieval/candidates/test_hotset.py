@@ -79,7 +79,7 @@ def test_no_retriever_of_the_store_is_run_and_no_sample_is_read(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("the store was searched")
 
-    for name in ("hybrid_query", "count", "find_ids"):
+    for name in ("retrieve", "count", "find_ids"):
         monkeypatch.setattr(MemoryStore, name, never)
     monkeypatch.setattr(ScoreCalibrations, "of", never)
     assert found(ask(engine)) == ["a2"]
