@@ -31,13 +31,13 @@ from callslip.workers.supervision.forking import LOAD, LOADED, READY
 MODULES = (
     "callslip.workers.app",
     "callslip.workers.presence",
-    "callslip.api.app",
-    "callslip.api.server.worker",
     *("celery.bin.celery", "celery.bin.worker", "celery.apps.worker", "celery.beat"),
     *("celery.concurrency.prefork", "celery.concurrency.thread", "kombu.transport.redis"),
-    "gunicorn.app.wsgiapp",
 )
-"""What every part imports, or most of them."""
+"""What every part imports, or most of them.
+
+The API imports the rest of what it needs itself, while this process loads the analyzer.
+"""
 
 _PR_SET_NAME = 15
 
