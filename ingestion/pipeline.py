@@ -12,7 +12,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
@@ -141,10 +141,10 @@ def run_steps(
 def _attempts(context: StepContext, claims: Sequence[Claim]) -> list[StepReport]:
     leases = context.ledger.leases
     collection_of = cache(context.ledger.collections.get)
-    with ExitStack() as keepers:
+    with leases.keep(claims) as held:
         works = [
-            Work(context, claim, keepers.enter_context(leases.keeper(claim)), collection_of)
-            for claim in claims
+            Work(context, claim, lease, collection_of)
+            for claim, lease in zip(claims, held, strict=True)
         ]
         common = _in_common(works)
         if claims and claims[0].step == "upsert":
@@ -221,7 +221,7 @@ def _finished(
         (each.claim.document_id, each.result.name): each.result.content
         for work, each in zip(works, made, strict=True)
         if isinstance(each.result, _Made) and each.result.content is not None
-        if not work.keeper.has_lost  # write nothing after a deletion of the document
+        if not work.lease.has_lost  # write nothing after a deletion of the document
     }
     unwritten = context.blobs.write_all(new)
     return [
@@ -247,7 +247,7 @@ def _made(common: _Common, work: Work) -> _Made:
 
 def _result(made: _Made, unwritten: Mapping[tuple[str, str], Exception], work: Work) -> Finished:
     claim, output, (_, kind) = work.claim, made.output, _MAKERS[work.claim.step]
-    work.keeper.check()
+    work.lease.check()
     if error := unwritten.get((claim.document_id, made.name)):
         raise error
     if claim.step == "extract":

@@ -89,9 +89,9 @@ def put(
     claim, ids = _claimed(scope.ledger, document_id), {c.chunk_id for c in chunks}
     before = scope.ledger.chunks.live_ids(document_id)
     try:
-        with scope.ledger.leases.keeper(claim) as keeper:
+        with scope.ledger.leases.keep([claim]) as (lease,):
             audience = scope.ledger.readers.audience(document_id)
-            _write(scope, claim, name, chunks, batch_size, keeper.check, audience)
+            _write(scope, claim, name, chunks, batch_size, lease.check, audience)
             left = sorted(before | ids)
             scope.ledger.leases.go_live(claim, left, {"chunks": len(left)})
     except PermanentError:

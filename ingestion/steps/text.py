@@ -45,7 +45,7 @@ def _uncorrected(work: Work) -> ExtractedText:
         if not known.attachments:  # an artifact has no content of attachments
             return known
     extracted = _read_original(work)
-    work.keeper.check()  # write nothing after a deletion of the document
+    work.lease.check()  # write nothing after a deletion of the document
     blobs.write(document_id, name, EXTRACTED.dump(extracted))
     return extracted
 

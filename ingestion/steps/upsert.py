@@ -190,7 +190,7 @@ def _write(works: Sequence[Work], store: Store, chunks: Sequence[ChunkRecord]) -
     fixed, tuned = works[0].context.settings.ingest.batch_size, store.batch_size
     for batch in batches(chunks, lambda: fixed or tuned.size):
         for work in works:
-            work.keeper.check()
+            work.lease.check()
         with tuned.measured(len(batch)):
             outcome = store.batch_upsert_chunks(at.collection, batch, tenant=at.tenant)
         _whole(outcome.failed)

@@ -131,7 +131,7 @@ def _vectors(
         vectors = embedder.passages([texts[key] for key in batch])
         new = dict(zip(batch, vectors, strict=True))
         for its in every:
-            its.work.keeper.check()
+            its.work.lease.check()
         cache.put(new)
         known |= new
     for key in missing:

@@ -21,7 +21,7 @@ from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
 from callslip.models.text.kinds import analyzer_of, kind_of, version_of_kind
-from callslip.stores.ledger import Claim, CollectionRecord, LeaseKeeper, Step, VersionRecord
+from callslip.stores.ledger import Claim, CollectionRecord, Lease, Step, VersionRecord
 from callslip.stores.records import (
     ENRICHED_PROPERTIES,
     VALIDITY,
@@ -34,7 +34,7 @@ class Work:
 
     context: StepContext
     claim: Claim
-    keeper: LeaseKeeper
+    lease: Lease
     collection_of: Callable[[str], CollectionRecord]
     """Returns a collection by name, read once for all steps of a message."""
     counts: dict[str, int] = field(default_factory=dict)

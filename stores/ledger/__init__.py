@@ -11,7 +11,7 @@ from callslip.stores.ledger.answers.conversations import ConversationRecord, Con
 from callslip.stores.ledger.answers.model_usage import ModelUsage, Reservation, UsageRow
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import FairQueue, Pace, Work, tenant_queue_of
-from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
+from callslip.stores.ledger.base.lease_keeper import Lease, LeaseKeeper
 from callslip.stores.ledger.base.records import (
     ATTACHED,
     ATTACHED_CHROMA,
@@ -116,6 +116,7 @@ __all__ = [
     "JudgedSearch",
     "KeyGrant",
     "KeyLimits",
+    "Lease",
     "LeaseKeeper",
     "Ledger",
     "Live",

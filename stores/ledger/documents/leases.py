@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, exists, select, update
@@ -17,7 +18,7 @@ from callslip.errors import CallslipError, LeaseLost, StoreDown
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import RESTING, queue, set_turn
-from callslip.stores.ledger.base.lease_keeper import LeaseKeeper
+from callslip.stores.ledger.base.lease_keeper import Lease, Renewals
 from callslip.stores.ledger.base.locks import lock_document, steps_of_all
 from callslip.stores.ledger.base.records import STEPS, Claim, Failure, Refusal, Step
 from callslip.stores.ledger.documents.attachments import hide_vanished
@@ -29,6 +30,7 @@ from callslip.stores.ledger.documents.progress import (
     fail_version,
     finish_steps,
     lost_claims,
+    renew_claims,
     set_step,
     set_versions,
 )
@@ -134,21 +136,22 @@ class Leases:
 
     def renew(self, claim: Claim) -> None:
         """Extend the lease. Raises LeaseLost if the claim no longer owns the step."""
-        with self._database.writing() as connection:
-            claimed_row(connection, claim)
-            set_step(
-                connection,
-                claim.document_id,
-                claim.version,
-                claim.step,
-                lease_until=time.time() + claim.lease_seconds,
-            )
+        _raise(self.renew_all([claim]))
 
-    def keeper(self, claim: Claim) -> LeaseKeeper:
-        """A context manager that renews the claim in a thread while its block runs."""
-        what = f"step {claim.step!r} of document {claim.document_id}"
-        return LeaseKeeper(
-            lambda: self.renew(claim), claim.lease_seconds, what, lambda: self.give_back(claim)
+    def renew_all(self, claims: Sequence[Claim]) -> list[LeaseLost | None]:
+        """Extend leases in one transaction. Returns the same as `finish_all`."""
+        with self._database.writing() as connection:
+            return renew_claims(connection, claims)
+
+    def keep(self, claims: Sequence[Claim]) -> Renewals:
+        """A context manager that renews the claims in a thread; its value has a lease for each."""
+        leases = {
+            Lease(f"step {c.step!r} of document {c.document_id}", partial(self.give_back, c)): c
+            for c in claims
+        }
+        seconds = min((claim.lease_seconds for claim in claims), default=0.0)
+        return Renewals(
+            list(leases), lambda left: self.renew_all([leases[each] for each in left]), seconds
         )
 
     def finish(

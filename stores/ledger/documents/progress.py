@@ -86,6 +86,20 @@ def lost_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLo
     ]
 
 
+def renew_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLost | None]:
+    """Extend the leases of claims; for each return None, or the error that it is lost."""
+    lost, now = lost_claims(connection, claims), time.time()
+    held = (claim for claim, error in zip(claims, lost, strict=True) if error is None)
+    set_steps(
+        connection,
+        [
+            of_step(c.document_id, c.version, c.step) | {"lease_until": now + c.lease_seconds}
+            for c in held
+        ],
+    )
+    return lost
+
+
 def _lost(claim: Claim) -> LeaseLost:
     return LeaseLost(
         f"step {claim.step!r} of document {claim.document_id} is no longer this worker's"

@@ -16,7 +16,8 @@ from callslip.ingestion.context import StepContext
 from callslip.ingestion.pipeline import Next, StepReport, run_step, run_steps
 from callslip.models.embedders.contract import Vectors
 from callslip.stores.blobs import Blobs
-from callslip.stores.ledger import STEPS, Accepted, Claim, Finished, LeaseKeeper, Ledger, Step
+from callslip.stores.ledger import STEPS, Accepted, Claim, Finished, Ledger, Step
+from callslip.stores.ledger.base.lease_keeper import Renewals
 from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
 
 
@@ -227,15 +228,16 @@ def test_a_lease_that_is_lost_during_the_work_drops_that_document_alone(
 ) -> None:
     run(step_context, items, STEPS[: STEPS.index(step)])
     leases, lost = step_context.ledger.leases, items[2].document_id
-    keeper = leases.keeper
+    keep = leases.keep
 
-    def losing(claim: Claim) -> LeaseKeeper:
-        made = keeper(claim)
-        if claim.document_id == lost:
-            made._lost = LeaseLost("another worker has it")
-        return made
+    def losing(claims: Sequence[Claim]) -> Renewals:
+        renewals = keep(claims)
+        for claim, lease in zip(claims, renewals._leases, strict=True):
+            if claim.document_id == lost:
+                lease.lost = LeaseLost("another worker has it")
+        return renewals
 
-    monkeypatch.setattr(leases, "keeper", losing)
+    monkeypatch.setattr(leases, "keep", losing)
     files = step_context.blobs.count(lost)
     after, reports = run(step_context, items, [step])
     assert after == "go on"

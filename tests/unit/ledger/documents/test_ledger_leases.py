@@ -2,13 +2,14 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ledger_moves import LONG, OVER, claim, publish, store_chunks, submission, submit, taken, work
 
 from callslip.errors import BrokenFile, LeaseLost, StoreDown
-from callslip.stores.ledger import STEPS, Claim, Ledger, Rebuilt, Refusal
+from callslip.stores.ledger import STEPS, Claim, Finished, Ledger, Rebuilt, Refusal
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
@@ -90,6 +91,41 @@ def test_a_renewed_lease_holds(ledger: Ledger) -> None:
     assert found.steps[0].lease_until > before
     assert found.state == "working"
     assert claim(ledger, item) == Refusal("leased")
+
+
+def test_leases_are_renewed_together_and_one_that_is_lost_leaves_the_others_alone(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [submit(ledger, name=name) for name in "abc"]
+    held = [taken(ledger, item, lease=0.3) for item in items]
+    time.sleep(0.4)
+    new = taken(ledger, items[1])
+    renewed: list[int] = []
+    renew_all = ledger.leases.renew_all
+
+    def counted(claims: Sequence[Claim]) -> list[LeaseLost | None]:
+        renewed.append(len(claims))
+        if len(renewed) == 2:
+            raise StoreDown("no answer")
+        return renew_all(claims)
+
+    monkeypatch.setattr(ledger.leases, "renew_all", counted)
+    with ledger.leases.keep(held) as leases:
+        names = [thread.name for thread in threading.enumerate()]
+        assert names.count("lease-keeper") == 1
+        deadline = time.monotonic() + 10
+        while len(renewed) < 4 and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert renewed[:4] == [3, 2, 2, 2]
+    assert [lease.has_lost for lease in leases] == [False, True, False]
+    with pytest.raises(LeaseLost, match=items[1].document_id):
+        leases[1].check()
+    assert (
+        ledger.leases.finish_all([Finished(c, "x", {}) for c in (held[0], new, held[2])])
+        == [None] * 3
+    )
+    with ledger.leases.keep([]) as none:
+        assert list(none) == []
 
 
 def test_a_finished_step_cannot_be_finished_twice(ledger: Ledger) -> None:
