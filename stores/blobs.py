@@ -15,13 +15,16 @@ from typing import IO, Any, Protocol
 import fsspec
 
 from callslip.errors import CallslipError, SettingsError, StoreDown, StoreReadOnly
+from callslip.per_process import PerProcess
 from callslip.stores.disk import is_disk_full
 
 _SAFE = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*")
 _DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 COPY_BYTES = 1 << 20
 WRITERS = 8
-"""The most files that one call writes at a time."""
+"""The most files that a process writes at a time in calls for several."""
+
+_WRITERS = PerProcess(lambda: ThreadPoolExecutor(WRITERS, "blobs"))
 
 BUCKETS = frozenset({"s3", "gs", "abfs"})
 """Protocols of object stores, which have no folders."""
@@ -104,9 +107,9 @@ class Blobs:
                 return error
             return None
 
-        with ThreadPoolExecutor(WRITERS) as pool:
-            errors = zip(contents, pool.map(write, contents), strict=True)
-            return {file: error for file, error in errors if error is not None}
+        write_each = map if len(contents) < 2 else _WRITERS.get().map
+        errors = zip(contents, write_each(write, contents), strict=True)
+        return {file: error for file, error in errors if error is not None}
 
     def read(self, document_id: str, name: str) -> bytes:
         """A file's content. Raises FileNotFoundError if the file does not exist."""
