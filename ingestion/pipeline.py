@@ -141,10 +141,10 @@ def run_steps(
 def _attempts(context: StepContext, claims: Sequence[Claim]) -> list[StepReport]:
     leases = context.ledger.leases
     collection_of = cache(context.ledger.collections.get)
-    with leases.keep(claims) as held:
+    with leases.keep(claims) as renewed:
         works = [
             Work(context, claim, lease, collection_of)
-            for claim, lease in zip(claims, held, strict=True)
+            for claim, lease in zip(claims, renewed, strict=True)
         ]
         common = _in_common(works)
         if claims and claims[0].step == "upsert":

@@ -89,12 +89,12 @@ def lost_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLo
 def renew_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLost | None]:
     """Extend the leases of claims; for each return None, or the error that it is lost."""
     lost, now = lost_claims(connection, claims), time.time()
-    held = (claim for claim, error in zip(claims, lost, strict=True) if error is None)
+    own = (claim for claim, error in zip(claims, lost, strict=True) if error is None)
     set_steps(
         connection,
         [
             of_step(c.document_id, c.version, c.step) | {"lease_until": now + c.lease_seconds}
-            for c in held
+            for c in own
         ],
     )
     return lost
