@@ -80,8 +80,8 @@ def fuse(
     vector_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(vectors, 1)}
     keyword_at = {chunk: RetrieverScore(i, s) for i, (chunk, s) in enumerate(keywords, 1)}
     shares = _shares(vectors, keywords, fusion, alpha, rrf_k, scale)
-    of_vector = dict(zip(vector_at, shares.vector, strict=True))
-    of_keyword = dict(zip(keyword_at, shares.keyword, strict=True))
+    of_vector = {hit[0]: share for hit, share in zip(vectors, shares.vector, strict=True)}
+    of_keyword = {hit[0]: share for hit, share in zip(keywords, shares.keyword, strict=True)}
     return _best_first(
         [
             Candidate(

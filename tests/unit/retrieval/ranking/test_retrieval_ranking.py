@@ -9,7 +9,7 @@ from callslip.retrieval.caches import Cache
 from callslip.retrieval.candidates.calibration import LEAST, ScoreCalibration
 from callslip.retrieval.ranking.proximity import sequences
 from callslip.retrieval.ranking.scored import Scored, fused, in_order
-from callslip.stores.fusion import Candidate, Scale, fuse
+from callslip.stores.fusion import Candidate, Fusion, Scale, fuse
 
 SCALE = Scale(mean=0.8, deviation=0.01, most=20.0)
 
@@ -35,6 +35,13 @@ def test_without_a_scale_calibrated_is_weighted() -> None:
 def test_a_retriever_without_spread_says_nothing() -> None:
     flat = Scale(mean=0.8, deviation=0.0, most=0.0)
     assert fuse([("a", 0.8)], [("a", 1.0)], scale=flat)[0].score == 0
+
+
+@pytest.mark.parametrize("fusion", ["calibrated", "weighted", "rrf"])
+def test_a_chunk_that_a_retriever_returned_twice_is_one_candidate(fusion: Fusion) -> None:
+    twice = [("a", 0.9), ("b", 0.85), ("a", 0.8)]
+    found = fuse(twice, [("b", 3.0), ("b", 1.0)], fusion=fusion, scale=SCALE)
+    assert sorted(candidate.chunk_id for candidate in found) == ["a", "b"]
 
 
 def background(passages: int = 1000) -> ScoreCalibration:
