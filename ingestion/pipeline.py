@@ -221,7 +221,7 @@ def _finished(
         (each.claim.document_id, each.result.name): each.result.content
         for work, each in zip(works, made, strict=True)
         if isinstance(each.result, _Made) and each.result.content is not None
-        if not work.lease.has_lost  # write nothing after a deletion of the document
+        if not work.lease.is_lost  # write nothing after a deletion of the document
     }
     unwritten = context.blobs.write_all(new)
     return [

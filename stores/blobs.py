@@ -22,7 +22,7 @@ _SAFE = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*")
 _DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 COPY_BYTES = 1 << 20
 WRITERS = 8
-"""The most files that a process writes at a time in calls for several."""
+"""The most files that all calls of `write_all` in a process write at a time."""
 
 _WRITERS = PerProcess(lambda: ThreadPoolExecutor(WRITERS, "blobs"))
 

@@ -152,9 +152,9 @@ class Store(StoreOperations):
     ) -> tuple[list[RetrieverHit], list[RetrieverHit]]:
         """Run both retrievers at once; return the hits of the vector and of the keyword retriever.
 
-        Each returns at most `pool` hits, best first. Without a vector or without terms its hits are
-        missing. The `horizon` limits the keyword retriever too: the distances of its hits to the
-        vector are computed, also if `by_vector` is false, so that only keywords are searched.
+        Each returns at most `pool` hits, best first. The vector retriever returns none without a
+        vector or if `by_vector` is false, the keyword retriever none without terms. The `horizon`
+        limits the keyword retriever too: the distances of its hits to the vector are computed.
         """
         vectors: list[RetrieverHit] = []
         retriever: Future[list[RetrieverHit]] | None = None

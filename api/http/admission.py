@@ -1,4 +1,4 @@
-"""Refuses requests by their headers alone, before a server receives their bodies."""
+"""Refuses requests by their headers alone, before a server receives large bodies."""
 
 import os
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
 from callslip.api.http.access import refused_unseen
-from callslip.api.http.admission import pause
+from callslip.api.http.admission import LARGEST_PUBLIC, pause
 from callslip.api.http.problems import problem
 from callslip.api.server.answering import AnsweringWorker
 from callslip.api.server.body import IN_MEMORY, Body, BrokenChunks
@@ -189,7 +189,7 @@ class Worker(AnsweringWorker):
         if self._is_complete(connection):
             self._answer(connection)
         elif connection.phase is Phase.HEADERS:
-            if awaited or length is None or length > IN_MEMORY:
+            if awaited or length is None or length > min(IN_MEMORY, LARGEST_PUBLIC):
                 self._work(connection, self.check, partial(self._checked, awaited=awaited))
             else:
                 self._receive_body(connection)

@@ -56,7 +56,7 @@ _TAKES: dict[str, Any] = {
 
 @blueprint.before_request
 def _refuse_early() -> None:
-    """Refuse a document before its body is received."""
+    """Refuse a document before a large body is received."""
     if request.endpoint == "documents.submit_document" and HEADERS_ONLY in request.environ:
         ingest.check_backlog(current())
 

@@ -11,9 +11,9 @@ and the tenant queues are served round-robin. A queued version is in one of thes
 Small documents of one tenant queue and priority travel together in one message, since each step,
 transaction and batch of a store costs as much for one of them as for many. A message is sent only
 when there is room for one, so that documents travel alone while workers are idle, and together
-under load. When few wait, messages are smaller, so that at the end no process works long on a last
-message while the others are idle. The versions of a message have the same time of dispatch, by
-which messages are counted.
+under load. When few documents wait in all queues, messages are smaller, so that at the end no
+process works long on a last message while the others are idle. The versions of a message have the
+same time of dispatch, by which messages are counted.
 A version that was tried before travels alone: it may be the reason why its worker died.
 """
 
@@ -91,11 +91,8 @@ _FIRST = (
     .order_by(_V.priority.desc(), _V.created_at)
     .limit(MESSAGE_DOCUMENTS)
 )
-_WAIT_IN_QUEUE = select(func.count()).select_from(
-    select(_V.document_id)
-    .where(_V.turn == WAITING, _V.tenant_queue == bindparam("of"))
-    .limit(bindparam("most"))
-    .subquery()
+_WAITING_IN_ALL = select(func.count()).select_from(
+    select(_V.document_id).where(_V.turn == WAITING).limit(bindparam("most")).subquery()
 )
 _TURN = select(_V.turn).where(
     _V.document_id == bindparam("of_document"), _V.version == bindparam("of_version")
@@ -236,7 +233,7 @@ class _Round:
 
     def __init__(self, connection: Connection, window: float) -> None:
         self._connection = connection
-        self._window = window
+        self._window = max(1.0, window)
         self._last = connection.scalar(select(_ABOUT.last_tenant_queue).with_for_update()) or ""
         self._began = self._last
         self._dispatches: list[Dispatch] = []
@@ -250,7 +247,7 @@ class _Round:
         sent_at, size = time.time(), 0
         sent: list[Dispatch] = []
         rows = self._connection.execute(_FIRST, {"of": tenant_queue}).all()
-        for row in rows[: self._share(tenant_queue, len(rows))]:
+        for row in rows[: self._share() if len(rows) > 1 else 1]:
             if row.priority != rows[0].priority:
                 break  # what is urgent does not wait for others
             steps = _waiting(self._connection, row.document_id, row.version)
@@ -268,20 +265,17 @@ class _Round:
         self.sent[tenant_queue] += bool(sent)
         return bool(sent)
 
-    def _share(self, tenant_queue: str, first: int) -> int:
-        """The most documents of a message: what waits, divided by the messages of a window.
+    def _share(self) -> int:
+        """The most documents of a message: the waiting documents, divided by the window.
 
-        `first` is the number of documents that were read, which are all if they are few. The rule
-        is known as factoring (Hummel, Schonberg and Flynn, CACM 35(8), 1992) where a window has two
-        messages for each process.
+        The rule is known as factoring (Hummel, Schonberg and Flynn, CACM 35(8), 1992) where a
+        window has two messages for each process.
         """
         if math.isinf(self._window):
             return MESSAGE_DOCUMENTS
-        waiting = first
-        if first == MESSAGE_DOCUMENTS:
-            which = {"of": tenant_queue, "most": math.ceil(MESSAGE_DOCUMENTS * self._window)}
-            waiting = self._connection.scalar(_WAIT_IN_QUEUE, which) or 0
-        return math.ceil(waiting / max(1, self._window))
+        most = math.ceil(MESSAGE_DOCUMENTS * self._window)
+        waiting = self._connection.scalar(_WAITING_IN_ALL, {"most": most}) or 1
+        return math.ceil(waiting / self._window)
 
     def fill(self) -> None:
         """Send versions round-robin until the window is full or no version waits."""

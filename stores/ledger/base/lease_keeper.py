@@ -28,13 +28,13 @@ class Lease:
             raise self.lost
 
     @property
-    def has_lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether the lease has ended, as far as its last renewal showed."""
         return self.lost is not None
 
 
 Renew = Callable[[Sequence[Lease]], Sequence[CallslipError | None]]
-"""Renews leases; returns for each None or the error that it is lost. May raise StoreDown."""
+"""Renews leases; returns None for each, or the error by which it is lost. May raise StoreDown."""
 
 
 class Renewals:
@@ -68,7 +68,7 @@ class Renewals:
 
     def _run(self) -> None:
         while not self._stop.wait(self._seconds / 3):
-            left = [lease for lease in self._leases if not lease.has_lost]
+            left = [lease for lease in self._leases if not lease.is_lost]
             if not left:
                 return
             try:
@@ -89,7 +89,7 @@ class LeaseKeeper(Lease):
     def __init__(self, renew: Callable[[], object], lease_seconds: float, what: str) -> None:
         super().__init__(what)
         self.renew = renew
-        self._renewals = Renewals([self], self._keep, lease_seconds)
+        self._renewals = Renewals([self], self._renew_once, lease_seconds)
 
     def __enter__(self) -> Self:
         self._renewals.__enter__()
@@ -103,7 +103,7 @@ class LeaseKeeper(Lease):
     ) -> None:
         self._renewals.__exit__(kind, error, trace)
 
-    def _keep(self, _: Sequence[Lease]) -> list[CallslipError | None]:
+    def _renew_once(self, _: Sequence[Lease]) -> list[CallslipError | None]:
         self.renew()
         return [None]
 

@@ -75,6 +75,8 @@ class Live:
 
 
 R = TypeVar("R", Finished, Live)
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Leases:
@@ -119,20 +121,14 @@ class Leases:
         results have the order of the versions; one transaction takes all leases.
         """
         taking = Taking(step, worker, lease_seconds, max_crashes, time.time())
-        try:
-            claims = self._claim_all(versions, taking)
-        except StoreDown:
-            if len(versions) < 2 or self._database.is_sqlite:
-                raise
-            # a deadlock with a transaction that locks documents in another order
-            claims = {v: claim for v in versions for claim in self._claim_all([v], taking).values()}
-        return [claims[each] for each in versions]
+        return self._in_one(lambda some: self._claim_all(some, taking), versions)
 
     def _claim_all(
         self, versions: Sequence[tuple[str, int]], taking: Taking
-    ) -> dict[tuple[str, int], Claim | Refusal]:
+    ) -> list[Claim | Refusal]:
         with self._database.writing() as connection:
-            return claim_all(connection, versions, taking)
+            claims = claim_all(connection, versions, taking)
+        return [claims[each] for each in versions]
 
     def renew(self, claim: Claim) -> None:
         """Extend the lease. Raises LeaseLost if the claim no longer owns the step."""
@@ -140,6 +136,9 @@ class Leases:
 
     def renew_all(self, claims: Sequence[Claim]) -> list[LeaseLost | None]:
         """Extend leases in one transaction. Returns the same as `finish_all`."""
+        return self._in_one(self._renew_in_one, claims)
+
+    def _renew_in_one(self, claims: Sequence[Claim]) -> list[LeaseLost | None]:
         with self._database.writing() as connection:
             return renew_claims(connection, claims)
 
@@ -200,13 +199,19 @@ class Leases:
     def _recorded(
         self, results: Sequence[R], record: Callable[[Connection, Sequence[R]], None]
     ) -> list[LeaseLost | None]:
+        return self._in_one(lambda some: self._recorded_in_one(some, record), results)
+
+    def _in_one(self, act: Callable[[Sequence[T]], list[U]], some: Sequence[T]) -> list[U]:
+        """Act on several in one transaction; if it fails on PostgreSQL, in one for each.
+
+        It may be a deadlock with a transaction that locks documents in another order.
+        """
         try:
-            return self._recorded_in_one(results, record)
+            return act(some)
         except StoreDown:
-            if len(results) < 2 or self._database.is_sqlite:
+            if len(some) < 2 or self._database.is_sqlite:
                 raise
-            # a deadlock with a transaction that locks documents in another order
-            return [self._recorded_in_one([result], record)[0] for result in results]
+            return [act([each])[0] for each in some]
 
     def _recorded_in_one(
         self, results: Sequence[R], record: Callable[[Connection, Sequence[R]], None]

@@ -87,7 +87,7 @@ def lost_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLo
 
 
 def renew_claims(connection: Connection, claims: Sequence[Claim]) -> list[LeaseLost | None]:
-    """Extend the leases of claims; for each return None, or the error that it is lost."""
+    """Extend the leases of claims; return None for each, or LeaseLost if it is lost."""
     lost, now = lost_claims(connection, claims), time.time()
     own = (claim for claim, error in zip(claims, lost, strict=True) if error is None)
     set_steps(

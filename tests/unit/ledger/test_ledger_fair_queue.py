@@ -132,6 +132,15 @@ def test_messages_are_smaller_when_few_documents_wait(
     assert [len(message) for message in messages(sent)] == expected
 
 
+def test_small_documents_of_many_tenants_travel_together_under_load(server: Ledger) -> None:
+    for tenant in "abcdefgh":
+        for n in range(4):
+            send(server, tenant, f"{n}", size=300)
+    assert [len(message) for message in messages(server.fair_queue.take(4))] == [4, 4, 4, 4]
+    sent = server.fair_queue.take(8)  # of 16 documents, then 14, 12 and 10, an eighth each
+    assert [len(message) for message in messages(sent)] == [2, 2, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [

@@ -208,7 +208,7 @@ def test_an_import_that_stood_still_while_the_collection_was_moved_writes_no_mor
 ) -> None:
     fill(here)
     export_collection(here.backend, COLLECTION, tmp_path / "a.tar", silent)
-    monkeypatch.setattr(move_lease.MoveLeaseKeeper, "_keep", lambda *_: [None])
+    monkeypatch.setattr(move_lease.MoveLeaseKeeper, "_renew_once", lambda *_: [None])
     arrived: list[int] = []
 
     def move(_total: int, chunks: int) -> None:

@@ -360,7 +360,7 @@ def test_a_mover_that_stood_still_before_it_cleared_drops_nothing(
             run_out(site)
             move(site, "memory")
 
-    monkeypatch.setattr(MoveLeaseKeeper, "_keep", lambda *_: [None])
+    monkeypatch.setattr(MoveLeaseKeeper, "_renew_once", lambda *_: [None])
     with pytest.raises(LeaseLost):
         move(site, phase=back)
     assert site.ledger.collections.get(COLLECTION).store == "memory"
@@ -407,7 +407,7 @@ def test_a_mover_that_stood_still_for_too_long_switches_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(site)
-    monkeypatch.setattr(MoveLeaseKeeper, "_keep", lambda *_: [None])
+    monkeypatch.setattr(MoveLeaseKeeper, "_renew_once", lambda *_: [None])
     with pytest.raises(LeaseLost, match="stood still"):
         move(site, progress=lambda _total, _chunks: run_out(site))
     assert site.ledger.collections.get(COLLECTION).store == "memory"
@@ -598,7 +598,7 @@ def test_a_move_that_is_killed_anywhere_is_finished_by_the_same_command(
 ) -> None:
     monkeypatch.setattr(migration, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(
-        MoveLeaseKeeper, "_keep", lambda *_: [None]
+        MoveLeaseKeeper, "_renew_once", lambda *_: [None]
     )  # else it would count at random
     (tmp_path / "first").mkdir()
     first = Site(tmp_path / "first")

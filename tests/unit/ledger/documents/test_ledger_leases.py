@@ -117,7 +117,7 @@ def test_leases_are_renewed_together_and_one_that_is_lost_leaves_the_others_alon
         while len(renewed) < 4 and time.monotonic() < deadline:
             time.sleep(0.02)
     assert renewed[:4] == [3, 2, 2, 2]
-    assert [lease.has_lost for lease in leases] == [False, True, False]
+    assert [lease.is_lost for lease in leases] == [False, True, False]
     with pytest.raises(LeaseLost, match=items[1].document_id):
         leases[1].check()
     assert (
@@ -126,6 +126,24 @@ def test_leases_are_renewed_together_and_one_that_is_lost_leaves_the_others_alon
     )
     with ledger.leases.keep([]) as none:
         assert list(none) == []
+
+
+def test_a_deadlock_of_a_common_renewal_ends_in_one_for_each(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = [taken(ledger, submit(ledger, name=name)) for name in "ab"]
+    renew, sizes = ledger.leases._renew_in_one, list[int]()
+
+    def alone(claims: Sequence[Claim]) -> list[LeaseLost | None]:
+        sizes.append(len(claims))
+        if len(claims) > 1:
+            raise StoreDown("the ledger does not answer: deadlock")
+        return renew(claims)
+
+    monkeypatch.setattr(ledger.leases._database, "is_sqlite", False)
+    monkeypatch.setattr(ledger.leases, "_renew_in_one", alone)
+    assert ledger.leases.renew_all(held) == [None, None]
+    assert sizes == [2, 1, 1]
 
 
 def test_a_finished_step_cannot_be_finished_twice(ledger: Ledger) -> None:

@@ -1,0 +1,54 @@
+"""A search of a collection that does not exist is answered with 404, whatever else fails."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from context_parts import app_over
+from flask.testing import FlaskClient
+
+from callslip.api.v1 import searches
+from callslip.errors import BrokerDown, Overloaded
+from callslip.stores.ledger import Ledger
+from callslip.stores.records import CollectionSchema, VectorSpec
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[FlaskClient]:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger.create()
+    ledger.collections.create(
+        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
+    )
+    yield app_over(ledger=ledger).test_client()
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(Overloaded("no worker"), 503), (BrokerDown("it is away"), 503)]
+)
+def test_what_cannot_be_queued_names_a_missing_collection_first(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(searches, "ask", fails)
+    for collection, expected in (("papers", status), ("nowhere", 404)):
+        body = {"collection": collection, "query": "leave"}
+        assert client.post("/v1/search", json=body).status_code == expected
+
+
+@pytest.mark.parametrize("name", ["two words", "x" * 65, "a\nb", "휴가 규정"])
+def test_a_text_that_is_no_name_enters_no_queue(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("the search was queued")
+
+    monkeypatch.setattr(searches, "ask", never)
+    answer = client.post("/v1/search", json={"collection": name, "query": "leave"})
+    assert answer.status_code == 404
+    assert answer.json is not None
+    assert answer.json["type"].endswith("collection-not-found")
