@@ -233,7 +233,7 @@ class _Round:
 
     def __init__(self, connection: Connection, window: float) -> None:
         self._connection = connection
-        self._window = max(1.0, window)
+        self._window = window
         self._last = connection.scalar(select(_ABOUT.last_tenant_queue).with_for_update()) or ""
         self._began = self._last
         self._dispatches: list[Dispatch] = []
@@ -273,9 +273,10 @@ class _Round:
         """
         if math.isinf(self._window):
             return MESSAGE_DOCUMENTS
-        most = math.ceil(MESSAGE_DOCUMENTS * self._window)
+        window = max(1.0, self._window)
+        most = math.ceil(MESSAGE_DOCUMENTS * window)
         waiting = self._connection.scalar(_WAITING_IN_ALL, {"most": most}) or 1
-        return math.ceil(waiting / self._window)
+        return math.ceil(waiting / window)
 
     def fill(self) -> None:
         """Send versions round-robin until the window is full or no version waits."""

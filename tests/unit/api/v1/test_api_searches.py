@@ -1,7 +1,5 @@
 """A search of a collection that does not exist is answered with 404, whatever else fails."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +9,13 @@ from flask.testing import FlaskClient
 from callslip.api.v1 import searches
 from callslip.errors import BrokerDown, Overloaded
 from callslip.stores.ledger import Ledger
-from callslip.stores.records import CollectionSchema, VectorSpec
+
+pytest_plugins = ["ledger_fixtures"]
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[FlaskClient]:
-    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ledger.create()
-    ledger.collections.create(
-        CollectionSchema("papers", VectorSpec(4)), store="memory", embedder="tiny", analyzer="1"
-    )
-    yield app_over(ledger=ledger).test_client()
-    ledger.close()
+def client(ledger: Ledger) -> FlaskClient:
+    return app_over(ledger=ledger).test_client()
 
 
 @pytest.mark.parametrize(
