@@ -7,6 +7,7 @@ from typing import Any
 from flask import Flask, Response, make_response, request
 from gunicorn.http.errors import ParseException
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from callslip.api.http.context import current
@@ -59,12 +60,19 @@ def invalid(error: ValidationError) -> Response:
     errors = [
         {
             "field": ".".join(str(part) for part in e["loc"]) or "body",
-            "message": e["msg"] if e["loc"] else NOT_JSON,
+            "message": _message(e),
         }
         for e in error.errors(include_input=False, include_url=False)
     ]
     detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors[:3])
     return problem(InvalidRequest(detail), errors=errors)
+
+
+def _message(error: ErrorDetails) -> str:
+    """What pydantic or a check of our own says about a field, or about the whole body."""
+    if error["loc"] or error["type"] == "value_error":
+        return error["msg"].removeprefix("Value error, ")
+    return NOT_JSON
 
 
 def is_for_browser() -> bool:

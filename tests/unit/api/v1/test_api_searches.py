@@ -1,4 +1,4 @@
-"""A search of a collection that does not exist is answered with 404, whatever else fails."""
+"""What a search is refused for: a missing collection before other failures, a wrong body."""
 
 from typing import Any
 
@@ -45,3 +45,19 @@ def test_a_text_that_is_no_name_enters_no_queue(
     assert answer.status_code == 404
     assert answer.json is not None
     assert answer.json["type"].endswith("collection-not-found")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"collection": "papers"}', "body: query is missing"),
+        ('{"collection": "papers", "query": "a", "as_of": "soon"}', "as_of: is no ISO 8601 date"),
+        ("[]", "body: is not a JSON object sent as application/json"),
+        ("{", "body: is not a JSON object sent as application/json"),
+    ],
+)
+def test_what_is_wrong_with_a_search_is_named(client: FlaskClient, body: str, message: str) -> None:
+    answer = client.post("/v1/search", data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert answer.json["detail"].startswith(message)
