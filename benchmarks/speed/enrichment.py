@@ -80,7 +80,7 @@ def measure(files: dict[Path, list[Path]]) -> list[Spent]:
     tools, tagger, spacy = Tools(Analyzer(), Recognizer()), Tagger(pipeline()), pipeline()
     for text in WARM_UP:
         tools.analyzer.analyze(text)
-        tools.recognizer.find([text])
+        list(tools.recognizer.find([text]))
     results = []
     for folder, paths in files.items():
         spent = Spent(folder.name)

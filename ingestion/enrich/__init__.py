@@ -5,7 +5,7 @@ dates of validity. The document gets names and dates of validity, and the facets
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
@@ -41,8 +41,8 @@ class Recognizer(Protocol):
 
     version: str
 
-    def find(self, texts: Sequence[str]) -> list[list[Entity]]:
-        """Return the entities of each text."""
+    def find(self, texts: Sequence[str]) -> Iterable[list[Entity]]:
+        """Return the entities of each text in order; may read a text when its turn comes."""
         ...
 
 
@@ -109,23 +109,30 @@ def enrich(documents: Sequence[Input]) -> list[Enriched]:
     texts = [read[n] for read, some in zip(contents, new, strict=True) for n in some]
     recognized = iter(documents[0].tools.recognizer.find(texts) if texts else ())
     return [
-        _enriched(document, read, {n: next(recognized) for n in some})
+        _enriched(document, read, frozenset(some), recognized)
         for document, read, some in zip(documents, contents, new, strict=True)
     ]
 
 
 def _enriched(
-    document: Input, contents: Sequence[str], recognized: Mapping[int, Sequence[Entity]]
+    document: Input,
+    contents: Sequence[str],
+    unnamed: frozenset[int],
+    recognized: Iterator[Sequence[Entity]],
 ) -> Enriched:
     source, options, tools = document.source, document.options, document.tools
     chunks, text = document.chunks, source.extracted.text
-    before = [document.known.get(chunk.chunk_id) for chunk in chunks]
     codes = tools.codes
     whole, lost = _validity(source, codes)
     contradictory: list[int] = []
-    named: list[Sequence[Entity]] = [chunk.named if chunk else () for chunk in before]
-    for n, entities in recognized.items():
-        named[n] = _confirmed(contents[n], entities, options, tools)
+    named: list[Sequence[Entity]] = []
+    terms: list[str] = []
+    for n, (chunk, content) in enumerate(zip(chunks, contents, strict=True)):
+        known = document.known.get(chunk.chunk_id)
+        named.append(known.named if known else ())
+        if n in unnamed:
+            named[n] = _confirmed(content, next(recognized), options, tools)
+        terms.append(known.terms if known else tools.analyzer.analyze(content))
     names = _names(contents, named, source, options)
     enriched = []
     for n, (chunk, content) in enumerate(zip(chunks, contents, strict=True)):
@@ -138,9 +145,9 @@ def _enriched(
         facts: dict[str, str | list[str]] = dict(days.properties())
         if names[n]:
             facts["entities"] = names[n]
-        known_chunk = before[n]
-        terms = known_chunk.terms if known_chunk else tools.analyzer.analyze(content)
-        enriched.append(EnrichedChunk(chunk, lang(content, codes), terms, facts, tuple(named[n])))
+        enriched.append(
+            EnrichedChunk(chunk, lang(content, codes), terms[n], facts, tuple(named[n]))
+        )
     properties: dict[str, str | list[str]] = {
         name: day for name, day in whole.properties().items() if name not in source.submitted
     }

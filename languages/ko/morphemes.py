@@ -3,19 +3,21 @@
 import re
 import threading
 import warnings
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from kiwipiepy import Kiwi
 
 from callslip.languages.scripts import HANGUL
 from callslip.per_process import PerProcess
 
+RECENT = 16
+"""The number of texts whose morphemes are remembered, 75 KB for 1,000 characters."""
+
 _HANGUL = re.compile(f"[{HANGUL}]")
 
 
-@dataclass(frozen=True)
-class Morpheme:
+class Morpheme(NamedTuple):
     """A morpheme with its tag (Sejong tag set) and its span in the text."""
 
     form: str
@@ -33,12 +35,20 @@ class Morphemes:
             # multi-word names would join words that must match separately, and takes 190 MB.
             self._kiwi = Kiwi(num_workers=0, load_multi_dict=False, load_typo_dict=False)
         self._lock = threading.Lock()
+        self._recent = lru_cache(RECENT)(self._analyzed)
 
-    def of(self, text: str) -> list[Morpheme]:
-        """Return the morphemes of a text of a few thousand characters at most."""
+    def of(self, text: str) -> tuple[Morpheme, ...]:
+        """Return the morphemes of a text of a few thousand characters at most.
+
+        The names and the terms of a chunk are both made from the morphemes of the same text: so
+        the last few texts are remembered.
+        """
+        return self._recent(text)
+
+    def _analyzed(self, text: str) -> tuple[Morpheme, ...]:
         with self._lock:
             tokens = self._kiwi.tokenize(text)
-        return [Morpheme(t.form, t.tag, t.start, t.end) for t in tokens]
+        return tuple([Morpheme(t.form, t.tag, t.start, t.end) for t in tokens])
 
     def spaced(self, text: str) -> str:
         """Return the text with the spaces of Korean orthography."""

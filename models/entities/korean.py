@@ -9,6 +9,7 @@ from callslip.languages.ko.terms import COMPOUNDING, PIECES
 from callslip.languages.scripts import HANGUL
 from callslip.models.entities import korean_names as names
 from callslip.models.entities.entity import Entity, Kind, settle
+from callslip.models.text.index_form import Located, located
 
 MOST_WORDS = 4
 """The most words in the name of a law; the name of a programme has at most two."""
@@ -21,6 +22,7 @@ def _any(words: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
+_NOUNS = frozenset((*COMPOUNDING, "SL"))
 _HANGUL = re.compile(f"[{HANGUL}]")
 _QUOTED = re.compile(r"「([^「」\n]{2,80})」")
 _ABOUT = re.compile(
@@ -103,24 +105,31 @@ def _phrases(text: str) -> Iterator[list[_Word]]:
 
 
 def _words(text: str) -> Iterator[_Word]:
-    for piece in PIECES.finditer(text):
+    """Iterate over the words by the morphemes of the indexed form, which the terms need too."""
+    form = located(text) or Located(text, range(len(text)), range(1, len(text) + 1))
+    for piece in PIECES.finditer(form.text):
         if not _HANGUL.search(piece[0]):
             continue
         parts: list[Morpheme] = []
         for token in MORPHEMES.get().of(piece[0]):
-            noun = token.tag in (*COMPOUNDING, "SL")
+            noun = token.tag in _NOUNS
             if parts and not (noun and token.start == parts[-1].end):
-                yield _word(parts, text, piece.start())
+                yield _word(parts, text, form, piece.start())
                 parts = []
             if noun:
                 parts.append(token)
         if parts:
-            yield _word(parts, text, piece.start())
+            yield _word(parts, text, form, piece.start())
 
 
-def _word(parts: list[Morpheme], text: str, at: int) -> _Word:
-    start, end = at + parts[0].start, at + parts[-1].end
-    return _Word(tuple(parts), text[start:end], start, end)
+def _word(parts: list[Morpheme], text: str, form: Located, at: int) -> _Word:
+    start, end = form.starts[at + parts[0].start], form.ends[at + parts[-1].end - 1]
+    word = text[start:end]
+    if parts[0].tag == "SL" and len(parts) > 1 and not word.islower():
+        known = MORPHEMES.get().of(word)  # Kiwi knows GS리테일 in this case alone
+        if [morpheme.tag for morpheme in known] == ["NNP"]:
+            return _Word(known, word, start, end)
+    return _Word(tuple(parts), word, start, end)
 
 
 def _named(phrase: list[_Word], text: str) -> Iterator[Entity]:

@@ -1,7 +1,7 @@
 """Recognition of entities in texts in English, Korean, or both."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from callslip.languages import DEFAULT, Codes
 from callslip.languages.scripts import HANGUL
@@ -10,7 +10,7 @@ from callslip.models.entities.dates import days
 from callslip.models.entities.entity import Entity, settle
 from callslip.models.text.language import lang
 
-VERSION = f"1+{english.VERSION}"
+VERSION = f"2+{english.VERSION}"
 """Changed whenever the same text would yield other entities."""
 
 _HANGUL = re.compile(f"[{HANGUL}]")
@@ -30,16 +30,18 @@ class Recognizer:
         self._english = english.English()
         self._korean = korean.Korean()
 
-    def find(self, texts: Sequence[str]) -> list[list[Entity]]:
-        """Return the entities of each text in order, without overlaps.
+    def find(self, texts: Sequence[str]) -> Iterator[list[Entity]]:
+        """Iterate over the entities of each text in order, without overlaps.
 
-        spaCy's model reads English text, Kiwi's morphemes the Hangul in any text. Texts in other
-        languages yield dates only.
+        spaCy's model reads English text, all before the first entities are returned; the Hangul in
+        any text is read by Kiwi's morphemes when its turn comes, so that terms made from the text
+        meanwhile can use the same morphemes. Texts in other languages yield dates only.
         """
         latin = [n for n, text in enumerate(texts) if lang(text, self.codes) == "en"]
         english_finds = self._english.find([texts[n] for n in latin]) if latin else ()
         read = dict(zip(latin, english_finds, strict=True))
-        return [self._settled(text, read.get(n, [])) for n, text in enumerate(texts)]
+        for n, text in enumerate(texts):
+            yield self._settled(text, read.get(n, []))
 
     def find_by_form(self, text: str) -> list[Entity]:
         """Return the entities of a query without spaCy: in English only laws, bodies, programmes.

@@ -20,7 +20,7 @@ from callslip.languages import DEFAULT, Codes, languages
 from callslip.languages.contract import Language
 from callslip.languages.index_terms import MAX_TERM, pairs
 from callslip.languages.scripts import HANGUL
-from callslip.models.e5.tokens import well_formed
+from callslip.models.text.index_form import ignored, lower_form
 from callslip.models.text.language import stems_of
 from callslip.models.text.normalization import normalized
 
@@ -50,9 +50,7 @@ class Analyzer:
         self._base = _stemming(languages(DEFAULT))
         self._more = len(self.codes) > len(DEFAULT)
         self.version = version_of(self.codes)
-        ignored = (form for one in languages(DEFAULT) for form in one.terms.ignored)
-        # The comma between thousands, and forms that a language ignores: the English possessive.
-        self._ignored = re.compile("|".join((r"(?<=\d),(?=\d{3}(?!\d))", *ignored)))
+        self._ignored = ignored()
 
     def analyze(self, text: str) -> str:
         """Return the terms of a text, separated by spaces, with repetitions. May be empty.
@@ -60,7 +58,7 @@ class Analyzer:
         The same text always yields the same terms. No term contains a space or is longer than
         MAX_TERM characters; time and memory grow linearly with the text.
         """
-        lower = normalized("NFKC", well_formed(text)).lower()
+        lower = lower_form(text)
         return " ".join(self._terms(self._ignored.sub("", lower), lower))
 
     def _terms(self, text: str, lower: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from callslip.languages import DEFAULT, Codes, languages
 from callslip.languages.index_terms import MAX_TERM, pairs
 from callslip.languages.scripts import HANGUL
 from callslip.models.text.analyzer import PAIRED, VERSION, Analyzer, plain, version_of
+from callslip.models.text.index_form import ignored_in
 from callslip.vocabulary import AnalyzerKind
 
 _RUN = re.compile(rf"(?P<paired>[{PAIRED}]+)|(?P<word>[^\W_{PAIRED}]+)")
@@ -31,8 +32,7 @@ class KindAnalyzer(Analyzer):
         self.version = version_of_kind(codes, kind)
         own: Codes = {"english": ("en",), "korean": ("ko",)}.get(kind, ())
         self._own = languages(own)
-        ignored = (form for one in self._own for form in one.terms.ignored)
-        self._ignored = re.compile("|".join((r"(?<=\d),(?=\d{3}(?!\d))", *ignored)))
+        self._ignored = ignored_in(self._own)
 
     def _terms(self, text: str, lower: str) -> Iterator[str]:
         for run in _RUN.finditer(text):

@@ -1,7 +1,9 @@
 """Runs a graph in onnxruntime: in fp32 on any processor, or on an NVIDIA GPU."""
 
 import os
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from callslip.errors import SettingsError
 from callslip.models.e5.runtimes.contract import BACKGROUND, Floats
 
 CUDA = "CUDAExecutionProvider"
+
+CUDA_OPTIONS = {"use_tf32": "0"}
+"""By default a product of fp32 matrices on a GPU is one of TF32, which has the digits of fp16."""
 
 _HINT = (
     "Replace the package onnxruntime by onnxruntime-gpu and check its CUDA libraries,"
@@ -41,7 +46,10 @@ class OnnxRuntime:
         if not cuda and BACKGROUND not in os.environ:
             # The memory of the longest text so far would stay; ingestion needs it again at once.
             self._run_options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        providers = [CUDA] if cuda else ["CPUExecutionProvider"]
+        if cuda:
+            with redirect_stdout(sys.stderr):  # it prints what it cannot find
+                onnxruntime.preload_dlls()  # those of NVIDIA's packages, which no other path names
+        providers = [(CUDA, CUDA_OPTIONS)] if cuda else ["CPUExecutionProvider"]
         self._session = onnxruntime.InferenceSession(str(graph), options, providers=providers)
         if cuda and CUDA not in self._session.get_providers():
             # onnxruntime falls back to the processor if CUDA's libraries are missing.

@@ -5,9 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.quality.entities import measure, read
+from callslip.languages.ko.morphemes import MORPHEMES, Morphemes
 from callslip.models.entities import Recognizer
 from callslip.models.entities.dates import days
 from callslip.models.entities.entity import Entity, settle
+from callslip.models.text.analyzer import Analyzer
 
 LEAST = {"en": (0.93, 0.91), "ko": (0.90, 0.91)}
 """Precision and recall that the labelled passages must reach; docs/quality.md has the figures."""
@@ -23,7 +25,7 @@ def recognizer() -> Recognizer:
 
 
 def names(recognizer: Recognizer, text: str) -> set[tuple[str, str]]:
-    return {(e.name, e.kind) for e in recognizer.find([text])[0]}
+    return {(e.name, e.kind) for e in next(recognizer.find([text]))}
 
 
 @pytest.mark.parametrize("lang", LEAST)
@@ -38,7 +40,7 @@ def test_entities_of_the_labelled_passages_are_found(recognizer: Recognizer, lan
 
 def test_an_entity_is_what_stands_in_the_text_without_its_article(recognizer: Recognizer) -> None:
     text = "The Department of Health's circular; see the Housing Act 1996, RFC 2119 (1 May 2020)."
-    found = recognizer.find([text])[0]
+    found = next(recognizer.find([text]))
     assert [e.name for e in found] == [
         *("Department of Health", "Housing Act 1996", "RFC 2119", "2020-05-01")
     ]
@@ -74,19 +76,38 @@ def test_english_within_korean_and_korean_within_english_are_found(recognizer: R
 
 @pytest.mark.parametrize("text", ["", " \n", "12345", "日本語だけの文章です。", "\U0001f600" * 50])
 def test_text_without_names_has_none(recognizer: Recognizer, text: str) -> None:
-    assert recognizer.find([text]) == [[]]
+    assert list(recognizer.find([text])) == [[]]
 
 
 @pytest.mark.parametrize("text", ["가" * 20_000, "자동차" * 3000, "A " * 5000, "Act of " * 2000])
 def test_awkward_text_takes_no_time(recognizer: Recognizer, text: str) -> None:
-    recognizer.find([text])
+    list(recognizer.find([text]))
+
+
+@pytest.mark.parametrize("name", ["GS리테일", "CJ제일제당", "국민건강보험공단"])
+def test_a_name_is_where_the_text_has_it(recognizer: Recognizer, name: str) -> None:
+    text = f"보증금 1,000,000원과 12㎡를 ＡＳ로 내는 곳은 {name}이다."
+    spans = [(e.start, e.end) for e in next(recognizer.find([text])) if e.kind != "date"]
+    assert (text.index(name), text.index(name) + len(name)) in spans
+
+
+def test_names_and_terms_are_made_from_one_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    morphemes, read = Morphemes(), []
+    tokenize = morphemes._kiwi.tokenize
+    monkeypatch.setattr(morphemes._kiwi, "tokenize", lambda t: read.append(t) or tokenize(t))
+    monkeypatch.setattr(MORPHEMES, "get", lambda: morphemes)
+    texts = [f"제{n}조 신청은 시청에 한다. API로 1,{n}00원을 낸다." for n in range(40)]
+    analyzer = Analyzer()
+    for text, _ in zip(texts, Recognizer().find(texts), strict=True):
+        analyzer.analyze(text)
+    assert len(read) == len(texts)
 
 
 @given(st.text(max_size=200))
 @settings(deadline=None, max_examples=50)
 def test_spans_lie_within_the_text_and_never_over_each_other(text: str) -> None:
     ends = [0]
-    for entity in RECOGNIZER.find([text])[0]:
+    for entity in next(RECOGNIZER.find([text])):
         assert ends[-1] <= entity.start < entity.end <= len(text)
         ends.append(entity.end)
 
