@@ -23,6 +23,7 @@ from callslip.tasks import (
 )
 from callslip.tasks.composition import Context, hand_to
 from callslip.tasks.queues import ALL, ANSWER, INGEST, MAINTENANCE, SEARCH, Role
+from callslip.tasks.shared import transport
 from callslip.tasks.shared.broker import call_seconds, celery_options, celery_url
 from callslip.workers import observing, store_checks
 from callslip.workers.stopping import end_soon_when_stopped
@@ -62,10 +63,13 @@ def make_app(role: Role, context: Context) -> Celery:
     The app becomes the current app. Raises SettingsError if the settings name no broker.
     """
     settings = context.settings
-    app = Celery("callslip", broker=celery_url(settings))
+    url = celery_url(settings)
+    app = Celery("callslip", broker=url)
     hand_to(app, context)
     app.conf.update(_COMMON)
     app.conf.update(_BY_ROLE[role])
+    if url.startswith("redis://"):  # kombu has transports of its own for TLS, Sentinels and sockets
+        app.conf.broker_transport = transport.NAME
     app.conf.broker_transport_options = {
         **_TRANSPORT,
         **_TRANSPORT_BY_ROLE.get(role, {}),

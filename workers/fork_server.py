@@ -32,7 +32,7 @@ MODULES = (
     "callslip.workers.app",
     "callslip.workers.presence",
     *("celery.bin.celery", "celery.bin.worker", "celery.apps.worker", "celery.beat"),
-    *("celery.concurrency.prefork", "celery.concurrency.thread", "kombu.transport.redis"),
+    *("celery.concurrency.prefork", "celery.concurrency.thread"),
 )
 """What every part imports, or most of them.
 

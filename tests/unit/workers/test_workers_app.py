@@ -2,13 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
+import redis
 from celery import _state
-from kombu import pools
+from kombu import Connection, pools
+from kombu.transport.redis import SentinelTransport, Transport
+from valkey_parts import valkey
 
 from callslip.config import Settings
 from callslip.tasks.composition import Context
+from callslip.tasks.shared.transport import NAME, OneClientTransport
 from callslip.workers.app import make_app
 
 
@@ -38,3 +44,47 @@ def test_the_pool_of_producers_is_made_with_the_app() -> None:
         assert app.producer_pool.limit == app.pool.limit == app.conf.broker_pool_limit
         assert all(a != b for a, b in zip(_of_process(), before, strict=True))
     assert _of_process() == before
+
+
+@pytest.mark.parametrize(
+    ("url", "transport"),
+    [
+        ("redis://:hush@127.0.0.1:1/2", OneClientTransport),
+        ("rediss://127.0.0.1:1/2", Transport),
+        ("unix:///run/valkey.sock", Transport),
+        ("sentinel://127.0.0.1:1;sentinel://127.0.0.1:2", SentinelTransport),
+    ],
+)
+def test_the_transport_is_that_of_the_address(url: str, transport: type[Transport]) -> None:
+    broker = {"url": url, "master_name": "main"}
+    with _restored():
+        app = make_app("api", Context(Settings.model_validate({"broker": broker})))
+        with app.connection_for_write() as connection:
+            assert connection.get_transport_cls() is transport
+            assert connection.virtual_host.strip("/") == ("2" if ":1/2" in url else "")
+            assert "hush" not in connection.as_uri()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[redis.Redis]:
+    with valkey(tmp_path) as client:
+        yield client
+
+
+def test_messages_are_sent_by_one_client_of_the_pool(broker: redis.Redis) -> None:
+    path = broker.connection_pool.connection_kwargs["path"]
+    with Connection(f"redis+socket://{path}") as connection:
+        connection.transport_cls = NAME
+        channel = connection.default_channel
+        made = []
+        make = channel._create_client
+        channel._create_client = lambda: made.append(make()) or made[-1]
+        for number in range(5):
+            channel._put("some", {"number": number})
+        assert broker.llen("some") == 5
+        assert len(made) == 1
+        channel._pool = None  # as after a fork
+        channel._put("some", {"number": 5})
+        assert made[1].connection_pool is channel.pool is not made[0].connection_pool
+        with channel.conn_or_acquire(broker) as client:
+            assert client is broker
