@@ -14,6 +14,7 @@ import httpx
 from callslip.config.settings import MEGABYTE, LayoutSettings
 from callslip.errors import LayoutServerDown, SettingsError
 from callslip.http.transport import UNTIL, BoundedTransport, TooLarge, direct
+from callslip.http.urls import parse_url
 from callslip.per_process import PerProcess
 
 POLL_SECONDS = 5
@@ -57,7 +58,7 @@ class LayoutServer:
     def __init__(self, settings: LayoutSettings) -> None:
         """Raises SettingsError for an invalid URL."""
         try:
-            url = httpx.URL(settings.base_url or "")
+            url = parse_url(settings.base_url or "")
         except httpx.InvalidURL:
             url = httpx.URL("")
         if url.scheme not in ("http", "https") or not url.host:

@@ -22,6 +22,7 @@ from callslip.errors import (
     SourceDown,
 )
 from callslip.http.addresses import is_allowed, resolve
+from callslip.http.urls import parse_url
 from callslip.messages.values import OptionalWhole, Whole
 from callslip.stores.ledger import DeliveryState
 from callslip.tasks.shared.receivers import key_of, new_secret
@@ -127,9 +128,9 @@ def retry_delivery(path: DeliveryPath) -> Response:
 def _checked(address: str) -> str:
     """Check that the server may call the URL; each delivery checks again, as DNS can change."""
     try:
-        url = httpx.URL(address)
-    except httpx.InvalidURL:
-        raise InvalidRequest("url is no URL") from None
+        url = parse_url(address)
+    except httpx.InvalidURL as error:
+        raise InvalidRequest(f"url cannot be read: {error}") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise InvalidRequest("url must begin with https:// or http:// and name a host")
     if not _HOST.fullmatch(url.raw_host) or not 0 < (url.port or 443) < 65536:

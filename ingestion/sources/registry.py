@@ -8,6 +8,7 @@ import httpx
 
 from callslip.config.settings import Settings
 from callslip.errors import InvalidRequest
+from callslip.http.urls import parse_url
 from callslip.ingestion.sources.folder import Folder
 from callslip.ingestion.sources.items import Origin
 from callslip.ingestion.sources.web import WebPage
@@ -70,7 +71,7 @@ def _folder(path: Path) -> str:
 
 def _web(address: str) -> str:
     try:
-        url = httpx.URL(address)
+        url = parse_url(address)
     except httpx.InvalidURL as error:
         raise InvalidRequest(f"the URL cannot be read: {error}") from None
     if not url.host:

@@ -82,7 +82,7 @@ class WebPage:
             response = self._http.send(request, stream=True)
         except httpx.TooManyRedirects:
             raise SourceError(f"{self._url} redirects more than {MOST_REDIRECTS} times") from None
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL, KeyError):
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError, KeyError):
             raise SourceError(f"{self._url} redirects to what is no web address") from None
         except DeadlinePassed:
             seconds = min(HEADERS_SECONDS, self._timeout)

@@ -12,6 +12,7 @@ import openai
 from callslip.config.settings import LlmSettings
 from callslip.errors import BadReply, CallslipError, LanguageModelDown, SettingsError
 from callslip.http.transport import BoundedTransport, TooLarge
+from callslip.http.urls import parse_url
 from callslip.models.e5.tokens import well_formed
 from callslip.models.http.openai_protocol import client, translated
 from callslip.models.language_models.completion import Completion, M, prompt_tokens, read
@@ -115,7 +116,7 @@ def _over_bounded_http(settings: LlmSettings) -> openai.OpenAI:
 
 def _check(settings: LlmSettings) -> None:
     try:
-        url = httpx.URL(settings.base_url or "")
+        url = parse_url(settings.base_url or "")
     except httpx.InvalidURL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:

@@ -9,6 +9,7 @@ import httpx
 from callslip.config.sections.ranking import RerankSettings
 from callslip.errors import RerankerDown, SettingsError
 from callslip.http.transport import BoundedTransport, TooLarge, direct
+from callslip.http.urls import parse_url
 from callslip.models.e5.tokens import well_formed
 from callslip.models.rerankers.contract import Deadline, blanks_last
 from callslip.per_process import PerProcess
@@ -44,7 +45,7 @@ class RerankApi:
     def __init__(self, settings: RerankSettings) -> None:
         """Raises SettingsError for an invalid URL."""
         try:
-            url = httpx.URL(settings.url or "")
+            url = parse_url(settings.url or "")
         except httpx.InvalidURL:
             url = httpx.URL("")
         if url.scheme not in ("http", "https") or not url.host:

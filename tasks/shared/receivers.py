@@ -95,7 +95,7 @@ class Receivers:
             return Outcome(None, f"no answer within {self._seconds:g} s")
         except CallslipError as error:  # the URL's address is not allowed, or there is none
             return Outcome(None, error.detail[:256])
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             return Outcome(None, type(error).__name__)
         return Outcome(status, None if 200 <= status < 300 else f"the answer was {status}")
 

@@ -23,6 +23,7 @@ from callslip.errors import (
 from callslip.http import deadline
 from callslip.http.addresses import CheckedTransport, Network
 from callslip.http.transport import UNTIL, BoundedTransport, TooLarge
+from callslip.http.urls import parse_url
 from callslip.stores.ledger import Attachment
 from callslip.stores.metrics import Metric
 from callslip.stores.servers import breaker
@@ -200,14 +201,14 @@ class _Missing(Exception):
 def check_address(url: str) -> str:
     """The address without a slash at the end; raise InvalidRequest if it is none of a server."""
     try:
-        parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fine = False
+        parts, host = urlsplit(url), parse_url(url).host
+        fine = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+    except (ValueError, httpx.InvalidURL) as error:
+        raise InvalidRequest(f"the url of a Chroma server is no address: {error}") from None
     if not fine or "@" in parts.netloc or parts.query or parts.fragment:
         raise InvalidRequest(
-            "the address of a Chroma server is http:// or https:// and a host, without a user,"
-            " such as http://127.0.0.1:8000",
+            "the url of a Chroma server is an address with http:// or https:// and a host, without"
+            " a user, such as http://127.0.0.1:8000",
             hint="A key is in the setting chroma.attached_keys.",
         )
     return url.rstrip("/")

@@ -276,7 +276,9 @@ def test_a_call_that_was_given_up_disturbs_no_other(openai_server: OpenAIServer)
         ]
 
 
-@pytest.mark.parametrize("url", ["", "localhost:80", "ftp://x/v1", "http://", "http://x:port/v1"])
+@pytest.mark.parametrize(
+    "url", ["", "localhost:80", "ftp://x/v1", "http://", "http://x:port/v1", "http://xn--/"]
+)
 def test_an_address_that_is_none_is_a_wrong_setting(url: str) -> None:
     with pytest.raises(SettingsError, match=r"llm\.base_url"):
         ask(url)

@@ -300,6 +300,17 @@ def test_a_webhook_that_cannot_be_is_refused(
     assert client.get("/v1/webhooks").get_json()["webhooks"] == []
 
 
+@pytest.mark.parametrize(
+    "host", ["xn--", "XN--", "xn--zzzzzzzz99999", "xn--a", "a\u200d.org", "[v1.x]"]
+)
+def test_a_webhook_for_a_host_that_cannot_be_read_is_refused(
+    client: FlaskClient, host: str
+) -> None:
+    answer = client.post("/v1/webhooks", json={"url": f"https://{host}/"})
+    assert answer.status_code == 400, answer.text
+    assert answer.get_json()["detail"].startswith("url cannot be read: Invalid ")
+
+
 @pytest.mark.parametrize("field", ["collection", "tenant", "reason", "document_ids"])
 def test_half_a_character_selects_no_dead_letters(client: FlaskClient, field: str) -> None:
     value: Any = ["\ud800"] if field == "document_ids" else "\ud800"

@@ -261,7 +261,7 @@ def test_a_wrong_address_or_key_is_named(server: DoclingServer, read: Read, stat
     assert "layout.api_key" in raised.value.advice
 
 
-@pytest.mark.parametrize("url", ["ftp://a", "localhost:5001", "http://", "//"])
+@pytest.mark.parametrize("url", ["ftp://a", "localhost:5001", "http://", "//", "http://xn--/"])
 def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
     with pytest.raises(SettingsError, match=r"layout\.base_url"):
         LayoutServer(LayoutSettings(base_url=url))

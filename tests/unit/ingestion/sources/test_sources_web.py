@@ -228,6 +228,7 @@ def test_a_redirect_is_checked_like_the_first_address(site: Site) -> None:
         (page(b"packed", Content_Encoding="gzip"), SourceError),
         (page(b"", status=302, Location="/"), SourceError),
         (page(b"", status=302, Location="file:///etc/passwd"), SourceError),
+        (page(b"", status=302, Location="http://xn--/"), SourceError),
         (page(b"short", Content_Length="100"), SourceDown),
     ],
 )
@@ -355,6 +356,7 @@ def test_an_address_is_checked_when_it_is_added(tmp_path: Path) -> None:
     [
         *("https://user:secret@example.org/", "ftp://example.org/", "http:///x", "s3://k:s@b/p"),
         *("memory://a::s3://b", "/no/such/folder", "https://example.org/\nHost: x", "github://a/b"),
+        "https://xn--/",
     ],
 )
 def test_an_address_that_cannot_be_a_source_is_refused(given: str) -> None:
