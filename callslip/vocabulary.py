@@ -9,6 +9,9 @@ from typing import Literal, get_args
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
 """The pattern of the names of collections, sources and batches."""
 
+LONGEST_NAME = 64
+"""The characters that `NAME` allows at most."""
+
 DEFAULT_COLLECTION = "main"
 """The collection of commands and pages without a collection name."""
 

@@ -66,8 +66,8 @@ ROUTES: dict[str, Route] = {
     "events.get_events": Route("read", "arguments"),
     "tasks.get_task": Route("read", "arguments"),
     "batches.create_batch": Route("write", "endpoint"),
-    "batches.get_batch": Route("read", "arguments"),
-    "batches.list_batch_documents": Route("read", "arguments"),
+    "batches.get_batch": Route("read", "endpoint"),
+    "batches.list_batch_documents": Route("read", "endpoint"),
     "failures.list_dead_letters": Route("read", "endpoint"),
     "failures.retry": Route("write", "endpoint"),
     # webhooks

@@ -29,7 +29,8 @@ from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
 from callslip.api.http.problems import is_for_browser, of_http
-from callslip.api.identity.current import caller, check_scope
+from callslip.api.identity import batch_names
+from callslip.api.identity.current import caller, check_collection, check_scope
 from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
 from callslip.api.page.markdown import is_markdown, passage_of
@@ -238,8 +239,7 @@ def _html(template: str, status: int = 200, **values: object) -> Response:
 
 def _existing(collection: str) -> str:
     """The name of a collection that exists and that the caller may see."""
-    if not caller().sees_collection(collection):
-        raise CollectionNotFound(f"collection {collection!r} does not exist")
+    check_collection(collection)
     return current().ledger.collections.get(collection).name
 
 
@@ -351,7 +351,8 @@ def _batches(collection: str) -> tuple[messages.Batch, ...]:
     limits, ledger = caller(), current().ledger
     if limits.limited:
         ids = [each for each in ids if limits.sees_all(ledger.batches.scopes(each))]
-    batches = [responses.batch(ledger.batches.report(batch_id)) for batch_id in ids]
+    reports = (batch_names.shown(ledger.batches.report(batch_id)) for batch_id in ids)
+    batches = [responses.batch(report) for report in reports]
     return tuple(
         batch
         for batch in batches

@@ -7,8 +7,9 @@ from pydantic import BaseModel, Field
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
+from callslip.api.identity import batch_names
 from callslip.api.messages import documents
-from callslip.api.v1.documents import check_batch
+from callslip.errors import BatchNotFound
 from callslip.messages.values import Whole
 
 SHOWN_FAILURES = 20
@@ -30,12 +31,17 @@ class ItemsQuery(documents.Request):
 
 @blueprint.post("/v1/batches", responses={200: documents.Batch})
 def create_batch(body: documents.NewBatch) -> Response:
-    """Make a batch, or set its number of documents; a repeated call changes nothing.
+    """Make a batch, or set its number of documents; a repeated call changes nothing else.
 
-    A submission with a new batch name makes the batch too.
+    A submission with a new batch name makes the batch too. Callers that are limited to the same
+    collections and tenants share the names of batches.
     """
-    check_batch(body.batch_id)
-    return answer(_message(current().ledger.batches.create(body.batch_id, body.expected)))
+    name = body.batch_id or batch_names.new_name()
+    try:
+        current().ledger.batches.create(batch_names.named(name), body.expected)
+    except BatchNotFound:
+        raise BatchNotFound(f"batch {name!r} does not exist") from None
+    return answer(_message(name))
 
 
 @blueprint.get("/v1/batches/<string:batch_id>", responses={200: documents.Batch})
@@ -47,10 +53,10 @@ def get_batch(path: BatchPath) -> Response:
 @blueprint.get("/v1/batches/<string:batch_id>/documents", responses={200: documents.BatchDocuments})
 def list_batch_documents(path: BatchPath, query: ItemsQuery) -> Response:
     """The batch's documents in order of ids, each with its state and error."""
-    current().ledger.batches.report(path.batch_id)
+    batch_id = batch_names.report(path.batch_id).batch_id
     document_id, _, version = query.after.partition("-")
     items = current().ledger.batches.items(
-        path.batch_id,
+        batch_id,
         state=query.state,
         after=(document_id, int(version or 0)),
         limit=query.limit,
@@ -64,8 +70,10 @@ def list_batch_documents(path: BatchPath, query: ItemsQuery) -> Response:
     )
 
 
-def _message(batch_id: str) -> documents.Batch:
-    report, failed = current().ledger.batches.report(batch_id), []
+def _message(name: str) -> documents.Batch:
+    report, failed = batch_names.report(name), []
     if report.states.get("failed"):
-        failed = current().ledger.batches.items(batch_id, state="failed", limit=SHOWN_FAILURES)
-    return responses.batch(report, failed)
+        failed = current().ledger.batches.items(
+            report.batch_id, state="failed", limit=SHOWN_FAILURES
+        )
+    return responses.batch(batch_names.shown(report), failed)

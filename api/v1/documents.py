@@ -13,12 +13,13 @@ from callslip.api.http.admission import HEADERS_ONLY
 from callslip.api.http.context import context_of, current
 from callslip.api.http.json_response import answer
 from callslip.api.http.uploads import read_upload
+from callslip.api.identity import batch_names
 from callslip.api.identity.current import caller, check_scope, note
 from callslip.api.identity.limits import documents_spent, spend_documents
 from callslip.api.messages import documents
 from callslip.api.v1.collections import CollectionPath
 from callslip.api.v1.tasks import deletion_id, ingestion_id
-from callslip.errors import BatchNotFound, DocumentNotFound, InvalidRequest
+from callslip.errors import DocumentNotFound, InvalidRequest
 from callslip.ingestion.artifacts import EXTRACTED, stored
 from callslip.ingestion.intake import take_in
 from callslip.ingestion.values import ExtractedText
@@ -97,7 +98,7 @@ def submit_document(path: CollectionPath) -> Response:
     ingest.check_backlog(current())
     upload = read_upload(request)
     check_scope(path.name, upload.tenant)
-    check_batch(upload.batch)
+    batch = batch_names.named(upload.batch)
     check_tenant(collection.schema, upload.tenant)
     ingest.check_backlog_of(current(), path.name, upload.tenant)
     if upload.tenant and upload.tenant not in current().ledger.tenants.all(path.name):
@@ -115,7 +116,7 @@ def submit_document(path: CollectionPath) -> Response:
             size=upload.size,
             properties=upload.properties,
             priority=upload.priority,
-            batch=upload.batch,
+            batch=batch,
             readers=upload.readers,
             url=upload.url,
             language=upload.language,
@@ -207,19 +208,12 @@ def send_version(document_id: str, collection: str, tenant: str, size: int) -> N
     ingest.send_next(current(), document_id)
 
 
-def check_batch(batch_id: str | None) -> None:
-    """Raise BatchNotFound if documents of the batch are hidden from the caller."""
-    limits = caller()
-    if batch_id is None or not limits.limited:
-        return
-    if not limits.sees_all(current().ledger.batches.scopes(batch_id)):
-        raise BatchNotFound(f"batch {batch_id!r} does not exist")
-
-
 @blueprint.get("/v1/collections/<string:name>/documents", responses={200: documents.Documents})
 def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     """List the documents of a collection, newest first."""
-    current().ledger.collections.get(path.name)
+    record = current().ledger.collections.get(path.name)
+    if query.tenant:
+        check_tenant(record.schema, query.tenant)
     tenants = caller().tenants
     states = current().ledger.documents.states(
         path.name, tenants=tenants

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from callslip.config.sections.ingestion import IngestSettings
 from callslip.errors import BacklogFull
 from callslip.stores.ledger import FairQueue, Pace
+from callslip.stores.ledger.base.fair_queue import LEAST_BYTES
 
 FIRST_PACE = Pace(documents=0.05, size=math.inf)
 """The pace of an installation that has ingested nothing yet: a document in 20 s."""
@@ -71,7 +72,7 @@ class Backlog:
     def add(self, tenant_queue: str, size: int) -> None:
         """Count a document of `size` bytes that this process has queued since it read the rest."""
         self._documents[tenant_queue] += 1
-        self._bytes[tenant_queue] += size
+        self._bytes[tenant_queue] += max(size, LEAST_BYTES)
 
     def _check(
         self, documents: int, size: int, most: int, setting: str, share: float = 1.0

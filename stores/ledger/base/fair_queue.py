@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, func, select, update
 
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
@@ -54,6 +54,12 @@ MESSAGE_BYTES, MESSAGE_DOCUMENTS = 65_536, 16
 MEASURED = 64
 """The number of documents from which the pace is measured."""
 
+LEAST_BYTES = 4096
+"""A smaller document counts as one of so many bytes, as it takes the steps no less time.
+
+Otherwise the bytes per second of tiny documents would let larger ones after them look like hours.
+"""
+
 # Statements of the hot path are built once: building one costs more than running it.
 _ANY_WAITS = select(_V.tenant_queue).where(_V.turn == WAITING).limit(1)
 _QUEUE = (
@@ -71,7 +77,7 @@ _WAITING = (
     select(
         _V.tenant_queue.label("tenant_queue"),
         func.count().label("documents"),
-        func.sum(_V.size).label("size"),
+        func.sum(case((_V.size < LEAST_BYTES, LEAST_BYTES), else_=_V.size)).label("size"),
     )
     .where(_V.state == "queued")
     .group_by(_V.tenant_queue)
@@ -109,7 +115,7 @@ def tenant_queue_of(collection: str, tenant: str) -> str:
 
 @dataclass(frozen=True)
 class Work:
-    """Queued documents and their bytes."""
+    """Queued documents and their bytes, of each at least LEAST_BYTES."""
 
     documents: int
     size: int
@@ -117,7 +123,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Pace:
-    """Documents, and their bytes, that become live per second of work."""
+    """Documents, and their bytes as in `Work`, that become live per second of work."""
 
     documents: float
     size: float
@@ -189,7 +195,8 @@ class FairQueue:
         for before, row in pairwise(latest):
             seconds += max(0.0, row.finished_at - max(before.finished_at, row.sent_at))
         seconds = max(seconds, 0.001)
-        return Pace(len(latest) / seconds, sum(row.size for row in latest) / seconds)
+        size = sum(max(row.size, LEAST_BYTES) for row in latest)
+        return Pace(len(latest) / seconds, size / seconds)
 
     def oldest(self) -> float | None:
         """When the oldest queued version was submitted, UTC seconds since 1970; None if none is."""

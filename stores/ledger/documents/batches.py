@@ -76,6 +76,11 @@ class Batches:
                 )
         return made
 
+    def exists(self, batch_id: str) -> bool:
+        """Whether there is a batch with this id, whoever may read its documents."""
+        with self._database.reading() as connection:
+            return bool(connection.scalar(_EXISTS, {"of": batch_id}))
+
     def report(self, batch_id: str) -> BatchReport:
         """The progress of a batch. Raises BatchNotFound if the batch does not exist."""
         now = time.time()

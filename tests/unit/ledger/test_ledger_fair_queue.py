@@ -15,6 +15,7 @@ from callslip.stores.ledger import Accepted, Dispatch, Ledger, Pace, tenant_queu
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.fair_queue import (
+    LEAST_BYTES,
     MESSAGE_BYTES,
     MESSAGE_DOCUMENTS,
     SMALL_BYTES,
@@ -280,6 +281,18 @@ def test_the_pace_is_that_of_the_last_documents_without_the_idle_time(
             )
     database.close()
     assert server.fair_queue.pace() == Pace(documents=5 / 10, size=5 * LARGE / 10)
+
+
+def test_tiny_documents_do_not_make_larger_ones_look_like_hours(server: Ledger) -> None:
+    for name in "12":
+        finish(server, send(server, "a", name, size=30))
+    pace = server.fair_queue.pace()
+    assert pace is not None
+    assert pace.size == pytest.approx(pace.documents * LEAST_BYTES)
+    send(server, "a", "3", size=30)
+    send(server, "a", "4", size=LARGE)
+    work = server.fair_queue.waiting()[tenant_queue_of("halls", "a")]
+    assert work.size == LEAST_BYTES + LARGE
 
 
 def test_many_who_ask_at_once_are_given_each_version_once(server: Ledger, ledger_url: str) -> None:

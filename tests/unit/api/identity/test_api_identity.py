@@ -446,10 +446,6 @@ def test_what_several_scopes_share_is_changed_within_the_limits_alone(
     assert refused.status_code == 404
     given = limited.post("/v1/feedback", json={"trace_id": mine["trace_id"]} | verdict)
     assert given.status_code in (200, 201)
-    assert limited.post("/v1/batches", json={"batch_id": hidden["batch_id"]}).status_code == 404
-    document = {"name": "a.txt", "text": "words", "batch": hidden["batch_id"]}
-    sent = limited.post("/v1/collections/papers/documents", json=document)
-    assert sent.status_code == 404
     url = {"url": "https://192.0.2.1/", "events": ["document.live"]}
     assert limited.post("/v1/webhooks", json=url).status_code == 403
     assert limited.get("/v1/usage").status_code == 403
@@ -458,6 +454,60 @@ def test_what_several_scopes_share_is_changed_within_the_limits_alone(
     assert limited.post("/v1/dead-letters/retry", json={"all": True}).json["retried"] == []
     passage = limited.get("/page/passage", query_string={"document": hidden["document_id"]})
     assert passage.status_code == 404
+
+
+def test_a_name_of_a_batch_is_of_the_callers_with_the_same_limits(
+    app: Flask, ledger: Ledger
+) -> None:
+    """Nobody takes a name from others, reads or changes their batch, or learns of it."""
+    acme, again, other = (
+        client(app, ledger, name, tenants=frozenset({tenant}))
+        for name, tenant in (("one", "acme"), ("two", "acme"), ("three", "other"))
+    )
+    whole = client(app, ledger)
+    new = {"batch_id": "nightly", "expected": 5}
+    for caller, expected in ((whole, 1), (acme, 2), (other, 3)):
+        made = caller.post("/v1/batches", json=new | {"expected": expected})
+        assert (made.json["batch_id"], made.json["expected"]) == ("nightly", expected)
+    for caller, expected in ((whole, 1), (acme, 2), (again, 2), (other, 3)):
+        assert caller.get("/v1/batches/nightly").json["expected"] == expected
+    sent = {"name": "a.txt", "text": "words", "tenant": "acme", "batch": "nightly"}
+    assert again.post("/v1/collections/shared/documents", json=sent).status_code == 202
+    assert acme.get("/v1/batches/nightly").json["submitted"] == 1
+    assert len(acme.get("/v1/batches/nightly/documents").json["documents"]) == 1
+    for caller in (whole, other):
+        assert caller.get("/v1/batches/nightly").json["submitted"] == 0
+    [batch] = [b for b in ledger.batches.recent("shared", 0.0) if b.startswith("nightly")]
+    assert whole.get(f"/v1/batches/{batch}").json["submitted"] == 1
+    assert other.get(f"/v1/batches/{batch}").status_code == 404
+    assert "@" not in acme.get("/page/documents?collection=shared").text
+
+
+def test_a_limited_caller_reads_a_batch_of_others_only_if_it_sees_each_document(
+    app: Flask, ledger: Ledger
+) -> None:
+    hidden, mine = store(ledger, "hidden"), store(ledger, "papers")
+    limited = client(app, ledger, collections=frozenset({"papers"}))
+    ledger.batches.create("announced", 5)
+    assert limited.get(f"/v1/batches/{mine['batch_id']}").json["submitted"] == 1
+    for name in (hidden["batch_id"], "announced", "unknown"):
+        for path in (f"/v1/batches/{name}", f"/v1/batches/{name}/documents"):
+            answer = limited.get(path)
+            assert answer.status_code == 404
+            assert answer.json["detail"] == f"batch '{name}' does not exist"
+
+
+def test_a_name_of_a_batch_leaves_room_for_the_mark_of_the_limits(
+    app: Flask, ledger: Ledger
+) -> None:
+    limited = client(app, ledger, collections=frozenset({"papers"}))
+    for length, status in ((53, 200), (54, 400)):
+        answer = limited.post("/v1/batches", json={"batch_id": "b" * length})
+        assert answer.status_code == status
+    assert "more than 53 characters" in answer.json["detail"]
+    assert client(app, ledger, "whole").post("/v1/batches", json={"batch_id": "b" * 64}).json
+    made = limited.post("/v1/batches", json={}).json["batch_id"]
+    assert limited.get(f"/v1/batches/{made}").json["batch_id"] == made
 
 
 def test_the_page_of_a_document_outside_the_limits_is_that_of_an_unknown_one(
