@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from callslip.models.batches import by_length, of_one_length
 from callslip.models.e5 import onnx_graph
@@ -11,8 +12,12 @@ from callslip.models.e5.runtimes.choice import Kind, load
 from callslip.models.e5.runtimes.contract import Floats
 from callslip.models.e5.weights import Weights, unpack
 
-CUDA_BATCH_TOKENS = 16_384
-"""The most tokens of a batch on a GPU, which computes many rows in the time of one."""
+CUDA_BATCH_TOKENS = 4096
+"""The most tokens of a batch on a GPU, which computes many rows in the time of one.
+
+A process keeps the GPU memory of its largest batch. With 16,384 tokens it embeds 7 % more passages
+per second, and keeps 2.2 GB more than it has loaded instead of .5 GB.
+"""
 
 
 class Network:
@@ -58,6 +63,13 @@ class Network:
         for i, row in enumerate(rows):
             ids[i, : len(row) + 2] = [self._special.bos, *row, self._special.eos]
             mask[i, : len(row) + 2] = 1
-        embeddings: Floats = unpack(self._words[ids]) + self._positions[:longest]
+        embeddings = self._embedded(ids) + self._positions[:longest]
         inputs = {onnx_graph.EMBEDDINGS: embeddings, onnx_graph.MASK: mask}
         return self._runtime.run(output, inputs)
+
+    def _embedded(self, ids: npt.NDArray[np.int64]) -> Floats:
+        """Return the vectors of token ids; those of several rows have many tokens in common."""
+        if len(ids) == 1:
+            return unpack(self._words[ids])
+        known, at = np.unique(ids, return_inverse=True)
+        return unpack(self._words[known])[at.reshape(ids.shape)]

@@ -117,6 +117,7 @@ def test_every_runtime_computes_the_vectors_that_the_model_is_named_for(
 
 def test_bf16_is_chosen_where_the_processor_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = []
+    monkeypatch.setattr(choice, "find_spec", lambda name: name)  # openvino is installed
     for flags in ({"avx512_bf16"}, {"amx_bf16"}, {"avx512f", "avx512_vnni"}, set()):
         monkeypatch.setattr(choice, "processor_flags", lambda flags=flags: flags)
         chosen.append(choice.runtime_kind("cpu"))
@@ -135,6 +136,29 @@ def test_a_gpu_that_onnxruntime_cannot_use_is_named(models_dir: Path) -> None:
     with pytest.raises(SettingsError, match=r"embedder\.device is cuda") as caught:
         embedder.query("closed stacks")
     assert "onnxruntime-gpu" in caught.value.advice
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_onnxruntime_does_not_compute_on_the_processor_instead_of_a_gpu(
+    models_dir: Path, kind: choice.Kind
+) -> None:
+    prepare(models_dir)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from callslip.errors import SettingsError\n"
+        "from callslip.models.e5.tokens import Tokenizer\n"
+        "from callslip.models.embedders.local import E5Embedder\n"
+        "folder = Path(sys.argv[1])\n"
+        "try:\n"
+        "    E5Embedder(folder, Tokenizer(folder), kind=sys.argv[2]).query('stacks')\n"
+        "except SettingsError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, "-c", code, str(models_dir), kind]
+    env = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    expected = "embedder.device is cuda, but onnxruntime found no usable GPU\n"
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
