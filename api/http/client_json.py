@@ -16,8 +16,16 @@ class ClientJson(DefaultJSONProvider):
     sort_keys = False
 
     def loads(self, s: str | bytes, **kwargs: Any) -> Any:
-        """Read JSON; raise InvalidRequest if a name occurs twice in an object."""
+        """Read JSON.
+
+        Raises InvalidRequest if a name occurs twice in an object, or a number has more digits than
+        Python converts (4,300), and another ValueError for what is no JSON.
+        """
         try:
             return json.loads(s, object_pairs_hook=unique, **kwargs)
         except RepeatedName as error:
             raise InvalidRequest(f"in an object of the JSON {error}") from None
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise
+        except ValueError:
+            raise InvalidRequest("the JSON has a number with too many digits") from None

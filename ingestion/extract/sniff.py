@@ -213,7 +213,7 @@ def _is_json(data: bytes) -> bool:
     if data.lstrip()[:1] not in (b"{", b"[") or len(data) > _LONGEST_JSON_GUESS:
         return False
     try:
-        json.loads(data)
+        json.loads(data, parse_int=str)  # `int` refuses numbers of many digits
     except (ValueError, RecursionError):
         return False
     return True

@@ -47,20 +47,28 @@ def read(data: bytes, limits: ExtractSettings) -> ExtractedText:
 def _records(text: str) -> tuple[list[Any], int]:
     """Return the records, and the number of lines that are not JSON."""
     try:
-        loaded = json.loads(text)
+        loaded = json.loads(text, parse_int=_integer)
         return (loaded if isinstance(loaded, list) else [loaded]), 0
     except ValueError:
         pass
     records, wrong = [], 0
     for line in filter(None, map(str.strip, text.split("\n"))):
         try:
-            records.append(json.loads(line))
+            records.append(json.loads(line, parse_int=_integer))
         except ValueError:
             records.append(line)
             wrong += 1
     if wrong == len(records):
         raise BrokenFile("neither the whole file nor any line of it is JSON")
     return records, wrong
+
+
+def _integer(digits: str) -> int | str:
+    """The number, or its digits if there are more than Python converts (4,300)."""
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
 
 
 def _fields(setting: str | None) -> list[str]:

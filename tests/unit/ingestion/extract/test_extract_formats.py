@@ -328,6 +328,14 @@ def test_the_mapping_says_which_fields_are_text_title_and_properties() -> None:
     assert text.properties == {"year": "2024"}
 
 
+@pytest.mark.parametrize("name", ["a.json", "data"])
+def test_a_number_of_any_length_is_read(name: str) -> None:
+    text = read('{"title": "Largest", "known": [' + "9" * 5000 + ', -12], "year": 2024}', name)
+    assert text.media_type == "application/json"
+    assert "known: " + "9" * 5000 + ", -12" in text.text
+    assert "year: 2024" in text.text
+
+
 def test_json_lines_keep_a_line_that_is_none() -> None:
     source = "\n".join([json.dumps(RECORDS[0]), "not json", json.dumps(RECORDS[1])])
     text = read(source, "a.jsonl")
