@@ -20,6 +20,7 @@ from callslip.stores.fusion import Fusion
 from callslip.stores.metrics import Metric
 from callslip.stores.naming import Tenant
 from callslip.stores.properties.filters import instant, is_unicode
+from callslip.stores.schemas import MAX_DIMENSION
 from callslip.vocabulary import ParentStrategy
 
 
@@ -60,6 +61,7 @@ class SearchRequest(BaseModel):
     query_embedding: list[float] | None = Field(
         None,
         min_length=1,
+        max_length=MAX_DIMENSION,
         description="the question as a vector of the collection's model; with `query`, its"
         " words are searched too",
     )

@@ -7,15 +7,31 @@ from contextvars import ContextVar
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from callslip.api.http.context import EXTENSION, context_of
+from callslip.config.settings import MEGABYTE
 
 PUBLIC = "CALLSLIP_PUBLIC"
 """The configuration of an app with the endpoints that need no key."""
 
 LARGEST_PUBLIC = 65_536
 """Bytes of the largest body of a request that needs no key."""
+
+MOST_JSON = 2 * MEGABYTE
+"""Bytes of the largest JSON of a request for an endpoint of SMALL_JSON."""
+
+SMALL_JSON = frozenset(
+    (
+        *("answers.answer_question", "attachments.attach_table", "batches.create_batch"),
+        *("collections.create_tenant", "facets.count_by_property", "facets.rebuild_facets"),
+        *("failures.retry", "faq.compare_collections", "feedback.give_feedback"),
+        *("memory.reset_memory", "ranking.decide_proposal", "searches.search"),
+        *("versions.cut", "versions.preview_cut", "versions.roll_back", "webhooks.create_webhook"),
+    )
+)
+"""Endpoints whose JSON has neither texts of documents nor lists of them. Others, also those of
+other packages, take as much as an upload."""
 
 HEADERS_ONLY = "callslip.headers_only"
 """True in the environ of a request whose body has not arrived. If the request is not refused, the
@@ -37,6 +53,17 @@ def checked(is_checked: bool) -> Iterator[None]:
 def is_first_pass() -> bool:
     """Whether the app gets the present request for the first time."""
     return not _is_checked.get()
+
+
+def guard(app: Flask) -> None:
+    """Let the app refuse large JSON where none is sent, and bodies in a content coding."""
+
+    @app.before_request
+    def _limit() -> None:
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise UnsupportedMediaType("the body has a Content-Encoding: send it as it is")
+        if request.is_json and request.endpoint in SMALL_JSON:
+            request.max_content_length = MOST_JSON
 
 
 UPLOAD_SHARE = 0.2

@@ -4,7 +4,7 @@ from importlib import metadata
 
 from flask_openapi3 import Info, OpenAPI
 
-from callslip.api.http import access, headers, origins
+from callslip.api.http import access, admission, headers, origins
 from callslip.api.http.client_json import ClientJson
 from callslip.api.http.context import hand_to
 from callslip.api.http.problems import handle_problems, invalid
@@ -37,4 +37,5 @@ def base_app(name: str, context: Context) -> OpenAPI:
     handle_problems(app)
     headers.guard(app)
     origins.guard(app)
+    admission.guard(app)
     return app

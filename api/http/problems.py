@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
+from callslip.api.http.admission import MOST_JSON
 from callslip.api.http.context import current
 from callslip.config.settings import MEGABYTE
 from callslip.errors import (
@@ -101,6 +102,10 @@ def handle_problems(app: Flask) -> None:
 
     @app.errorhandler(RequestEntityTooLarge)
     def _too_large(_: RequestEntityTooLarge) -> Response:
+        if request.is_json and request.max_content_length == MOST_JSON:
+            size = f"{MOST_JSON // MEGABYTE} MB"
+            detail = f"the JSON is larger than {size}, the most for this request"
+            return problem(InvalidRequest(detail), status=413)
         limit = current().settings.api.max_upload_mb
         if (request.content_length or 0) > limit * MEGABYTE:
             return problem(FileTooLarge(f"the request is larger than {limit} MB"))

@@ -160,8 +160,11 @@ def check_request(request: SearchRequest, settings: SearchSettings) -> int:
     """
     if request.query or request.query_embedding is None:
         check_query(request.query, settings.max_query_chars)
-    if request.query_embedding is not None and not np.isfinite(request.query_embedding).all():
-        raise InvalidRequest("query_embedding holds a value that is not a finite number")
+    if request.query_embedding is not None:
+        with np.errstate(over="ignore"):
+            vector = np.asarray(request.query_embedding, np.float32)
+        if not np.isfinite(vector).all():
+            raise InvalidRequest("query_embedding has a number that is not finite in 32 bits")
     parse(request.having_all, request.having_any)
     top = request.top or settings.top or settings.max_top
     if top > settings.max_top:

@@ -39,6 +39,8 @@ _GLUED = re.compile(r"\w[=<>!~]+\s*$")
 MAX_VALUES = 500
 """The most values in one filter. Chroma's SQL fails at 1,000 alternatives."""
 
+_TOO_MANY = f"The filter holds more than {MAX_VALUES} values."
+
 MAX_PATTERN, MAX_STARS = 200, 16
 """The most bytes and wildcards in a pattern: with more, Tantivy takes seconds and then fails."""
 
@@ -96,7 +98,7 @@ def parse(
         return None
     where = Where(_group("having_all", having_all), _group("having_any", having_any))
     if sum(len(condition.values) for condition in where) > MAX_VALUES:
-        raise InvalidFilter(f"The filter holds more than {MAX_VALUES} values.")
+        raise InvalidFilter(_TOO_MANY)
     return where
 
 
@@ -202,6 +204,8 @@ def _group(name: str, group: Mapping[str, object] | None) -> tuple[Condition, ..
         return ()
     if not group:
         raise InvalidFilter(f"{name} is empty: leave it out, or name a property.")
+    if len(group) > MAX_VALUES:  # a client could let the server parse 100,000
+        raise InvalidFilter(_TOO_MANY)
     return tuple(_condition(key, value) for key, value in group.items())
 
 

@@ -332,8 +332,9 @@ def test_a_request_is_checked_before_it_is_queued() -> None:
         check_request(SearchRequest(collection="c", query="  "), settings)
     with pytest.raises(InvalidRequest, match="at most 200"):
         check_request(SearchRequest(collection="c", query="x", top=201), settings)
-    with pytest.raises(InvalidRequest, match="query_embedding"):
-        check_request(SearchRequest(collection="c", query_embedding=[float("nan")]), settings)
+    for number in (float("nan"), float("inf"), 1e300, -1e39):
+        with pytest.raises(InvalidRequest, match="query_embedding has a number"):
+            check_request(SearchRequest(collection="c", query_embedding=[0.5, number]), settings)
     assert check_request(SearchRequest(collection="c", query="x"), settings) == 200
     with pytest.raises(ValueError, match="query is missing"):
         SearchRequest(collection="c")

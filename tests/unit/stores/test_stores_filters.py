@@ -118,6 +118,8 @@ def test_a_filter_of_too_many_values_is_refused() -> None:
     assert parse({"a in": list(range(MAX_VALUES))}, None)
     with pytest.raises(InvalidFilter, match="more than"):
         parse({"a in": list(range(MAX_VALUES)), "b": 1}, None)
+    with pytest.raises(InvalidFilter, match=f"{MAX_VALUES} values"):
+        parse({f"k{n} no-operator": n for n in range(MAX_VALUES + 1)}, None)
 
 
 @pytest.mark.parametrize("pattern", ["a" * 201, "가" * 67, "*" * 17])

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from served import rest, served
 from werkzeug.test import EnvironBuilder
 
-from callslip.api.http.admission import refusal
+from callslip.api.http.admission import MOST_JSON, SMALL_JSON, refusal
 from callslip.api.identity import limits
 from callslip.api.identity.state import identity_of
 from callslip.config import Settings, get_settings
@@ -25,6 +25,16 @@ from callslip.stores.ledger import KeyGrant, KeyLimits, Ledger
 from callslip.tasks.composition import Context
 
 KEY = "a=b/c+d~0123"
+
+LARGE_OR_NO_JSON = {
+    *("annotator.process_and_upload_doc", "annotator.return_candidates", "annotator.upload_file"),
+    *("annotator.vectorize_documents", "chunk_pages.correct_chunk", "chunks.correct_chunks"),
+    *("collections.create_collection", "collections.set_options", "documents.change_document"),
+    *("documents.list_unchanged", "documents.submit_document", "editing.restore_version"),
+    *("editing.save_document", "faq.remove_rows", "faq.write_rows", "invokers.invoke"),
+    *("login.login", "login.logout", "memory.import_memory", "pages.answer_live"),
+    *("previews.preview_chunks", "proposals.decide_on_page", "webhooks.retry_delivery"),
+}
 
 
 @pytest.fixture
@@ -53,6 +63,40 @@ def test_origin_key_route_method_and_size_are_checked_before_the_body(locked: Fl
     assert status(locked, "POST", "/v1/no/such/route", **good) == 404
     assert status(locked, "PUT", upload, **good) == 405
     assert status(locked, "POST", upload, 3_000_001, **good) == 413
+
+
+def test_the_json_of_a_request_without_texts_is_small(locked: Flask) -> None:
+    good = {"Authorization": f"Bearer {KEY}"}
+    sent = {**good, "Content-Type": "application/json"}
+    for path in ("/v1/search", "/v1/webhooks", "/v1/feedback"):
+        assert status(locked, "POST", path, MOST_JSON, **sent) is None
+        assert status(locked, "POST", path, MOST_JSON + 1, **sent) == 413
+    upload = "/v1/collections/any/documents"
+    assert status(locked, "POST", upload, MOST_JSON + 1, **sent) is None
+    client = locked.test_client()
+    whole = client.post("/v1/search", data=b" " * MOST_JSON + b"{}", headers=sent)
+    assert whole.status_code == 413
+    assert whole.get_json()["detail"] == "the JSON is larger than 2 MB, the most for this request"
+
+
+def test_every_route_has_a_decision_about_the_size_of_its_json(locked: Flask) -> None:
+    changing = {
+        rule.endpoint
+        for rule in locked.url_map.iter_rules()
+        if {"POST", "PUT", "PATCH"} & (rule.methods or set())
+    }
+    assert changing - SMALL_JSON == LARGE_OR_NO_JSON
+    assert changing > SMALL_JSON
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "identity, gzip"])
+def test_a_body_in_a_content_coding_is_refused(locked: Flask, coding: str) -> None:
+    good = {"Authorization": f"Bearer {KEY}", "Content-Encoding": coding}
+    refused = locked.test_client().post("/v1/search", json={"query": "a"}, headers=good)
+    assert refused.status_code == 415
+    assert "Content-Encoding" in refused.get_json()["detail"]
+    assert status(locked, "POST", "/v1/search", **good) == 415
+    assert status(locked, "POST", "/v1/search", **good | {"Content-Encoding": "Identity"}) is None
 
 
 def test_a_rate_counts_a_request_once_when_its_headers_have_arrived(tmp_path: Path) -> None:

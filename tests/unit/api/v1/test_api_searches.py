@@ -54,9 +54,18 @@ def test_a_text_that_is_no_name_enters_no_queue(
         ('{"collection": "papers", "query": "a", "as_of": "soon"}', "as_of: is no ISO 8601 date"),
         ("[]", "body: is not a JSON object sent as application/json"),
         ("{", "body: is not a JSON object sent as application/json"),
+        ('{"query": "\\udc00', "body: is not a JSON object sent as application/json"),
+        (b'{"query": "\xff"}', "body: is not a JSON object sent as application/json"),
+        ('{"top": ' + "9" * 5000 + "}", "the JSON has a number with too many digits"),
+        (
+            '{"collection": "papers", "query_embedding": [' + "1," * 65_536 + "1]}",
+            "query_embedding: List should have at most 65536 items",
+        ),
     ],
 )
-def test_what_is_wrong_with_a_search_is_named(client: FlaskClient, body: str, message: str) -> None:
+def test_what_is_wrong_with_a_search_is_named(
+    client: FlaskClient, body: str | bytes, message: str
+) -> None:
     answer = client.post("/v1/search", data=body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.json is not None
