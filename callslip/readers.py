@@ -52,7 +52,7 @@ def as_json(reader: Reader | None) -> dict[str, Any] | None:
 def check_readers(readers: object) -> Readers:
     """Check a list of readers, and return its sorted names.
 
-    Raises InvalidRequest, which names the invalid reader.
+    Raises InvalidRequest, which has the number of the invalid reader.
     """
     if not isinstance(readers, Sequence) or isinstance(readers, str | bytes):
         raise InvalidRequest("readers is not a list")
@@ -63,19 +63,28 @@ def check_readers(readers: object) -> Readers:
             f"{len(readers)} readers, at most {MOST_READERS:,} are allowed",
             hint="Name a group instead of its users.",
         )
-    return tuple(sorted({_checked(reader) for reader in readers}))
+    for number, reader in enumerate(readers, 1):
+        if fault := _fault(reader):
+            raise InvalidRequest(
+                f"reader {number} {fault}",
+                hint='For example: ["user:ann", "group:hr"], or ["everyone"].',
+            )
+    return tuple(sorted(set(readers)))
 
 
-def _checked(reader: object) -> str:
-    kind, colon, name = reader.partition(":") if isinstance(reader, str) else ("", "", "")
-    if kind not in KINDS or not name.strip() or name != name.strip() or not name.isprintable():
-        raise InvalidRequest(
-            "a reader is neither `user:NAME` nor `group:NAME`",
-            hint='For example: ["user:ann", "group:hr"], or ["everyone"].',
-        )
-    if len(f"{kind}{colon}{name}") > LONGEST_READER:
-        raise InvalidRequest(f"a reader has more than {LONGEST_READER} characters")
-    return f"{kind}:{name}"
+def _fault(reader: object) -> str | None:
+    """What is wrong with a reader, without repeating it."""
+    kind, _, name = reader.partition(":") if isinstance(reader, str) else ("", "", "")
+    if kind not in KINDS or not name.strip():
+        return "is neither `user:NAME` nor `group:NAME`"
+    for character in name:
+        if not character.isprintable():
+            return f"has the character U+{ord(character):04X}, which no name has"
+    if name != name.strip():
+        return "has a space at an end of its name"
+    if len(f"{kind}:{name}") > LONGEST_READER:
+        return f"has more than {LONGEST_READER} characters"
+    return None
 
 
 def audience_of(readers: Readers) -> str:

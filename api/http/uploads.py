@@ -123,7 +123,7 @@ def _from_form(request: Request) -> Upload:
         allow_duplicate=_flag(form.get("allow_duplicate", "false")),
         priority=_priority(form.get("priority", "0")),
         batch=_batch(form.get("batch", "")),
-        readers=_readers(form.get("readers", "")),
+        readers=_readers(form["readers"]) if "readers" in form else None,
         url=form.get("url"),
         language=form.get("language"),
     )
@@ -203,10 +203,16 @@ def _batch(name: str) -> str:
     return name
 
 
-def _readers(value: str) -> Readers | None:
-    """The readers of a form field: a JSON list, or with commas; None if the field is empty."""
+def _readers(value: str) -> Readers:
+    """The readers of a form field: a JSON list, or with commas.
+
+    Raises InvalidRequest for an empty field: it would be read as everyone, and a client may mean
+    nobody, or send a variable that it did not set.
+    """
     if not value.strip():
-        return None
+        raise InvalidRequest(
+            "readers is empty: leave it out for everyone, or as before; send [] for nobody"
+        )
     if not value.lstrip().startswith("["):
         return check_readers([part.strip() for part in value.split(",")])
     return check_readers(_json("readers", value))

@@ -111,12 +111,35 @@ def test_a_name_that_is_taken_by_a_hidden_document_stays_its_own(it: Installatio
 
 
 @pytest.mark.parametrize(
-    "readers", ["ann", "user:", "group: x ", "role:x", "user:a\tb", f"user:{'a' * 300}"]
+    ("reader", "fault"),
+    [
+        ("ann", "is neither `user:NAME` nor `group:NAME`"),
+        ("user:", "is neither `user:NAME` nor `group:NAME`"),
+        ("role:x", "is neither `user:NAME` nor `group:NAME`"),
+        ("group: x ", "has a space at an end of its name"),
+        ("user:a\tb", "has the character U+0009, which no name has"),
+        ("user:a\0", "has the character U+0000, which no name has"),
+        ("user:\u202ex", "has the character U+202E, which no name has"),
+        (f"user:{'a' * 300}", "has more than 256 characters"),
+    ],
 )
-def test_a_list_of_readers_is_checked(it: Installation, readers: str) -> None:
+def test_a_list_of_readers_is_checked(it: Installation, reader: str, fault: str) -> None:
     url = f"/v1/collections/{COLLECTION}/documents"
-    sent = it.anyone.call("POST", url, json={"text": "x", "readers": [readers]})
+    readers = ["group:hr", reader, "user:bob"]
+    sent = it.anyone.call("POST", url, json={"text": "x", "readers": readers})
     assert (sent.status_code, sent.json["type"]) == (400, "urn:callslip:problem:invalid-request")
+    assert sent.json["detail"] == f"reader 2 {fault}"
+
+
+@pytest.mark.parametrize("readers", ["", " "])
+def test_an_empty_field_of_a_form_restricts_or_opens_nothing(
+    it: Installation, readers: str
+) -> None:
+    fields = {"readers": readers, "file": (io.BytesIO(b"x"), "b.txt")}
+    refused = it.anyone.call("POST", f"/v1/collections/{COLLECTION}/documents", data=fields)
+    assert refused.status_code == 400
+    assert "leave it out" in refused.json["detail"]
+    assert "[]" in refused.json["detail"]
 
 
 def test_a_name_may_have_commas_in_json(it: Installation) -> None:
