@@ -15,6 +15,7 @@ from callslip.api.identity.current import caller, note, voter
 from callslip.api.messages.memory import Feedback, NewFeedback, TraceMessage
 from callslip.errors import InvalidRequest, TraceNotFound
 from callslip.stores.ledger import OutcomeRecord, RetrievalEvent, TraceRecord
+from callslip.stores.ledger.learning.searches import no_trace
 
 blueprint = APIBlueprint("feedback", __name__, abp_tags=[Tag(name="feedback")])
 
@@ -84,7 +85,7 @@ def read_trace(trace_id: str) -> TraceRecord:
 def _check_sees(recorded: RetrievalEvent | TraceRecord) -> None:
     """Raise the error of an unknown id unless the caller may see this search."""
     if not caller().sees(recorded.collection, recorded.tenant):
-        raise TraceNotFound(f"trace {recorded.trace_id!r} does not exist, or is forgotten by now")
+        raise no_trace(recorded.trace_id)
 
 
 def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:

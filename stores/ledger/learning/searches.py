@@ -155,7 +155,7 @@ class Searches:
                 body = row.body if row.packed is None else unpack(row.packed)
                 if _is_of(connection, body, _hits_of(body), self._reader):
                     return TraceRecord(row.trace_id, row.collection, row.tenant, row.at, body)
-        raise TraceNotFound(f"trace {trace_id!r} does not exist, or is forgotten by now")
+        raise no_trace(trace_id)
 
     def trim(self, before: float, most: int) -> int:
         """Delete searches from before this time, and all but the `most` newest ones.
@@ -236,6 +236,11 @@ def _insert(table: Table, is_sqlite: bool) -> sqlite.Insert | postgresql.Insert:
     return sqlite.insert(table) if is_sqlite else postgresql.insert(table)
 
 
+def no_trace(trace_id: str) -> TraceNotFound:
+    """The error for a search that was not recorded."""
+    return TraceNotFound(f"trace {trace_id!r} does not exist, or is forgotten by now")
+
+
 def read_event(
     connection: Connection, trace_id: str, reader: Reader | None = None
 ) -> RetrievalEvent:
@@ -252,7 +257,7 @@ def read_event(
     if row is not None and not _is_of(connection, row.settings, row.hits, reader):
         row = None
     if row is None:
-        raise TraceNotFound(f"search {trace_id!r} was not recorded, or is forgotten by now")
+        raise no_trace(trace_id)
     return RetrievalEvent(
         trace_id=row.trace_id,
         collection=row.collection,
