@@ -43,13 +43,13 @@ class Caller:
         """Whether it has the permission."""
         return permission in self.permissions or "admin" in self.permissions
 
-    def sees_collection(self, collection: str) -> bool:
-        """Whether it may see the collection, or one tenant of it."""
-        return self.collections is None or collection in self.collections
+    def sees_collection(self, collection: str, *, tenants: bool) -> bool:
+        """Whether it may see the collection or one tenant of it; `tenants`: whether it has any."""
+        return self._may_name(collection) if tenants else self.sees(collection, "")
 
     def sees(self, collection: str, tenant: str) -> bool:
         """Whether it may see this tenant of the collection; "" is the tenant of one without any."""
-        return self.sees_collection(collection) and (self.tenants is None or tenant in self.tenants)
+        return self._may_name(collection) and (self.tenants is None or tenant in self.tenants)
 
     def sees_all(self, scopes: Collection[tuple[str, str]]) -> bool:
         """Whether it may see each of these pairs of a collection and a tenant."""
@@ -57,7 +57,7 @@ class Caller:
 
     def check(self, collection: str, tenant: str) -> None:
         """Raise the error of a missing collection or tenant unless the caller may see it."""
-        if not self.sees_collection(collection):
+        if not self._may_name(collection):
             raise CollectionNotFound(f"collection {collection!r} does not exist")
         if not self.sees(collection, tenant):
             raise TenantNotFound(f"Collection {collection} has no tenant {tenant!r}.")
@@ -67,10 +67,13 @@ class Caller:
 
         Raises CollectionNotFound if the caller may not see the collection.
         """
-        if not self.sees_collection(collection):
+        if not self._may_name(collection):
             raise CollectionNotFound(f"collection {collection!r} does not exist")
         if self.tenants is not None:
             raise PermissionMissing("the caller is limited to tenants, and this concerns all")
+
+    def _may_name(self, collection: str) -> bool:
+        return self.collections is None or collection in self.collections
 
 
 OPEN = Caller("open", "open", frozenset({"admin"}))

@@ -4,6 +4,8 @@ from typing import cast
 
 from flask import g
 
+from callslip.api.http.context import current
+from callslip.api.identity import scopes
 from callslip.callers import OPEN, Caller
 from callslip.errors import PermissionMissing
 from callslip.readers import Reader, owner_of
@@ -60,9 +62,15 @@ def is_scope_checked() -> bool:
     return bool(g.get("scope_checked", False))
 
 
+def check_collection(collection: str) -> None:
+    """Raise the error of a missing collection unless the caller may see it or one tenant of it."""
+    scopes.check_collection(caller(), current().ledger, collection)
+
+
 def check_scope(collection: str, tenant: str | None) -> None:
     """Raise the error of a missing collection or tenant unless the caller may see it."""
     note(collection=collection, tenant=tenant or "")
+    check_collection(collection)
     caller().check(collection, tenant or "")
 
 

@@ -43,7 +43,7 @@ def _moment(seconds: float) -> str:
 def waiting_proposals(collection: str) -> int | None:
     """The number of proposals that wait; None for a caller who may not decide."""
     who = caller()
-    if not who.may("admin") or who.tenants is not None or not who.sees_collection(collection):
+    if not who.may("admin") or who.tenants is not None or not who.sees(collection, ""):
         return None
     return len(current().ledger.proposals.find(collection, states=("waiting",)))
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
-from callslip.api.identity.current import caller, check_scope, check_whole
+from callslip.api.identity.current import caller, check_collection, check_scope, check_whole
 from callslip.api.messages import documents
 from callslip.errors import CollectionNotFound, InvalidRequest
 from callslip.messages.options import USUAL, Options
@@ -49,7 +49,7 @@ def visible_collections() -> list[tuple[CollectionRecord, int]]:
     """The collections that the caller may see, with the number of the live documents of them."""
     limits = caller()
     known = current().ledger.collections.all(names=limits.collections, tenants=limits.tenants)
-    return [each for each in known if each[0].schema.tenants or limits.sees(each[0].name, "")]
+    return [e for e in known if limits.sees_collection(e[0].name, tenants=e[0].schema.tenants)]
 
 
 def visible_tenants(collection: str) -> list[str]:
@@ -124,14 +124,15 @@ def list_receipts(path: CollectionPath) -> Response:
     Receipts outlive the collection. They count documents of every reader, so only a caller who may
     read everything sees them.
     """
-    going = path.name in current().ledger.collections.deleted()  # its receipt comes later
-    tenants = caller().tenants
+    limits, deleted = caller(), current().ledger.collections.deleted()
+    going = limits.sees(path.name, "") and path.name in deleted  # its receipt comes later
     receipts = [
         receipt
         for receipt in current().ledger.receipts.find(path.name)
-        if current().reader is None and (tenants is None or receipt.tenant in tenants)
+        if current().reader is None and limits.sees(path.name, receipt.tenant)
     ]
     if not receipts and not going:
+        check_collection(path.name)
         current().ledger.collections.get(path.name)
     return answer(documents.Receipts(receipts=[documents.Receipt(**r.__dict__) for r in receipts]))
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
-from callslip.api.identity.current import caller
+from callslip.api.identity.current import caller, check_collection
 from callslip.api.messages.documents import Request
 from callslip.config.settings import LlmSettings
 from callslip.errors import CollectionNotFound, InvalidRequest, PermissionMissing, TenantNotFound
@@ -92,6 +92,7 @@ def _today(query: UsageQuery, ceiling: int, now: float, *, known: bool) -> Today
     if query.collection is None:
         return None
     try:
+        check_collection(query.collection)
         schema = current().ledger.collections.get(query.collection).schema
         if query.tenant:
             check_tenant(schema, query.tenant)

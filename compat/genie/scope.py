@@ -23,7 +23,7 @@ def scoped_collection(context: AdapterContext, collection: Any, tenant: Any) -> 
     record = collection_of(context, collection)
     name = clean_tenant(tenant or "")
     check_tenant(record.schema, name)
-    if name or not context.caller.sees(collection, name):
+    if name:
         try:
             context.caller.check(collection, name)
             context.ledger.tenants.check(collection, name)
@@ -41,9 +41,10 @@ def collection_of(context: AdapterContext, collection: Any) -> CollectionRecord:
     if not _is_text(collection):
         raise InvalidRequest("collection is no text")
     try:
-        if not context.caller.sees_collection(collection):
+        record = context.ledger.collections.get(collection)
+        if not context.caller.sees_collection(collection, tenants=record.schema.tenants):
             raise CollectionNotFound("hidden")
-        return context.ledger.collections.get(collection)
+        return record
     except CollectionNotFound:
         raise CollectionNotFound(f"Collection {collection} does not exist") from None
 

@@ -251,7 +251,8 @@ class Documents:
 
     def scopes(self, document_ids: Iterable[str]) -> set[tuple[str, str]]:
         """The collections and tenants of documents, deleted ones included."""
-        query = select(_D.collection, _D.tenant).where(_D.document_id.in_(list(document_ids)))
+        named = _D.document_id.in_(list(document_ids))
+        query = select(_D.collection, _D.tenant).where(named, readable(self._reader))
         with self._database.reading() as connection:
             return {(row.collection, row.tenant) for row in connection.execute(query)}
 
