@@ -1,5 +1,6 @@
 """/v1/dead-letters: documents that failed for good, and their retries."""
 
+import math
 import time
 from contextlib import suppress
 
@@ -9,7 +10,7 @@ from flask_openapi3 import APIBlueprint, Tag
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
-from callslip.api.identity.current import caller
+from callslip.api.identity.current import caller, check_collection
 from callslip.api.messages import documents
 from callslip.errors import InvalidRequest
 from callslip.stores.ledger import Which
@@ -56,6 +57,9 @@ def retry(body: documents.Retry) -> Response:
 
 def _which(query: documents.Which, document_ids: list[str] | None = None) -> Which:
     now, limits = time.time(), caller()
+    if query.collection is not None:
+        check_collection(query.collection)
+        current().ledger.collections.get(query.collection)
     return Which(
         collections=limits.collections,
         tenants=limits.tenants,
@@ -73,5 +77,6 @@ def _after(cursor: str | None) -> tuple[float, str] | None:
         return None
     at, _, document_id = cursor.partition(",")
     with suppress(ValueError):
-        return float(at), document_id
+        if math.isfinite(failed_at := float(at)):
+            return failed_at, document_id
     raise InvalidRequest("after is not the `next_after` of a page")
