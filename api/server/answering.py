@@ -1,20 +1,33 @@
 """What a worker does in its threads: it checks headers and answers requests."""
 
 import io
+import re
 from contextlib import suppress
 from traceback import format_tb
 
 from flask import Response as FlaskResponse
 from gunicorn.http import wsgi
-from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
+from gunicorn.http.errors import (
+    ExpectationFailed,
+    InvalidHeader,
+    InvalidHeaderName,
+    LimitRequestHeaders,
+    LimitRequestLine,
+    ObsoleteFolding,
+    ParseException,
+    UnsupportedTransferCoding,
+)
 from gunicorn.http.message import Request
 from gunicorn.workers.gthread import ThreadWorker
 
 from callslip.api.http.admission import checked, refusal
 from callslip.api.http.problems import problem
-from callslip.api.server.connection import Connection
+from callslip.api.server.connection import LONGEST_HEADERS, Connection, HeadersTooLong
 from callslip.api.server.outgoing import Outgoing
 from callslip.errors import CallslipError, InternalError, InvalidRequest
+
+_HEADER = re.compile("[A-Z][A-Z-]{0,63}")
+"""A name as gunicorn writes it; another text may be a whole line, which is not repeated."""
 
 
 class Response(wsgi.Response):
@@ -44,17 +57,44 @@ class AnsweringWorker(ThreadWorker):
     def handle_error(
         self, req: Request | None, client: Outgoing, addr: object, exc: BaseException
     ) -> None:
-        """Answer a request that is none, and log the kind of its fault alone.
+        """Answer a request that is none, or whose work failed."""
+        error, status = self.fault(exc)
+        client.sendall(self.raw(problem(error, status=status)))
+
+    def fault(self, exc: BaseException) -> tuple[CallslipError, int | None]:
+        """The error for an exception, and its status; log the kind of an unknown one alone.
 
         The text of the exception has the line, which may have a question or a key.
         """
+        if isinstance(exc, ParseException):
+            what, status = self._unsound(exc)
+            kind = "not sound HTTP" if status == 400 else "too long"
+            return InvalidRequest(f"the request is {kind}: {what}"), status
         kind = type(exc).__name__
-        fault: CallslipError = InvalidRequest(f"the request is not sound HTTP ({kind})")
-        if not isinstance(exc, ParseException | LimitRequestLine | LimitRequestHeaders):
-            lines = "".join(format_tb(exc.__traceback__))
-            self.log.error("the request failed: %s\n%s", kind, lines)
-            fault = InternalError(f"{kind} in the server")
-        client.sendall(self.raw(problem(fault)))
+        lines = "".join(format_tb(exc.__traceback__))
+        self.log.error("the request failed: %s\n%s", kind, lines)
+        return InternalError(f"{kind} in the server"), None
+
+    def _unsound(self, exc: ParseException) -> tuple[str, int]:
+        match exc:
+            case HeadersTooLong():
+                return f"its first line and headers have over {LONGEST_HEADERS:,} bytes", 431
+            case LimitRequestLine():
+                return f"its first line has over {self.cfg.limit_request_line:,} bytes", 414
+            case LimitRequestHeaders() if "size" in str(exc):
+                return f"a header has over {self.cfg.limit_request_field_size:,} bytes", 431
+            case LimitRequestHeaders():
+                return f"it has over {self.cfg.limit_request_fields} headers", 431
+            case InvalidHeader(hdr=str(name)) if _HEADER.fullmatch(name):
+                return f"its header {name.title()} is there twice, or wrong", 400
+            case InvalidHeader() | InvalidHeaderName() | ObsoleteFolding():
+                return "a header is no NAME: VALUE", 400
+            case UnsupportedTransferCoding():
+                return "its Transfer-Encoding is not chunked", 400
+            case ExpectationFailed():
+                return "its Expect is not 100-continue", 400
+            case _:
+                return "its first line is no METHOD PATH HTTP/1.1", 400
 
     def check(self, connection: Connection) -> bool:
         """Check the headers of a request, in a thread; answer it and return False if refused."""

@@ -4,11 +4,20 @@ import socket
 from enum import Enum
 from typing import Any
 
+from gunicorn.http.errors import LimitRequestLine, ParseException
+
 from callslip.api.server.body import Body
 from callslip.api.server.outgoing import Outgoing
 from callslip.api.server.pace import Pace
 
 END_OF_HEADERS = b"\r\n\r\n"
+
+LONGEST_HEADERS = 1 << 17
+"""Bytes of the first line and all headers of a request."""
+
+
+class HeadersTooLong(ParseException):
+    """The first line and the headers have more than LONGEST_HEADERS bytes."""
 
 
 class Phase(Enum):
@@ -61,13 +70,20 @@ class Connection:
             return pace.deadline if pace else None
         return self.deadline
 
-    def take_headers(self) -> bytes | None:
-        """Remove the headers of a request from `received`; None if they are not complete."""
+    def take_headers(self, longest_line: int) -> bytes | None:
+        """Remove the headers of a request from `received`; None if they are not complete.
+
+        Raises HeadersTooLong, or LimitRequestLine if already their first line is too long.
+        """
         end = self.received.find(END_OF_HEADERS, max(0, self._searched - 3))
+        size = len(self.received) if end < 0 else end + len(END_OF_HEADERS)
+        if size > LONGEST_HEADERS:
+            line = self.received.find(b"\r\n")
+            raise HeadersTooLong if 0 <= line <= longest_line else LimitRequestLine(size)
         if end < 0:
-            self._searched = len(self.received)
+            self._searched = size
             return None
-        end += len(END_OF_HEADERS)
+        end = size
         headers = bytes(self.received[:end])
         del self.received[:end]
         self._searched = 0

@@ -44,9 +44,6 @@ from callslip.errors import (
 BLOCK = 1 << 18
 """Bytes of one read."""
 
-LONGEST_HEADERS = 1 << 17
-"""Bytes of the first line and all headers of a request."""
-
 BODIES = 10
 """Bodies of the largest size that one process stores while they arrive."""
 
@@ -161,22 +158,16 @@ class Worker(AnsweringWorker):
             self._read_body(connection, len(data))
 
     def _read_headers(self, connection: Connection) -> None:
-        headers = connection.take_headers()
-        if headers is None:
-            if len(connection.received) > LONGEST_HEADERS:
-                too_long = InvalidRequest(f"the headers have over {LONGEST_HEADERS} bytes")
-                self._refuse(connection, too_long, 431)
-            else:
-                self._watch(connection, selectors.EVENT_READ)
-            return
-        connection.requests += 1
         try:
+            headers = connection.take_headers(self.cfg.limit_request_line)
+            if headers is None:
+                self._watch(connection, selectors.EVENT_READ)
+                return
+            connection.requests += 1
             unreader = IterUnreader([headers])
             request = Request(self.cfg, unreader, connection.client, connection.requests)
         except Exception as error:
-            with suppress(OSError):
-                self.handle_error(None, connection.sock, connection.client, error)
-            self._end(connection, reusable=False)
+            self._refuse(connection, *self.fault(error))
             return
         if not _is_called(request):
             self._refuse(connection, InvalidRequest("the request has not one sound Host header"))

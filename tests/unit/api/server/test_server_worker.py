@@ -1,5 +1,6 @@
 """The worker of the API on the wire: slow clients have no thread and a deadline."""
 
+import json
 import os
 import socket
 import threading
@@ -204,13 +205,56 @@ def test_a_body_of_chunks_that_is_too_large_is_refused_at_the_limit(patient: Ser
         (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
         (b"GET /healthz HTTP/1.1\r\nHost: [::1]:80\r\nConnection: close\r\n\r\n", 200),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
-        (b"GET /?" + b"q" * 140_000, 431),
+        (b"GET /?" + b"q" * 140_000, 414),
+        (b"GET /?q HTTP/1.1\r\nHost: a\r\nX: " + b"q" * 140_000, 431),
     ],
 )
 def test_what_is_no_sound_request_is_refused_and_the_connection_ends(
     patient: Served, sent: bytes, status: int
 ) -> None:
     assert f" {status} ".encode() in patient.exchange(sent)[:16]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "detail"),
+    [
+        (b"GET /?" + b"q" * 200_000 + b" HTTP/1.1", 414, "its first line has over 4,094 bytes"),
+        (b"GET /?" + b"q" * 5_000 + b" HTTP/1.1", 414, "its first line has over 4,094 bytes"),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 8_190, 431, "a header has over 8,190 bytes"),
+        (b"GET / HTTP/1.1" + b"\r\nX: x" * 3_000, 431, "it has over 100 headers"),
+        (
+            b"GET / HTTP/1.1" + (b"\r\nX: " + b"x" * 4_000) * 40,
+            431,
+            "its first line and headers have over 131,072 bytes",
+        ),
+        (b"GET / HTTP/1.1\r\nHost: a", 400, "its header Host is there twice, or wrong"),
+        (
+            b"GET / HTTP/1.1" + b"\r\nContent-Length: 1" * 2,
+            400,
+            "its header Content-Length is there twice, or wrong",
+        ),
+        (b"GET / HTTP/1.1\r\nX-Key: a\0", 400, "its header X-Key is there twice, or wrong"),
+        (b"GET / HTTP/1.1\r\nsk-Secret", 400, "a header is no NAME: VALUE"),
+        (b"GET / HTTP/1.1\r\nX Y: z", 400, "a header is no NAME: VALUE"),
+        (b"GET / HTTP/1.1\r\nA: b\r\n c", 400, "a header is no NAME: VALUE"),
+        (b"GET / HTTP/1.1\r\nExpect: x", 400, "its Expect is not 100-continue"),
+        (b"GET / HTTP/9.1", 400, "its first line is no METHOD PATH HTTP/1.1"),
+        (b"get / HTTP/1.1", 400, "its first line is no METHOD PATH HTTP/1.1"),
+        (
+            b"GET / HTTP/1.1\r\nTransfer-Encoding: zip",
+            400,
+            "its Transfer-Encoding is not chunked",
+        ),
+    ],
+)
+def test_what_is_wrong_or_too_long_in_a_request_is_named(
+    patient: Served, sent: bytes, status: int, detail: str
+) -> None:
+    answer = patient.exchange(sent + b"\r\nHost: localhost\r\n\r\n")
+    assert f" {status} ".encode() in answer[:16]
+    body = json.loads(answer.partition(b"\r\n\r\n")[2])
+    kind = "not sound HTTP" if status == 400 else "too long"
+    assert body["detail"] == f"the request is {kind}: {detail}"
 
 
 def test_slow_headers_slow_bodies_and_slow_readers_stop_nobody(patient: Served) -> None:
