@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from typing import Any
 
 from flask import Flask, Response, make_response, request
@@ -22,12 +23,19 @@ from callslip.errors import (
 )
 from callslip.problems import PREFIX
 from callslip.stores.disk import NO_ROOM, is_disk_full
+from callslip.stores.schemas import NAME
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 
 NOT_JSON = "is not a JSON object sent as application/json"
+
+LONGEST_PART = 100
+"""Characters of a name of the client's that the path of a field repeats."""
+
+_ALTERNATIVE = re.compile(r"constrained-\w+|[\w-]+\[.*\]|int|str|float|bool", re.DOTALL)
+"""What pydantic adds to the path of a field for each alternative of its type."""
 
 
 def problem(
@@ -59,21 +67,41 @@ def described(error: CallslipError) -> dict[str, Any]:
 def invalid(error: ValidationError) -> Response:
     """The response for an invalid request; names the fields, but never repeats the values."""
     errors = [
-        {
-            "field": ".".join(str(part) for part in e["loc"]) or "body",
-            "message": _message(e),
-        }
+        {"field": _field(e["loc"]), "message": _message(e)}
         for e in error.errors(include_input=False, include_url=False)
     ]
     detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors[:3])
     return problem(InvalidRequest(detail), errors=errors)
 
 
+def _field(loc: tuple[int | str, ...]) -> str:
+    """The path of a field, without what pydantic adds for the alternatives of a type."""
+    path = loc[:-2] if loc[-1:] == ("[key]",) else loc
+    parts = [str(part)[:LONGEST_PART] for part in path]
+    fields = [p for number, p in enumerate(parts) if not number or not _ALTERNATIVE.fullmatch(p)]
+    return ".".join(fields) or "body"
+
+
 def _message(error: ErrorDetails) -> str:
     """What pydantic or a check of our own says about a field, or about the whole body."""
-    if error["loc"] or error["type"] == "value_error":
-        return error["msg"].removeprefix("Value error, ")
-    return NOT_JSON
+    if not error["loc"] and error["type"] != "value_error":
+        return NOT_JSON
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "string_unicode":
+        message = "is not valid Unicode"
+    elif error["type"] == "string_pattern_mismatch":
+        message = _form(error["ctx"]["pattern"])
+    return f"a name in it: {message}" if error["loc"][-1:] == ("[key]",) else message
+
+
+def _form(pattern: str) -> str:
+    """What is wrong with a text that does not match a pattern."""
+    if NAME in pattern:
+        allowed = "letters, digits, `.`, `_` and `-`, with a letter or digit at each end"
+        return f"is no name: at most 64 {allowed}"
+    if r"[^\x00]" in pattern:
+        return "has the control character U+0000"
+    return "has not the form that GET /openapi.json has for it"
 
 
 def is_for_browser() -> bool:

@@ -47,8 +47,10 @@ class NewFeedback(Request):
     @field_validator("user", "idempotency_key")
     @classmethod
     def _is_text(cls, text: str) -> str:
-        if "\0" in text or not is_unicode(text):
+        if not is_unicode(text):
             raise ValueError("is not valid Unicode")
+        if "\0" in text:
+            raise ValueError("has the control character U+0000")
         return text
 
 

@@ -91,8 +91,9 @@ def test_wrong_feedback_is_refused_and_names_what_is_wrong(
     for wrong, field in (
         ({"chunk_ids": []}, "chunk_ids"),
         ({"verdict": "bad"}, "verdict"),
-        ({"user": "a\0"}, "user"),
-        ({"user": "\ud800"}, "user"),
+        ({"user": "a\0"}, "user: has the control character U+0000"),
+        ({"user": "\ud800"}, "user: is not valid Unicode"),
+        ({"idempotency_key": "a\0"}, "idempotency_key: has the control character U+0000"),
         ({"trace_id": "a\0"}, "trace_id"),
         ({"stars": 5}, "stars"),
     ):

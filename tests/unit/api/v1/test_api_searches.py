@@ -56,6 +56,16 @@ def test_a_text_that_is_no_name_enters_no_queue(
         ("{", "body: is not a JSON object sent as application/json"),
         ('{"query": "\\udc00', "body: is not a JSON object sent as application/json"),
         (b'{"query": "\xff"}', "body: is not a JSON object sent as application/json"),
+        (
+            '{"collection": "a", "query": "b", "operation_level": "all"}',
+            "operation_level: Input should be a valid integer, unable to parse string as an"
+            " integer; operation_level: Input should be 'every'",
+        ),
+        (
+            '{"collection": "a", "query": "b", "replay": "x"}',
+            "replay: has not the form that GET /openapi.json has for it",
+        ),
+        ('{"collection": "\\udc00", "query": "b"}', "collection: is not valid Unicode"),
         ('{"top": ' + "9" * 5000 + "}", "the JSON has a number with too many digits"),
         (
             '{"collection": "papers", "query_embedding": [' + "1," * 65_536 + "1]}",
@@ -70,3 +80,27 @@ def test_what_is_wrong_with_a_search_is_named(
     assert answer.status_code == 400
     assert answer.json is not None
     assert answer.json["detail"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({"name": "a b"}, "name", "is no name: at most 64 letters, digits"),
+        ({"options": {"dictionary": {"": ["x"]}}}, "options.dictionary", "a name in it: String"),
+        ({"options": {"dictionary": {"x" * 300: []}}}, "options.dictionary", "a name in it: "),
+        ({"options": {"dictionary": {"a": [""]}}}, "options.dictionary.a.0", "String should have"),
+        (
+            {"options": {"rules": [{"set": {"b" * 150: ""}}]}},
+            f"options.rules.0.set.{'b' * 100}",
+            "",
+        ),
+    ],
+)
+def test_the_name_of_a_field_is_its_path_alone(
+    client: FlaskClient, body: dict[str, Any], field: str, message: str
+) -> None:
+    answer = client.post("/v1/collections", json={"name": "made", **body})
+    assert answer.status_code == 400
+    assert answer.json is not None
+    assert answer.json["errors"][0]["field"] == field
+    assert answer.json["errors"][0]["message"].startswith(message)
