@@ -241,6 +241,9 @@ class Worker(AnsweringWorker):
         request, body = connection.request, connection.body
         if body is not None:
             body.file.seek(0)
+            if not isinstance(request.body.reader, LengthReader):  # RFC 9112, section 7.1.3
+                sent = [header for header in request.headers if header[0] != "TRANSFER-ENCODING"]
+                request.headers = [*sent, ("CONTENT-LENGTH", str(body.size))]
             request.body = body.file
         self._work(connection, self.handle, self._answered)
 

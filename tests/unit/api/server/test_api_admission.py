@@ -79,6 +79,17 @@ def test_the_json_of_a_request_without_texts_is_small(locked: Flask) -> None:
     assert whole.get_json()["detail"] == "the JSON is larger than 2 MB, the most for this request"
 
 
+def test_large_json_in_chunks_is_refused_too(locked: Flask) -> None:
+    block = b"%x\r\n%b\r\n" % (MOST_JSON, b" " * MOST_JSON)
+    head = "POST /v1/search HTTP/1.1\r\nHost: 127.0.0.1:8765\r\nConnection: close\r\n"
+    head += f"Content-Type: application/json\r\nAuthorization: Bearer {KEY}\r\n"
+    head += "Transfer-Encoding: chunked\r\n\r\n"
+    with served(locked, ApiSettings()) as server:
+        for more, code in ((b"", 400), (b"2\r\n{}\r\n", 413)):
+            answer = server.exchange(head.encode() + block + more + b"0\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 %d " % code)
+
+
 def test_every_route_has_a_decision_about_the_size_of_its_json(locked: Flask) -> None:
     changing = {
         rule.endpoint
