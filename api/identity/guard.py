@@ -132,6 +132,7 @@ def _record(response: Response) -> Response:
         caller.limited
         and response.status_code < 400
         and request.endpoint is not None
+        and request.method != "OPTIONS"  # it answers with the methods of the route alone
         and route_of(request.endpoint).limits == "endpoint"
         and not is_scope_checked()
     )
