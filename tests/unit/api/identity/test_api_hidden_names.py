@@ -151,6 +151,7 @@ def same(
         answers.append((answer.status_code, text, answer.headers.get("Content-Type"), allow))
     assert answers[0] == answers[1], (hidden, answers)
     assert answers[0][0] >= 400 or hidden[0] == "OPTIONS" or not refused, hidden
+    assert answers[0][0] < 500, (hidden, answers)
 
 
 def test_a_route_of_a_hidden_collection_answers_as_that_of_an_unknown_one(
