@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field, field_validator
 
@@ -101,6 +102,9 @@ __all__ = [
 ]
 
 MEGABYTE = 1_000_000
+
+MOST_OF_A_QUESTION = 4
+"""The most cores that embed one question: it is short, so that more have little to divide."""
 
 
 def _codes(text: str | None) -> list[str]:
@@ -204,6 +208,14 @@ class Settings(Section):
     def embedder_threads(self) -> int:
         """Threads of one inference, so that all ingest processes together use each core once."""
         return self.embedder.threads or max(1, (os.cpu_count() or 1) // self.ingest.concurrency)
+
+    def for_questions(self) -> Self:
+        """The settings of a process that embeds a question at a time: with up to four cores."""
+        if self.embedder.threads:
+            return self
+        threads = max(self.embedder_threads, min(MOST_OF_A_QUESTION, os.cpu_count() or 1))
+        embedder = self.embedder.model_copy(update={"threads": threads})
+        return self.model_copy(update={"embedder": embedder})
 
     @property
     def models_dir(self) -> Path:

@@ -17,7 +17,7 @@ from callslip.workers.presence import announce
 
 log = logging.getLogger(__name__)
 
-app = make_app("answer", Context(get_settings()))
+app = make_app("answer", Context(get_settings().for_questions()))
 announce(app)
 release_regularly(app)
 

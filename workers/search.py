@@ -17,7 +17,7 @@ COLLECTED_EVERY = 20_000
 with Python's 700, collections that found nothing took a millisecond of each search.
 """
 
-app = make_app("search", Context(get_settings()))
+app = make_app("search", Context(get_settings().for_questions()))
 announce(app)
 release_regularly(app)
 

@@ -81,7 +81,7 @@ class Alone:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._store, self._pool = store, settings.search.pool
-        self._embedder, self._analyzer = make_embedder(settings), make_analyzer()
+        self._embedder, self._analyzer = make_embedder(settings.for_questions()), make_analyzer()
 
     def search(self, query: str) -> None:
         """Embed the question, ask both retrievers, and read the texts of the best hits."""

@@ -55,7 +55,8 @@ class EmbedderSettings(EmbeddingModel):
     threads: int = Field(
         default=0,
         ge=0,
-        description="threads of the local model; 0: the cores divided by ingest.concurrency",
+        description="threads of the local model; 0: the cores divided by ingest.concurrency, and in"
+        " search and answer workers up to four cores",
     )
     cache_rows: int = Field(
         default=1_000_000, ge=0, description="vectors cached by text and model; 0: none"

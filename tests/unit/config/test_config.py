@@ -413,3 +413,23 @@ def test_a_wrong_value_of_another_systems_variable_names_it(tmp_path):
 def test_variables_of_another_system_send_no_text_anywhere(tmp_path):
     loaded = load({"EMBED_MODEL": "openai/x", "EMBED_API_KEY": "k"}, tmp_path)
     assert loaded.settings.embedder.kind == "e5"
+
+
+@pytest.mark.parametrize(
+    ("cores", "environ", "threads", "of_a_question"),
+    [
+        (1, {}, 1, 1),
+        (2, {}, 1, 2),
+        (8, {}, 4, 4),
+        (16, {}, 8, 8),
+        (8, {"CALLSLIP_INGEST__CONCURRENCY": "8"}, 1, 4),
+        (8, {"CALLSLIP_EMBEDDER__THREADS": "2"}, 2, 2),
+    ],
+)
+def test_a_question_is_embedded_with_more_cores_than_a_passage(
+    tmp_path: Path, cores: int, environ: dict[str, str], threads: int, of_a_question: int
+) -> None:
+    settings = load(environ, tmp_path).settings
+    with patch("os.cpu_count", lambda: cores):
+        assert settings.embedder_threads == threads
+        assert settings.for_questions().embedder_threads == of_a_question
