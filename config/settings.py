@@ -103,8 +103,8 @@ __all__ = [
 
 MEGABYTE = 1_000_000
 
-MOST_OF_A_QUESTION = 4
-"""The most cores that embed one question: it is short, so that more have little to divide."""
+OF_A_QUESTION = 4
+"""Cores that embed one question where the machine has them: for more it is too short."""
 
 
 def _codes(text: str | None) -> list[str]:
@@ -210,12 +210,14 @@ class Settings(Section):
         return self.embedder.threads or max(1, (os.cpu_count() or 1) // self.ingest.concurrency)
 
     def for_questions(self) -> Self:
-        """The settings of a process that embeds a question at a time: with up to four cores."""
-        if self.embedder.threads:
-            return self
-        threads = max(self.embedder_threads, min(MOST_OF_A_QUESTION, os.cpu_count() or 1))
-        embedder = self.embedder.model_copy(update={"threads": threads})
-        return self.model_copy(update={"embedder": embedder})
+        """The settings of a process that embeds a question at a time: with four cores or more."""
+        threads = max(self.embedder_threads, min(OF_A_QUESTION, os.cpu_count() or 1))
+        both = {"embedder": self.embedder, "previous_embedder": self.previous_embedder}
+        chosen = {
+            name: each.model_copy(update={"threads": each.threads or threads})
+            for name, each in both.items()
+        }
+        return self.model_copy(update=chosen)
 
     @property
     def models_dir(self) -> Path:

@@ -25,7 +25,7 @@ IDS = frozenset(
 )
 """Parts of a path that are ids of Callslip's, in contrast to names that callers chose."""
 
-_ID = re.compile(r"[0-9A-Za-z_.-]{1,64}")
+_ID = re.compile(r"[0-9A-Za-z_.@-]{1,64}")
 """The form of every id; another text in its place is not logged, as nobody has checked it."""
 
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})

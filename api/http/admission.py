@@ -60,7 +60,9 @@ def guard(app: Flask) -> None:
 
     @app.before_request
     def _limit() -> None:
-        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        coding = request.headers.get("Content-Encoding", "").strip().lower()
+        has_body = request.content_length or "Transfer-Encoding" in request.headers
+        if has_body and coding not in ("", "identity"):
             raise UnsupportedMediaType("the body has a Content-Encoding: send it as it is")
         if request.is_json and request.endpoint in SMALL_JSON:
             request.max_content_length = MOST_JSON

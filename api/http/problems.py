@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
-from callslip.api.http.admission import MOST_JSON
+from callslip.api.http.admission import MOST_JSON, SMALL_JSON
 from callslip.api.http.context import current
 from callslip.config.settings import MEGABYTE
 from callslip.errors import (
@@ -101,7 +101,7 @@ def _form(pattern: str) -> str:
         return f"is no name: at most 64 {allowed}"
     if r"[^\x00]" in pattern:
         return "has the control character U+0000"
-    return "has not the form that GET /openapi.json has for it"
+    return "does not have the form that GET /openapi.json gives"
 
 
 def is_for_browser() -> bool:
@@ -130,7 +130,7 @@ def handle_problems(app: Flask) -> None:
 
     @app.errorhandler(RequestEntityTooLarge)
     def _too_large(_: RequestEntityTooLarge) -> Response:
-        if request.is_json and request.max_content_length == MOST_JSON:
+        if request.is_json and request.endpoint in SMALL_JSON:
             size = f"{MOST_JSON // MEGABYTE} MB"
             detail = f"the JSON is larger than {size}, the most for this request"
             return problem(InvalidRequest(detail), status=413)

@@ -1,11 +1,13 @@
 """The names of batches, which callers with the same collections and tenants share.
 
-A batch of a limited caller has another id in the ledger than its name: so nobody takes a name from
-callers with other limits, or learns that they use it.
+A batch that a limited caller names has another id in the ledger than its name: so nobody takes a
+name from callers with other limits, or learns that they use it. A random name, which nobody else
+has, is an id for every caller that sees the documents.
 """
 
 import hashlib
 import json
+import re
 import uuid
 from dataclasses import replace
 
@@ -21,17 +23,25 @@ MARK = "@"
 
 MARK_LENGTH = 10
 
+_RANDOM = re.compile("batch-[0-9a-f]{12}|[0-9a-f]{32}")
+"""Names of batches that the server or the client library made."""
+
 
 def named(name: str) -> str:
     """Return the id of the caller's batch of this name; "" without a name.
 
-    Raises InvalidRequest for a name that leaves no room for the mark.
+    Raises InvalidRequest for a name that leaves no room for the mark, and BatchNotFound if the
+    caller sees not each document of a batch with a random name.
     """
-    if not name:
-        return ""
-    batch_id = name + _mark(caller())
+    limits = caller()
+    if not name or not limits.limited:
+        return name
+    if _RANDOM.fullmatch(name):
+        _check(name, limits)
+        return name
+    batch_id = name + _mark(limits)
     if len(batch_id) > LONGEST_NAME:
-        most = LONGEST_NAME - len(_mark(caller()))
+        most = LONGEST_NAME - len(_mark(limits))
         raise InvalidRequest(
             f"the name of the batch has more than {most} characters",
             hint=f"A key that is limited to collections or tenants names batches with {most}.",
@@ -47,18 +57,33 @@ def new_name() -> str:
 def report(name: str) -> BatchReport:
     """Return the progress of the caller's batch of this name, with its id in the ledger.
 
-    Without such a batch, a limited caller sees one of other callers if it sees each document.
-    Raises BatchNotFound, which names the batch as the caller does.
+    Without such a batch, a limited caller sees one of other callers if it sees each document, and
+    a caller without limits the only one of this name of limited callers. Raises BatchNotFound,
+    which names the batch as the caller does.
     """
     batches, limits = current().ledger.batches, caller()
     batch_id = name + _mark(limits)
-    if limits.limited and not batches.exists(batch_id):
-        scopes = batches.scopes(name)
-        batch_id = name if scopes and limits.sees_all(scopes) else ""
     try:
+        if not batches.exists(batch_id):
+            batch_id = name
+            if limits.limited:
+                _check(name, limits, empty=_RANDOM.fullmatch(name) is not None)
+            elif len(marked := batches.starting(f"{name}{MARK}")) == 1:
+                batch_id = marked[0]
         return batches.report(batch_id)
     except BatchNotFound:
-        raise BatchNotFound(f"batch {name!r} does not exist") from None
+        raise _missing(name) from None
+
+
+def _check(batch_id: str, limits: Caller, *, empty: bool = True) -> None:
+    """Raise BatchNotFound unless the caller sees each document; of one without any if `empty`."""
+    scopes = current().ledger.batches.scopes(batch_id)
+    if not limits.sees_all(scopes) or not (scopes or empty):
+        raise _missing(batch_id)
+
+
+def _missing(name: str) -> BatchNotFound:
+    return BatchNotFound(f"batch {name!r} does not exist")
 
 
 def shown(progress: BatchReport) -> BatchReport:

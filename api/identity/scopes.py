@@ -33,8 +33,8 @@ def check_arguments(
 ) -> None:
     """Raise the error of a missing id unless the caller may see what the ids in the path name.
 
-    Except for traces, which may be on their way: their routes wait for them and check them. So do
-    the routes of batches and receipts, which know more names than those of what exists.
+    Except for traces, which may be on their way: their routes wait for them and check them. The
+    routes of batches and receipts check their names themselves.
     """
     if rule.startswith(COLLECTION_RULE) and rule != RECEIPTS_RULE:
         check_collection(caller, ledger, arguments["name"])

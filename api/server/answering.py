@@ -1,7 +1,6 @@
 """What a worker does in its threads: it checks headers and answers requests."""
 
 import io
-import re
 from contextlib import suppress
 from traceback import format_tb
 
@@ -11,6 +10,7 @@ from gunicorn.http.errors import (
     ExpectationFailed,
     InvalidHeader,
     InvalidHeaderName,
+    InvalidSchemeHeaders,
     LimitRequestHeaders,
     LimitRequestLine,
     ObsoleteFolding,
@@ -26,8 +26,8 @@ from callslip.api.server.connection import LONGEST_HEADERS, Connection, HeadersT
 from callslip.api.server.outgoing import Outgoing
 from callslip.errors import CallslipError, InternalError, InvalidRequest
 
-_HEADER = re.compile("[A-Z][A-Z-]{0,63}")
-"""A name as gunicorn writes it; another text may be a whole line, which is not repeated."""
+_FRAMING = frozenset({"HOST", "CONTENT-LENGTH", "TRANSFER-ENCODING", "EXPECT", "CONNECTION"})
+"""Headers that the response may name; another text may be a whole line, which is not repeated."""
 
 
 class Response(wsgi.Response):
@@ -85,8 +85,11 @@ class AnsweringWorker(ThreadWorker):
                 return f"a header has over {self.cfg.limit_request_field_size:,} bytes", 431
             case LimitRequestHeaders():
                 return f"it has over {self.cfg.limit_request_fields} headers", 431
-            case InvalidHeader(hdr=str(name)) if _HEADER.fullmatch(name):
-                return f"its header {name.title()} is there twice, or wrong", 400
+            case InvalidHeader(hdr=str(name)) if name in _FRAMING:
+                wrong = "is there twice, wrong, or beside one that excludes it"
+                return f"its header {name.title()} {wrong}", 400
+            case InvalidSchemeHeaders():
+                return "its headers of a proxy contradict each other about https", 400
             case InvalidHeader() | InvalidHeaderName() | ObsoleteFolding():
                 return "a header is no NAME: VALUE", 400
             case UnsupportedTransferCoding():

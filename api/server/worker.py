@@ -9,7 +9,6 @@ open, a new one closes those whose deadlines are nearest.
 """
 
 import heapq
-import re
 import resource
 import selectors
 import socket
@@ -30,6 +29,7 @@ from callslip.api.http.problems import problem
 from callslip.api.server.answering import AnsweringWorker
 from callslip.api.server.body import IN_MEMORY, Body, BrokenChunks
 from callslip.api.server.connection import Connection, Phase
+from callslip.api.server.head import fault_of
 from callslip.api.server.outgoing import Outgoing
 from callslip.api.server.pace import Pace
 from callslip.api.server.pools import UPLOAD_THREADS, Pool, Pools
@@ -59,8 +59,6 @@ ADVICE = (
 )
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-_HOST = re.compile(r"[A-Za-z0-9._~%!$&'()*+,;=-]*(?::\d*)?|\[[0-9A-Fa-f:.]+\](?::\d*)?")
 
 
 class Worker(AnsweringWorker):
@@ -169,8 +167,8 @@ class Worker(AnsweringWorker):
         except Exception as error:
             self._refuse(connection, *self.fault(error))
             return
-        if not _is_called(request):
-            self._refuse(connection, InvalidRequest("the request has not one sound Host header"))
+        if fault := fault_of(request):
+            self._refuse(connection, InvalidRequest(f"the request {fault}"))
             return
         reader = request.body.reader
         length = reader.length if isinstance(reader, LengthReader) else None
@@ -384,11 +382,3 @@ class Worker(AnsweringWorker):
     def _largest_body(self) -> int:
         largest: int = self.wsgi.config["MAX_CONTENT_LENGTH"]
         return largest
-
-
-def _is_called(request: Request) -> bool:
-    """Whether a request has one valid Host, which HTTP/1.0 may lack (RFC 9112, section 3.2)."""
-    hosts = [value for name, value in request.headers if name == "HOST"]
-    if not hosts:
-        return bool(request.version < (1, 1))
-    return len(hosts) == 1 and _HOST.fullmatch(hosts[0]) is not None

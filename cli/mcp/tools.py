@@ -5,6 +5,7 @@ A tool's docstring is its description: it is written for the model that calls it
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,6 +36,7 @@ from callslip.errors import (
     DocumentNotFound,
     InvalidRequest,
     KeyRefused,
+    PermissionMissing,
     TraceNotFound,
 )
 from callslip.keys import bearer
@@ -331,12 +333,13 @@ class Tools:
             raise InvalidRequest(
                 "this server reads no files", hint="Send text; `--files DIR` would allow a folder."
             )
-        _answered(
-            client,
-            "POST",
-            "/v1/collections",
-            json={"name": collection} | _present(tenants=bool(fields["tenant"])),
-        )
+        with suppress(PermissionMissing):  # a key that is limited to tenants makes no collection
+            _answered(
+                client,
+                "POST",
+                "/v1/collections",
+                json={"name": collection} | _present(tenants=bool(fields["tenant"])),
+            )
         documents = path_of("/v1/collections/{collection}/documents", collection=collection)
         if self._scope.files is None or not path:
             return _answered(client, "POST", documents, json=fields | {"text": text})

@@ -21,7 +21,14 @@ from callslip.cli.shared.manifest import Placed, read_manifest
 from callslip.cli.shared.manifest_diff import digest_of
 from callslip.client import Client
 from callslip.client.models import Submitted
-from callslip.errors import CallslipError, EmptyFile, InvalidRequest, Overloaded, PermanentError
+from callslip.errors import (
+    CallslipError,
+    EmptyFile,
+    InvalidRequest,
+    Overloaded,
+    PermanentError,
+    PermissionMissing,
+)
 from callslip.readers import check_readers
 from callslip.vocabulary import MOST_COMPARED, StoreKind
 
@@ -192,9 +199,10 @@ def ingest(
     wait for its `Retry-After` and send again.
     """
     started = time.monotonic()
-    client.create_collection(
-        collection, store=store, tenants=True if tenant else None, vectors=vectors or None
-    )
+    with suppress(PermissionMissing):  # a key that is limited to tenants makes no collection
+        client.create_collection(
+            collection, store=store, tenants=True if tenant else None, vectors=vectors or None
+        )
     unchanged = set() if again else _unchanged(client, collection, tenant, sources)
     left = [source for source in sources if source.name not in unchanged]
     report = Report(batch_id=client.create_batch(expected=len(left)).batch_id)

@@ -56,7 +56,7 @@ class EmbedderSettings(EmbeddingModel):
         default=0,
         ge=0,
         description="threads of the local model; 0: the cores divided by ingest.concurrency, and in"
-        " search and answer workers up to four cores",
+        " search and answer workers at least four, where there are as many",
     )
     cache_rows: int = Field(
         default=1_000_000, ge=0, description="vectors cached by text and model; 0: none"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from callslip.languages.ko.morphemes import MORPHEMES, Morpheme
 from callslip.languages.ko.terms import COMPOUNDING, PIECES
 from callslip.languages.scripts import HANGUL
+from callslip.models.e5.tokens import well_formed
 from callslip.models.entities import korean_names as names
 from callslip.models.entities.entity import Entity, Kind, settle
 from callslip.models.text.index_form import Located, located
@@ -106,7 +107,9 @@ def _phrases(text: str) -> Iterator[list[_Word]]:
 
 def _words(text: str) -> Iterator[_Word]:
     """Iterate over the words by the morphemes of the indexed form, which the terms need too."""
-    form = located(text) or Located(text, range(len(text)), range(1, len(text) + 1))
+    form = located(text)
+    if form is None:
+        form = Located(well_formed(text), range(len(text)), range(1, len(text) + 1))
     for piece in PIECES.finditer(form.text):
         if not _HANGUL.search(piece[0]):
             continue

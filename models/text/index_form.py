@@ -1,7 +1,6 @@
 """The form of a text whose words are indexed, and where its characters are in the text."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,15 +42,18 @@ def ignored() -> re.Pattern[str]:
 def located(original: str) -> Located | None:
     """Return the form that the default analyzer reads, with the place of each character.
 
-    Returns None if characters do not have normal forms of their own, as a letter and its accent.
+    Returns None if characters do not have normal forms of their own, as a letter and its accent,
+    or if the normal form makes other letters: of `㎡`, or of `ㆍ`, the dot of Korean laws, which it
+    makes a vowel. There Kiwi would find other words than in the text.
     """
-    text = lower_form(original)
+    normal, sound = normalized("NFKC", well_formed(original)), well_formed(original)
+    text = normal.lower()
     starts: Sequence[int] = range(len(original))
     ends: Sequence[int] = range(1, len(original) + 1)
     # Lower case never shortens a text, so that of an equal length replaces each character by one.
-    if not (unicodedata.is_normalized("NFKC", original) and len(text) == len(original)):
-        forms = [lower_form(character) for character in original]
-        if "".join(forms) != text:
+    if normal != sound or len(text) != len(sound):
+        forms = [lower_form(character) for character in sound]
+        if "".join(forms) != text or any(map(_makes_letters, sound, forms)):
             return None
         starts = [n for n, form in enumerate(forms) for _ in form]
         ends = [n + 1 for n in starts]
@@ -60,6 +62,10 @@ def located(original: str) -> Located | None:
         starts = [n for start, end in spans for n in starts[start:end]]
         ends = [n for start, end in spans for n in ends[start:end]]
     return Located("".join(text[start:end] for start, end in spans), starts, ends)
+
+
+def _makes_letters(character: str, form: str) -> bool:
+    return form != character.lower() and any(map(str.isalpha, form))
 
 
 def _between(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:

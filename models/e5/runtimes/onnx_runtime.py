@@ -78,7 +78,7 @@ def _on_gpu(graph: Path, options: onnxruntime.SessionOptions) -> onnxruntime.Inf
         session = onnxruntime.InferenceSession(
             str(graph), options, providers=providers, enable_fallback=0
         )
-    except RuntimeError as error:
+    except Exception as error:  # onnxruntime's own have no class in common
         raise unusable from error
     if CUDA not in session.get_providers():  # if libraries are missing, it still falls back
         raise unusable

@@ -64,7 +64,7 @@ class OpenVino:
     def __init__(self, graph: Path, threads: int) -> None:
         """`threads` is the number of threads of one inference."""
         vendor = _without_telemetry()
-        streams = max(1, (os.cpu_count() or 1) // threads)
+        streams = max(1, round((os.cpu_count() or 1) / threads))
         os.environ.setdefault(*PRIMITIVES)
         core = vendor.Core()
         model, self._weights = _read(vendor, core, graph)

@@ -81,6 +81,13 @@ class Batches:
         with self._database.reading() as connection:
             return bool(connection.scalar(_EXISTS, {"of": batch_id}))
 
+    def starting(self, start: str) -> list[str]:
+        """Ids that begin with this text, at most two of them, in order."""
+        after = start[:-1] + chr(ord(start[-1]) + 1)
+        query = select(_B.batch_id).where(_B.batch_id >= start, _B.batch_id < after)
+        with self._database.reading() as connection:
+            return list(connection.scalars(query.order_by(_B.batch_id).limit(2)))
+
     def report(self, batch_id: str) -> BatchReport:
         """The progress of a batch. Raises BatchNotFound if the batch does not exist."""
         now = time.time()

@@ -164,7 +164,9 @@ def test_a_deleted_collection_is_gone_and_its_name_is_free(other_api: Api) -> No
     while api.http.post("/v1/collections", json={"name": api.collection}).status_code != 201:
         assert time.monotonic() < until
         time.sleep(0.2)
-    assert api.search("nothing stays").json()["hits"] == []
+    answer = api.search("nothing stays")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["hits"] == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from flask import Flask, Response, request
 from werkzeug.serving import make_server
 
 from callslip.api.http.problems import problem
-from callslip.errors import BacklogFull, CallslipError, DocumentNotFound, KeyRefused, TraceNotFound
+from callslip.errors import (
+    BacklogFull,
+    CallslipError,
+    DocumentNotFound,
+    KeyRefused,
+    PermissionMissing,
+    TraceNotFound,
+)
 
 STEPS = ("extract", "sectionize", "chunk", "enrich", "embed", "upsert")
 
@@ -88,6 +95,7 @@ class McpBackend:
         self.text = "".join(chr(ord("가") + n % 1000) for n in range(45_000))
         self.polls_until_live = 3
         self.fails = False
+        self.makes_collections = True
         self.owner = {"collection": "papers", "tenant": ""}
         self.meeting = threading.Barrier(2)
         self._polls = 0
@@ -100,7 +108,7 @@ class McpBackend:
         for method, path, view in (
             ("POST", "/v1/search", self._search),
             ("POST", "/v1/answer", lambda: ANSWER),
-            ("POST", "/v1/collections", dict),
+            ("POST", "/v1/collections", self._collection),
             ("POST", "/v1/collections/<name>/documents", self._submit),
             ("GET", "/v1/documents/<document_id>", self._document),
             ("GET", "/v1/documents/<document_id>/text", self._text),
@@ -130,6 +138,11 @@ class McpBackend:
         hits = [] if query == "odd" else [HIT]
         more = {} if query == "odd" else {"as_of": VALIDITY}
         return {"trace_id": "t1", "hits": hits, "cut": False, "partial": False, **more}
+
+    def _collection(self) -> Any:
+        if not self.makes_collections:
+            raise PermissionMissing("the caller is limited to tenants, and this concerns all")
+        return {}
 
     def _submit(self, name: str) -> Any:
         if "file" in request.files:

@@ -208,6 +208,12 @@ def test_ingesting_waits_until_it_is_live_and_tells_how_far_it_is(backend: McpBa
     assert backend.bodies("/v1/collections/papers/documents") == [body]
 
 
+def test_a_key_that_makes_no_collection_ingests_into_one(backend: McpBackend) -> None:
+    backend.makes_collections = False
+    sent = {"collection": "papers", "name": "a", "text": "b", "tenant": "mine"}
+    assert structured(one(backend, "ingest", **sent))["state"] == "live"
+
+
 def test_ingesting_that_takes_longer_says_how_to_ask_again(backend: McpBackend) -> None:
     backend.polls_until_live = 10**6
     sent = {"collection": "papers", "name": "a", "text": "b", "wait_seconds": 0.05}

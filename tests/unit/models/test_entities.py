@@ -91,6 +91,24 @@ def test_a_name_is_where_the_text_has_it(recognizer: Recognizer, name: str) -> N
     assert (text.index(name), text.index(name) + len(name)) in spans
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("고용노동부ㆍ보건복지부에서 정한다.", {"고용노동부", "보건복지부"}),
+        ("행정안전부ㆍ국토교통부ㆍ환경부 장관", {"행정안전부", "국토교통부", "환경부"}),
+        ("근로기준법ㆍ최저임금법을 위반한 자", {"근로기준법", "최저임금법"}),
+        ("출산장려금ㆍ아동수당을 지급한다.", {"출산장려금", "아동수당"}),
+        ("서울특별시ㆍ경기도에 있는 12㎡ 이하", {"서울특별시", "경기도"}),
+        ("고용노동부\ud800 보건복지부 e\u0301", {"고용노동부", "보건복지부"}),
+        ("제1조ㆍ제2조에 따라", set()),
+    ],
+)
+def test_marks_between_names_are_no_part_of_them(
+    recognizer: Recognizer, text: str, expected: set[str]
+) -> None:
+    assert {name for name, kind in names(recognizer, text) if kind != "date"} == expected
+
+
 def test_names_and_terms_are_made_from_one_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     morphemes, read = Morphemes(), []
     tokenize = morphemes._kiwi.tokenize

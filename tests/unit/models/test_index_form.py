@@ -12,8 +12,8 @@ from callslip.models.text.index_form import ignored, located, lower_form
     [
         ("B 시청", "b 시청", "B| |시|청"),
         ("1,000원", "1000원", "1|0|0|0|원"),
-        ("Kim's 3㎡", "kim 3m2", "K|i|m| |3|㎡|㎡"),
-        ("ＡＢ", "ab", "Ａ|Ｂ"),
+        ("Kim's ① ½", "kim 1 1⁄2", "K|i|m| |①| |½|½|½"),
+        ("１\u00a0시", "1 시", "１|\u00a0|시"),
         ("", "", ""),
     ],
 )
@@ -25,8 +25,11 @@ def test_each_character_is_of_a_span_of_the_text(text: str, form: str, originals
     assert "|".join(text[start:end] for start, end in spans) == originals
 
 
-def test_a_letter_and_its_accent_cannot_be_told_apart() -> None:
-    assert located("cafe\u0301") is None
+@pytest.mark.parametrize(
+    "text", ["cafe\u0301", "3㎡", "고용노동부ㆍ보건복지부", "ㅋㅋ", "ＡＢ", "İ시q" + "\u0301" * 31]
+)
+def test_where_the_form_has_other_letters_there_is_none(text: str) -> None:
+    assert located(text) is None
 
 
 @given(st.text(alphabet=st.sampled_from("aA1,0’s 시청㎡ﬁ\u0301İ\ud800"), max_size=30))

@@ -480,7 +480,12 @@ def test_a_name_of_a_batch_is_of_the_callers_with_the_same_limits(
     [batch] = [b for b in ledger.batches.recent("shared", 0.0) if b.startswith("nightly")]
     assert whole.get(f"/v1/batches/{batch}").json["submitted"] == 1
     assert other.get(f"/v1/batches/{batch}").status_code == 404
-    assert "@" not in acme.get("/page/documents?collection=shared").text
+    of_two = {"name": "b.txt", "text": "more words", "tenant": "acme", "batch": "nightly"}
+    assert acme.post("/v1/collections/shared/documents", json=of_two).status_code == 202
+    page = acme.get("/page/documents?collection=shared").text
+    assert "nightly" in page
+    assert "nightly@" not in page
+    assert "nightly@" in whole.get("/page/documents?collection=shared").text
 
 
 def test_a_limited_caller_reads_a_batch_of_others_only_if_it_sees_each_document(
@@ -505,9 +510,40 @@ def test_a_name_of_a_batch_leaves_room_for_the_mark_of_the_limits(
         answer = limited.post("/v1/batches", json={"batch_id": "b" * length})
         assert answer.status_code == status
     assert "more than 53 characters" in answer.json["detail"]
-    assert client(app, ledger, "whole").post("/v1/batches", json={"batch_id": "b" * 64}).json
-    made = limited.post("/v1/batches", json={}).json["batch_id"]
-    assert limited.get(f"/v1/batches/{made}").json["batch_id"] == made
+    longest = {"batch_id": "b" * 64}
+    assert client(app, ledger, "whole").post("/v1/batches", json=longest).status_code == 200
+
+
+def test_a_batch_with_a_random_name_has_it_for_all_who_see_its_documents(
+    app: Flask, ledger: Ledger
+) -> None:
+    acme, both, other = (
+        client(app, ledger, name, tenants=frozenset(tenants))
+        for name, tenants in (("one", {"acme"}), ("two", {"acme", "other"}), ("three", {"other"}))
+    )
+    whole = client(app, ledger)
+    made = [acme.post("/v1/batches", json={"expected": 1}).json["batch_id"], "0af3" * 8]
+    for batch in made:
+        sent = {"name": f"{batch}.txt", "text": batch, "tenant": "acme", "batch": batch}
+        assert acme.post("/v1/collections/shared/documents", json=sent).status_code == 202
+        for caller in (acme, both, whole):
+            assert caller.get(f"/v1/batches/{batch}").json["submitted"] == 1
+        assert other.get(f"/v1/batches/{batch}").status_code == 404
+        theirs = sent | {"name": "other.txt", "tenant": "other"}
+        assert other.post("/v1/collections/shared/documents", json=theirs).status_code == 404
+        assert other.post("/v1/batches", json={"batch_id": batch}).status_code == 404
+
+
+def test_a_caller_without_limits_finds_the_only_batch_of_a_name(app: Flask, ledger: Ledger) -> None:
+    acme = client(app, ledger, "one", tenants=frozenset({"acme"}))
+    other = client(app, ledger, "two", tenants=frozenset({"other"}))
+    whole = client(app, ledger)
+    acme.post("/v1/batches", json={"batch_id": "night", "expected": 2})
+    found = whole.get("/v1/batches/night").json
+    assert (found["expected"], found["batch_id"][:6]) == (2, "night@")
+    other.post("/v1/batches", json={"batch_id": "night", "expected": 3})
+    assert whole.get("/v1/batches/night").status_code == 404
+    assert whole.get(f"/v1/batches/{found['batch_id']}").json["expected"] == 2
 
 
 def test_the_page_of_a_document_outside_the_limits_is_that_of_an_unknown_one(

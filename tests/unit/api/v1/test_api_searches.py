@@ -63,7 +63,7 @@ def test_a_text_that_is_no_name_enters_no_queue(
         ),
         (
             '{"collection": "a", "query": "b", "replay": "x"}',
-            "replay: has not the form that GET /openapi.json has for it",
+            "replay: does not have the form that GET /openapi.json gives",
         ),
         ('{"collection": "\\udc00", "query": "b"}', "collection: is not valid Unicode"),
         ('{"top": ' + "9" * 5000 + "}", "the JSON has a number with too many digits"),
