@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 MAINTAIN_SECONDS = 900
 """Seconds that the stores' maintenance may take: refitting a million passages takes minutes."""
 
+DROP_SECONDS = 900
+"""Seconds that the removal of a collection may take; a killed one is tried again after them."""
+
 EMPTY_LOGS_SECONDS = 300.0
 
 QUIET_SECONDS = 10.0
@@ -70,7 +73,7 @@ def sweep() -> None:
         ingest.send_all(context, stuck)
         for name in ledger.collections.deleted():
             lock.reacquire()
-            drop_collection(backend, name)
+            _drop(context, name)
         unremoved = ledger.sweep.unremoved(resend_seconds=settings.resend_seconds)
         for start in range(0, len(unremoved), AT_ONCE):
             lock.reacquire()
@@ -119,7 +122,17 @@ def _remove_deleted(context: Context, collection: str) -> None:
 @shared_task(name="maintenance.drop")
 def drop(name: str) -> None:
     """Remove the data of a deleted collection, and write the receipt."""
-    drop_collection(current().backend, name)
+    _drop(current(), name)
+
+
+def _drop(context: Context, name: str) -> None:
+    """Remove a deleted collection, unless another thread does.
+
+    That one frees the name at its end: this one would then remove a new collection's tables.
+    """
+    with alone(context.broker, f"drop:{name}", DROP_SECONDS) as lock:
+        if lock is not None:
+            drop_collection(context.backend, name)
 
 
 @shared_task(name="maintenance.trim")

@@ -1,5 +1,6 @@
 """Removing what was deleted and what no version needs, on a real ledger and real blobs."""
 
+import threading
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -12,6 +13,7 @@ import pytest
 from context_parts import LoneBroker, context_of, working
 from ledger_moves import LONG, publish, submission, submit, taken
 from memory_store import MemoryStore
+from valkey_parts import valkey
 
 from callslip.config.settings import Settings
 from callslip.errors import CollectionExists, DocumentNotFound, StoreDown
@@ -194,6 +196,36 @@ def test_a_deleted_collection_goes_with_all_it_holds_and_its_name_is_free_again(
     with pytest.raises(DocumentNotFound):
         setup.ledger.documents.get(item.document_id)
     make_collection(setup)
+
+
+def test_a_collection_is_removed_once_and_a_new_one_of_its_name_is_not(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep and the message run at once; the name is free before the second of them ends."""
+    document_ids, threads = setup.ledger.collections.document_ids, []
+
+    def also_swept(name: str) -> list[str]:
+        if not threads:
+            threads.append(threading.Thread(target=maintenance.sweep))
+            threads[0].start()
+            threads[0].join()
+            if not setup.ledger.collections.deleted():
+                make_collection(setup)
+        return document_ids(name)
+
+    monkeypatch.setattr(setup.ledger.collections, "document_ids", also_swept)
+    setup.ledger.collections.delete("papers")
+    with valkey(tmp_path) as broker:
+        context = context_of(
+            Settings(), setup.store, ledger=setup.ledger, blobs=setup.blobs, broker=broker
+        )
+        with working(context):
+            maintenance.drop("papers")
+    assert threads
+    assert setup.ledger.collections.deleted() == []
+    if not setup.ledger.collections.all():
+        make_collection(setup)
+    assert setup.store.collections() == ["papers"]
 
 
 def test_a_late_message_does_not_touch_a_collection_that_was_made_anew(setup: Setup) -> None:
