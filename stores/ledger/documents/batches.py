@@ -82,11 +82,10 @@ class Batches:
             return bool(connection.scalar(_EXISTS, {"of": batch_id}))
 
     def starting(self, start: str) -> list[str]:
-        """Ids that begin with this text, at most two of them, in order."""
-        after = start[:-1] + chr(ord(start[-1]) + 1)
-        query = select(_B.batch_id).where(_B.batch_id >= start, _B.batch_id < after)
-        with self._database.reading() as connection:
-            return list(connection.scalars(query.order_by(_B.batch_id).limit(2)))
+        """Ids that begin with this text, in no order."""
+        alike = select(_B.batch_id).where(_B.batch_id.startswith(start, autoescape=True))
+        with self._database.reading() as connection:  # SQLite ignores case here
+            return [each for each in connection.scalars(alike) if each.startswith(start)]
 
     def report(self, batch_id: str) -> BatchReport:
         """The progress of a batch. Raises BatchNotFound if the batch does not exist."""

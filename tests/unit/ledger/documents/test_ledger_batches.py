@@ -25,6 +25,12 @@ def go_live(ledger: Ledger, item: Accepted, chunks: int = 1) -> None:
     ledger.leases.go_live(store_chunks(ledger, item, ids), ids, {"chunks": chunks})
 
 
+def test_ids_are_those_that_begin_with_the_text_to_the_letter(ledger: Ledger) -> None:
+    for batch in ("a_night@1", "a_night@2", "A_night@3", "abnight@4", "a_nightA", "a_night"):
+        ledger.batches.create(batch)
+    assert sorted(ledger.batches.starting("a_night@")) == ["a_night@1", "a_night@2"]
+
+
 def test_a_batch_counts_its_documents_by_state(ledger: Ledger) -> None:
     for name in "abcdefg":
         send(ledger, name, name)
