@@ -8,7 +8,6 @@ has, is an id for every caller that sees the documents.
 import hashlib
 import json
 import re
-import uuid
 from dataclasses import replace
 
 from callslip.api.http.context import current
@@ -39,19 +38,27 @@ def named(name: str) -> str:
     if _RANDOM.fullmatch(name):
         _check(name, limits)
         return name
-    batch_id = name + _mark(limits)
-    if len(batch_id) > LONGEST_NAME:
-        most = LONGEST_NAME - len(_mark(limits))
+    mark = _mark(limits)
+    if len(name + mark) > LONGEST_NAME:
+        most = LONGEST_NAME - len(mark)
         raise InvalidRequest(
             f"the name of the batch has more than {most} characters",
             hint=f"A key that is limited to collections or tenants names batches with {most}.",
         )
-    return batch_id
+    return name + mark
 
 
-def new_name() -> str:
-    """Return a name that no batch has."""
-    return f"batch-{uuid.uuid4().hex[:12]}"
+def create(name: str, expected: int | None) -> str:
+    """Make the caller's batch of this name, or set its number of documents; return its name.
+
+    Without a name the ledger makes a random one. Raises what `named` does, and BatchNotFound if
+    the batch has documents, of which the caller may read none.
+    """
+    try:
+        batch_id = current().ledger.batches.create(named(name) or None, expected)
+    except BatchNotFound:
+        raise _missing(name) from None
+    return name or batch_id
 
 
 def report(name: str) -> BatchReport:

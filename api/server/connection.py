@@ -83,8 +83,7 @@ class Connection:
         if end < 0:
             self._searched = size
             return None
-        end = size
-        headers = bytes(self.received[:end])
-        del self.received[:end]
+        headers = bytes(self.received[:size])
+        del self.received[:size]
         self._searched = 0
         return headers

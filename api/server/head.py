@@ -14,9 +14,8 @@ def fault_of(request: Request) -> str:
     no other coding than chunks (section 6.1), such as gzip.
     """
     hosts = _values(request, "HOST")
-    if len(hosts) > 1 or not all(map(_HOST.fullmatch, hosts)):
-        return "has not one sound Host header"
-    if not hosts and request.version >= (1, 1):
+    is_lacking = not hosts and request.version >= (1, 1)
+    if is_lacking or len(hosts) > 1 or not all(map(_HOST.fullmatch, hosts)):
         return "has not one sound Host header"
     if ",".join(_values(request, "TRANSFER-ENCODING")).strip().lower() not in ("", "chunked"):
         return "has a Transfer-Encoding that is not chunked alone"

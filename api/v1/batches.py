@@ -9,7 +9,6 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.identity import batch_names
 from callslip.api.messages import documents
-from callslip.errors import BatchNotFound
 from callslip.messages.values import Whole
 
 SHOWN_FAILURES = 20
@@ -36,12 +35,7 @@ def create_batch(body: documents.NewBatch) -> Response:
     A submission with a new batch name makes the batch too. Callers that are limited to the same
     collections and tenants share the names of batches.
     """
-    name = body.batch_id or batch_names.new_name()
-    try:
-        current().ledger.batches.create(batch_names.named(name), body.expected)
-    except BatchNotFound:
-        raise BatchNotFound(f"batch {name!r} does not exist") from None
-    return answer(_message(name))
+    return answer(_message(batch_names.create(body.batch_id or "", body.expected)))
 
 
 @blueprint.get("/v1/batches/<string:batch_id>", responses={200: documents.Batch})

@@ -46,7 +46,8 @@ def located(original: str) -> Located | None:
     or if the normal form makes other letters: of `㎡`, or of `ㆍ`, the dot of Korean laws, which it
     makes a vowel. There Kiwi would find other words than in the text.
     """
-    normal, sound = normalized("NFKC", well_formed(original)), well_formed(original)
+    sound = well_formed(original)
+    normal = normalized("NFKC", sound)
     text = normal.lower()
     starts: Sequence[int] = range(len(original))
     ends: Sequence[int] = range(1, len(original) + 1)
