@@ -171,13 +171,12 @@ class _Common:
 def _in_common(works: Sequence[Work]) -> _Common:
     """Do what the step can do for several documents at once.
 
-    Only for documents at the first attempt of their first version, of which no store has anything
-    yet. What is left out is done for each document alone, which finds the error of the one.
+    What is left out is done for each document alone, which finds the error of the one.
     """
     started, outputs = time.perf_counter(), dict[str, Any]()
     scopes: dict[tuple[str, str], list[Work]] = {}
     for work in works:
-        if work.claim.step in _TOGETHER and work.version.version == work.claim.token == 1:
+        if _may_join(work):
             scopes.setdefault((work.version.collection, work.version.tenant), []).append(work)
     for some in scopes.values():
         if len(some) > 1:
@@ -192,6 +191,15 @@ def _in_common(works: Sequence[Work]) -> _Common:
                 kind = type(error).__name__  # its message may contain text of a document
                 log.warning("%d documents are done one by one: %s", len(some), kind)
     return _Common(outputs, (time.perf_counter() - started) / max(1, len(outputs)))
+
+
+def _may_join(work: Work) -> bool:
+    """Whether the step may be done together with that of other documents: at its first attempt.
+
+    Of a later version only the upsert, because the other steps use what the version before has.
+    """
+    step, first = work.claim.step, work.version.version == 1
+    return step in _TOGETHER and work.claim.token == 1 and (first or step == "upsert")
 
 
 def _output(make: Callable[[Work], R], common: _Common, work: Work) -> R:

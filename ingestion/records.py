@@ -114,29 +114,47 @@ def _with_title(terms: str, of_title: str) -> str:
     return f"{terms} {of_title}".strip()
 
 
-def unlike(
-    version: VersionRecord, store: Store, chunks: Sequence[ChunkRecord]
-) -> tuple[list[ChunkRecord], list[ChunkRecord]]:
-    """Return the chunks that the store lacks in whole or part, and those that differ.
+Unlike = tuple[list[ChunkRecord], list[ChunkRecord]]
+"""The chunks that a store lacks in whole or part, and those that differ there."""
 
-    The comparison reads the store, not the ledger, so that the result includes the effects of a
-    killed or late worker. The position of a chunk in the text is stored by the ledger
-    (`Chunks.seen`), so a changed position alone is no difference. A vector follows from the text
-    and is not compared. A chunk also differs if its copy beside the keyword index does, which a
-    write that was interrupted leaves behind. A document record depends on more than its chunk and
-    is written with any change. A chunk without times, which an earlier release wrote, differs; one
-    of which only the audience, the parent or the number differs keeps its time of change.
+
+def unlike(
+    at: VersionRecord, store: Store, wanted: Mapping[str, Sequence[ChunkRecord]]
+) -> dict[str, Unlike]:
+    """Compare the chunks of documents, by document id, with those in the store.
+
+    All documents are in the collection and the tenant of `at`. The comparison reads the store, not
+    the ledger, so that the result includes the effects of a killed or late worker. The position of
+    a chunk in the text is stored by the ledger (`Chunks.seen`), so a changed position alone is no
+    difference. A vector follows from the text and is not compared. A chunk also differs if its copy
+    beside the keyword index does, which a write that was interrupted leaves behind. A document
+    record depends on more than its chunk and is written with any change. A chunk without times,
+    which an earlier release wrote, differs; one of which only the audience, the parent or the
+    number differs keeps its time of change.
     """
-    where, tenant = version.collection, version.tenant
-    stored_ids = store.chunk_ids(where, version.document_id, tenant=tenant)
-    whole = stored_ids["vector"] & stored_ids["keyword"]
-    lack = set().union(*lacking(chunks, stored_ids).values())
-    ids = [c.chunk_id for c in chunks if c.chunk_id not in lack]
+    where, tenant = at.collection, at.tenant
+    stored_ids = store.chunk_ids_of(where, list(wanted), tenant=tenant)
+    ids: list[str] = []
+    for document_id, chunks in wanted.items():
+        lack = set().union(*lacking(chunks, stored_ids[document_id]).values())
+        ids += [c.chunk_id for c in chunks if c.chunk_id not in lack]
     stored = {
         c.chunk_id: c for c in store.get_chunks(where, ids, tenant=tenant, include_terms=True)
     }
     copied = store.copies(where, list(stored), tenant=tenant) if stored else ()
     copies = {copy.chunk_id: copy for copy in copied}
+    return {
+        document_id: _compared_with(chunks, stored_ids[document_id], stored, copies)
+        for document_id, chunks in wanted.items()
+    }
+
+
+def _compared_with(
+    chunks: Sequence[ChunkRecord],
+    stored_ids: Mapping[str, set[str]],
+    stored: Mapping[str, StoredChunk],
+    copies: Mapping[str, StoredChunk],
+) -> Unlike:
     new = [c for c in chunks if c.chunk_id not in stored]
     changed = []
     for chunk in chunks:
@@ -148,6 +166,7 @@ def unlike(
             continue
         same = _alike(_itself(chunk), _itself(there)) and there.updated_at
         changed.append(replace(chunk, updated_at=there.updated_at) if same else chunk)
+    whole = stored_ids["vector"] & stored_ids["keyword"]
     if new or changed or len(whole) > len(chunks):
         known = {c.chunk_id for c in (*new, *changed)}
         changed += [c for c in chunks if c.level == DOCUMENT and c.chunk_id not in known]

@@ -11,11 +11,12 @@ from callslip.ingestion.maintenance.removal import (
     AT_ONCE,
     drop_collection,
     drop_tenant,
-    prune_document,
+    prune_documents,
     put_off_on_error,
     remove_documents,
 )
 from callslip.ingestion.pipeline import MAX_WAIT_SECONDS
+from callslip.stores.batching import batches
 from callslip.stores.sqlite_logs import empty_logs
 from callslip.tasks import ingest
 from callslip.tasks.composition import Context, current
@@ -75,15 +76,15 @@ def sweep() -> None:
             lock.reacquire()
             _drop(context, name)
         unremoved = ledger.sweep.unremoved(resend_seconds=settings.resend_seconds)
-        for start in range(0, len(unremoved), AT_ONCE):
+        for some in batches(unremoved, lambda: AT_ONCE):
             lock.reacquire()
-            remove_documents(backend, unremoved[start : start + AT_ONCE])
+            remove_documents(backend, some)
         for collection, tenant in ledger.tenants.emptied():
             lock.reacquire()
             drop_tenant(backend, collection, tenant)
-        for document_id in ledger.sweep.unpruned():
+        for some in batches(ledger.sweep.unpruned(), lambda: AT_ONCE):
             lock.reacquire()
-            prune_document(backend, document_id)
+            prune_documents(backend, some)
 
 
 @shared_task(name="maintenance.remove")

@@ -7,17 +7,22 @@ returns without an error if the removal cannot be done now: the next sweep tries
 import contextlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest, TenantNotFound
 from callslip.stores.backend import Backend
+from callslip.stores.batching import batches
 from callslip.stores.contract import Store
 from callslip.stores.ledger.collections.receipts import greatest
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""Documents of one collection and tenant that are removed together."""
+"""Documents of one collection and tenant that are removed, or pruned, together."""
+
+Scope = tuple[str, str]
+"""A collection and its tenant."""
 
 _NOT_THERE = (CollectionNotFound, TenantNotFound, InvalidRequest)
 """Errors of a store that does not have a collection or tenant, or cannot have one of this name."""
@@ -30,7 +35,7 @@ def remove_documents(backend: Backend, document_ids: Iterable[str]) -> None:
     Nothing of a document is removed while a worker holds a lease on it, because the worker may
     still write.
     """
-    by_scope: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    by_scope: defaultdict[Scope, list[str]] = defaultdict(list)
     for document_id in document_ids:
         with put_off_on_error(f"removal of {document_id}"):
             document = backend.ledger.documents.get(document_id)
@@ -38,16 +43,24 @@ def remove_documents(backend: Backend, document_ids: Iterable[str]) -> None:
                 continue
             if not backend.ledger.sweep.busy(document_id):
                 by_scope[document.collection, document.tenant].append(document_id)
+    _together("removal", by_scope, partial(_remove, backend))
+
+
+def _together(
+    what: str,
+    by_scope: Mapping[Scope, Sequence[str]],
+    act: Callable[[str, str, Sequence[str]], None],
+) -> None:
+    """Do this for documents of one scope together, or after an error for each alone."""
     for (collection, tenant), ids in by_scope.items():
-        for start in range(0, len(ids), AT_ONCE):
-            some = ids[start : start + AT_ONCE]
+        for some in batches(ids, lambda: AT_ONCE):
             if len(some) > 1:
                 with contextlib.suppress(CallslipError):  # perhaps because of one of them
-                    _remove(backend, collection, tenant, some)
+                    act(collection, tenant, some)
                     continue
             for document_id in some:
-                with put_off_on_error(f"removal of {document_id}"):
-                    _remove(backend, collection, tenant, [document_id])
+                with put_off_on_error(f"{what} of {document_id}"):
+                    act(collection, tenant, [document_id])
 
 
 def _remove(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) -> None:
@@ -119,27 +132,41 @@ def drop_tenant(backend: Backend, collection: str, tenant: str) -> None:
         ledger.tenants.forget(collection, tenant)
 
 
-def prune_document(backend: Backend, document_id: str) -> None:
-    """Remove the chunks of versions before the live one from the stores."""
-    ledger = backend.ledger
-    with put_off_on_error(f"pruning of {document_id}"):
-        document = ledger.documents.get(document_id)
-        ended = ledger.chunks.end(document_id)
-        if not ended:  # only the positions of chunks changed
-            return
-        for store in _stores_with(backend, document.collection):
-            with contextlib.suppress(*_NOT_THERE):
-                store.delete_chunks(document.collection, ended, tenant=document.tenant)
-                halves = store.chunk_ids(document.collection, document_id, tenant=document.tenant)
-                if left := ended & set().union(*halves.values()):
+def prune_documents(backend: Backend, document_ids: Iterable[str]) -> None:
+    """Remove the chunks of versions before the live one from the stores.
+
+    Documents of one collection and tenant are pruned together, or after an error each alone.
+    """
+    by_scope: defaultdict[Scope, list[str]] = defaultdict(list)
+    for document_id in document_ids:
+        with put_off_on_error(f"pruning of {document_id}"):
+            document = backend.ledger.documents.get(document_id)
+            by_scope[document.collection, document.tenant].append(document_id)
+    _together("pruning", by_scope, partial(_prune, backend))
+
+
+def _prune(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) -> None:
+    """Prune documents of one scope."""
+    chunks = backend.ledger.chunks
+    ended = {i: chunk_ids for i in ids if (chunk_ids := chunks.end(i))}
+    if not ended:  # only the positions of chunks changed
+        return
+    stays = set[str]()
+    for store in _stores_with(backend, collection):
+        with contextlib.suppress(*_NOT_THERE):
+            store.delete_chunks(collection, set().union(*ended.values()), tenant=tenant)
+            stored = store.chunk_ids_of(collection, list(ended), tenant=tenant)
+            for document_id, halves in stored.items():
+                if left := ended[document_id] & set().union(*halves.values()):
                     log.error(
                         "after pruning %s still has %d chunks of %s",
                         store.kind,
                         len(left),
                         document_id,
                     )
-                    return
-        ledger.chunks.forget(document_id, ended)
+                    stays.add(document_id)
+    for document_id in ended.keys() - stays:
+        chunks.forget(document_id, ended[document_id])
 
 
 def _stores_with(backend: Backend, collection: str) -> list[Store]:
@@ -162,8 +189,9 @@ def _counts(
         with contextlib.suppress(*_NOT_THERE):
             records = store.get_documents(collection, ids, tenant=tenant)
             stored = {record.document_id for record in records}
+            chunk_ids = store.chunk_ids_of(collection, ids, tenant=tenant)
             for document_id, of_document in counts.items():
-                halves = store.chunk_ids(collection, document_id, tenant=tenant)
+                halves = chunk_ids[document_id]
                 of_document |= {f"{store.kind} {half}": len(each) for half, each in halves.items()}
                 of_document[f"{store.kind} document"] = int(document_id in stored)
     return counts

@@ -1,6 +1,6 @@
 """The step upsert: the chunks in the store, checked and counted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -72,37 +72,27 @@ class _Prepared:
 def upsert_chunks(work: Work) -> Live:
     """Write new and changed chunks of all levels, check each result and count the stored chunks.
 
-    New chunks are written first, because searches do not see them yet. Changes of chunks that
-    searches already see, such as a changed property, are written last, just before the version
-    goes live.
-
     Raises StoreDown if the store lost the collection or some chunks, ObjectRefused if the store
     refused an object, FileNotFoundError if an artifact is missing and the version is not live.
     """
     version, ledger = work.version, work.context.ledger
     its = _prepared(work)
-    store, chunks = its.store, its.chunks
     ledger.chunks.expect(*its.expected)
-    ledger.collections.has_properties(version.collection, its.names)
-    with _collection_of(store, version):
-        new, changed = records.unlike(version, store, chunks)
-    for some in (new, changed):
-        _write([work], store, some)
-    _write_documents([its])
-    stored_ids = store.chunk_ids(version.collection, version.document_id, tenant=version.tenant)
-    for half, lacking in records.lacking(chunks, stored_ids).items():
+    written = _write_unlike([its])[version.document_id]
+    stored_ids = its.store.chunk_ids(version.collection, version.document_id, tenant=version.tenant)
+    for half, lacking in records.lacking(its.chunks, stored_ids).items():
         raise StoreDown(
             f"the {half} half of the store lacks {len(lacking)} of {len(its.chunk_ids)} chunks"
         )
-    return its.live(len(new) + len(changed))
+    return its.live(written)
 
 
 def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
-    """Write the chunks of new documents in common batches; return their results by number.
+    """Write the chunks of documents in common batches; return their results by number.
 
-    No store may have any of them yet, and all are of one collection and tenant. What fails is left
-    out: `upsert_chunks` repeats the step for each alone, and raises the error of the one. Raises
-    StoreDown if the store does not answer, ObjectRefused if it refused an object.
+    All are of one collection and tenant, and no store has anything of a first version yet. What
+    fails is left out: `upsert_chunks` repeats the step for each alone, and raises the error of the
+    one. Raises StoreDown if the store does not answer, ObjectRefused if it refused an object.
     """
     prepared: dict[int, _Prepared] = {}
     for number, work in enumerate(works):
@@ -116,11 +106,9 @@ def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
     if not sound:
         return {}
     every = list(sound.values())
-    ledger.collections.has_properties(version.collection, set().union(*(i.names for i in every)))
     store, chunks = every[0].store, [chunk for its in every for chunk in its.chunks]
-    with _collection_of(store, version):
-        _write([its.work for its in every], store, chunks)
-    _write_documents(every)
+    new = {its.document.document_id for its in every if its.work.version.version == 1}
+    written = _write_unlike(every, new)
     stored = store.get_chunks(
         version.collection,
         [chunk.chunk_id for chunk in chunks],
@@ -130,10 +118,32 @@ def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
     )
     whole = {c.chunk_id: c.named.keys() for c in stored if c.terms is not None}
     return {
-        number: its.live(len(its.chunks))
+        number: its.live(written[its.document.document_id])
         for number, its in sound.items()
         if all(c.chunk_id in whole and c.named.keys() <= whole[c.chunk_id] for c in its.chunks)
     }
+
+
+def _write_unlike(every: Sequence[_Prepared], new: Collection[str] = frozenset()) -> dict[str, int]:
+    """Write what the store lacks or has otherwise; return the numbers of chunks by document id.
+
+    The store has nothing of the documents `new`. New chunks are written first, because searches do
+    not see them yet. Changes of chunks that searches already see, such as a changed property, are
+    written last, just before the versions go live.
+    """
+    work, store = every[0].work, every[0].store
+    names = set().union(*(its.names for its in every))
+    work.context.ledger.collections.has_properties(work.version.collection, names)
+    chunks_of = {its.document.document_id: its.chunks for its in every}
+    known = {i: chunks for i, chunks in chunks_of.items() if i not in new}
+    with _collection_of(store, work.version):
+        unlike = records.unlike(work.version, store, known) if known else {}
+        unlike |= {i: (list(chunks), []) for i, chunks in chunks_of.items() if i in new}
+        added = [chunk for some, _ in unlike.values() for chunk in some]
+        changed = [chunk for _, some in unlike.values() for chunk in some]
+        _write([its.work for its in every], store, [*added, *changed])
+    _write_documents(every)
+    return {i: len(added) + len(changed) for i, (added, changed) in unlike.items()}
 
 
 def _prepared(work: Work) -> _Prepared:

@@ -4,7 +4,7 @@ The vectors are written first, then the keywords. Both writes are idempotent, so
 step repairs a crash between them; `chunk_ids` returns the contents of each index.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -56,6 +56,7 @@ from callslip.stores.schemas import (
     dump_schema,
     load_schema,
 )
+from callslip.stores.servers.absence import proven
 from callslip.stores.ties import ranked
 
 _NO_VECTOR = np.ones(1, np.float32)
@@ -63,7 +64,7 @@ _NO_VECTOR = np.ones(1, np.float32)
 
 _CHUNKS_PER_WRITE = 5000
 _TERMS_PER_CALL = 1000
-_DOCUMENTS_PER_DELETION = 64
+_DOCUMENTS_PER_CALL = 64
 
 
 class ChromaStore(Store):
@@ -266,14 +267,39 @@ class ChromaStore(Store):
         self, collection: str, document_id: str | None = None, *, tenant: str = ""
     ) -> dict[str, set[str]]:
         at = self._scopes.of(collection, tenant)
-        item = None if document_id is None else PropertyTerm(TEXT, "document_id", document_id)
+        item = None if document_id is None else _document_term(document_id)
         having = None if item is None else {DOCUMENT_ID: document_id}
-        halves = {f"vector:{name}" if name else "vector": name for name in at.passages}
-        vectors = {half: at.ids(name, having) for half, name in halves.items()}
+        vectors = {half: at.ids(name, having) for half, name in _halves(at).items()}
         keywords: set[str] = set()
         with suppress(KeywordsLost):
             keywords.update(at.keywords.ids(None) if item is None else at.keywords.ids_having(item))
         return vectors | {"keyword": keywords}
+
+    def chunk_ids_of(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> dict[str, dict[str, set[str]]]:
+        def read() -> dict[str, dict[str, str]]:
+            """The document of each chunk, by index and chunk id."""
+            at, keywords = self._scopes.of(collection, tenant), dict[str, str]()
+            with suppress(KeywordsLost):
+                for each in document_ids:
+                    keywords |= dict.fromkeys(at.keywords.ids_having(_document_term(each)), each)
+            indexes, owners = {"keyword": keywords}, dict(keywords)
+            for half, name in _halves(at).items():
+                ids = set[str]()
+                for some in batches(document_ids, _DOCUMENTS_PER_CALL):
+                    ids |= at.ids(name, {DOCUMENT_ID: {"$in": some}})
+                lost = at.rows(name, sorted(ids - owners.keys()))
+                owners |= {row.id: str(row.metadata[DOCUMENT_ID]) for row in lost}
+                indexes[half] = {i: owners[i] for i in ids if i in owners}
+            return indexes
+
+        indexes = proven(read, self.ping)
+        halves = {i: {half: set[str]() for half in indexes} for i in document_ids}
+        for half, owners in indexes.items():
+            for chunk_id, document_id in owners.items():
+                halves[document_id][half].add(chunk_id)
+        return halves
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         at = self._scopes.of(collection, tenant)
@@ -297,11 +323,11 @@ class ChromaStore(Store):
     ) -> None:
         at = self._scopes.of(collection, tenant)
         with at.keywords.undisturbed():
-            for some in batches(document_ids, _DOCUMENTS_PER_DELETION):
+            for some in batches(document_ids, _DOCUMENTS_PER_CALL):
                 for table in at.vectors:
                     table.delete_where({DOCUMENT_ID: {"$in": some}})
                 with suppress(KeywordsLost):
-                    items = (PropertyTerm(TEXT, "document_id", each) for each in some)
+                    items = map(_document_term, some)
                     ids = [i for item in items for i in at.keywords.ids_having(item)]
                     if ids:
                         at.keywords.delete(ids)
@@ -343,3 +369,12 @@ class ChromaStore(Store):
     def _create_tables(self, schema: CollectionSchema, at: Scope) -> None:
         for table in (*at.vectors, at.documents):
             table.create({"of": schema.name})
+
+
+def _halves(at: Scope) -> Mapping[str, str]:
+    """The vector names of a scope, by the name that `chunk_ids` has for their index."""
+    return {f"vector:{name}" if name else "vector": name for name in at.passages}
+
+
+def _document_term(document_id: str) -> PropertyTerm:
+    return PropertyTerm(TEXT, "document_id", document_id)

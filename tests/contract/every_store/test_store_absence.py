@@ -18,6 +18,7 @@ EMPTY: dict[str, Callable[[Store, str], object]] = {
     "collections": lambda s, c: s.collections(),
     "tenants": lambda s, c: s.tenants(f"{c}t"),
     "chunk_ids": lambda s, c: s.chunk_ids(c, "d"),
+    "chunk_ids_of": lambda s, c: s.chunk_ids_of(c, ["d"]),
     "document_ids": lambda s, c: s.document_ids(c),
     "get_documents": lambda s, c: s.get_documents(c, ["d"]),
     "find_ids": lambda s, c: s.find_ids(c),

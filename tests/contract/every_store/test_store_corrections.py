@@ -8,7 +8,7 @@ import numpy as np
 from pipeline_parts import Tiny, doing, make_context, paragraphs, submit
 
 from callslip.ingestion.corrections.corrected_version import Measures, correct
-from callslip.ingestion.maintenance.removal import prune_document
+from callslip.ingestion.maintenance.removal import prune_documents
 from callslip.stores.blobs import Blobs
 from callslip.stores.chunk_stats import ChunkStats
 from callslip.stores.contract import Store
@@ -47,7 +47,7 @@ def test_other_chunks_keep_id_vector_and_memory(
             context.backend, Measures(context.tokenizer, embedder), item.document_id, texts, 1
         )
         do(item.document_id, made.version)
-        prune_document(context.backend, item.document_id)
+        prune_documents(context.backend, [item.document_id])
 
         after = passages(store, ledger, schema.name, item.document_id)
         assert [c.body for c in after if c.ordinal == 1] == list(texts.values())

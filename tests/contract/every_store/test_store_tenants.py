@@ -41,6 +41,7 @@ CALLS: dict[str, Callable[[Store, str, str], object]] = {
     "get_documents": lambda s, c, t: s.get_documents(c, ["d"], tenant=t),
     "find_ids": lambda s, c, t: s.find_ids(c, tenant=t),
     "chunk_ids": lambda s, c, t: s.chunk_ids(c, "d", tenant=t),
+    "chunk_ids_of": lambda s, c, t: s.chunk_ids_of(c, ["d"], tenant=t),
     "document_ids": lambda s, c, t: s.document_ids(c, tenant=t),
     "delete_chunks": lambda s, c, t: s.delete_chunks(c, ["a"], tenant=t),
     "delete_documents": lambda s, c, t: s.delete_documents(c, ["d"], tenant=t),

@@ -222,6 +222,7 @@ def test_a_replaced_or_deleted_chunk_takes_its_named_vectors_along(
     (hit,) = store.vector_query(named, unit(0, 1, 0), 9, vector_name="title")
     assert (hit.chunk_id, hit.score) == ("b", pytest.approx(1))
     assert store.chunk_ids(named, "doc")["vector"] == {"a", "b"}
+    assert store.chunk_ids_of(named, ["doc"])["doc"]["vector:title"] == {"b"}
     store.delete_documents(named, ["doc"])
     assert store.vector_query(named, unit(0, 1, 0), 9, vector_name="title") == []
 

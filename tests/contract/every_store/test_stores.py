@@ -68,6 +68,7 @@ CALLS: dict[str, Callable[[Store, str], object]] = {
     "schema": lambda s, c: s.schema(c),
     "find_ids": lambda s, c: s.find_ids(c),
     "chunk_ids": lambda s, c: s.chunk_ids(c, "d"),
+    "chunk_ids_of": lambda s, c: s.chunk_ids_of(c, ["d"]),
     "document_ids": lambda s, c: s.document_ids(c),
     "delete_chunks": lambda s, c: s.delete_chunks(c, ["a"]),
     "delete_documents": lambda s, c: s.delete_documents(c, ["d"]),
@@ -302,6 +303,16 @@ def test_deleted_chunks_are_gone_from_every_half(store: Store, collection_name: 
     assert ids(store.vector_query(collection_name, EAST, 9)) == ["b", "c"]
     assert ids(store.keyword_query(collection_name, "every", 9)) == ["b", "c"]
     assert store.count(collection_name) == 2
+
+
+def test_the_chunks_of_many_documents_are_read_at_once(store: Store, collection_name: str) -> None:
+    expected = {f"{i:02}*": {f"{i:02}* {n}" for n in range(i % 3 + 1)} for i in range(70)}
+    chunks = [chunk(i, document_id=owner) for owner, ids in expected.items() for i in ids]
+    store.batch_upsert_chunks(collection_name, [*chunks, chunk("other")])
+    expected["문서"] = set()
+    found = store.chunk_ids_of(collection_name, expected)
+    assert found == {owner: {"vector": ids, "keyword": ids} for owner, ids in expected.items()}
+    assert store.chunk_ids_of(collection_name, []) == {}
 
 
 @pytest.mark.parametrize("document_id", ["문서", "2024-01-31", "a*b", "x" * 500])

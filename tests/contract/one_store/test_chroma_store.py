@@ -66,6 +66,9 @@ def test_a_crash_between_the_halves_shows_and_is_repaired_by_repeating(
     store.batch_upsert_chunks(collection_name, [chunk("a")])
     keywords.delete(["a"])
     assert store.chunk_ids(collection_name, "doc") == {"vector": {"a"}, "keyword": set()}
+    found = store.chunk_ids_of(collection_name, ["doc", "other"])
+    assert found["doc"] == {"vector": {"a"}, "keyword": set()}
+    assert found["other"] == {"vector": set(), "keyword": set()}
     store.batch_upsert_chunks(collection_name, [chunk("a")])
     assert store.chunk_ids(collection_name, "doc") == {"vector": {"a"}, "keyword": {"a"}}
 
@@ -80,17 +83,17 @@ def test_a_change_that_only_the_vector_half_has_is_written_again(
     new = replace(old, heading="New", properties={"state": "final"}, updated_at=NEW)
     version: Any = SimpleNamespace(collection=collection_name, tenant="", document_id="doc")
     store.batch_upsert_chunks(collection_name, [old])
-    assert unlike(version, store, [old]) == ([], [])
+    assert unlike(version, store, {"doc": [old]})["doc"] == ([], [])
     with monkeypatch.context() as broken:
         broken.setattr(KeywordIndex, "upsert", down)
         with pytest.raises(KeywordsDown):
             store.batch_upsert_chunks(collection_name, [new])
     assert store.copies(collection_name, ["a"])[0].heading == "Old"
-    (none, [changed]) = unlike(version, store, [new])
+    (none, [changed]) = unlike(version, store, {"doc": [new]})["doc"]
     assert (none, changed.heading, changed.updated_at) == ([], "New", NEW)
     store.batch_upsert_chunks(collection_name, [changed])
     assert store.copies(collection_name, ["a"])[0].heading == "New"
-    assert unlike(version, store, [new]) == ([], [])
+    assert unlike(version, store, {"doc": [new]})["doc"] == ([], [])
 
 
 def test_filters_keep_the_nearest_whatever_share_passes_and_wherever_it_lies(

@@ -3,7 +3,7 @@
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from valkey_parts import valkey
 
 from callslip.config.settings import Settings
 from callslip.errors import CollectionExists, DocumentNotFound, StoreDown
-from callslip.ingestion.maintenance.removal import drop_tenant, prune_document
+from callslip.ingestion.maintenance.removal import drop_tenant, prune_documents
 from callslip.models.language_models.completion import Usage
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Accepted, Ledger
@@ -179,7 +179,7 @@ def test_chunks_that_no_version_needs_leave_the_store(setup: Setup) -> None:
     setup.fill("one", "xy")
     item = setup.fill("two", "yz")
     assert setup.store.count("papers") == 3
-    prune_document(current().backend, item.document_id)
+    prune_documents(current().backend, [item.document_id])
     assert setup.store.chunk_ids("papers", item.document_id)["keyword"] == {"y", "z"}
     assert setup.ledger.sweep.unpruned() == []
 
@@ -331,9 +331,34 @@ def test_pruned_chunks_that_a_store_still_has_are_not_forgotten(
     item = setup.fill("two", "yz")
     with monkeypatch.context() as patched:
         patched.setattr(setup.store, "delete_chunks", lambda *_, **__: None)
-        prune_document(current().backend, item.document_id)
+        prune_documents(current().backend, [item.document_id])
     assert setup.ledger.sweep.unpruned() == [item.document_id]
-    prune_document(current().backend, item.document_id)
+    prune_documents(current().backend, [item.document_id])
+    assert setup.ledger.sweep.unpruned() == []
+
+
+def test_documents_are_pruned_together_and_one_that_fails_alone(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for letters in ("ab", "cd", "ef"):
+        setup.fill(letters, letters, f"{letters}.txt")
+    items = [setup.fill(letters[1], letters[1], f"{letters}.txt") for letters in ("ab", "cd", "ef")]
+    ids, calls, delete = [i.document_id for i in items], [], setup.store.delete_chunks
+
+    def deletes(collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        calls.append(set(chunk_ids))
+        if "c" in calls[-1]:
+            raise StoreDown("no answer")
+        delete(collection, calls[-1], tenant=tenant)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(setup.store, "delete_chunks", deletes)
+        prune_documents(current().backend, ids)
+    assert calls == [{"a", "c", "e"}, {"a"}, {"c"}, {"e"}]
+    assert setup.store.find_ids("papers") == ["b", "c", "d", "f"]
+    assert setup.ledger.sweep.unpruned() == [ids[1]]
+    maintenance.sweep()
+    assert setup.store.find_ids("papers") == ["b", "d", "f"]
     assert setup.ledger.sweep.unpruned() == []
 
 

@@ -320,17 +320,37 @@ def test_a_ledger_that_does_not_record_puts_every_step_back(
     assert [r.outcome for r in reports] == ["retry"] * 4
 
 
-def test_a_new_version_and_a_second_attempt_are_written_one_by_one(
+def test_changed_documents_share_a_batch_with_new_ones_and_leave_what_each_leaves_alone(
     step_context: StepContext, store: Counting, items: list[Accepted]
 ) -> None:
     run(step_context, items)
+    alone = submit(step_context, paragraphs("one", "more"), "one.txt")
+    run(step_context, [alone])
+    (written,) = _written(step_context, [alone])
     store.batches.clear()
-    second = submit(step_context, paragraphs("one", "more"), "one.txt")
+    third = submit(step_context, paragraphs("three", "more"), "three.txt")
+    same = submit(step_context, paragraphs("two"), "two.txt", state="final")
     new = submit(step_context, paragraphs("five"), "five.txt")
-    assert run(step_context, [second, new])[0] == "go on"
-    assert seen(step_context, second) == ["one0", "more0"]
-    assert seen(step_context, new) == ["five0"]
-    assert len(store.batches) > 1
+    assert run(step_context, [third, same, new])[0] == "go on"
+    assert _written(step_context, [third, same, new]) == [written, 3, 3]
+    assert store.batches == [written + 3 + 3]
+    words = [seen(step_context, item) for item in (third, same, new)]
+    assert words == [["three0", "more0"], ["two0"], ["five0"]]
+
+
+def test_a_second_attempt_is_written_alone(
+    step_context: StepContext, store: Counting, items: list[Accepted]
+) -> None:
+    backend = step_context.backend
+    hurried = backend.settings.ingest.model_copy(update={"retry_base_seconds": 1e-9})
+    settings = backend.settings.model_copy(update={"ingest": hurried})
+    soon = replace(step_context, backend=replace(backend, settings=settings))
+    run(soon, items, STEPS[:-1])
+    store.down = True
+    assert run(soon, items, STEPS[-1:])[0] == "stop"
+    store.down = False
+    assert run(soon, items, STEPS[-1:])[0] == "go on"
+    assert store.batches == [3] * 4
 
 
 def test_what_one_killed_worker_had_is_done_by_another(
@@ -357,3 +377,9 @@ def test_what_one_killed_worker_had_is_done_by_another(
 def _events(step_context: StepContext, item: Accepted) -> list[tuple[str, str | None]]:
     events = step_context.ledger.events.of_document(item.document_id, after=0)
     return [(event.kind, event.step) for event in events]
+
+
+def _written(step_context: StepContext, items: Sequence[Accepted]) -> list[int]:
+    steps = [look(step_context, item).steps[-1] for item in items]
+    assert [step.state for step in steps] == ["done"] * len(items)
+    return [step.counts["written"] for step in steps]
