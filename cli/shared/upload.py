@@ -32,7 +32,9 @@ from callslip.errors import (
 from callslip.readers import check_readers
 from callslip.vocabulary import MOST_COMPARED, StoreKind
 
-POLL_SECONDS = 0.5
+FIRST_POLL_SECONDS, POLL_SECONDS = 0.1, 0.5
+"""The pauses between two requests for progress: the first one, and the longest that they grow to. A
+small file is live within a second."""
 
 _COMPARED = ("title", "properties", "url")
 
@@ -222,7 +224,7 @@ def ingest(
             progress.look()
         client.create_batch(report.batch_id, expected=len(sent))  # refused files do not count
         while progress.look():
-            time.sleep(POLL_SECONDS)
+            progress.wait()
     for document in batch_documents(client, report.batch_id):  # includes documents within files
         key = document["document_id"], document["version"]
         report.within += key not in sent
@@ -272,7 +274,7 @@ class _Progress:
             item_show_func=lambda text: text or None,
             file=None if show else io.StringIO(),
         )
-        self._next = 0.0
+        self._next, self._pause = 0.0, FIRST_POLL_SECONDS
 
     def __enter__(self) -> "_Progress":
         self._bar.__enter__()
@@ -296,11 +298,16 @@ class _Progress:
             return True
         batch = get_batch(self._client, self._report.batch_id)
         took = time.monotonic() - now
-        self._next = now + max(POLL_SECONDS, PATIENCE * took)
+        self._next = now + max(self._pause, PATIENCE * took)
+        self._pause = min(POLL_SECONDS, 1.5 * self._pause)
         done = len(self._report.unchanged) + len(self._report.failed) + batch["submitted"]
         done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
         self._bar.update(max(0, done - self._bar.pos), pace(batch))
         return bool(batch["left"])
+
+    def wait(self) -> None:
+        """Wait until a poll is due."""
+        time.sleep(max(0.0, self._next - time.monotonic()))
 
 
 def _send(
