@@ -6,7 +6,7 @@ the queries that are computed from them in the same way for every store. docs/fi
 the parameters of a search.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from functools import cached_property, partial
@@ -303,15 +303,6 @@ class Store(StoreOperations):
             )
             for value in values
         ]
-
-    def chunk_ids_of(
-        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
-    ) -> dict[str, dict[str, set[str]]]:
-        """The result of `chunk_ids` for each of these documents, by document id.
-
-        Stores override it to read the documents together.
-        """
-        return {i: self.chunk_ids(collection, i, tenant=tenant) for i in document_ids}
 
     def deepest_level(self, collection: str, *, tenant: str = "") -> int | None:
         """The greatest level of any chunk; None if there is no chunk."""

@@ -241,6 +241,15 @@ class StoreOperations(ABC):
         same set for `vector` and `keyword`.
         """
 
+    def chunk_ids_of(
+        self, collection: str, document_ids: Collection[str], *, tenant: str = ""
+    ) -> dict[str, dict[str, set[str]]]:
+        """The result of `chunk_ids` for each of these documents, by document id.
+
+        A store whose server takes long for each call overrides it to read the documents together.
+        """
+        return {i: self.chunk_ids(collection, i, tenant=tenant) for i in document_ids}
+
     @abstractmethod
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:
         """The ids of all documents that have a record, or a chunk in any index."""

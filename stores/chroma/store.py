@@ -56,7 +56,6 @@ from callslip.stores.schemas import (
     dump_schema,
     load_schema,
 )
-from callslip.stores.servers.absence import proven
 from callslip.stores.ties import ranked
 
 _NO_VECTOR = np.ones(1, np.float32)
@@ -278,26 +277,21 @@ class ChromaStore(Store):
     def chunk_ids_of(
         self, collection: str, document_ids: Collection[str], *, tenant: str = ""
     ) -> dict[str, dict[str, set[str]]]:
-        def read() -> dict[str, dict[str, str]]:
-            """The document of each chunk, by index and chunk id."""
-            at, keywords = self._scopes.of(collection, tenant), dict[str, str]()
-            with suppress(KeywordsLost):
-                for each in document_ids:
-                    keywords |= dict.fromkeys(at.keywords.ids_having(_document_term(each)), each)
-            indexes, owners = {"keyword": keywords}, dict(keywords)
-            for half, name in _halves(at).items():
-                ids = set[str]()
-                for some in batches(document_ids, _DOCUMENTS_PER_CALL):
-                    ids |= at.ids(name, {DOCUMENT_ID: {"$in": some}})
-                lost = at.rows(name, sorted(ids - owners.keys()))
-                owners |= {row.id: str(row.metadata[DOCUMENT_ID]) for row in lost}
-                indexes[half] = {i: owners[i] for i in ids if i in owners}
-            return indexes
-
-        indexes = proven(read, self.ping)
+        at, keywords = self._scopes.of(collection, tenant), dict[str, str]()
+        with suppress(KeywordsLost):
+            for each in document_ids:
+                keywords |= dict.fromkeys(at.keywords.ids_having(_document_term(each)), each)
+        indexes, owners = {"keyword": keywords}, dict(keywords)
+        for half, name in _halves(at).items():
+            ids = set[str]()
+            for some in batches(document_ids, _DOCUMENTS_PER_CALL):
+                ids |= at.ids(name, {DOCUMENT_ID: {"$in": some}})
+            lost = at.rows(name, sorted(ids - owners.keys()))  # by the keyword index
+            owners |= {row.id: str(row.metadata[DOCUMENT_ID]) for row in lost}
+            indexes[half] = {i: owners[i] for i in ids if i in owners}
         halves = {i: {half: set[str]() for half in indexes} for i in document_ids}
-        for half, owners in indexes.items():
-            for chunk_id, document_id in owners.items():
+        for half, of in indexes.items():
+            for chunk_id, document_id in of.items():
                 halves[document_id][half].add(chunk_id)
         return halves
 

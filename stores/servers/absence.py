@@ -13,7 +13,15 @@ from callslip.errors import NotFound
 T = TypeVar("T")
 
 LISTINGS = frozenset(
-    {"tenants", "chunk_ids", "document_ids", "get_documents", "find_ids", "collections"}
+    {
+        "tenants",
+        "chunk_ids",
+        "chunk_ids_of",
+        "document_ids",
+        "get_documents",
+        "find_ids",
+        "collections",
+    }
 )
 """The methods of a store whose empty results count as absence. Searches call none of them for what
 may well be empty; `count`, which they call, is proven by those callers that need it."""
@@ -40,10 +48,16 @@ def proven(ask: Callable[[], T], ready: Callable[[], None]) -> T:
     A mapping is empty if one of its values is.
     """
     result = ask()
-    if all(result.values()) if isinstance(result, Mapping) else result:
+    if _is_whole(result):
         return result
     ready()
     return ask()
+
+
+def _is_whole(result: object) -> bool:
+    if isinstance(result, Mapping):
+        return all(map(_is_whole, result.values()))
+    return bool(result)
 
 
 def confirmed(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

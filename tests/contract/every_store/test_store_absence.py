@@ -91,7 +91,7 @@ def test_a_server_older_than_the_supported_versions_is_refused(
 
 
 def test_both_count_from_a_ready_server(store: Store, collection_name: str) -> None:
-    for call in EMPTY.keys() - {"collections", "tenants", "chunk_ids"}:
+    for call in EMPTY.keys() - {"collections", "tenants", "chunk_ids", "chunk_ids_of"}:
         assert not EMPTY[call](store, collection_name)
     with pytest.raises(NotFound):
         MISSING["schema"](store, collection_name)
