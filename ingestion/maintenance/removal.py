@@ -7,22 +7,20 @@ returns without an error if the removal cannot be done now: the next sweep tries
 import contextlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from callslip.errors import CallslipError, CollectionNotFound, InvalidRequest, TenantNotFound
 from callslip.stores.backend import Backend
 from callslip.stores.batching import batches
 from callslip.stores.contract import Store
+from callslip.stores.ledger import DocumentRecord
 from callslip.stores.ledger.collections.receipts import greatest
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 """Documents of one collection and tenant that are removed, or pruned, together."""
-
-Scope = tuple[str, str]
-"""A collection and its tenant."""
 
 _NOT_THERE = (CollectionNotFound, TenantNotFound, InvalidRequest)
 """Errors of a store that does not have a collection or tenant, or cannot have one of this name."""
@@ -35,23 +33,24 @@ def remove_documents(backend: Backend, document_ids: Iterable[str]) -> None:
     Nothing of a document is removed while a worker holds a lease on it, because the worker may
     still write.
     """
-    by_scope: defaultdict[Scope, list[str]] = defaultdict(list)
-    for document_id in document_ids:
-        with put_off_on_error(f"removal of {document_id}"):
-            document = backend.ledger.documents.get(document_id)
-            if document.deleted_at is None or document.removed_at is not None:
-                continue
-            if not backend.ledger.sweep.busy(document_id):
-                by_scope[document.collection, document.tenant].append(document_id)
-    _together("removal", by_scope, partial(_remove, backend))
+    ledger = backend.ledger
+    with put_off_on_error("removal of deleted documents"):
+        due = [
+            document
+            for document in ledger.documents.get_all(document_ids)
+            if document.deleted_at is not None and document.removed_at is None
+            if not ledger.sweep.busy(document.document_id)
+        ]
+        _together("removal", due, partial(_remove, backend))
 
 
 def _together(
-    what: str,
-    by_scope: Mapping[Scope, Sequence[str]],
-    act: Callable[[str, str, Sequence[str]], None],
+    what: str, documents: Iterable[DocumentRecord], act: Callable[[str, str, Sequence[str]], None]
 ) -> None:
-    """Do this for documents of one scope together, or after an error for each alone."""
+    """Do this for documents of one collection and tenant together, or after an error for each."""
+    by_scope: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for document in documents:
+        by_scope[document.collection, document.tenant].append(document.document_id)
     for (collection, tenant), ids in by_scope.items():
         for some in batches(ids, lambda: AT_ONCE):
             if len(some) > 1:
@@ -67,10 +66,11 @@ def _remove(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) 
     """Remove documents of one scope."""
     ledger, stores = backend.ledger, _stores_with(backend, collection)
     before = _counts(backend, stores, collection, tenant, ids)
-    for document_id in ids:
+    for document in ledger.documents.get_all(ids):
         # An earlier removal was perhaps interrupted after it had removed some objects.
-        if receipt := ledger.documents.get(document_id).receipt:
-            before[document_id] = greatest(receipt["before"], before[document_id])
+        if document.receipt:
+            its = before[document.document_id]
+            before[document.document_id] = greatest(document.receipt["before"], its)
     ledger.documents.removing(before)
     for store in stores:
         with contextlib.suppress(*_NOT_THERE):
@@ -137,12 +137,9 @@ def prune_documents(backend: Backend, document_ids: Iterable[str]) -> None:
 
     Documents of one collection and tenant are pruned together, or after an error each alone.
     """
-    by_scope: defaultdict[Scope, list[str]] = defaultdict(list)
-    for document_id in document_ids:
-        with put_off_on_error(f"pruning of {document_id}"):
-            document = backend.ledger.documents.get(document_id)
-            by_scope[document.collection, document.tenant].append(document_id)
-    _together("pruning", by_scope, partial(_prune, backend))
+    with put_off_on_error("pruning of documents"):
+        documents = backend.ledger.documents.get_all(document_ids)
+        _together("pruning", documents, partial(_prune, backend))
 
 
 def _prune(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) -> None:

@@ -249,6 +249,10 @@ class Documents:
             raise DocumentNotFound(f"document {document_id!r} does not exist")
         return records[0]
 
+    def get_all(self, document_ids: Iterable[str]) -> list[DocumentRecord]:
+        """The documents of these ids that exist, deleted ones included."""
+        return read_documents(self._database, document_ids, self._reader)
+
     def scopes(self, document_ids: Iterable[str]) -> set[tuple[str, str]]:
         """The collections and tenants of documents, deleted ones included."""
         named = _D.document_id.in_(list(document_ids))
