@@ -169,7 +169,7 @@ class _Common:
 
 
 def _in_common(works: Sequence[Work]) -> _Common:
-    """Do what the step can do for several documents at once.
+    """Do what the step can do for several documents at once: for those that may share it.
 
     What is left out is done for each document alone, which finds the error of the one.
     """
@@ -194,9 +194,10 @@ def _in_common(works: Sequence[Work]) -> _Common:
 
 
 def _may_join(work: Work) -> bool:
-    """Whether the step may be done together with that of other documents: at its first attempt.
+    """Tell whether other documents may share the step with this one.
 
-    Of a later version only the upsert, because the other steps use what the version before has.
+    Only a first attempt may share it. A later version shares only the upsert, because the other
+    steps use the results of the version before it.
     """
     step, first = work.claim.step, work.version.version == 1
     return step in _TOGETHER and work.claim.token == 1 and (first or step == "upsert")

@@ -77,14 +77,12 @@ def sweep() -> None:
             _drop(context, name)
         unremoved = ledger.sweep.unremoved(resend_seconds=settings.resend_seconds)
         for some in batches(unremoved, lambda: AT_ONCE):
-            lock.reacquire()
-            remove_documents(backend, some)
+            remove_documents(backend, some, lock.reacquire)
         for collection, tenant in ledger.tenants.emptied():
             lock.reacquire()
             drop_tenant(backend, collection, tenant)
         for some in batches(ledger.sweep.unpruned(), lambda: AT_ONCE):
-            lock.reacquire()
-            prune_documents(backend, some)
+            prune_documents(backend, some, lock.reacquire)
 
 
 @shared_task(name="maintenance.remove")
@@ -114,9 +112,8 @@ def _remove_deleted(context: Context, collection: str) -> None:
             if lock is None:
                 return
             while ids:
-                lock.reacquire()
                 tried.update(ids)
-                remove_documents(context.backend, ids)
+                remove_documents(context.backend, ids, lock.reacquire)
                 ids = deleted()
 
 

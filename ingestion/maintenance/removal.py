@@ -26,10 +26,13 @@ _NOT_THERE = (CollectionNotFound, TenantNotFound, InvalidRequest)
 """Errors of a store that does not have a collection or tenant, or cannot have one of this name."""
 
 
-def remove_documents(backend: Backend, document_ids: Iterable[str]) -> None:
+def remove_documents(
+    backend: Backend, document_ids: Iterable[str], renew: Callable[[], object] = lambda: None
+) -> None:
     """Remove the remaining data of deleted documents, and write the receipts.
 
     Documents of one collection and tenant are removed together, or after an error each alone.
+    `renew` is called before each of these removals, and may raise an error to end the work.
     Nothing of a document is removed while a worker holds a lease on it, because the worker may
     still write.
     """
@@ -41,23 +44,31 @@ def remove_documents(backend: Backend, document_ids: Iterable[str]) -> None:
             if document.deleted_at is not None and document.removed_at is None
             if not ledger.sweep.busy(document.document_id)
         ]
-        _together("removal", due, partial(_remove, backend))
+        _together("removal", due, partial(_remove, backend), renew)
 
 
 def _together(
-    what: str, documents: Iterable[DocumentRecord], act: Callable[[str, str, Sequence[str]], None]
+    what: str,
+    documents: Iterable[DocumentRecord],
+    act: Callable[[str, str, Sequence[str]], None],
+    renew: Callable[[], object],
 ) -> None:
-    """Do this for documents of one collection and tenant together, or after an error for each."""
+    """Call `act` with the documents of one collection and tenant, at most AT_ONCE.
+
+    After an error, call it with each of these documents alone.
+    """
     by_scope: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for document in documents:
         by_scope[document.collection, document.tenant].append(document.document_id)
     for (collection, tenant), ids in by_scope.items():
         for some in batches(ids, lambda: AT_ONCE):
             if len(some) > 1:
+                renew()
                 with contextlib.suppress(CallslipError):  # perhaps because of one of them
                     act(collection, tenant, some)
                     continue
             for document_id in some:
+                renew()
                 with put_off_on_error(f"{what} of {document_id}"):
                     act(collection, tenant, [document_id])
 
@@ -132,14 +143,18 @@ def drop_tenant(backend: Backend, collection: str, tenant: str) -> None:
         ledger.tenants.forget(collection, tenant)
 
 
-def prune_documents(backend: Backend, document_ids: Iterable[str]) -> None:
+def prune_documents(
+    backend: Backend, document_ids: Iterable[str], renew: Callable[[], object] = lambda: None
+) -> None:
     """Remove the chunks of versions before the live one from the stores.
 
     Documents of one collection and tenant are pruned together, or after an error each alone.
+    `renew` is called before each of these, and may raise an error to end the work: one process at a
+    time may prune a document.
     """
     with put_off_on_error("pruning of documents"):
         documents = backend.ledger.documents.get_all(document_ids)
-        _together("pruning", documents, partial(_prune, backend))
+        _together("pruning", documents, partial(_prune, backend), renew)
 
 
 def _prune(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) -> None:

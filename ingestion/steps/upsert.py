@@ -125,11 +125,12 @@ def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
 
 
 def _write_unlike(every: Sequence[_Prepared], new: Collection[str] = frozenset()) -> dict[str, int]:
-    """Write what the store lacks or has otherwise; return the numbers of chunks by document id.
+    """Write the chunks that the store lacks or has in another form, and the documents.
 
-    The store has nothing of the documents `new`. New chunks are written first, because searches do
-    not see them yet. Changes of chunks that searches already see, such as a changed property, are
-    written last, just before the versions go live.
+    Returns the number of chunks that this attempt wrote, by document id. The store has nothing of
+    the documents `new`. New chunks come first, because searches do not see them yet. Changes of
+    chunks that searches already see, such as a changed property, come last, so that searches see
+    them as late as possible before the versions go live.
     """
     work, store = every[0].work, every[0].store
     names = set().union(*(its.names for its in every))

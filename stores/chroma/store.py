@@ -286,7 +286,7 @@ class ChromaStore(Store):
             ids = set[str]()
             for some in batches(document_ids, _DOCUMENTS_PER_CALL):
                 ids |= at.ids(name, {DOCUMENT_ID: {"$in": some}})
-            lost = at.rows(name, sorted(ids - owners.keys()))  # by the keyword index
+            lost = at.rows(name, sorted(ids - owners.keys()))  # the index lacks these
             owners |= {row.id: str(row.metadata[DOCUMENT_ID]) for row in lost}
             indexes[half] = {i: owners[i] for i in ids if i in owners}
         halves = {i: {half: set[str]() for half in indexes} for i in document_ids}

@@ -45,7 +45,7 @@ def believed(ask: Callable[[], T], ready: Callable[[], None]) -> T:
 def proven(ask: Callable[[], T], ready: Callable[[], None]) -> T:
     """The result of `ask`. If it is empty, `ready` is called and then `ask` once more.
 
-    A mapping is empty if one of its values is.
+    A mapping is empty if one of its values is, at any depth.
     """
     result = ask()
     if _is_whole(result):

@@ -344,6 +344,7 @@ def test_documents_are_pruned_together_and_one_that_fails_alone(
         setup.fill(letters, letters, f"{letters}.txt")
     items = [setup.fill(letters[1], letters[1], f"{letters}.txt") for letters in ("ab", "cd", "ef")]
     ids, calls, delete = [i.document_id for i in items], [], setup.store.delete_chunks
+    renewed: list[int] = []
 
     def deletes(collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
         calls.append(set(chunk_ids))
@@ -353,8 +354,9 @@ def test_documents_are_pruned_together_and_one_that_fails_alone(
 
     with monkeypatch.context() as patched:
         patched.setattr(setup.store, "delete_chunks", deletes)
-        prune_documents(current().backend, ids)
+        prune_documents(current().backend, ids, lambda: renewed.append(len(calls)))
     assert calls == [{"a", "c", "e"}, {"a"}, {"c"}, {"e"}]
+    assert renewed == [0, 1, 2, 3]
     assert setup.store.find_ids("papers") == ["b", "c", "d", "f"]
     assert setup.ledger.sweep.unpruned() == [ids[1]]
     maintenance.sweep()

@@ -24,6 +24,7 @@ from callslip.config.settings import Settings
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
 from callslip.models.language_models.completion import Usage
 from callslip.retrieval.caches import Cache
+from callslip.stores.servers.absence import LISTINGS
 from callslip.tasks import search
 from callslip.tasks.shared import metering
 from callslip.tasks.shared.metering import HITS, MISSES, SEARCH_TIME, SEARCHES, STAGE, Meter, named
@@ -275,6 +276,10 @@ def test_a_size_is_told_as_it_is_and_not_added_up() -> None:
         time.sleep(3 * SOON)
     meter.close()
     assert kept == {name: 400}
+
+
+def test_every_listing_of_a_store_is_counted() -> None:
+    assert LISTINGS - {"collections"} <= set(metering.OPERATIONS)
 
 
 def test_a_store_tells_the_size_of_its_batches_as_it_changes() -> None:
