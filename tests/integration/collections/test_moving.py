@@ -191,7 +191,7 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
                 sent.append(answer.json()["document_id"])
                 if n % 3 == 0:
                     api.http.delete(f"/v1/documents/{sent.pop(0)}")
-                time.sleep(0.5)
+                time.sleep(1.5)
 
         threads = [threading.Thread(target=work) for work in (search, send)]
         for thread in threads:
