@@ -16,7 +16,6 @@ from callslip.ingestion.maintenance.removal import (
     remove_documents,
 )
 from callslip.ingestion.pipeline import MAX_WAIT_SECONDS
-from callslip.stores.batching import batches
 from callslip.stores.sqlite_logs import empty_logs
 from callslip.tasks import ingest
 from callslip.tasks.composition import Context, current
@@ -76,13 +75,11 @@ def sweep() -> None:
             lock.reacquire()
             _drop(context, name)
         unremoved = ledger.sweep.unremoved(resend_seconds=settings.resend_seconds)
-        for some in batches(unremoved, lambda: AT_ONCE):
-            remove_documents(backend, some, lock.reacquire)
+        remove_documents(backend, unremoved, lock.reacquire)
         for collection, tenant in ledger.tenants.emptied():
             lock.reacquire()
             drop_tenant(backend, collection, tenant)
-        for some in batches(ledger.sweep.unpruned(), lambda: AT_ONCE):
-            prune_documents(backend, some, lock.reacquire)
+        prune_documents(backend, ledger.sweep.unpruned(), lock.reacquire)
 
 
 @shared_task(name="maintenance.remove")

@@ -277,22 +277,21 @@ class ChromaStore(Store):
     def chunk_ids_of(
         self, collection: str, document_ids: Collection[str], *, tenant: str = ""
     ) -> dict[str, dict[str, set[str]]]:
-        at, keywords = self._scopes.of(collection, tenant), dict[str, str]()
+        at, owners = self._scopes.of(collection, tenant), dict[str, str]()
+        names = _halves(at)
+        halves = {i: {half: set[str]() for half in (*names, "keyword")} for i in document_ids}
         with suppress(KeywordsLost):
-            for each in document_ids:
-                keywords |= dict.fromkeys(at.keywords.ids_having(_document_term(each)), each)
-        indexes, owners = {"keyword": keywords}, dict(keywords)
-        for half, name in _halves(at).items():
+            for document_id, of_document in halves.items():
+                of_document["keyword"].update(at.keywords.ids_having(_document_term(document_id)))
+                owners |= dict.fromkeys(of_document["keyword"], document_id)
+        for half, name in names.items():
             ids = set[str]()
             for some in batches(document_ids, _DOCUMENTS_PER_CALL):
                 ids |= at.ids(name, {DOCUMENT_ID: {"$in": some}})
             lost = at.rows(name, sorted(ids - owners.keys()))  # the index lacks these
             owners |= {row.id: str(row.metadata[DOCUMENT_ID]) for row in lost}
-            indexes[half] = {i: owners[i] for i in ids if i in owners}
-        halves = {i: {half: set[str]() for half in indexes} for i in document_ids}
-        for half, of in indexes.items():
-            for chunk_id, document_id in of.items():
-                halves[document_id][half].add(chunk_id)
+            for chunk_id in ids & owners.keys():
+                halves[owners[chunk_id]][half].add(chunk_id)
         return halves
 
     def document_ids(self, collection: str, *, tenant: str = "") -> set[str]:

@@ -244,7 +244,7 @@ class Documents:
 
     def get(self, document_id: str) -> DocumentRecord:
         """A document, deleted ones included. Raises DocumentNotFound if it does not exist."""
-        records = read_documents(self._database, [document_id], self._reader)
+        records = self.get_all([document_id])
         if not records:
             raise DocumentNotFound(f"document {document_id!r} does not exist")
         return records[0]
@@ -292,7 +292,7 @@ class Documents:
             query = query.where(_D.created_at < before)
         with self._database.reading() as connection:
             ids = list(connection.scalars(query))
-        return read_documents(self._database, ids, self._reader)
+        return self.get_all(ids)
 
     def states(
         self, collection: str | None = None, *, tenants: Collection[str] | None = None

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from memory_store import MemoryStore
-from pipeline_parts import Tiny, held, look, make_context, paragraphs, seen, submit
+from pipeline_parts import Tiny, held, look, make_context, paragraphs, seen, submit, with_backend
 
 from callslip.errors import EmbedderDown, InvalidRequest, LeaseLost, StoreDown
 from callslip.ingestion.context import StepContext
@@ -341,10 +341,9 @@ def test_changed_documents_share_a_batch_with_new_ones_and_leave_what_each_leave
 def test_a_second_attempt_is_written_alone(
     step_context: StepContext, store: Counting, items: list[Accepted]
 ) -> None:
-    backend = step_context.backend
-    hurried = backend.settings.ingest.model_copy(update={"retry_base_seconds": 1e-9})
-    settings = backend.settings.model_copy(update={"ingest": hurried})
-    soon = replace(step_context, backend=replace(backend, settings=settings))
+    settings = step_context.settings
+    hurried = settings.ingest.model_copy(update={"retry_base_seconds": 1e-9})
+    soon = with_backend(step_context, settings=settings.model_copy(update={"ingest": hurried}))
     run(soon, items, STEPS[:-1])
     store.down = True
     assert run(soon, items, STEPS[-1:])[0] == "stop"
