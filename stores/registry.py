@@ -1,15 +1,18 @@
 """The kinds of stores: a new kind is a folder next to this file and a line in `STORES`."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from callslip.config.settings import Settings
 from callslip.errors import InvalidRequest, SettingsError
 from callslip.stores.chroma.setup import ATTACHED_COLLECTIONS, CHROMA
-from callslip.stores.contract import Store
 from callslip.stores.crate.setup import ATTACHED_TABLES, CRATE
 from callslip.stores.setup import StoreSetup
 from callslip.stores.tfidf.setup import TFIDF
 from callslip.stores.weaviate.setup import WEAVIATE
+
+if TYPE_CHECKING:
+    from callslip.stores.contract import Store
 
 STORES: Mapping[str, StoreSetup] = {
     "chroma": CHROMA,
@@ -21,7 +24,7 @@ STORES: Mapping[str, StoreSetup] = {
 }
 
 
-def make_store(settings: Settings, kind: str) -> Store:
+def make_store(settings: Settings, kind: str) -> "Store":
     """Make the store of this kind for this process, after a fork. It connects at its first use.
 
     Raises SettingsError for an unknown kind, and if a needed setting is missing.

@@ -1,16 +1,20 @@
 """How a kind of store is made from the settings, and when it is set up.
 
-The `setup` module of each store imports its vendor's client only when a store is made: such an
-import takes a second, and every process imports the registry.
+The `setup` module of each store imports its vendor's client and the contract, which needs numpy,
+only when a store is made: such an import takes up to a second, and every process imports the
+registry.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from callslip.config.settings import Settings
 from callslip.errors import StoreTooOld
-from callslip.stores.contract import Store
+
+if TYPE_CHECKING:
+    from callslip.stores.contract import Store
 
 OLDEST: Mapping[str, tuple[int, int, int]] = {
     "Chroma": (1, 0, 0),  # every later server of Chroma says that it is 1.0.0
@@ -40,7 +44,7 @@ def check_version(server: str, version: str) -> None:
 class StoreSetup:
     """The entry of a kind of store in the registry."""
 
-    make: Callable[[Settings], Store]
+    make: "Callable[[Settings], Store]"
     """Makes the store. Raises SettingsError if a needed setting is missing."""
 
     is_set_up: Callable[[Settings], bool]

@@ -5,7 +5,7 @@ import sys
 from callslip.config.load import environment
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import SettingsError
-from callslip.tasks.queues import BY_ROLE, Role
+from callslip.tasks.queues import Role
 
 ROLES: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance", "api", "keyword")
 
@@ -31,27 +31,7 @@ def argv(role: Role, settings: Settings) -> list[str]:
     if role == "keyword":
         own = keyword_service(settings).api
         return serving("callslip.api.keyword_wsgi:serve()", own, settings.keyword.threads)
-    pool = {
-        "ingest": ["--pool", "prefork", "--concurrency", str(settings.ingest.concurrency)],
-        "search": ["--pool", "threads", "--concurrency", str(settings.search.threads)],
-        "answer": ["--pool", "threads", "--concurrency", str(settings.agent.threads)],
-        "maintenance": ["--pool", "threads", "--concurrency", "4", "--beat"],
-    }[role]
-    return [
-        *(
-            sys.executable,
-            "-m",
-            "celery",
-            "--quiet",
-            "--app",
-            f"callslip.workers.{role}:app",
-            "worker",
-        ),
-        *("--hostname", f"{role}@%h", "--queues", ",".join(BY_ROLE[role])),
-        *("--loglevel", settings.log.level, "--without-gossip", "--without-mingle"),
-        "--without-heartbeat",
-        *pool,
-    ]
+    return [sys.executable, "-m", "callslip.workers.worker", role]
 
 
 def keyword_service(settings: Settings) -> Settings:

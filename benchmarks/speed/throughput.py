@@ -20,7 +20,7 @@ from callslip.evals.client import JsonClient
 from callslip.ingestion.chunks.chunk import chunk
 from callslip.ingestion.sections.sectionize import sectionize
 from callslip.ingestion.values import ExtractedText
-from callslip.models.e5.runtimes.contract import BACKGROUND
+from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.contract import Embedder
 from callslip.models.registry import make_embedder

@@ -1,12 +1,16 @@
 """How the Chroma store is made from the settings."""
 
+from typing import TYPE_CHECKING
+
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
-from callslip.stores.contract import Store
 from callslip.stores.setup import StoreSetup
 
+if TYPE_CHECKING:
+    from callslip.stores.contract import Store
 
-def _make(settings: Settings) -> Store:
+
+def _make(settings: Settings) -> "Store":
     from callslip.stores.chroma.store import ChromaStore  # its client takes a second to import
     from callslip.stores.fulltext.index import KeywordFolder
     from callslip.stores.fulltext.service import KeywordService
@@ -30,7 +34,7 @@ def _make(settings: Settings) -> Store:
 CHROMA = StoreSetup(_make, lambda settings: settings.chroma.url is not None, "Chroma")
 
 
-def _make_attached(settings: Settings) -> Store:
+def _make_attached(settings: Settings) -> "Store":
     from callslip.stores.chroma.attached import AttachedChroma
     from callslip.stores.ledger import Ledger
 

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
-from callslip.stores.contract import Store
 from callslip.stores.setup import StoreSetup
 
 if TYPE_CHECKING:
+    from callslip.stores.contract import Store
     from callslip.stores.crate.connection import Connection
 
 
@@ -27,7 +27,7 @@ def crate_connection(settings: Settings) -> "Connection":
     return Connection(crate.url, crate.user, password, crate.timeout_seconds)
 
 
-def _make(settings: Settings) -> Store:
+def _make(settings: Settings) -> "Store":
     from callslip.stores.crate.store import CrateStore
     from callslip.stores.crate.tables import Layout
 
@@ -36,7 +36,7 @@ def _make(settings: Settings) -> Store:
     return CrateStore(crate_connection(settings), layout)
 
 
-def _make_attached(settings: Settings) -> Store:
+def _make_attached(settings: Settings) -> "Store":
     from callslip.stores.crate.attached import AttachedStore
     from callslip.stores.ledger import Ledger
 

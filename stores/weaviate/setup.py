@@ -1,12 +1,16 @@
 """How the Weaviate store is made from the settings."""
 
+from typing import TYPE_CHECKING
+
 from callslip.config.settings import Settings
 from callslip.errors import SettingsError
-from callslip.stores.contract import Store
 from callslip.stores.setup import StoreSetup
 
+if TYPE_CHECKING:
+    from callslip.stores.contract import Store
 
-def _make(settings: Settings) -> Store:
+
+def _make(settings: Settings) -> "Store":
     from callslip.stores.weaviate.store import WeaviateStore  # its client takes a second to import
 
     server = settings.weaviate

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from callslip.config.keys import values
 from callslip.config.load import environment, is_of_settings
 from callslip.config.settings import ApiSettings, Settings
-from callslip.models.e5.runtimes.contract import BACKGROUND
+from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.stores.registry import kinds
 from callslip.tasks.queues import BY_ROLE, PRESENCE, Role
 from callslip.workers.commands import FEW_ARENAS, argv
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 GUARD, MODEL, FORK_SERVER = "guard", "model", "forkserver"
 
-WORKERS: tuple[Role, ...] = ("ingest", "search", "answer", "maintenance")
+WORKERS: tuple[Role, ...] = ("search", "answer", "ingest", "maintenance")
 
 WORKER_PATIENCE = 6.0
 """Seconds without the keys of `workers.presence`, which last six seconds themselves."""

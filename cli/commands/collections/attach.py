@@ -111,7 +111,9 @@ def attach_chroma(
         return
     if tenant or database:
         raise InvalidRequest("--tenant and --database are those of a server, not of a folder")
-    from callslip.workers.chroma_folder import served_copy  # other commands start faster
+    from callslip.workers.supervision.chroma_folder import (
+        served_copy,
+    )  # other commands start faster
 
     with served_copy(Path(where), lambda text: click.echo(text, err=True)) as (at, secret, wait):
         attach(at, secret)

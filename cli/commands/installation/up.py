@@ -9,8 +9,6 @@ from pathlib import Path
 import click
 
 from callslip.cli.shared.output import as_json, emit, reporting
-from callslip.cli.shared.server import client_of
-from callslip.cli.shared.upload import ingest, manifest_sources, show_report
 from callslip.config import Settings, load
 from callslip.vocabulary import DEFAULT_COLLECTION
 from callslip.workers.local_access import local_key
@@ -64,6 +62,10 @@ class _Welcome:
         report, key = None, local_key(self._settings, url)
         may_ingest = key is not None or self._settings.api.open
         if self._examples and first_time and may_ingest and EXAMPLES.is_file():
+            # The client takes half a second to import, and most starts do not need it.
+            from callslip.cli.shared.server import client_of
+            from callslip.cli.shared.upload import ingest, manifest_sources, show_report
+
             with client_of(url, key) as client:
                 sources = manifest_sources(EXAMPLES, DEFAULT_COLLECTION)
                 report = ingest(client, DEFAULT_COLLECTION, sources, show_bar=not self._json_out)

@@ -8,9 +8,6 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 
-BACKGROUND = "EMBEDDER_IN_BACKGROUND"
-"""The environment variable of a process whose inferences wait for the work of other processes."""
-
 
 class Runtime(Protocol):
     """One graph, loaded. Threads may share it; a fork may not."""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import onnxruntime
 
 from callslip.errors import SettingsError
-from callslip.models.e5.runtimes.contract import BACKGROUND, Floats
+from callslip.models.e5.runtimes.background import BACKGROUND
+from callslip.models.e5.runtimes.contract import Floats
 
 CUDA = "CUDAExecutionProvider"
 

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from callslip.models.e5.runtimes.contract import BACKGROUND, Floats
+from callslip.models.e5.runtimes.background import BACKGROUND
+from callslip.models.e5.runtimes.contract import Floats
 
 log = logging.getLogger(__name__)
 

@@ -33,10 +33,9 @@ from callslip.stores.chroma.connection import Connection
 from callslip.stores.ledger import Ledger
 from callslip.tasks import maintenance
 from callslip.tasks.composition import Context
-from callslip.workers import chroma_folder
-from callslip.workers.chroma_folder import served_copy
-from callslip.workers.supervision import services
+from callslip.workers.supervision import chroma_folder, services
 from callslip.workers.supervision.child import Part
+from callslip.workers.supervision.chroma_folder import served_copy
 
 pytest_plugins = ["store_fixtures"]
 

@@ -16,7 +16,7 @@ import pytest
 from callslip.errors import InvalidRequest, SettingsError
 from callslip.models.e5.prepare import prepare
 from callslip.models.e5.runtimes import choice
-from callslip.models.e5.runtimes.contract import BACKGROUND
+from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.models.e5.runtimes.onnx_runtime import CUDA
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights

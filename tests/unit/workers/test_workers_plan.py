@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from callslip.config.load import load
-from callslip.models.e5.runtimes.contract import BACKGROUND
+from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.workers.supervision import forking
 from callslip.workers.supervision.plan import plan
 
