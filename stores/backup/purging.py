@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from callslip.stores.backup.making import PURGES, Progress
 from callslip.stores.backup.manifest import CONVERSATIONS, LEDGER, Manifest, Part
 from callslip.stores.backup.parts import NameSet, Writer, rows
 from callslip.stores.backup.thinning import remove_unused
+from callslip.stores.ledger.base.packing import unpack
 from callslip.stores.ledger.purge import mentions, users_of
 
 _TOKENS = re.compile(rb"[0-9a-f]{32}")
@@ -93,7 +95,7 @@ def _ids(destination: Destination, manifest: Manifest, receipt: dict[str, Any]) 
     searches = set()
     for name in ("retrieval_events", "traces"):
         for row in table(name):
-            if mentions(json.dumps(row, ensure_ascii=False), ids):
+            if mentions(_text_of(list(row), row.values()), ids):
                 searches.add(row["trace_id"])
     user = what.get("user_sha256")
     for row in table("outcomes"):
@@ -157,9 +159,18 @@ def _filtered(
     for row in rows(destination, part):
         if values is not None and [row[i] for i in of] == [*values]:
             continue
-        if not mentions(json.dumps(row, ensure_ascii=False), ids):
+        if not mentions(_text_of(part.columns, row), ids):
             writer.add(row)
     return writer.part()
+
+
+def _text_of(columns: Sequence[str], row: Iterable[Any]) -> str:
+    """The row as JSON, with the content of a compressed column in place of its bytes."""
+    values = (
+        unpack(base64.b64decode(value)) if name == "packed" and value else value
+        for name, value in zip(columns, row, strict=True)
+    )
+    return json.dumps(list(values), ensure_ascii=False)
 
 
 def digest_of(text: str) -> str:

@@ -98,7 +98,7 @@ class Purge:
         """The trace ids of searches whose records mention one of these documents or chunks."""
         trace_ids = set()
         queries = (
-            select(_RE.trace_id, _RE.hits, _RE.basis, _RE.settings),
+            select(_RE.trace_id, _RE.hits, _RE.basis, _RE.settings, _RE.packed),
             select(_T.trace_id, _T.body, _T.packed),
         )
         with self._database.snapshot() as connection:

@@ -85,9 +85,11 @@ retrieval_events = Table(
     Column("hits", JSON, nullable=False),  # chunk ids in rank order
     Column("scores", JSON, nullable=False),  # components of the first hits' scores
     Column("basis", JSON, nullable=False),  # features of hits and of candidates not shown
+    Column("packed", LargeBinary),
     Index("retrieval_events_of_a_place", "collection", "tenant", "at"),
 )
-"""One row per answered search."""
+"""One row per answered search. `packed` has hits, scores and basis (base/packing.py), and the
+columns of these names are empty; in a row of an earlier version `packed` is null."""
 
 outcomes = Table(
     "outcomes",

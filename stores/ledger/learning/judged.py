@@ -11,10 +11,12 @@ from sqlalchemy import Connection, and_, case, exists, func, or_, select
 from callslip.readers import Reader
 from callslip.stores.ledger.base import memory_tables
 from callslip.stores.ledger.base.database import Database
+from callslip.stores.ledger.learning.searches import unpacked
 from callslip.stores.records import Vector
 
 _E, _Q = memory_tables.retrieval_events.c, memory_tables.query_profiles.c
 _O, _OC = memory_tables.outcomes.c, memory_tables.outcome_chunks.c
+_PACKED = (_E.hits, _E.basis, _E.packed)
 
 TOGETHER = 200
 """Searches per page of a read."""
@@ -63,10 +65,12 @@ class JudgedSearches:
             for row in rows:
                 if self._reader and row.settings.get("owner") != self._reader.owner:
                     continue
-                ranks = [n for n, hit in enumerate(row.hits, 1) if hit in helped[row.trace_id]]
+                recorded = unpacked(row)
+                hits = enumerate(recorded["hits"], 1)
+                ranks = [rank for rank, hit in hits if hit in helped[row.trace_id]]
                 if ranks and limit > 0:
                     limit -= 1
-                    yield _search(row, ranks)
+                    yield _search(row, recorded, ranks)
             if len(rows) < TOGETHER:
                 return
             last = rows[-1].at, rows[-1].trace_id
@@ -77,7 +81,7 @@ def _page(collection: str, last: tuple[float, str] | None) -> Any:
         _O.trace_id == _E.trace_id, _O.verdict != "unhelpful", _O.withdrawn_at.is_(None)
     )
     query = (
-        select(_E.trace_id, _E.at, _E.profile_id, _E.settings, _E.hits, _E.basis, _Q.vector)
+        select(_E.trace_id, _E.at, _E.profile_id, _E.settings, *_PACKED, _Q.vector)
         .join(memory_tables.query_profiles, _Q.profile_id == _E.profile_id)
         .where(_E.collection == collection, good)
         .order_by(_E.at.desc(), _E.trace_id.desc())
@@ -105,6 +109,7 @@ def _helped(connection: Connection, trace_ids: Sequence[str]) -> Mapping[str, se
     return chunks
 
 
-def _search(row: Any, ranks: Sequence[int]) -> JudgedSearch:
+def _search(row: Any, recorded: Mapping[str, Any], ranks: Sequence[int]) -> JudgedSearch:
     vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
-    return JudgedSearch(row.profile_id, vector, row.settings, len(row.hits), row.basis, ranks)
+    hits, basis = len(recorded["hits"]), recorded["basis"]
+    return JudgedSearch(row.profile_id, vector, row.settings, hits, basis, ranks)

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sqlalchemy import (
@@ -34,6 +34,9 @@ from callslip.stores.records import Vector
 _E, _Q = memory_tables.retrieval_events.c, memory_tables.query_profiles.c
 _T, _C = memory_tables.traces.c, schema.collections.c
 _D, _CH = schema.documents.c, schema.chunks.c
+
+PACKED = ("hits", "scores", "basis")
+"""What the column `packed` of a recorded search has. Its numbers take more than half of a row."""
 
 PER_TRANSACTION = 500
 """Rows that one transaction deletes; other writers can run between two transactions."""
@@ -139,10 +142,13 @@ class Searches:
 
     def is_hidden(self, trace_id: str) -> bool:
         """Whether a search is recorded that this ledger's reader may not read, or no longer."""
-        query = select(_E.settings, _E.hits).where(_E.trace_id == trace_id)
+        query = select(_E.settings, _E.hits, _E.packed).where(_E.trace_id == trace_id)
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
-            return row is not None and not _is_of(connection, row.settings, row.hits, self._reader)
+            if row is None:
+                return False
+            hits = unpacked(row)["hits"]
+            return not _is_of(connection, row.settings, hits, self._reader)
 
     def trace(self, trace_id: str, *, keep_seconds: float) -> TraceRecord:
         """A trace that is at most `keep_seconds` old. Raises TraceNotFound if there is none."""
@@ -254,9 +260,10 @@ def read_event(
         .where(_E.trace_id == trace_id, _open(_E.collection))
     )
     row = connection.execute(query).one_or_none()
-    if row is not None and not _is_of(connection, row.settings, row.hits, reader):
-        row = None
     if row is None:
+        raise no_trace(trace_id)
+    recorded = unpacked(row)
+    if not _is_of(connection, row.settings, recorded["hits"], reader):
         raise no_trace(trace_id)
     return RetrievalEvent(
         trace_id=row.trace_id,
@@ -273,10 +280,18 @@ def read_event(
         ),
         stamp=row.stamp,
         settings=row.settings,
-        hits=row.hits,
-        scores=row.scores,
-        basis=row.basis,
+        **recorded,
     )
+
+
+def unpacked(row: Any) -> dict[str, Any]:
+    """Those of hits, scores and basis that a row of `retrieval_events` has, also if packed.
+
+    The row may lack columns, but not `packed`.
+    """
+    if row.packed is not None:
+        return cast(dict[str, Any], unpack(row.packed))
+    return {name: value for name, value in row._mapping.items() if name in PACKED}
 
 
 def _open(collection: ColumnElement[str]) -> ColumnElement[bool]:
@@ -320,9 +335,14 @@ def _event_row(event: RetrievalEvent) -> dict[str, Any]:
         "at": event.at,
         "stamp": event.stamp,
         "settings": dict(event.settings),
-        "hits": list(event.hits),
-        "scores": [dict(score) for score in event.scores],
-        "basis": [list(each) for each in event.basis],
+        **{name: [] for name in PACKED},
+        "packed": pack(
+            {
+                "hits": list(event.hits),
+                "scores": [dict(score) for score in event.scores],
+                "basis": [list(each) for each in event.basis],
+            }
+        ),
     }
 
 

@@ -134,6 +134,24 @@ def test_a_tenant_is_gone_with_all_it_had_also_after_a_kill(
         purge_tenant(here.backend, here.threads, "shared", "nobody")
 
 
+@pytest.mark.parametrize("record", [True, False], ids=["recorded", "trace alone"])
+def test_compressed_searches_are_purged_from_backups(
+    here: Installation, tmp_path: Path, record: bool
+) -> None:
+    item = here.publish(f"{MARKER}.txt", MARKER)
+    one = trace("question", sorted(here.ledger.purge.chunk_ids([item.document_id])))
+    Learning(here.ledger, MemorySettings(record=record), TracesSettings()).record([one])
+    to = Destination(str(tmp_path / "backups"), make=True)
+    here.back_up(to)
+    purge_backups(to, purge_document(here.backend, here.threads, item.document_id))
+    [name] = to.names(manifests.FOLDER)
+    for table in ("retrieval_events", "traces"):
+        part = manifests.read(to, name).table(table)
+        left = {row[part.columns.index("trace_id")] for row in rows(to, part)}
+        assert one.trace_id not in left
+        assert len(left) == 1  # of the document that stays
+
+
 @pytest.mark.parametrize("what", ["document", "user"])
 def test_old_backups_are_purged_and_stay_whole(
     here: Installation, tmp_path: Path, what: str

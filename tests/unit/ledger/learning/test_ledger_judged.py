@@ -4,11 +4,13 @@ import time
 
 from learned import say, trace
 from ledger_moves import publish
+from sqlalchemy import update
 
 from callslip.config.sections.ranking import MemorySettings, TracesSettings
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger
+from callslip.stores.ledger.base.memory_tables import retrieval_events
 from callslip.stores.ledger.learning.judged import TOGETHER
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -41,3 +43,8 @@ def test_the_newest_searches_come_first_page_by_page_with_what_helped(ledger: Le
     newest = [each.question for each in ledger.judged.newest("papers", 3)]
     assert newest == [each.question for each in found[:3]]
     assert list(ledger.judged.newest("other", 10)) == []
+    earlier = {"hits": ["a", "b", "c"], "basis": found[0].basis, "packed": None}
+    with ledger.judged._database.writing() as connection:  # as an earlier version wrote it
+        connection.execute(update(retrieval_events).values(earlier))
+    [again] = ledger.judged.newest("papers", 1)
+    assert (again.hits, again.basis, again.helped) == (3, found[0].basis, found[0].helped)

@@ -24,7 +24,7 @@ from callslip.messages.options import USUAL
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.chunk_stats import WEEK, ChunkStats
 from callslip.stores.ledger import Ledger
-from callslip.stores.ledger.base.memory_tables import metadata, traces
+from callslip.stores.ledger.base.memory_tables import metadata, retrieval_events, traces
 from callslip.stores.ledger.learning.outcomes import DAY
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -406,6 +406,21 @@ def test_a_trace_is_compressed_and_one_of_an_earlier_version_is_read(ledger: Led
         connection.execute(update(traces).values(packed=row.packed[:-1] + b"x"))
     with pytest.raises(LedgerError, match="damaged"):
         ledger.searches.trace(made.trace_id, keep_seconds=60)
+
+
+def test_a_record_is_compressed_and_one_of_an_earlier_version_is_read(ledger: Ledger) -> None:
+    made = trace("how long?", [f"{n:032x}" for n in range(300)])
+    Learning(ledger, MemorySettings(), TracesSettings()).record([made])
+    recorded = ledger.searches.get(made.trace_id)
+    assert recorded.hits == [f"{n:032x}" for n in range(300)]
+    plain = {name: getattr(recorded, name) for name in ("hits", "scores", "basis")}
+    [row] = everything(ledger)["retrieval_events"]
+    assert (row.hits, row.scores, row.basis) == ([], [], [])
+    assert len(row.packed) < len(json.dumps(plain)) / 2
+    with ledger.searches._database.writing() as connection:
+        connection.execute(update(retrieval_events).values(plain | {"packed": None}))
+    earlier = ledger.searches.get(made.trace_id)
+    assert {name: getattr(earlier, name) for name in plain} == plain
 
 
 def test_old_searches_traces_and_outcomes_are_forgotten_and_the_learned_stays(
