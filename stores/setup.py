@@ -1,8 +1,7 @@
 """How a kind of store is made from the settings, and when it is set up.
 
-The `setup` module of each store imports its vendor's client and the contract, which needs numpy,
-only when a store is made: such an import takes up to a second, and every process imports the
-registry.
+The `setup` module of each store imports the store, its vendor's client and numpy only when a store
+is made: such an import takes up to a second, and every process imports the registry.
 """
 
 import re

@@ -1,9 +1,7 @@
 """Fixtures of every test folder, and how the suite is divided among processes (docs/testing.md)."""
 
 import gc
-import os
 import shutil
-import sys
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -46,9 +44,6 @@ TEMPORARY = pytest.StashKey[Path]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # Without stored bytecode each process that a test starts would compile Callslip anew: a second.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     if config.option.basetemp is None:
         config.stash[TEMPORARY] = folder = in_memory.new_folder()

@@ -31,7 +31,7 @@ from callslip.workers.supervision.forking import LOAD, LOADED, READY
 MODULES = (
     "callslip.workers.app",
     "callslip.workers.presence",
-    *("celery.apps.worker", "celery.beat"),
+    *("celery.apps.worker", "celery.worker.components", "celery.worker.consumer", "celery.beat"),
     *("celery.concurrency.prefork", "celery.concurrency.thread"),
 )
 """What every part imports, or most of them.

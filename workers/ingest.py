@@ -1,4 +1,4 @@
-"""The Celery app of the ingest worker, in the attribute that Celery's command line reads."""
+"""The Celery app of the ingest worker, which `workers.worker` runs."""
 
 from callslip.config import get_settings
 from callslip.tasks.composition import Context

@@ -1,6 +1,6 @@
 """`python -m callslip.workers.worker ROLE`: runs the Celery worker of a role.
 
-Celery's own command line imports all its commands, one of them an editor for terminals: .4 s more.
+Celery's command line imports all its commands and a library for prompts, which takes .4 s more.
 """
 
 import importlib
@@ -9,7 +9,6 @@ import sys
 from typing import Any, cast
 
 from celery import Celery
-from celery.utils.log import mlevel
 
 from callslip.config import Settings, get_settings
 from callslip.tasks.queues import BY_ROLE, Role
@@ -17,7 +16,7 @@ from callslip.tasks.queues import BY_ROLE, Role
 MAINTENANCE_THREADS = 4
 
 
-def pool(role: Role, settings: Settings) -> dict[str, Any]:
+def options_of(role: Role, settings: Settings) -> dict[str, Any]:
     """The options of Celery's worker that differ between the roles."""
     return {
         "ingest": {"pool": "prefork", "concurrency": settings.ingest.concurrency},
@@ -27,22 +26,22 @@ def pool(role: Role, settings: Settings) -> dict[str, Any]:
     }[role]
 
 
-def main(role: Role) -> int:
-    """Run the worker until it stops; return its exit code."""
+def main(role: Role) -> int | None:
+    """Run the worker until it stops; return its exit code, None if it was terminated."""
     settings = get_settings()
     app = cast(Celery, importlib.import_module(f"callslip.workers.{role}").app)
     worker = app.Worker(
         hostname=f"{role}@{socket.gethostname()}",
         queues=BY_ROLE[role],
-        loglevel=mlevel(settings.log.level),
+        loglevel=settings.log.level,
         quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
-        **pool(role, settings),
+        **options_of(role, settings),
     )
     worker.start()
-    return cast(int, worker.exitcode)
+    return cast(int | None, worker.exitcode)
 
 
 if __name__ == "__main__":

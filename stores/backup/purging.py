@@ -6,7 +6,6 @@ replaced by one of the same time; then the objects that no backup refers to are 
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from callslip.stores.backup.making import PURGES, Progress
 from callslip.stores.backup.manifest import CONVERSATIONS, LEDGER, Manifest, Part
 from callslip.stores.backup.parts import NameSet, Writer, rows
 from callslip.stores.backup.thinning import remove_unused
-from callslip.stores.ledger.base.packing import unpack
 from callslip.stores.ledger.purge import mentions, users_of
 
 _TOKENS = re.compile(rb"[0-9a-f]{32}")
@@ -95,7 +93,7 @@ def _ids(destination: Destination, manifest: Manifest, receipt: dict[str, Any]) 
     searches = set()
     for name in ("retrieval_events", "traces"):
         for row in table(name):
-            if mentions(_text_of(list(row), row.values()), ids):
+            if _mentions(list(row), row.values(), ids):
                 searches.add(row["trace_id"])
     user = what.get("user_sha256")
     for row in table("outcomes"):
@@ -159,18 +157,18 @@ def _filtered(
     for row in rows(destination, part):
         if values is not None and [row[i] for i in of] == [*values]:
             continue
-        if not mentions(_text_of(part.columns, row), ids):
+        if not _mentions(part.columns, row, ids):
             writer.add(row)
     return writer.part()
 
 
-def _text_of(columns: Sequence[str], row: Iterable[Any]) -> str:
-    """The row as JSON, with the content of a compressed column in place of its bytes."""
+def _mentions(columns: Sequence[str], row: Iterable[Any], ids: set[str]) -> bool:
+    """Whether a row of a backup, in which bytes are base64, has one of these ids."""
     values = (
-        unpack(base64.b64decode(value)) if name == "packed" and value else value
+        base64.b64decode(value) if name == "packed" and value else value
         for name, value in zip(columns, row, strict=True)
     )
-    return json.dumps(list(values), ensure_ascii=False)
+    return mentions(values, ids)
 
 
 def digest_of(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, exists, select, text, update
 
+from callslip.errors import LedgerError
 from callslip.stores.ledger.base import answer_tables, memory_tables, outbox_tables, schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.packing import unpack
@@ -104,8 +105,7 @@ class Purge:
         with self._database.snapshot() as connection:
             for query in queries:
                 for trace_id, *values in connection.execute(query.execution_options(yield_per=200)):
-                    plain = [unpack(v) if isinstance(v, bytes) else v for v in values]
-                    if mentions(json.dumps(plain, ensure_ascii=False), ids):
+                    if mentions(values, ids):
                         trace_ids.add(trace_id)
         return trace_ids
 
@@ -234,9 +234,16 @@ def users_of(thread_id: str) -> list[str]:
     return [thread_id, *(thread_id[: at.start()] for at in re.finditer("[:/]", thread_id))]
 
 
-def mentions(line: str, ids: set[str]) -> bool:
-    """Whether a text of JSON has one of these ids as a string."""
-    return any(match in ids for match in _TEXTS.findall(line))
+def mentions(values: Iterable[Any], ids: set[str]) -> bool:
+    """Whether a row has one of these ids as a string, compressed or not.
+
+    True for a row with a damaged compressed value: nobody can read which ids it has.
+    """
+    try:
+        plain = [unpack(value) if isinstance(value, bytes) else value for value in values]
+    except LedgerError:
+        return True
+    return any(match in ids for match in _TEXTS.findall(json.dumps(plain, ensure_ascii=False)))
 
 
 def _delete_outcomes(connection: Connection, ids: Sequence[str]) -> Counter[str]:

@@ -111,9 +111,8 @@ def attach_chroma(
         return
     if tenant or database:
         raise InvalidRequest("--tenant and --database are those of a server, not of a folder")
-    from callslip.workers.supervision.chroma_folder import (
-        served_copy,
-    )  # other commands start faster
+    # Other commands start faster without this import.
+    from callslip.workers.supervision.chroma_folder import served_copy
 
     with served_copy(Path(where), lambda text: click.echo(text, err=True)) as (at, secret, wait):
         attach(at, secret)

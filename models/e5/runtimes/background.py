@@ -1,6 +1,6 @@
 """How a process lets its inferences wait for the work of other processes.
 
-The program that starts processes sets the variable, and starts faster without numpy.
+This module imports no numpy, so that the program that sets the variable starts faster.
 """
 
 BACKGROUND = "EMBEDDER_IN_BACKGROUND"

@@ -82,14 +82,15 @@ retrieval_events = Table(
     Column("at", Float, nullable=False, index=True),
     Column("stamp", String(64), nullable=False),
     Column("settings", JSON, nullable=False),  # alpha, fusion, as_of, the explored chunk, …
-    Column("hits", JSON, nullable=False),  # chunk ids in rank order
-    Column("scores", JSON, nullable=False),  # components of the first hits' scores
-    Column("basis", JSON, nullable=False),  # features of hits and of candidates not shown
-    Column("packed", LargeBinary),
+    # Chunk ids in rank order, the components of the first hits' scores, and the features of hits
+    # and of candidates that were not shown: of an earlier version, else empty.
+    Column("hits", JSON, nullable=False),
+    Column("scores", JSON, nullable=False),
+    Column("basis", JSON, nullable=False),
+    Column("packed", LargeBinary),  # these three, by base/packing.py; null: they are in columns
     Index("retrieval_events_of_a_place", "collection", "tenant", "at"),
 )
-"""One row per answered search. `packed` has hits, scores and basis (base/packing.py), and the
-columns of these names are empty; in a row of an earlier version `packed` is null."""
+"""One row per answered search."""
 
 outcomes = Table(
     "outcomes",

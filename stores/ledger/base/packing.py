@@ -20,5 +20,5 @@ def unpack(packed: bytes) -> Any:
     """Return the value of compressed JSON. Raises LedgerError if it is damaged."""
     try:
         return json.loads(zstandard.ZstdDecompressor().decompress(packed))
-    except zstandard.ZstdError as error:
+    except (zstandard.ZstdError, ValueError) as error:
         raise LedgerError(f"a compressed value of the ledger is damaged: {error}") from error

@@ -16,7 +16,7 @@ from callslip.stores.records import Vector
 
 _E, _Q = memory_tables.retrieval_events.c, memory_tables.query_profiles.c
 _O, _OC = memory_tables.outcomes.c, memory_tables.outcome_chunks.c
-_PACKED = (_E.hits, _E.basis, _E.packed)
+_RECORDED = (_E.hits, _E.basis, _E.packed)
 
 TOGETHER = 200
 """Searches per page of a read."""
@@ -81,7 +81,7 @@ def _page(collection: str, last: tuple[float, str] | None) -> Any:
         _O.trace_id == _E.trace_id, _O.verdict != "unhelpful", _O.withdrawn_at.is_(None)
     )
     query = (
-        select(_E.trace_id, _E.at, _E.profile_id, _E.settings, *_PACKED, _Q.vector)
+        select(_E.trace_id, _E.at, _E.profile_id, _E.settings, *_RECORDED, _Q.vector)
         .join(memory_tables.query_profiles, _Q.profile_id == _E.profile_id)
         .where(_E.collection == collection, good)
         .order_by(_E.at.desc(), _E.trace_id.desc())

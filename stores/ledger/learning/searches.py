@@ -36,7 +36,7 @@ _T, _C = memory_tables.traces.c, schema.collections.c
 _D, _CH = schema.documents.c, schema.chunks.c
 
 PACKED = ("hits", "scores", "basis")
-"""What the column `packed` of a recorded search has. Its numbers take more than half of a row."""
+"""The columns whose values the column `packed` has: three to four times as large uncompressed."""
 
 PER_TRANSACTION = 500
 """Rows that one transaction deletes; other writers can run between two transactions."""
@@ -285,9 +285,9 @@ def read_event(
 
 
 def unpacked(row: Any) -> dict[str, Any]:
-    """Those of hits, scores and basis that a row of `retrieval_events` has, also if packed.
+    """Return hits, scores and basis of a row of `retrieval_events`, which has the column `packed`.
 
-    The row may lack columns, but not `packed`.
+    Of a row that is not packed, return only those that the query selected.
     """
     if row.packed is not None:
         return cast(dict[str, Any], unpack(row.packed))

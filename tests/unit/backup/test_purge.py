@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from backup_parts import Installation, installation
 from learned import say, trace
+from sqlalchemy import update
 
 from callslip.config.settings import MemorySettings, TracesSettings
 from callslip.errors import DocumentNotFound, TenantNotFound
@@ -18,9 +20,11 @@ from callslip.stores.backup.making import PURGES
 from callslip.stores.backup.parts import rows
 from callslip.stores.backup.purging import purge_backups
 from callslip.stores.ledger import Accepted
+from callslip.stores.ledger.base import memory_tables
 from callslip.stores.tfidf.store import TfidfStore
 
 MARKER = "xyzzymarker"
+SEARCHES = (memory_tables.retrieval_events, memory_tables.traces)
 
 
 @pytest.fixture
@@ -134,22 +138,39 @@ def test_a_tenant_is_gone_with_all_it_had_also_after_a_kill(
         purge_tenant(here.backend, here.threads, "shared", "nobody")
 
 
-@pytest.mark.parametrize("record", [True, False], ids=["recorded", "trace alone"])
-def test_compressed_searches_are_purged_from_backups(
-    here: Installation, tmp_path: Path, record: bool
+@pytest.mark.parametrize("stored", ["compressed", "trace alone", "plain", "damaged"])
+def test_searches_are_purged_however_they_are_stored(
+    here: Installation, tmp_path: Path, stored: str
 ) -> None:
     item = here.publish(f"{MARKER}.txt", MARKER)
     one = trace("question", sorted(here.ledger.purge.chunk_ids([item.document_id])))
-    Learning(here.ledger, MemorySettings(record=record), TracesSettings()).record([one])
+    recorded = MemorySettings(record=stored != "trace alone")
+    Learning(here.ledger, recorded, TracesSettings()).record([one])
+    if stored == "plain":  # as an earlier version stored them
+        body = here.ledger.searches.trace(one.trace_id, keep_seconds=60).body
+        hits = here.ledger.searches.get(one.trace_id).hits
+        change(here, one.trace_id, {"hits": hits, "packed": None}, {"body": body, "packed": None})
+    elif stored == "damaged":
+        change(here, one.trace_id, {"packed": b"x"}, {"packed": b"x"})
     to = Destination(str(tmp_path / "backups"), make=True)
     here.back_up(to)
     purge_backups(to, purge_document(here.backend, here.threads, item.document_id))
     [name] = to.names(manifests.FOLDER)
-    for table in ("retrieval_events", "traces"):
-        part = manifests.read(to, name).table(table)
+    for table in SEARCHES:
+        part = manifests.read(to, name).table(table.name)
         left = {row[part.columns.index("trace_id")] for row in rows(to, part)}
         assert one.trace_id not in left
         assert len(left) == 1  # of the document that stays
+        with here.ledger.tables.snapshot() as snapshot:
+            assert {row[0] for row in snapshot.rows(table.name)} == left
+
+
+def change(place: Installation, trace_id: str, *values: dict[str, Any]) -> None:
+    """Change the record and the trace of a search."""
+    with place.ledger.searches._database.writing() as connection:
+        for table, changed in zip(SEARCHES, values, strict=True):
+            mine = table.c.trace_id == trace_id
+            assert connection.execute(update(table).where(mine).values(changed)).rowcount == 1
 
 
 @pytest.mark.parametrize("what", ["document", "user"])

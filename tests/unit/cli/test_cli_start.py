@@ -92,3 +92,12 @@ def test_the_version_and_the_list_of_commands_load_nothing_but_click(
     assert "callslip" in reply
     assert "click" in imported
     assert not imported & {*HEAVY, "httpx", "pydantic", "yaml", "psutil"}
+
+
+def test_up_begins_before_it_imports_what_its_parts_need() -> None:
+    program = "import sys, callslip.cli.commands.installation.up, callslip.workers.up"
+    names = "print(*{name.partition('.')[0] for name in sys.modules})"
+    command = [sys.executable, "-c", f"{program}; {names}"]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "pydantic" in imported
+    assert {"celery", "httpx", "numpy", "redis", "sqlalchemy"}.isdisjoint(imported)

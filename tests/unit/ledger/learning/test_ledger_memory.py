@@ -21,6 +21,8 @@ from callslip.errors import (
     TraceNotFound,
 )
 from callslip.messages.options import USUAL
+from callslip.retrieval.chance import new_id
+from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.chunk_stats import WEEK, ChunkStats
 from callslip.stores.ledger import Ledger
@@ -409,10 +411,12 @@ def test_a_trace_is_compressed_and_one_of_an_earlier_version_is_read(ledger: Led
 
 
 def test_a_record_is_compressed_and_one_of_an_earlier_version_is_read(ledger: Ledger) -> None:
-    made = trace("how long?", [f"{n:032x}" for n in range(300)])
+    chunk_ids = [new_id() for _ in range(200)]
+    basis = tuple(Features(1 / n, None, 0.0, 0.0, 0.0, 0.25) for n in range(1, 41))
+    made = trace("how long?", chunk_ids, basis=lambda: basis)
     Learning(ledger, MemorySettings(), TracesSettings()).record([made])
     recorded = ledger.searches.get(made.trace_id)
-    assert recorded.hits == [f"{n:032x}" for n in range(300)]
+    assert recorded.hits == chunk_ids
     plain = {name: getattr(recorded, name) for name in ("hits", "scores", "basis")}
     [row] = everything(ledger)["retrieval_events"]
     assert (row.hits, row.scores, row.basis) == ([], [], [])
