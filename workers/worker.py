@@ -45,4 +45,7 @@ def main(role: Role) -> int | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(cast(Role, sys.argv[1])))
+    try:
+        sys.exit(main(cast(Role, sys.argv[1])))
+    except KeyboardInterrupt:  # before Celery handles Ctrl-C, as while models are loaded
+        sys.exit("Aborted")
