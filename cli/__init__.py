@@ -1,4 +1,4 @@
 """The command line."""
 
-INSTALL = "pip install 'callslip[server]'"
-"""Installs the packages that the commands need."""
+INSTALL = "pip install '/path/to/callslip[server]'"
+"""Installs the packages that the commands need, from a clone."""

@@ -40,8 +40,8 @@ class ApiSettings(Section):
     )
     key: SecretStr | None = Field(
         default=None,
-        description="a key with every permission, besides those of `callslip keys`; a server"
-        " without any key asks for none",
+        description="a key with every permission, besides those of `callslip keys`; without any"
+        " key the first start makes one",
     )
     open: bool = Field(
         default=False, description="ask for no key, whatever keys there are; on loopback alone"

@@ -39,9 +39,9 @@ class Duration(click.ParamType[float]):
 def keys_group() -> None:
     """API keys: make, list, rotate and revoke them, and read the log of their use.
 
-    The first key closes the server: from then on each request needs one. A key's permissions are
-    read (search, answers, documents), write (documents, collections), feedback, delegate (name the
-    user of feedback or a question), and admin, which includes all others. It can be limited to
+    Each request needs a key, unless the server is open (`callslip up --open`). A key's permissions
+    are read (search, answers, documents), write (documents, collections), feedback, delegate (name
+    the user of feedback or a question), and admin, which includes all others. It can be limited to
     collections and tenants: what is outside does not exist for it. These commands work where the
     ledger is, whether the server runs or not; a running server follows within 5 seconds.
 
@@ -123,7 +123,7 @@ def list_command(json_out: bool) -> None:
         for line in aligned([HEAD, *map(_row, keys)], left=len(HEAD)):
             click.echo(line.rstrip())
     else:
-        click.echo("There are no keys: the server asks for none, unless api.key is set.")
+        click.echo("There is no key: the next start makes one, unless api.key or api.open is set.")
 
 
 @keys_group.command(name="rotate")
