@@ -28,6 +28,7 @@ def base_app(name: str, context: Context) -> OpenAPI:
         validation_error_model=Problem,
         validation_error_callback=invalid,
     )
+    app.url_map.merge_slashes = False  # a path with `//` is unknown instead of a redirect as HTML
     hand_to(app, context)
     settings = context.settings
     app.config["MAX_CONTENT_LENGTH"] = settings.api.max_upload_mb * MEGABYTE + FORM_OVERHEAD

@@ -33,6 +33,13 @@ def test_the_openapi_document_is_valid() -> None:
     validate(described(app_over()))
 
 
+def test_a_path_with_two_slashes_is_unknown_as_any_other() -> None:
+    for path in ("/v1//collections", "/v1/nothing"):
+        response = app_over().test_client().get(path)
+        assert response.status_code == 404, path
+        assert response.content_type == "application/problem+json"
+
+
 def test_every_route_is_described_and_nothing_else() -> None:
     app = app_over()
     assert operations(app) == routes(app)
