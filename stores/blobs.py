@@ -58,7 +58,7 @@ class Blobs:
         except (ImportError, ValueError) as error:
             raise SettingsError(
                 f"blobs.url: {url.partition(':')[0]}:// cannot be opened: {type(error).__name__}",
-                hint="For S3: pip install 'callslip[s3]'.",
+                hint="For S3: pip install '/path/to/callslip[s3]'.",
             ) from error
         protocol = self._fs.protocol
         protocols = protocol if isinstance(protocol, tuple) else (protocol,)

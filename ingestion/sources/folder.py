@@ -28,7 +28,7 @@ class Folder:
         except ImportError:
             raise SettingsError(
                 f"{url.partition(':')[0]} needs a package that is not installed",
-                hint="For S3: pip install 'callslip[s3]', where the ingest workers run.",
+                hint="For S3: pip install '/path/to/callslip[s3]', where the ingest workers run.",
             ) from None
         self._root = self._root.rstrip("/")
         self._local = url.startswith("file:")

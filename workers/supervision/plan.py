@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GUARD, MODEL, FORK_SERVER = "guard", "model", "forkserver"
 
 WORKERS: tuple[Role, ...] = ("search", "answer", "ingest", "maintenance")
-"""The workers in the order of their start. The API is ready once the search worker is."""
+"""The workers in the order of their start: those that load models at once come first."""
 
 WORKER_PATIENCE = 6.0
 """Seconds without the keys of `workers.presence`, which last six seconds themselves."""
