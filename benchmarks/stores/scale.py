@@ -67,6 +67,9 @@ QUESTIONS, WARM_UP, TOP = 120, 20, 10
 COMPARED, NEAREST = 50, 100
 """The searches of vectors that are compared with all vectors, and their hits."""
 
+WRITTEN, QUERIED = 8, 9
+"""The seeds of the vectors of chunks and of queries."""
+
 FACET = "kind"
 """The property that becomes a facet; it has ten values."""
 
@@ -148,7 +151,9 @@ class Scale:
         analyzer, embedder = make_analyzer(), make_embedder(settings)
         self.embedder = embedder
         self.texts = Texts(passages, analyzer, rng)
-        self.vectors = Vectors(_embedded(embedder, passages, real, rng), rng)
+        self.real = _embedded(embedder, passages, real, rng)
+        self.vectors = Vectors(self.real, np.random.default_rng(WRITTEN))
+        self.queried = Vectors(self.real, np.random.default_rng(QUERIED))
         self.questions = [self.texts.question() for _ in range(QUESTIONS)]
         self.analyzer = analyzer
 
@@ -176,8 +181,7 @@ class Scale:
                 refit = seconds(store.maintain)
                 self.report(size, {"written, chunks/s": rate, "maintain s": refit})
                 self.report(size, self.searched(backend, "search"))
-                if self.kind == "tfidf":  # the others have no search without an index at this size
-                    self.report(size, {"recall of the nearest vectors": self.recall(store)})
+                self.report(size, {"recall of the nearest vectors": self.recall(store, size)})
                 self.report(size, self.weight())
                 self.report(size, self.learning(backend, size))
                 self.report(size, self.upkeep(backend, size))
@@ -222,7 +226,7 @@ class Scale:
     def searched(self, backend: Backend, what: str) -> dict[str, float | str]:
         """Search with vectors at hand: the first search, then p50 / p95, and of filtered ones."""
         resources = Resources(backend, self.embedder, self.analyzer, make_recognizer())
-        vectors = self.vectors.draw(len(self.questions))
+        vectors = self.queried.draw(len(self.questions))
 
         def ask(number: int, **more: object) -> None:
             request = {"collection": COLLECTION, "query": self.questions[number], "top": TOP}
@@ -243,17 +247,29 @@ class Scale:
             f"{what}, a tenth passes ms": _percentiles(filtered),
         }
 
-    def recall(self, store: Store) -> float:
-        """The share of the true nearest vectors that a search of vectors finds."""
+    def recall(self, store: Store, size: int) -> float:
+        """The share of the true nearest of `size` vectors that a search of vectors finds."""
+        queries = self.queried.draw(COMPARED)
         shares = []
-        for vector in self.vectors.draw(COMPARED):
-            exact = store.exact_query(
-                COLLECTION, vector, NEAREST, None, tenant="", vector_name="", metric="cosine"
-            )
-            near = store.vector_query(COLLECTION, vector, NEAREST)
-            ids = {hit.chunk_id for hit in exact} & {hit.chunk_id for hit in near}
-            shares.append(len(ids) / len(exact))
+        for query, true in zip(queries, self.nearest(queries, size), strict=True):
+            found = {hit.chunk_id for hit in store.vector_query(COLLECTION, query, NEAREST)}
+            shares.append(len(found & {f"{number:032x}" for number in true}) / NEAREST)
         return float(np.mean(shares))
+
+    def nearest(self, queries: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.int64]:
+        """The numbers of the nearest written vectors, shape (queries, NEAREST), drawn once more."""
+        drawn = Vectors(self.real, np.random.default_rng(WRITTEN))
+        scores = np.empty((len(queries), 0), np.float32)
+        numbers = np.empty((len(queries), 0), np.int64)
+        for at in range(0, size, PER_DOCUMENT):
+            some = queries @ drawn.draw(min(PER_DOCUMENT, size - at)).T
+            scores = np.hstack((scores, some))
+            every = np.broadcast_to(np.arange(at, at + some.shape[1]), some.shape)
+            numbers = np.hstack((numbers, every))
+            best = np.argsort(-scores, axis=1)[:, :NEAREST]
+            scores = np.take_along_axis(scores, best, axis=1)
+            numbers = np.take_along_axis(numbers, best, axis=1)
+        return numbers
 
     def weight(self) -> dict[str, float | str]:
         """The memory of this process and of its servers, and the disk by folder, in MB."""
