@@ -53,8 +53,9 @@ def located(original: str) -> Located | None:
     ends: Sequence[int] = range(1, len(original) + 1)
     # Lower case never shortens a text, so that of an equal length replaces each character by one.
     if normal != sound or len(text) != len(sound):
-        forms = [lower_form(character) for character in sound]
-        if "".join(forms) != text or any(map(_makes_letters, sound, forms)):
+        form_of = {character: lower_form(character) for character in set(sound)}
+        forms = [form_of[character] for character in sound]
+        if "".join(forms) != text or any(map(_makes_letters, form_of, form_of.values())):
             return None
         starts = [n for n, form in enumerate(forms) for _ in form]
         ends = [n + 1 for n in starts]
