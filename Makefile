@@ -13,7 +13,7 @@ help:
 	@echo "make chaos    200 faults over 500 documents, SEED=… repeats a run (docs/reliability.md)"
 	@echo "make lint     ruff, mypy --strict, import-linter"
 	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
-	@echo "make bench    throughput, latency and memory, in the form of docs/performance.md, and as JSON in .benchmarks/"
+	@echo "make bench    throughput, latency and memory as tables, and as JSON in .benchmarks/"
 	@echo "make bench-compare REV=…  this checkout against another commit, in turns; fails on a loss above 15 %"
 	@echo "make bench-peers SETS=…  the same documents in Callslip and in other systems: ratios, SETS is a folder of judged sets"
 	@echo "make install  .venv with the locked dependencies"
