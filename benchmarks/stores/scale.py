@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from benchmarks.stores.resampling import Texts, Vectors
 from benchmarks.stores.scratch import placed
 from callslip.config.load import load
 from callslip.config.settings import Settings
@@ -35,7 +36,6 @@ from callslip.ingestion.provided_chunks import ChunkScope
 from callslip.models.embedders.contract import Embedder
 from callslip.models.registry import make_analyzer, make_embedder, make_recognizer
 from callslip.models.text.analyzer import VERSION as ANALYZER
-from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.facets.vectors import Counts, FacetBuilder
 from callslip.retrieval.messages import SearchRequest
@@ -55,13 +55,6 @@ from callslip.stores.transfer.exporting import export_collection
 
 COLLECTION = "scale"
 PER_DOCUMENT, BATCH = 250, 250
-SENTENCES = (3, 9)
-"""The least and the most sentences of a chunk."""
-
-NEIGHBOURS, SPREAD = 10, 0.5
-"""The nearest neighbours among which a vector is resampled, and its noise as a share of their
-distance."""
-
 QUESTIONS, WARM_UP, TOP = 120, 20, 10
 
 COMPARED, NEAREST = 50, 100
@@ -75,52 +68,6 @@ FACET = "kind"
 
 REMEMBERED, DECAYED_WEEKS = 10, 2
 """One of so many chunks has memory, which is so many weeks old."""
-
-
-class Vectors:
-    """Resamples vectors: between a real vector and one of its nearest, with noise (SMOTE).
-
-    Chawla et al., "SMOTE: Synthetic Minority Over-sampling Technique", JAIR 16 (2002), with noise
-    so that a million vectors do not lie on the lines between some hundred ones.
-    """
-
-    def __init__(self, real: npt.NDArray[np.float32], rng: np.random.Generator) -> None:
-        self._real, self._rng = real, rng
-        near = np.argsort(-(real @ real.T), axis=1)[:, 1 : NEIGHBOURS + 1]
-        self._near = near
-        steps = real[near[:, 0]] - real
-        self._noise = SPREAD * np.linalg.norm(steps, axis=1).mean() / np.sqrt(real.shape[1])
-
-    def draw(self, count: int) -> npt.NDArray[np.float32]:
-        """Return `count` unit vectors, shape (count, dimension)."""
-        first = self._rng.integers(len(self._real), size=count)
-        other = self._near[first, self._rng.integers(self._near.shape[1], size=count)]
-        share = self._rng.random((count, 1), dtype=np.float32)
-        drawn = self._real[first] + share * (self._real[other] - self._real[first])
-        drawn += self._rng.standard_normal(drawn.shape, dtype=np.float32) * self._noise
-        return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True), np.float32)
-
-
-class Texts:
-    """Draws texts of sentences, and their terms, from the passages of judged sets."""
-
-    def __init__(self, passages: Sequence[str], analyzer: Analyzer, rng: np.random.Generator):
-        every = (s for p in passages for s in re.split(r"(?<=[.!?다])\s+", p))
-        self._sentences = [s for s in every if 20 <= len(s) <= 400]
-        self._terms = [analyzer.analyze(s) for s in self._sentences]
-        self._rng = rng
-
-    def draw(self) -> tuple[str, str]:
-        """Return a text and its terms."""
-        count = int(self._rng.integers(*SENTENCES))
-        which = self._rng.integers(len(self._sentences), size=count)
-        body = " ".join(self._sentences[i] for i in which)
-        return body, " ".join(self._terms[i] for i in which)
-
-    def question(self) -> str:
-        """Return some words in a row of a sentence."""
-        words = self._sentences[int(self._rng.integers(len(self._sentences)))].split()
-        return " ".join(words[: int(self._rng.integers(4, 10))])
 
 
 def main() -> None:
@@ -252,8 +199,8 @@ class Scale:
         queries = self.queried.draw(COMPARED)
         shares = []
         for query, true in zip(queries, self.nearest(queries, size), strict=True):
-            found = {hit.chunk_id for hit in store.vector_query(COLLECTION, query, NEAREST)}
-            shares.append(len(found & {f"{number:032x}" for number in true}) / NEAREST)
+            hits = {hit.chunk_id for hit in store.vector_query(COLLECTION, query, NEAREST)}
+            shares.append(len(hits & {f"{number:032x}" for number in true}) / NEAREST)
         return float(np.mean(shares))
 
     def nearest(self, queries: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.int64]:
