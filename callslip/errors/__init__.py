@@ -34,6 +34,7 @@
     │   │   ├── CollectionExists
     │   │   ├── SourceExists
     │   │   ├── DuplicateContent
+    │   │   ├── NameTaken           of a document that the caller may not read
     │   │   └── AttachedReadOnly    the collection is attached
     │   ├── PreconditionFailed      412  a document was changed meanwhile (If-Match)
     │   ├── DocumentError           422  this file cannot be divided into chunks

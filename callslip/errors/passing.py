@@ -6,7 +6,7 @@ from callslip.errors.base import TransientError
 class ServerDown(TransientError):
     """The server does not answer."""
 
-    slug = "desk-down"
+    slug = "server-down"
     hint = "Start it with `callslip up`, or set CALLSLIP_API__URL to where it runs."
 
 
