@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flask import Response
+from flask import Response, request
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, ConfigDict, Field
 
+from callslip.api.http.admission import MOST_JSON
 from callslip.api.http.context import current
 from callslip.api.identity.current import caller
 from callslip.api.identity.guard import check_permission
@@ -40,14 +41,23 @@ class Invocation(BaseModel):
     )
 
 
+@blueprint.before_request
+def _refuse_early() -> None:
+    """Refuse a request without the invoker's permission before its JSON is read.
+
+    Only the invoker that writes documents takes more JSON than a search.
+    """
+    name = (request.view_args or {}).get("name", "")
+    if name not in INVOKERS:
+        raise NotFound(f"there is no invoker {name!r}", hint=f"There are: {', '.join(INVOKERS)}.")
+    check_permission(INVOKERS[name].permission)
+    if INVOKERS[name] is not WeaviatePersistInvoker:
+        request.max_content_length = MOST_JSON
+
+
 @blueprint.post("/v1/invokers/<string:name>", responses={200: None})
 def invoke(path: InvokerPath, body: Invocation) -> Response:
     """Call an invoker and return its result: documents with chunks, or counts."""
-    if path.name not in INVOKERS:
-        raise NotFound(
-            f"there is no invoker {path.name!r}", hint=f"There are: {', '.join(INVOKERS)}."
-        )
-    check_permission(INVOKERS[path.name].permission)
     meta = current().settings.genie.meta
     usual = _configured(meta).parameters if meta else {}
     parameters = {**usual, **renamed(body.parameters)}

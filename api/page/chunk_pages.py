@@ -46,7 +46,12 @@ def _failed(error: CallslipError) -> Response:
 def _page(
     document_id: str, chosen: str, text: str | None = None, error: CallslipError | None = None
 ) -> Response:
-    """The list from `after` on. `text` replaces that of the chosen chunk in its form."""
+    """The list from `after` on. `text` replaces that of the chosen chunk in its form.
+
+    Raises the error for a caller who may correct and not read.
+    """
+    if error is not None and not caller().may("read"):
+        raise error
     after = request.values.get("after") or None
     try:
         query = ChunksQuery(limit=SHOWN, after=after, parents=False)

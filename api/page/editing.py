@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from callslip.api.http import responses
 from callslip.api.http.context import current
+from callslip.api.identity.current import caller
 from callslip.api.messages.documents import Change
 from callslip.api.page.visible import title_in_file, visible_document
 from callslip.api.v1.documents import change, edit_of
@@ -69,7 +70,12 @@ def _failed(error: CallslipError) -> Response:
 
 
 def _html(document_id: str, error: CallslipError | None = None) -> Response:
-    """The page; after an error, the form has what the user changed, so that no input is lost."""
+    """The page; after an error, the form has what the user changed, so that no input is lost.
+
+    Raises the error for a caller who may edit and not read.
+    """
+    if error is not None and not caller().may("read"):
+        raise error
     ledger = current().ledger
     record = ledger.documents.get(document_id)
     document, properties = responses.document(record), record.newest.properties

@@ -8,8 +8,9 @@ progress of an answer and stores conversations.
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from flask import (
     Blueprint,
@@ -55,6 +56,9 @@ SHOWN = 50
 LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
 """The page shows a batch until it received no document for a day, and a finished batch for 10
 min."""
+
+BATCHES = 3
+"""The most batches that the page shows."""
 
 blueprint = Blueprint("pages", __name__)
 
@@ -170,7 +174,8 @@ def passage() -> Response:
     The other parameters are those of `PassageLocation.of`.
     """
     record = visible_document(request.args.get("document", ""))
-    reading = read(record, PassageLocation.of(request.args), request.args.get("q", ""))
+    query = request.args.get("q", "")[: current().settings.search.max_query_chars]
+    reading = read(record, PassageLocation.of(request.args), query)
     return _html("passage.html", document=responses.document(record), reading=reading)
 
 
@@ -347,11 +352,14 @@ def _list_documents(collection: str, args: MultiDict[str, str]) -> DocumentList:
 def _batches(collection: str) -> tuple[messages.Batch, ...]:
     """The batches of several documents that are in progress or finished a short time ago."""
     now = time.time()
-    ids = current().ledger.batches.recent(collection, now - LOOKED_BACK_SECONDS)
     limits, ledger = caller(), current().ledger
+    ids: Iterable[str] = ledger.batches.recent(
+        collection, now - LOOKED_BACK_SECONDS, limits.tenants
+    )
     if limits.limited:
-        ids = [each for each in ids if limits.sees_all(ledger.batches.scopes(each))]
-    reports = (batch_names.shown(ledger.batches.report(batch_id)) for batch_id in ids)
+        ids = (each for each in ids if limits.sees_all(ledger.batches.scopes(each)))
+    shown = islice(ids, BATCHES)
+    reports = (batch_names.shown(ledger.batches.report(batch_id)) for batch_id in shown)
     batches = [responses.batch(report) for report in reports]
     return tuple(
         batch

@@ -12,6 +12,7 @@ from callslip.compat.errors import validated
 from callslip.compat.genie.configuration import checked_parameters, usual
 from callslip.compat.genie.documents import filter_names
 from callslip.compat.genie.invoker import Invoker, read_object
+from callslip.compat.genie.known_names import known_names
 from callslip.compat.genie.persist import SCOPE_FIELDS
 from callslip.compat.genie.scope import collection_of, scoped_collection
 from callslip.errors import CollectionNotFound, Conflict, InvalidFilter, TenantNotFound
@@ -174,12 +175,13 @@ class WeaviateDeleteByFilterInvoker(_ChunksInvoker):
         request: dict[str, Any],
     ) -> Deleted | DeleteError:
         wanted = validated(_Filter, request)
-        known = scope.ledger.collections.property_names(collection.name)
-        groups = (filter_names(g, known) for g in (wanted.having_all, wanted.having_any))
+        names = known_names(scope)
+        groups = (filter_names(g, names) for g in (wanted.having_all, wanted.having_any))
         try:
             where = parse(*groups)
             check_not_reserved(where)
             if scope.ledger.reader is None:
+                known = scope.ledger.collections.property_names(collection.name)
                 check_properties_known(where, known)
             if where is None:
                 raise InvalidFilter("Invalid or empty filter")

@@ -5,7 +5,7 @@ A document's metadata are properties of its chunks under their own names, a nest
 can separate them from the document's metadata.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -109,7 +109,7 @@ def properties_of(document: ChunkedDocument, chunk: DocumentChunk) -> dict[str, 
     return of_document | flat(chunk.custom_properties or {}, OF_CHUNK)
 
 
-def filter_name(name: str, known: Collection[str]) -> str:
+def filter_name(name: str, known: Container[str]) -> str:
     """Return the stored name of the property that a filter names.
 
     The filter may omit a prefix or use `PUBLISHED_OF_CHUNK`. An unknown name is returned unchanged.
@@ -123,7 +123,7 @@ def filter_name(name: str, known: Collection[str]) -> str:
     return next((each for each in tried if each in known), name)
 
 
-def filter_names(group: Any, known: Collection[str]) -> Any:
+def filter_names(group: Any, known: Container[str]) -> Any:
     """Return a filter's group with the stored names of the properties.
 
     A value that is not an object is returned unchanged. Raises InvalidFilter if two names stand for
@@ -140,7 +140,7 @@ def filter_names(group: Any, known: Collection[str]) -> Any:
     return named
 
 
-def _key(key: str, known: Collection[str]) -> str:
+def _key(key: str, known: Container[str]) -> str:
     prop, space, token = key.rstrip().rpartition(" ")
     if space and token in OPERATORS:
         return f"{filter_name(prop.strip(), known)} {token}"

@@ -8,10 +8,13 @@ from callslip.compat.errors import validated
 from callslip.compat.genie.configuration import CONFIGURABLE, checked_parameters, usual
 from callslip.compat.genie.documents import ChunkedDocument, documents_of, filter_names
 from callslip.compat.genie.invoker import Invoker, as_object, read_json, read_object
+from callslip.compat.genie.known_names import known_names
 from callslip.compat.genie.scope import scoped_collection
 from callslip.compat.nearest import NEAREST_FIRST, nearest
 from callslip.errors import InvalidRequest
+from callslip.ingestion.provided_chunks import ChunkScope
 from callslip.retrieval.messages import SearchRequest
+from callslip.stores.naming import clean_tenant
 from callslip.vocabulary import DEFAULT_VECTOR
 
 PARAMETERS = CONFIGURABLE[: CONFIGURABLE.index("batch_size")]
@@ -47,7 +50,10 @@ class SearchInvoker(Invoker):
         collection = scoped_collection(
             self._context, wanted.get("collection"), wanted.get("tenant")
         )
-        names = self._context.ledger.collections.property_names(collection.name)
+        tenant = clean_tenant(wanted.get("tenant") or "")
+        names = known_names(
+            ChunkScope(self._context.backend, collection.store, collection.name, tenant)
+        )
         for group in ("having_all", "having_any"):
             wanted[group] = filter_names(wanted.get(group), names)
         if wanted.get("vector_name") == DEFAULT_VECTOR:

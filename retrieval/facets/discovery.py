@@ -105,7 +105,9 @@ def discover(
         include_vector=True,
         include_terms=True,
     )
-    names = sorted(ledger.collections.property_names(collection) - _NEVER - set(known))
+    # Names of properties that the reader may not read would take places of others.
+    readable = {name for chunk in sample for name in chunk.properties}
+    names = sorted(ledger.collections.property_names(collection) & readable - _NEVER - set(known))
     proposed = []
     for name in names[:MOST_PROPERTIES]:
         groups = read_consistently(*scope, partial(_groups, store, collection, tenant, name))

@@ -32,8 +32,8 @@ def remember(
     """Add the memory bonuses; return the candidates, best first, and the explored chunk.
 
     `question` is the pair of vector and intent. `unit` is the score difference that a memory weight
-    of 1 stands for. `plan.chance` is the random seed. If the collection or tenant has no feedback,
-    or the weight is 0, no score changes and no chunk is explored.
+    of 1 stands for. `plan.chance` is the random seed. If the collection or tenant has no feedback
+    on what the reader may read, or the weight is 0, no score changes and no chunk is explored.
     """
     parameters = plan.parameters
     ratio = _ratio(plan)
@@ -41,7 +41,7 @@ def remember(
     if not parameters.memory_weight or not ranked:
         return ranked, None
     scope = ledger.memory.scope(plan.collection, plan.tenant)
-    if not scope.changes:
+    if not scope.changes or not ledger.memory.is_known(plan.collection, tenant=plan.tenant):
         return ranked, None
     ids = [s.chunk_id for s in ranked]
     stats = ledger.memory.of(plan.collection, ids, tenant=plan.tenant)

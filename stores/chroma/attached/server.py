@@ -14,6 +14,7 @@ import httpx
 
 from callslip.config.settings import MEGABYTE
 from callslip.errors import (
+    AddressNotAllowed,
     InvalidRequest,
     SourceDown,
     StoreDown,
@@ -63,15 +64,17 @@ class ChromaServer:
     """A server. Threads share it; make it after the fork.
 
     Methods raise StoreDown if the server does not answer, StoreNotAllowed if it refuses the key,
-    AddressNotAllowed for an address that the settings do not allow, TableNotFound if the collection
-    does not exist, and InvalidRequest with the server's reason for a request that it refuses. The
-    messages have its address only if `named`: those of a search go to every reader.
+    AddressNotAllowed for an address that the settings do not allow (StoreDown unless `named`),
+    TableNotFound if the collection does not exist, and InvalidRequest with the server's reason for
+    a request that it refuses. The messages have its address only if `named`: those of a search go
+    to every reader.
     """
 
     def __init__(
         self, url: str, networks: Sequence[Network], key: str | None, *, named: bool = True
     ) -> None:
         self.url = url.rstrip("/")
+        self._named = named
         self._who = f"Chroma at {self.url}" if named else "The Chroma server of the collection"
         secret = {"Authorization": f"Bearer {key}", "X-Chroma-Token": key} if key else {}
         self._http = httpx.Client(
@@ -158,6 +161,10 @@ class ChromaServer:
                 timeout=seconds,
                 extensions={UNTIL: time.monotonic() + seconds},
             )
+        except AddressNotAllowed as error:
+            if self._named:
+                raise
+            raise StoreDown(f"{self._who} has an address that is not allowed.") from error
         except (httpx.HTTPError, SourceDown) as error:
             raise StoreDown(f"{self._who} does not answer ({type(error).__name__}).") from error
         except TooLarge as error:

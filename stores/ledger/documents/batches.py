@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +38,9 @@ WINDOW_SECONDS = 300.0
 
 ENOUGH_SECONDS, ENOUGH_DOCUMENTS = 10.0, 5
 """The seconds and the live documents that an estimate of the remaining time needs."""
+
+MOST_RECENT = 100
+"""The most ids that `recent` returns."""
 
 _UNDERWAY = ("waiting", "working", "stalled")
 
@@ -167,8 +170,13 @@ class Batches:
         if connection.scalar(select(exists().where(_I.batch_id == batch_id))):
             raise _missing(batch_id)
 
-    def recent(self, collection: str, since: float, limit: int = 3) -> list[str]:
-        """Ids of batches with a submission to the collection since that time, newest first."""
+    def recent(
+        self, collection: str, since: float, tenants: Collection[str] | None = None
+    ) -> list[str]:
+        """Ids of batches with a submission to the collection since that time, newest first.
+
+        With `tenants`, those with a document of one of these alone.
+        """
         newest = func.max(_I.submitted_at)
         query = (
             select(_I.batch_id)
@@ -176,8 +184,11 @@ class Batches:
             .where(of_readable(_I.document_id, self._reader))
             .group_by(_I.batch_id)
             .order_by(newest.desc())
-            .limit(limit)
+            .limit(MOST_RECENT)
         )
+        if tenants is not None:
+            mine = select(_D.document_id).where(_D.tenant.in_(tenants))
+            query = query.where(_I.document_id.in_(mine))
         with self._database.reading() as connection:
             return list(connection.scalars(query))
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -136,6 +137,14 @@ class Memory:
         ).where(*_is(_S, collection, tenant), of_readable(_S.document_id, self._reader))
         with self._database.reading() as connection:
             return MemorySums(*connection.execute(query).one())
+
+    def is_known(self, collection: str, *, tenant: str = "") -> bool:
+        """Whether the reader may read a passage of the scope that has memory; true of no reader."""
+        if self._reader is None:
+            return True
+        mine = (*_is(_S, collection, tenant), of_readable(_S.document_id, self._reader))
+        with self._database.reading() as connection:
+            return bool(connection.scalar(select(exists().where(*mine))))
 
     def page(
         self, collection: str, *, tenant: str = "", after: str = "", limit: int = PER_TRANSACTION

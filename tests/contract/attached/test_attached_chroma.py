@@ -39,7 +39,7 @@ from callslip.retrieval.run import search
 from callslip.stores.blobs import Blobs
 from callslip.stores.chroma.attached import AttachedChroma
 from callslip.stores.chroma.attached import store as attached_store
-from callslip.stores.chroma.attached.server import check_address
+from callslip.stores.chroma.attached.server import ChromaServer, check_address
 from callslip.stores.chroma.attached.store import make_server
 from callslip.stores.chroma.connection import Connection
 from callslip.stores.ledger import Attachment, CollectionRecord, Ledger
@@ -499,6 +499,15 @@ def test_an_address_must_be_allowed(make: Make, attached: Attach) -> None:
     with pytest.raises(AddressNotAllowed) as refused:
         attached(name, settings=ChromaSettings(allow_networks=None))
     assert "chroma.allow_networks" in refused.value.advice
+
+
+def test_a_search_does_not_show_an_address_that_is_no_longer_allowed() -> None:
+    url = "http://10.1.2.3:8000"
+    at = Attachment("default_database", "films", "ours", url, "default_tenant")
+    server = ChromaServer(url, (), None, named=False)
+    with closing(server), pytest.raises(StoreDown) as refused:
+        server.describe(at)
+    assert "10.1.2.3" not in f"{refused.value.detail} {refused.value.advice}"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ from flask.testing import FlaskClient
 from genie_parts import DOCUMENTS, adapter_context_of, app_of, at, call, chunk, chunk_names, make
 from memory_store import MemoryStore
 
+from callslip.api.adapters import invokers
+from callslip.api.http.admission import MOST_JSON
 from callslip.compat.context import AdapterContext
 from callslip.compat.genie import INVOKERS
 from callslip.config.settings import Settings
+from callslip.errors import PermissionMissing
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
 
@@ -158,3 +161,21 @@ def test_no_value_in_any_field_is_an_internal_error(client: FlaskClient) -> None
         for body in bodies:
             response = post(client, name, body)
             assert response.status_code < 500, (name, body, response.json)
+
+
+def test_large_json_is_refused_where_no_documents_are_written(client: FlaskClient) -> None:
+    large = {"content": "x" * (MOST_JSON + 1)}
+    assert post(client, "VectorSimilaritySearch", large).status_code == 413
+    assert post(client, "Persist", large).status_code == 400
+
+
+def test_a_permission_is_checked_before_the_json(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(permission: str) -> None:
+        raise PermissionMissing(f"the key has no permission {permission!r}")
+
+    monkeypatch.setattr(invokers, "check_permission", refuse)
+    url = "/v1/invokers/WeaviateDeleteChunkInvoker"
+    reply = client.post(url, data="no JSON", content_type="application/json")
+    assert (reply.status_code, reply.json["detail"]) == (403, "the key has no permission 'write'")

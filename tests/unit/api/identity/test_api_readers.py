@@ -1,14 +1,18 @@
 """Who may read a document: every route sees what its caller may read, and nothing else."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from reader_parts import COLLECTION, Installation, installation
 
 from callslip.api.identity.current import reader_of
+from callslip.api.page import chunk_pages, editing
 from callslip.callers import OPEN, Caller
 from callslip.readers import Reader, audience_of
 from callslip.retrieval.facets.readable import read_consistently
@@ -258,3 +262,56 @@ def test_a_batch_of_hidden_documents_is_not_changed(it: Installation) -> None:
     assert it.as_reader("user:bob").call("POST", "/v1/batches", json=body).status_code == 404
     assert it.ledger.batches.report("b").expected is None
     assert it.as_reader("user:ann").call("POST", "/v1/batches", json=body).json["expected"] == 7
+
+
+def test_a_filter_of_an_invoker_does_not_tell_which_properties_are_hidden(it: Installation) -> None:
+    it.put("public.txt", "The canteen opens at nine.", properties='{"topic": "food"}')
+    it.put("pay.txt", "The salaries rise.", readers="user:ann", properties='{"band": 1}')
+    url = "/v1/invokers/WeaviateVectorSimilaritySearchInvoker"
+
+    def twice(names: str, prop: str) -> int:
+        content = {"collection": COLLECTION, "query_embedding": [1.0] + [0.0] * 15}
+        content |= {"having_all": {prop: 1, f"document_metadata.{prop}": 1}}
+        return it.as_reader(names).call("POST", url, json={"content": content}).status_code
+
+    assert twice("user:ann", "band") == 400  # both names stand for one property
+    assert twice("user:bob", "band") == twice("user:bob", "nothing") == 200
+    assert twice("user:bob", "topic") == 400
+
+
+def test_an_edit_shows_its_caller_what_it_may_read(it: Installation) -> None:
+    document_id = it.put("a.txt", "The canteen opens at nine.")
+    url, bob = f"/v1/documents/{document_id}", it.as_reader("user:bob")
+    shown = bob.call("GET", url).json
+    assert bob.call("PATCH", url, json={}).json == shown
+    assert "embedded" not in {name for step in shown["steps"] for name in step["counts"]}
+    assert "embedded" in {
+        name for step in it.anyone.call("GET", url).json["steps"] for name in step["counts"]
+    }
+    hidden = bob.call("PATCH", url, json={"readers": ["user:ann"]})
+    assert (hidden.status_code, hidden.json["readers"]) == (200, ["user:ann"])
+    assert (hidden.json["parent"], hidden.json["steps"]) == (None, [])
+    assert bob.call("GET", url).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("page", "url", "form"),
+    [
+        (chunk_pages, "/page/corrections", {"document": "ID", "chunk": "none", "text": "x"}),
+        (editing, "/page/documents/ID", {"title": "x"}),
+        (editing, "/page/documents/ID/restore", {"version": "7"}),
+    ],
+)
+def test_who_may_write_and_not_read_sees_the_error_alone(
+    it: Installation, monkeypatch: pytest.MonkeyPatch, page: ModuleType, url: str, form: Any
+) -> None:
+    document_id = it.put("a.txt", "The canteen opens at nine.", title="Hours")
+    fields = {name: text.replace("ID", document_id) for name, text in form.items()}
+    url = url.replace("ID", document_id)
+    reader = it.anyone.call("POST", url, data=fields)
+    writer = Caller("w", "key", frozenset({"write"}))
+    monkeypatch.setattr(page, "caller", lambda: writer)
+    reply = it.anyone.call("POST", url, data=fields)
+    assert reply.status_code == reader.status_code >= 400
+    assert "Hours" in reader.text
+    assert not {"Hours", "canteen"} & set(re.findall(r"\w+", reply.text))

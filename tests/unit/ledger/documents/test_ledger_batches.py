@@ -11,6 +11,7 @@ from ledger_moves import OVER, store_chunks, submission, taken
 from callslip.errors import BatchNotFound, BrokenFile
 from callslip.stores.ledger import Accepted, Ledger
 from callslip.stores.ledger.documents import batches as module
+from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -156,3 +157,19 @@ def test_documents_of_a_collection_that_is_gone_count_as_deleted(ledger: Ledger)
     ledger.collections.delete("papers")
     ledger.collections.forget("papers")
     assert ledger.batches.report("nightly").states == {"deleted": 1}
+
+
+def test_batches_of_other_tenants_take_no_places(ledger: Ledger) -> None:
+    flats = CollectionSchema("flats", VectorSpec(2), tenants=True)
+    ledger.collections.create(
+        flats,
+        store="s",
+        embedder="e",
+        analyzer="1",
+    )
+    for n, tenant in enumerate(("north", "south", "south", "south")):
+        given = replace(submission(f"{n}", f"{n}"), batch=f"batch {n}")
+        ledger.documents.submit("flats", given, uuid.uuid4().hex, tenant=tenant)
+    assert len(ledger.batches.recent("flats", 0)) == 4
+    assert ledger.batches.recent("flats", 0, ["north"]) == ["batch 0"]
+    assert ledger.batches.recent("flats", 0, []) == []

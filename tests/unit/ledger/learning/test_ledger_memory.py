@@ -21,6 +21,7 @@ from callslip.errors import (
     TraceNotFound,
 )
 from callslip.messages.options import USUAL
+from callslip.readers import Reader
 from callslip.retrieval.chance import new_id
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.tracing.recording import Learning
@@ -452,3 +453,16 @@ def test_a_chunk_that_is_not_live_yet_can_be_learned_about_only_where_it_is_know
     item = submit(ledger)
     store_chunks(ledger, item, ["a"])
     assert say(ledger, record(ledger, "early", "az"), ["a", "z"]).counted == ("a",)
+
+
+def test_memory_is_known_to_those_who_may_read_its_passage(ledger: Ledger) -> None:
+    hidden = publish(ledger, "one", "abc")
+    publish(ledger, "two", "de", "b.txt")
+    bob = ledger.for_reader(Reader("bob", frozenset({"user:bob"})))
+    ledger.readers.set(hidden.document_id, ("user:ann",))
+    assert not bob.memory.is_known("papers")
+    say(ledger, record(ledger, "q"), ["a"])
+    assert ledger.memory.is_known("papers")
+    assert not bob.memory.is_known("papers")
+    say(ledger, record(ledger, "r", "de"), ["d"], user="u")
+    assert bob.memory.is_known("papers")

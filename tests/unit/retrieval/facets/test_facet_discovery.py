@@ -88,3 +88,10 @@ def test_a_small_collection_has_no_clusters(library: Library) -> None:
     assert proposals(library) == Proposals((), (), 0)
     library.add("A zebra stands here alone.", subject="zoo")
     assert proposals(library).clusters == ()
+
+
+def test_properties_that_no_passage_has_take_no_places(library: Library) -> None:
+    library.fill(12)
+    before = proposals(library)
+    library.ledger.collections.has_properties("library", {f"a{n:02}" for n in range(64)})
+    assert proposals(library) == before

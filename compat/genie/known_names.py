@@ -1,0 +1,37 @@
+"""The names of properties that a filter may mean."""
+
+from collections.abc import Container, Set
+from dataclasses import dataclass
+from functools import partial
+
+from callslip.ingestion.provided_chunks import ChunkScope
+from callslip.retrieval.facets.readable import read_consistently
+from callslip.stores.properties.filters import Where
+
+
+def known_names(scope: ChunkScope) -> Container[str]:
+    """The properties that chunks of the collection ever had; for a reader, those that it may read.
+
+    Whether a name is known decides how a filter is read, which tells of the property.
+    """
+    names = scope.ledger.collections.property_names(scope.collection)
+    return names if scope.ledger.reader is None else _Readable(scope, names)
+
+
+@dataclass(frozen=True)
+class _Readable(Container[str]):
+    """The names that a passage has which the reader may read. Each is read from the store."""
+
+    scope: ChunkScope
+    names: Set[str]
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str) or name not in self.names:
+            return False
+        at = self.scope
+        values = partial(self._values, name)
+        return bool(read_consistently(at.ledger, at.collection, at.tenant, values))
+
+    def _values(self, name: str, where: Where | None) -> list[object]:
+        at = self.scope
+        return list(at.store.aggregate_group_by(at.collection, name, where, tenant=at.tenant))
