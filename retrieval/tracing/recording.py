@@ -106,6 +106,7 @@ class Learning:
             hits=[hit.chunk_id for hit in trace.hits],
             scores=[hit.components for hit in trace.hits[:SCORED]],
             basis=trace.basis(),
+            documents=list({hit.document_id: None for hit in trace.hits}) if trace.owned else (),
             body=trace.as_json(with_question=keep_queries) if self._is_sampled(trace) else None,
         )
 

@@ -63,8 +63,9 @@ class RetrievalEvent:
 
     `stamp` is the corpus version. `settings` has the parameters of the ranking. `hits` are chunk
     ids in rank order, and `scores` the score components of the first hits. `basis` has the features
-    of the hits and then of candidates that were not shown (`retrieval.ranking.features`). `body` is
-    the trace to store, or None.
+    of the hits and then of candidates that were not shown (`retrieval.ranking.features`).
+    `documents` are those of the hits, if the search is of a reader: a chunk that is deleted no
+    longer tells its document. `body` is the trace to store, or None.
     """
 
     trace_id: str
@@ -77,6 +78,7 @@ class RetrievalEvent:
     hits: Sequence[str]
     scores: Sequence[Mapping[str, float]]
     basis: Sequence[Sequence[float | None]] = ()
+    documents: Sequence[str] = ()
     body: Mapping[str, Any] | None = None
 
 
@@ -147,8 +149,7 @@ class Searches:
             row = connection.execute(query).one_or_none()
             if row is None:
                 return False
-            hits = unpacked(row)["hits"]
-            return not _is_of(connection, row.settings, hits, self._reader)
+            return not _is_of(connection, row.settings, unpacked(row), self._reader)
 
     def trace(self, trace_id: str, *, keep_seconds: float) -> TraceRecord:
         """A trace that is at most `keep_seconds` old. Raises TraceNotFound if there is none."""
@@ -159,7 +160,8 @@ class Searches:
             row = connection.execute(query).one_or_none()
             if row is not None:
                 body = row.body if row.packed is None else unpack(row.packed)
-                if _is_of(connection, body, _hits_of(body), self._reader):
+                hits = {"documents": [hit["document_id"] for hit in body["hits"]]}
+                if _is_of(connection, body, hits, self._reader):
                     return TraceRecord(row.trace_id, row.collection, row.tenant, row.at, body)
         raise no_trace(trace_id)
 
@@ -263,7 +265,7 @@ def read_event(
     if row is None:
         raise no_trace(trace_id)
     recorded = unpacked(row)
-    if not _is_of(connection, row.settings, recorded["hits"], reader):
+    if not _is_of(connection, row.settings, recorded, reader):
         raise no_trace(trace_id)
     return RetrievalEvent(
         trace_id=row.trace_id,
@@ -285,7 +287,7 @@ def read_event(
 
 
 def unpacked(row: Any) -> dict[str, Any]:
-    """Return hits, scores and basis of a row of `retrieval_events`, which has the column `packed`.
+    """Return hits, scores, basis and documents of a row of `retrieval_events`, with its `packed`.
 
     Of a row that is not packed, return only those that the query selected.
     """
@@ -341,6 +343,7 @@ def _event_row(event: RetrievalEvent) -> dict[str, Any]:
                 "hits": list(event.hits),
                 "scores": [dict(score) for score in event.scores],
                 "basis": [list(each) for each in event.basis],
+                **({"documents": list(event.documents)} if event.documents else {}),
             }
         ),
     }
@@ -359,23 +362,21 @@ def _trace_row(event: RetrievalEvent) -> dict[str, Any]:
 
 def _is_of(
     connection: Connection,
-    recorded: Mapping[str, Any],
-    chunk_ids: Sequence[str],
+    settings: Mapping[str, Any],
+    recorded: Mapping[str, Sequence[str]],
     reader: Reader | None,
 ) -> bool:
-    """Whether a search is the reader's own, and the reader may still read its hits' documents."""
+    """Whether a search is the reader's own, and the reader may still read its hits' documents.
+
+    A search that was recorded without its documents has the chunks that are still there.
+    """
     if reader is None:
         return True
-    if recorded.get("owner") != reader.owner:
+    if settings.get("owner") != reader.owner:
         return False
-    hidden = (
-        select(_CH.chunk_id)
-        .join(schema.documents, _D.document_id == _CH.document_id)
-        .where(_CH.chunk_id.in_(list(chunk_ids)), ~readable(reader))
-        .limit(1)
-    )
+    of = list(recorded.get("documents", ()))
+    if not of:
+        chunks = list(recorded.get("hits", ()))
+        of = list(connection.scalars(select(_CH.document_id).where(_CH.chunk_id.in_(chunks))))
+    hidden = select(_D.document_id).where(_D.document_id.in_(of), ~readable(reader)).limit(1)
     return connection.scalar(hidden) is None
-
-
-def _hits_of(body: Mapping[str, Any]) -> list[str]:
-    return [hit["chunk_id"] for hit in body["hits"]]

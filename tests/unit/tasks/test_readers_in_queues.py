@@ -130,6 +130,10 @@ def test_an_answer_over_the_queue_is_for_its_reader(queued: Context) -> None:
     queued.ledger.readers.set(document_id, ())
     (turn,) = answer.look(queued.for_reader(BOARD), COLLECTION, "", "t").turns
     assert turn.text == answer.HIDDEN
+    queued.ledger.documents.delete(document_id)
+    queued.ledger.chunks.forget(document_id)  # as the removal of its data does
+    (turn,) = answer.look(queued.for_reader(BOARD), COLLECTION, "", "t").turns
+    assert turn.text == answer.HIDDEN
     turns = answer.look(queued.for_reader(BOB), COLLECTION, "", "t").turns
     assert [turn.answered for turn in turns] == [False]
 
