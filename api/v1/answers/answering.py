@@ -19,7 +19,7 @@ from callslip.api.http.context import current
 from callslip.api.http.json_response import answer
 from callslip.api.http.problems import described
 from callslip.api.http.slots import Slots
-from callslip.api.identity.current import note, spent_tokens, voter
+from callslip.api.identity.current import caller, note, spent_tokens, voter
 from callslip.api.identity.guard import answer_recorder, stream_check
 from callslip.api.identity.limits import check_tokens
 from callslip.api.messages.documents import Problem
@@ -119,9 +119,11 @@ def get_conversation(path: ConversationPath, query: OfTenant) -> Response:
     responses={200: Conversation},
 )
 def delete_conversation(path: ConversationPath, query: OfTenant) -> Response:
-    """Delete a conversation and return its turns."""
+    """Delete a conversation and return its turns, to a caller who may read."""
     collection_of(path.name, query.tenant)
-    return answer(agent.look(current(), path.name, query.tenant, path.thread_id, forget=True))
+    deleted = agent.look(current(), path.name, query.tenant, path.thread_id, forget=True)
+    shown = deleted if caller().may("read") else deleted.model_copy(update={"turns": []})
+    return answer(shown)
 
 
 def _recorded(

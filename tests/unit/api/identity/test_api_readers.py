@@ -13,13 +13,16 @@ from reader_parts import COLLECTION, Installation, installation
 
 from callslip.api.identity.current import reader_of
 from callslip.api.page import chunk_pages, editing
+from callslip.api.v1.answers import answering
 from callslip.callers import OPEN, Caller
+from callslip.messages.answers import Conversation, TurnMessage
 from callslip.readers import Reader, audience_of
 from callslip.retrieval.facets.readable import read_consistently
 from callslip.stores.ledger import Claim
 from callslip.stores.ledger.documents import readers as ledger_readers
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import AUDIENCE
+from callslip.tasks import answer as answers
 
 BOB = Reader("bob", frozenset({"user:bob"}))
 
@@ -315,3 +318,17 @@ def test_who_may_write_and_not_read_sees_the_error_alone(
     assert reply.status_code == reader.status_code >= 400
     assert "Hours" in reader.text
     assert not {"Hours", "canteen"} & set(re.findall(r"\w+", reply.text))
+
+
+def test_who_may_write_and_not_read_deletes_a_conversation_unseen(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"question": "?", "understood": "?", "text": "Nine.", "answered": True}
+    turn = TurnMessage(**fields, trace_id="t", at=1.0)
+    talk = Conversation(thread_id="talk", created_at=1.0, asked_at=1.0, turns=[turn])
+    monkeypatch.setattr(answers, "look", lambda *_, forget: talk if forget else None)
+    url = f"/v1/collections/{COLLECTION}/conversations/talk"
+    for permission, turns in (("read", 1), ("write", 0)):
+        who = Caller("k", "key", frozenset({permission}))
+        monkeypatch.setattr(answering, "caller", lambda who=who: who)
+        assert len(it.anyone.call("DELETE", url).json["turns"]) == turns
