@@ -79,6 +79,8 @@ def main() -> None:
     parser.add_argument("--real", type=int, default=600, help="passages that the model embeds")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
+    if any(size % PER_DOCUMENT for size in sizes):  # the vectors are drawn again, for the recall
+        parser.error(f"each size is a multiple of {PER_DOCUMENT}")
     try:
         with placed(load().settings, options.store) as settings:
             Scale(settings, options.store, options.sets, options.real).run(sizes)

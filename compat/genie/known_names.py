@@ -1,7 +1,7 @@
 """The names of properties that a filter may mean."""
 
 from collections.abc import Container, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from callslip.ingestion.provided_chunks import ChunkScope
@@ -12,7 +12,8 @@ from callslip.stores.properties.filters import Where
 def known_names(scope: ChunkScope) -> Container[str]:
     """The properties that chunks of the collection ever had; for a reader, those that it may read.
 
-    Whether a name is known decides how a filter is read, which tells of the property.
+    Whether a name is known decides how a filter is read, which tells of the property. To look up a
+    name raises StoreDown while the readers of many documents change.
     """
     names = scope.ledger.collections.property_names(scope.collection)
     return names if scope.ledger.reader is None else _Readable(scope, names)
@@ -20,17 +21,20 @@ def known_names(scope: ChunkScope) -> Container[str]:
 
 @dataclass(frozen=True)
 class _Readable(Container[str]):
-    """The names that a passage has which the reader may read. Each is read from the store."""
+    """The names that a chunk has which the reader may read. Each is read from the store once."""
 
     scope: ChunkScope
     names: Set[str]
+    _known: dict[str, bool] = field(default_factory=dict)
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str) or name not in self.names:
             return False
-        at = self.scope
-        values = partial(self._values, name)
-        return bool(read_consistently(at.ledger, at.collection, at.tenant, values))
+        if name not in self._known:
+            at, values = self.scope, partial(self._values, name)
+            some = read_consistently(at.ledger, at.collection, at.tenant, values, among=None)
+            self._known[name] = bool(some)
+        return self._known[name]
 
     def _values(self, name: str, where: Where | None) -> list[object]:
         at = self.scope

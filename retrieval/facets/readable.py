@@ -17,18 +17,24 @@ T = TypeVar("T")
 
 ROUNDS = 3
 
+ALL_PASSAGES = Where(every=(PASSAGES,))
+
 
 def read_consistently(
-    ledger: Ledger, collection: str, tenant: str, read: Callable[[Where | None], T]
+    ledger: Ledger,
+    collection: str,
+    tenant: str,
+    read: Callable[[Where | None], T],
+    among: Where | None = ALL_PASSAGES,
 ) -> T:
-    """Read something of a store under a filter, without what the reader may not read.
+    """Read something of a store under the filter `among`, without what the reader may not read.
 
     The ledger decides who may read what, and a store follows a moment later: counts are read again
     if the ledger changed meanwhile. Raises StoreDown while it changes too much.
     """
     for _ in range(ROUNDS):
         before = ledger.readers.unreadable(collection, tenant)
-        result = read(before.left_out_of(Where(every=(PASSAGES,))))
+        result = read(before.left_out_of(among))
         if before.complete and before == ledger.readers.unreadable(collection, tenant):
             return result
     raise StoreDown("the readers of many documents are changing", hint="Try again in a moment.")

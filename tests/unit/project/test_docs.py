@@ -121,7 +121,7 @@ def test_the_page_of_the_client_has_the_numbers_that_it_goes_by() -> None:
     page = (DOCS / "client.md").read_text(encoding="utf-8")
     retries = Retries()
     assert (retries.most, retries.within, retries.first_wait) == (4, 60, 0.5)
-    assert "up to 0.5, 1, 2, 4 s and never shorter" in page
+    assert "up to 0.5, 1, 2, 4 s, and after a response longer by its `Retry-After`" in page
     assert f"`timeout=` ({signature(OverHttp).parameters['timeout'].default:.0f} s)" in page
     assert URL in page
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):

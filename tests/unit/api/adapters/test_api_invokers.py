@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ from callslip.api.adapters import invokers
 from callslip.api.http.admission import MOST_JSON
 from callslip.compat.context import AdapterContext
 from callslip.compat.genie import INVOKERS
+from callslip.compat.genie.documents import filter_names
+from callslip.compat.genie.known_names import known_names
 from callslip.config.settings import Settings
 from callslip.errors import PermissionMissing
+from callslip.ingestion.provided_chunks import ChunkScope
+from callslip.readers import Reader
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
 
@@ -179,3 +184,20 @@ def test_a_permission_is_checked_before_the_json(
     url = "/v1/invokers/WeaviateDeleteChunkInvoker"
     reply = client.post(url, data="no JSON", content_type="application/json")
     assert (reply.status_code, reply.json["detail"]) == (403, "the key has no permission 'write'")
+
+
+@pytest.mark.parametrize(
+    "having",
+    [{"page": 2}, {"custom_property.page": 2}, {"document_metadata.author.name": "Ann"}],
+)
+def test_a_reader_filters_chunks_of_any_level_by_short_names(
+    context: AdapterContext, having: dict[str, Any]
+) -> None:
+    ledger = context.ledger.for_reader(Reader("bob", frozenset({"user:bob"})))
+    limited = replace(context, backend=replace(context.backend, ledger=ledger))
+    where = {"collection": "papers", "having_all": having}
+    names = known_names(ChunkScope(limited.backend, "memory", "papers"))
+    known = known_names(ChunkScope(context.backend, "memory", "papers"))
+    assert filter_names(having, names) == filter_names(having, known) != having
+    deleted = call(limited, "DeleteByFilter", where)
+    assert deleted["matches"] == (1 if "page" in next(iter(having)) else 3)
