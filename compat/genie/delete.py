@@ -175,13 +175,13 @@ class WeaviateDeleteByFilterInvoker(_ChunksInvoker):
         request: dict[str, Any],
     ) -> Deleted | DeleteError:
         wanted = validated(_Filter, request)
-        names = known_names(scope)
+        known = scope.ledger.collections.property_names(collection.name)
+        names = known_names(scope, known)
         groups = (filter_names(g, names) for g in (wanted.having_all, wanted.having_any))
         try:
             where = parse(*groups)
             check_not_reserved(where)
             if scope.ledger.reader is None:
-                known = scope.ledger.collections.property_names(collection.name)
                 check_properties_known(where, known)
             if where is None:
                 raise InvalidFilter("Invalid or empty filter")

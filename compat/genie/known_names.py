@@ -9,13 +9,12 @@ from callslip.retrieval.facets.readable import read_consistently
 from callslip.stores.properties.filters import Where
 
 
-def known_names(scope: ChunkScope) -> Container[str]:
-    """The properties that chunks of the collection ever had; for a reader, those that it may read.
+def known_names(scope: ChunkScope, names: Set[str]) -> Container[str]:
+    """The properties `names` that the collection ever had; for a reader, those that it may read.
 
     Whether a name is known decides how a filter is read, which tells of the property. To look up a
     name raises StoreDown while the readers of many documents change.
     """
-    names = scope.ledger.collections.property_names(scope.collection)
     return names if scope.ledger.reader is None else _Readable(scope, names)
 
 

@@ -51,9 +51,8 @@ class SearchInvoker(Invoker):
             self._context, wanted.get("collection"), wanted.get("tenant")
         )
         tenant = clean_tenant(wanted.get("tenant") or "")
-        names = known_names(
-            ChunkScope(self._context.backend, collection.store, collection.name, tenant)
-        )
+        scope = ChunkScope(self._context.backend, collection.store, collection.name, tenant)
+        names = known_names(scope, scope.ledger.collections.property_names(collection.name))
         for group in ("having_all", "having_any"):
             wanted[group] = filter_names(wanted.get(group), names)
         if wanted.get("vector_name") == DEFAULT_VECTOR:

@@ -196,8 +196,8 @@ def test_a_reader_filters_chunks_of_any_level_by_short_names(
     ledger = context.ledger.for_reader(Reader("bob", frozenset({"user:bob"})))
     limited = replace(context, backend=replace(context.backend, ledger=ledger))
     where = {"collection": "papers", "having_all": having}
-    names = known_names(ChunkScope(limited.backend, "memory", "papers"))
-    known = known_names(ChunkScope(context.backend, "memory", "papers"))
+    known = context.ledger.collections.property_names("papers")
+    names = known_names(ChunkScope(limited.backend, "memory", "papers"), known)
     assert filter_names(having, names) == filter_names(having, known) != having
     deleted = call(limited, "DeleteByFilter", where)
     assert deleted["matches"] == (1 if "page" in next(iter(having)) else 3)

@@ -161,12 +161,7 @@ def test_documents_of_a_collection_that_is_gone_count_as_deleted(ledger: Ledger)
 
 def test_batches_of_other_tenants_take_no_places(ledger: Ledger) -> None:
     flats = CollectionSchema("flats", VectorSpec(2), tenants=True)
-    ledger.collections.create(
-        flats,
-        store="s",
-        embedder="e",
-        analyzer="1",
-    )
+    ledger.collections.create(flats, store="s", embedder="e", analyzer="1")
     for n, tenant in enumerate(("north", "south", "south", "south")):
         given = replace(submission(f"{n}", f"{n}"), batch=f"batch {n}")
         ledger.documents.submit("flats", given, uuid.uuid4().hex, tenant=tenant)
