@@ -10,6 +10,9 @@ MAX_SLUG = 120
 A Chroma name has at most 512 for three slugs, a folder's name 255 for two.
 """
 
+OLD, NEW = "._old", "._new"
+"""Endings of the names of tables that are written anew. No encoded name has such an ending."""
+
 _PREFIX = "callslip"
 
 

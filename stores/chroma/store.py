@@ -119,8 +119,8 @@ class ChromaStore(Store):
             schema = self.schema(collection)
         except CollectionNotFound:
             return
-        tenants = self.tenants(collection) if schema.tenants else [""]
-        for tenant in tenants:
+        tables = [name.removesuffix(names.OLD) for name in self._connection.names()]
+        for tenant in _tenants(collection, tables) if schema.tenants else [""]:
             self._scopes.of_schema(schema, tenant).drop()
         self._scopes.schema_table(collection).drop()
 
@@ -136,8 +136,7 @@ class ChromaStore(Store):
 
     def tenants(self, collection: str) -> list[str]:
         self._fresh_schema(collection)
-        matches = (names.tenant_of(collection, name) for name in self._connection.names())
-        return sorted(name for name in matches if name is not None)
+        return _tenants(collection, self._connection.names())
 
     def batch_upsert_documents(
         self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
@@ -349,19 +348,22 @@ class ChromaStore(Store):
         return self.schema(collection)
 
     def _create(self, schema: CollectionSchema, at: Scope) -> None:
-        if at.documents.exists():
-            self._create_tables(schema, at)
-        else:
+        tables = (*at.vectors, at.documents)
+        if not all(table.exists() for table in tables):
             with at.keywords.undisturbed():
+                for table in tables:
+                    table.restore()
                 # An index whose tables Chroma has lost may have what was deleted meanwhile.
-                if not at.documents.exists() and not at.documents.is_rewritten():
+                if not at.documents.exists():
                     at.keywords.drop()
-                self._create_tables(schema, at)
+                for table in tables:
+                    table.create({"of": schema.name})
         at.keywords.create()
 
-    def _create_tables(self, schema: CollectionSchema, at: Scope) -> None:
-        for table in (*at.vectors, at.documents):
-            table.create({"of": schema.name})
+
+def _tenants(collection: str, tables: Iterable[str]) -> list[str]:
+    tenants = {names.tenant_of(collection, table) for table in tables}
+    return sorted(tenant for tenant in tenants if tenant is not None)
 
 
 def _halves(at: Scope) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from callslip.errors import NotFound
 from callslip.stores.batching import slices
 from callslip.stores.chroma.connection import Connection
 from callslip.stores.chroma.metadata import RECORD
+from callslip.stores.chroma.names import NEW, OLD
 from callslip.stores.chroma.pieces import joined, keys_of, pieces, unpacked
 from callslip.stores.metrics import Metric
 from callslip.stores.records import RetrieverHit, Vector
@@ -83,6 +84,7 @@ class Table:
     ) -> None:
         self._connection = connection
         self._name = name
+        self._old, self._new = name + OLD, name + NEW
         self._missing = missing
         self._space = _SPACES.get(metric, "l2")
 
@@ -98,8 +100,9 @@ class Table:
         self.refresh()
 
     def drop(self) -> None:
-        """Remove the collection. Idempotent."""
-        self._connection.drop(self._name)
+        """Remove the collection, and what a killed `rewrite` left of it. Idempotent."""
+        for name in (self._old, self._new, self._name):  # `restore` would bring the old one back
+            self._connection.drop(name)
 
     def rewrite(self) -> None:
         """Write the collection anew, because Chroma's graph keeps the vectors of deleted rows.
@@ -107,21 +110,27 @@ class Table:
         Readers find the old one until the new one is complete and takes its name. The same call
         continues after a kill. Nothing else may add or delete rows meanwhile.
         """
-        old, new = f"{self._name}.old", f"{self._name}.new"
-        names = set(self._connection.names())
-        if self._name not in names and old in names:  # killed between the two renames
-            self._rename(old, self._name)
-        self._connection.drop(old)
-        self._connection.drop(new)
-        copy = Table(self._connection, new, self._missing)
+        self.restore()
+        self._connection.drop(self._old)
+        self._connection.drop(self._new)
+        copy = Table(self._connection, self._new, self._missing)
         copy._space = self._space
         copy.create({k: str(v) for k, v in (self.about() or {}).items()})
         ids = sorted(self.ids(None))
         for batch in batches(ids, ROWS_PER_COPY):
             copy.upsert(self.get(batch, include_vector=True))
-        self._rename(self._name, old)
-        self._rename(new, self._name)
-        self._connection.drop(old)
+        self._rename(self._name, self._old)
+        self._rename(self._new, self._name)
+        self._connection.drop(self._old)
+
+    def restore(self) -> None:
+        """Give the old collection its name back if `rewrite` was killed between its two renames.
+
+        Nothing else may rewrite the collection meanwhile.
+        """
+        names = self._connection.names()
+        if self._name not in names and self._old in names:
+            self._rename(self._old, self._name)
 
     def _rename(self, name: str, to: str) -> None:
         with self._connection.answering():
@@ -141,10 +150,6 @@ class Table:
         except NotFound:
             return False
         return True
-
-    def is_rewritten(self) -> bool:
-        """Whether a `rewrite` was killed between its two renames."""
-        return f"{self._name}.old" in self._connection.names()
 
     def about(self) -> Mapping[str, str]:
         """The metadata of the collection, as provided to `create`."""

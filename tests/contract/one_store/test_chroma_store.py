@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -32,6 +32,7 @@ from callslip.stores.chroma import connection
 from callslip.stores.chroma.metadata import RECORD
 from callslip.stores.chroma.names import slug
 from callslip.stores.chroma.pieces import MOST, pieces
+from callslip.stores.chroma.store import ChromaStore
 from callslip.stores.chroma.table import TEXT, Row, Table
 from callslip.stores.contract import Store
 from callslip.stores.fulltext import index as keyword_index
@@ -338,6 +339,73 @@ def test_a_deletion_waits_for_a_compaction(
     assert store.document_ids(collection_name) == {"stays"}
     assert store.chunk_ids(collection_name, "goes") == {"vector": set(), "keyword": set()}
     assert store.count(collection_name) == 3
+
+
+class Killed(BaseException):
+    """Ends a compaction where SIGKILL would."""
+
+
+def kill_at(renaming: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Call `act` until the rename of this number, counted from 1, which is not made."""
+    rename, made = Table._rename, list[str]()
+
+    def renamed(self: Table, name: str, to: str) -> None:
+        made.append(name)
+        if len(made) == renaming:
+            raise Killed
+        rename(self, name, to)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "_rename", renamed)
+        with pytest.raises(Killed):
+            act()
+
+
+@pytest.mark.parametrize("renaming", range(1, 7))
+def test_a_killed_compaction_loses_nothing_where_the_collection_is_made_again(
+    store: Store, collection_name: str, monkeypatch: pytest.MonkeyPatch, renaming: int
+) -> None:
+    store.batch_upsert_documents(collection_name, [DocumentRecord("doc", "d", "d", {})])
+    store.batch_upsert_chunks(collection_name, [chunk("a"), chunk("b", level=1)])
+    kill_at(renaming, monkeypatch, lambda: store.compact(collection_name))
+    for _ in range(2):
+        store.ensure_schema(store.schema(collection_name))
+        assert store.chunk_ids(collection_name, "doc") == {"vector": {*"ab"}, "keyword": {*"ab"}}
+        assert [each.document_id for each in store.get_documents(collection_name, ["doc"])]
+        store.compact(collection_name)
+
+
+@pytest.mark.parametrize("tenant", ["", "t"])
+def test_nothing_that_a_killed_compaction_left_survives_the_collection(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tenant: str
+) -> None:
+    schema = CollectionSchema("dropped", VectorSpec(2), tenants=bool(tenant))
+
+    def make() -> None:
+        store.ensure_schema(schema)
+        if tenant:
+            store.ensure_tenant("dropped", tenant)
+
+    for renaming in (1, 2):
+        make()
+        store.batch_upsert_chunks("dropped", [chunk("a")], tenant=tenant)
+        kill_at(renaming, monkeypatch, lambda: store.compact("dropped", tenant=tenant))
+        store.drop_collection("dropped")
+        assert isinstance(store, ChromaStore)
+        assert not [name for name in store._connection.names() if "dropped" in name]
+    make()
+    assert store.chunk_ids("dropped", tenant=tenant) == {"vector": set(), "keyword": set()}
+    store.drop_collection("dropped")
+
+
+def test_a_compaction_keeps_vectors_of_every_name(store: Store) -> None:
+    named = {"old": VectorSpec(2), "new": VectorSpec(2)}
+    store.ensure_schema(CollectionSchema("names", VectorSpec(2), named=named))
+    store.batch_upsert_chunks("names", [replace(chunk("a"), named=dict.fromkeys(named, EAST))])
+    store.compact("names")
+    assert set(store.chunk_ids("names")) == {"vector", "vector:old", "vector:new", "keyword"}
+    assert all(ids == {"a"} for ids in store.chunk_ids("names").values())
+    store.drop_collection("names")
 
 
 def test_a_writer_that_waits_too_long_gives_up(
