@@ -115,14 +115,23 @@ def take_out(scope: ChunkScope, document_id: str, chunk_ids: set[str]) -> None:
 
 
 def _leave(scope: ChunkScope, claim: Claim, left: set[str]) -> None:
-    """Make these chunks the only ones of the document."""
+    """Make these chunks the only ones of the document: hide the others at once, then delete them.
+
+    They are deleted under the claim. Without it, a process that began to delete a chunk could do so
+    after a client has put it again.
+    """
     ledger = scope.ledger
-    ledger.leases.go_live(claim, sorted(left), {"chunks": len(left)})
-    if ledger.inventory.moving(scope.collection):
-        return  # another store may hold copies: the sweep prunes both
-    if ended := ledger.chunks.end(claim.document_id):
-        scope.store.delete_chunks(scope.collection, sorted(ended), tenant=scope.tenant)
-        ledger.chunks.forget(claim.document_id, ended)
+    with ledger.leases.keep([claim]) as (lease,):
+        gone = ledger.chunks.hide_others(claim, left)
+        try:
+            # While the collection is being moved, another store may hold copies: the sweep deletes
+            # both.
+            if gone and not ledger.inventory.moving(scope.collection):
+                lease.check()
+                scope.store.delete_chunks(scope.collection, sorted(gone), tenant=scope.tenant)
+                ledger.chunks.forget(claim.document_id, gone)
+        finally:
+            ledger.leases.go_live(claim, sorted(left), {"chunks": len(left)})
 
 
 def has_provided_chunks(ledger: Ledger, document_id: str) -> bool:

@@ -29,7 +29,7 @@ MAINTAIN_SECONDS = 900
 """Seconds that the stores' maintenance may take: refitting a million passages takes minutes."""
 
 DROP_SECONDS = 900
-"""Seconds that the removal of a collection may take; a killed one is tried again after them."""
+"""Seconds that removing a collection or tenant may take; a killed one is tried again after them."""
 
 EMPTY_LOGS_SECONDS = 300.0
 
@@ -78,7 +78,9 @@ def sweep() -> None:
         remove_documents(backend, unremoved, lock.reacquire)
         for collection, tenant in ledger.tenants.emptied():
             lock.reacquire()
-            drop_tenant(backend, collection, tenant)
+            with alone(context.broker, f"drop:{collection}/{tenant}", DROP_SECONDS) as drop_lock:
+                if drop_lock is not None:
+                    drop_tenant(backend, collection, tenant)
         prune_documents(backend, ledger.sweep.unpruned(), lock.reacquire)
 
 

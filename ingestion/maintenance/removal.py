@@ -126,13 +126,18 @@ def drop_collection(backend: Backend, name: str) -> None:
 
 
 def drop_tenant(backend: Backend, collection: str, tenant: str) -> None:
-    """Remove a deleted tenant from the stores, once all of its documents are removed."""
+    """Remove a deleted tenant from the stores, once all of its documents are removed.
+
+    A tenant that is removed already, or was created again under the same name, is not changed.
+    """
     ledger = backend.ledger
     with put_off_on_error(f"removal of tenant {tenant} of {collection}"):
         before = ledger.receipts.of_documents(collection, tenant)
         before.update(_scope_counts(backend, collection, tenant))
         ledger.receipts.begin(collection, tenant, before)
         for store in _stores_with(backend, collection):
+            if (collection, tenant) not in ledger.tenants.emptied():
+                return  # another process has removed it, and its name may be in use again
             with contextlib.suppress(InvalidRequest):
                 store.drop_tenant(collection, tenant)
         after = _scope_counts(backend, collection, tenant)

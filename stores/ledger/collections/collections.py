@@ -3,10 +3,10 @@
 import json
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionExists, CollectionNotFound
@@ -200,12 +200,20 @@ class Collections:
             drop_sources(connection, schema.sources.c.collection == name)
 
     def has_properties(self, name: str, properties: Iterable[str]) -> None:
-        """Record which properties the chunks of a collection have. Idempotent."""
-        names = set(properties)
-        while new := names - self.property_names(name):
-            rows = [{"collection": name, "name": n} for n in sorted(new)]
-            with suppress(IntegrityError), self._database.writing() as connection:
-                connection.execute(insert(schema.property_names), rows)
+        """Record which properties the chunks of a collection have. Idempotent.
+
+        Raises CollectionNotFound if the collection has been removed meanwhile.
+        """
+        new = set(properties) - self.property_names(name)
+        if not new:
+            return
+        rows = [{"collection": name, "name": n} for n in sorted(new)]
+        try:
+            with self._database.writing() as connection:
+                adding = sqlite.insert if self._database.is_sqlite else postgresql.insert
+                connection.execute(adding(schema.property_names).on_conflict_do_nothing(), rows)
+        except IntegrityError:  # of the foreign key
+            raise CollectionNotFound(f"collection {name!r} does not exist") from None
 
     def property_names(self, name: str) -> set[str]:
         """Every property that a chunk of the collection ever had."""

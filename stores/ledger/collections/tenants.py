@@ -2,7 +2,8 @@
 
 import time
 
-from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, exists, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.errors import Conflict, TenantNotFound
 from callslip.stores.ledger.base import schema
@@ -122,16 +123,18 @@ class Tenants:
 def make_tenant(connection: Connection, collection: str, name: str, now: float) -> None:
     """Create a tenant within a transaction.
 
-    Raises Conflict while one of this name is being removed.
+    Locks it against deletion until the transaction ends. Raises Conflict while one of this name is
+    being removed.
     """
-    row = connection.execute(
-        select(_T.deleted_at).where(_T.collection == collection, _T.name == name)
-    ).one_or_none()
+    query = select(_T.deleted_at).where(_T.collection == collection, _T.name == name)
+    locking = query.with_for_update(read=True)
+    row = connection.execute(locking).one_or_none()
     if row is None:
-        connection.execute(
-            insert(schema.tenants).values(collection=collection, name=name, created_at=now)
-        )
-    elif row.deleted_at is not None:
+        adding = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+        values = {"collection": collection, "name": name, "created_at": now}
+        connection.execute(adding(schema.tenants).values(values).on_conflict_do_nothing())
+        row = connection.execute(locking).one()  # another transaction may have made it
+    if row.deleted_at is not None:
         raise Conflict(
             f"tenant {name!r} of {collection!r} is being removed", hint="Try again in a moment."
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from callslip.errors import Conflict
 from callslip.stores.ledger.base import schema
@@ -74,13 +74,24 @@ class ChildDocuments:
         return other is not None and other.parent_id != parent.document_id
 
     def unwanted(self, document_id: str, version: int) -> set[str]:
-        """Names of children of this version that a client deleted; they must stay deleted."""
+        """Names of children of this version that a client deleted; they must stay deleted.
+
+        Includes those of the versions right before it that have the same file: an edit, a
+        correction or a rollback makes a version that contains the children anew.
+        """
+        of = select(_V.sha256).where(_V.document_id == document_id, _V.version == version)
+        other = select(func.coalesce(func.max(_V.version), 0)).where(
+            _V.document_id == document_id,
+            _V.version < version,
+            _V.sha256 != of.scalar_subquery(),
+        )
         with self._database.reading() as connection:
             return set(
                 connection.scalars(
                     select(_D.name).where(
                         _D.parent_id == document_id,
-                        _D.parent_version == version,
+                        _D.parent_version > other.scalar_subquery(),
+                        _D.parent_version <= version,
                         _D.deleted_at.is_not(None),
                     )
                 )

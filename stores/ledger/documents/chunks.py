@@ -1,7 +1,8 @@
 """The chunks of each document version in the ledger, which decide what a search may return."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -10,6 +11,7 @@ from sqlalchemy import (
     bindparam,
     column,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -29,7 +31,7 @@ from callslip.stores.ledger.base.records import Claim
 from callslip.stores.ledger.documents.pages import PageTable
 from callslip.stores.ledger.documents.progress import claimed_row
 
-_C, _D = schema.chunks.c, schema.documents.c
+_C, _D, _S = schema.chunks.c, schema.documents.c, schema.steps.c
 
 IDS_PER_STATEMENT = 500
 """Bound values per statement; SQLite allows 32,766, older versions of SQLite 999."""
@@ -213,11 +215,17 @@ class Chunks:
 
         No version may expect an ended chunk until the stores have deleted it and `forget` has
         dropped its row. Otherwise a new version would lose a chunk that it has just stored again.
+        Returns nothing while a step of the live version has a lease: its owner may be deleting the
+        chunks that it has hidden, and may store them again after that.
         """
         mine = _C.document_id == document_id
         with self._database.writing() as connection:
             document = lock_document(connection, document_id)
             if document is None or document.live_version is None:
+                return set()
+            running = (_S.document_id == document_id) & (_S.version == document.live_version)
+            leased = running & (_S.state == "running") & (_S.lease_until > time.time())
+            if connection.scalar(select(exists().where(leased))):
                 return set()
             over = _C.last_version < document.live_version
             needed = select(_C.chunk_id).where(mine, or_(_C.last_version.is_(None), ~over))
@@ -226,6 +234,23 @@ class Chunks:
             )
             connection.execute(update(schema.chunks).where(mine, over).values(last_version=0))
             return set(connection.scalars(select(_C.chunk_id).where(mine, over)))
+
+    def hide_others(self, claim: Claim, left: Collection[str]) -> set[str]:
+        """End the chunks of a claimed live version that are not among these; return their ids.
+
+        Only the owner of the claim may then delete them from the store and `forget` them. Raises
+        LeaseLost if the claim no longer owns the step.
+        """
+        with self._database.writing() as connection:
+            claimed_row(connection, claim)
+            rows = connection.execute(_OF_DOCUMENT, {"document_id": claim.document_id}).all()
+            open_ = {row.chunk_id for row in rows if row.last_version is None}
+            gone = sorted(open_.difference(left))
+            for start in range(0, len(gone), IDS_PER_STATEMENT):
+                some = _C.chunk_id.in_(gone[start : start + IDS_PER_STATEMENT])
+                mine = (_C.document_id == claim.document_id) & _C.last_version.is_(None)
+                connection.execute(update(schema.chunks).where(mine, some).values(last_version=0))
+        return set(gone)
 
     def forget(self, document_id: str, chunk_ids: Iterable[str] | None = None) -> None:
         """Drop the rows of ended chunks, or of all chunks of a document, once no store has them.

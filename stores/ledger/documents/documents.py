@@ -31,7 +31,7 @@ from callslip.stores.ledger.documents.content import duplicate, holders, no_vers
 from callslip.stores.ledger.documents.edits import completed
 from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
-from callslip.stores.ledger.documents.readers import put_audience
+from callslip.stores.ledger.documents.readers import put_audience, restrict_as, set_readers
 from callslip.stores.ledger.documents.reading import read_documents, versions_query
 from callslip.stores.ledger.documents.versions import add_steps, newest_of, requeue, supersede
 from callslip.stores.ledger.outbox import events
@@ -138,8 +138,8 @@ class Documents:
                 make_tenant(connection, collection, tenant, now)
             name = {"collection": collection, "tenant": tenant, "named": submission.name}
             existing = connection.execute(_LOCK_NAMED, name).one_or_none()
-            audience = _audience(connection, collection, tenant, submission, parent)
             if existing is None:
+                audience = _audience(connection, collection, tenant, submission, parent)
                 document_id, version, by_hand, chunking = new_id, 1, None, None
                 document = {
                     "document_id": document_id,
@@ -147,7 +147,7 @@ class Documents:
                     "tenant": tenant,
                     "name": submission.name,
                     "created_at": now,
-                    "audience": audience or "",
+                    "audience": audience,
                     **attachments.columns(parent),
                 }
                 connection.execute(_ADD_DOCUMENT, document)
@@ -155,12 +155,10 @@ class Documents:
                 document_id = existing.document_id
                 self._check_readable(connection, document_id)
                 attachments.adopt(connection, document_id, parent)
-                if audience is not None:
-                    connection.execute(
-                        update(schema.documents)
-                        .where(_D.document_id == document_id, _D.audience != audience)
-                        .values(audience=audience, readers_due=True)
-                    )
+                if parent is not None:
+                    restrict_as(connection, document_id, parent.document_id)
+                elif submission.readers is not None:
+                    set_readers(connection, existing, submission.readers)
                 newest = newest_of(connection, document_id)
                 submission, by_hand = completed(submission, newest)
                 if same_content(newest, submission) and not lacks_pages(newest):
@@ -384,10 +382,12 @@ def _audience(
     tenant: str,
     submission: Submission,
     parent: Claim | None,
-) -> str | None:
-    """The audience that a submission sets: its own, or its parent's; None if it sets none."""
+) -> str:
+    """The audience of a new document: its parent's, or that of its submission; else everyone."""
     if parent is not None:
-        return connection.scalar(select(_D.audience).where(_D.document_id == parent.document_id))
+        return str(
+            connection.scalar(select(_D.audience).where(_D.document_id == parent.document_id))
+        )
     if submission.readers is None:
-        return None
+        return ""
     return put_audience(connection, collection, tenant, submission.readers)

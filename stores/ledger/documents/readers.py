@@ -162,6 +162,20 @@ def set_readers(
     return due
 
 
+def restrict_as(connection: Connection, document_id: str, parent_id: str) -> None:
+    """Give a document that is for everyone the readers of its parent.
+
+    Other readers stay: they are the document's own, or were set together with the parent's.
+    """
+    audience = connection.scalar(select(_D.audience).where(_D.document_id == parent_id))
+    if audience:
+        connection.execute(
+            update(schema.documents)
+            .where(_D.document_id == document_id, _D.audience == "")
+            .values(audience=audience, readers_due=True)
+        )
+
+
 def put_audience(connection: Connection, collection: str, tenant: str, readers: Readers) -> str:
     """Record a list of readers within a transaction, and return its audience.
 

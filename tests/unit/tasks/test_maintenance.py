@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -322,6 +323,27 @@ def test_a_deleted_tenant_leaves_a_receipt_of_all_its_documents(setup: Setup) ->
     assert (receipt.before["memory vector"], receipt.before["memory keyword"]) == (2, 2)
     assert receipt.after == dict.fromkeys(receipt.before, 0)
     assert setup.store.tenants("notes") == []
+
+
+def test_a_tenant_that_was_made_again_meanwhile_keeps_what_it_has(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = CollectionSchema("notes", VectorSpec(1), tenants=True)
+    setup.ledger.collections.create(schema, store="", embedder="", analyzer="")
+    setup.store.ensure_schema(schema)
+    setup.ledger.tenants.create("notes", "ann")
+    setup.store.ensure_tenant("notes", "ann")
+    setup.ledger.tenants.delete("notes", "ann")
+    begin = setup.ledger.receipts.begin
+
+    def removed_by_another_process(_: object, *arguments: Any) -> None:
+        begin(*arguments)
+        setup.ledger.tenants.forget("notes", "ann")
+        setup.ledger.tenants.create("notes", "ann")
+
+    monkeypatch.setattr(type(setup.ledger.receipts), "begin", removed_by_another_process)
+    drop_tenant(current().backend, "notes", "ann")
+    assert setup.store.tenants("notes") == ["ann"]
 
 
 def test_pruned_chunks_that_a_store_still_has_are_not_forgotten(

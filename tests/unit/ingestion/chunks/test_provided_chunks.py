@@ -1,6 +1,6 @@
 """Chunks that come ready made are documents like any other to audits, archives and workers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -9,9 +9,10 @@ import pytest
 from memory_store import MemoryStore
 from pipeline_parts import doing, make_context
 
-from callslip.errors import StoreDown
+from callslip.errors import StoreDown, TransientError
 from callslip.ingestion import provided_chunks
 from callslip.ingestion.context import StepContext
+from callslip.ingestion.maintenance.removal import prune_documents
 from callslip.ingestion.maintenance.repair import LOST, Repairs, repair
 from callslip.ingestion.provided_chunks import ChunkScope, Written
 from callslip.stores.audit.comparison import audit_scope, audit_scopes
@@ -98,6 +99,64 @@ def test_what_a_store_that_went_down_left_half_done_is_finished_by_the_same_call
             provided_chunks.put(scope, "a", chunks("1", "2"), 1)
         assert provided_chunks.put(scope, "a", chunks("1", "2"), 1) == Written(0, 2)
         assert scope.store.find_ids("papers") == ["1", "2"]
+        assert sound(step_context)
+
+
+class Interrupting(MemoryStore):
+    """Calls `during` within its first deletion of chunks."""
+
+    during: Callable[[], None] | None = None
+
+    def delete_chunks(self, collection: str, chunk_ids: Iterable[str], *, tenant: str = "") -> None:
+        if self.during is not None:
+            during, self.during = self.during, None
+            during()
+        super().delete_chunks(collection, chunk_ids, tenant=tenant)
+
+
+def test_one_process_at_a_time_deletes_a_chunk_so_none_that_is_put_again_is_lost(
+    tmp_path: Path,
+) -> None:
+    store = Interrupting()
+    step_context = make_collection(a_place(tmp_path, store))
+    scope, ledger = scope_of(step_context), step_context.ledger
+    with closing(ledger):
+        provided_chunks.put(scope, "a", chunks("1", "2"), 2)
+        document_id = str(ledger.documents.id_of("papers", "a"))
+
+        def sweep() -> None:
+            assert set(ledger.chunks.visible(["1", "2"])) == {"2"}  # hidden at once
+            assert ledger.chunks.end(document_id) == set()
+
+        store.during = sweep
+        provided_chunks.take_out(scope, document_id, {"1"})
+        assert provided_chunks.put(scope, "a", chunks("1"), 2) == Written(1, 0)
+        prune_documents(scope.backend, ledger.sweep.unpruned())
+        assert store.chunk_ids("papers", document_id)["vector"] == {"1", "2"}
+        assert sound(step_context)
+
+
+def test_a_deletion_that_the_store_refuses_is_done_by_the_sweep(tmp_path: Path) -> None:
+    store = Interrupting()
+    step_context = make_collection(a_place(tmp_path, store))
+    scope, ledger = scope_of(step_context), step_context.ledger
+
+    def fail() -> None:
+        raise StoreDown("gone for a moment")
+
+    with closing(ledger):
+        provided_chunks.put(scope, "a", chunks("1", "2"), 2)
+        document_id = str(ledger.documents.id_of("papers", "a"))
+        store.during = fail
+        with pytest.raises(StoreDown):
+            provided_chunks.take_out(scope, document_id, {"1"})
+        assert ledger.chunks.live_ids(document_id) == {"2"}
+        with pytest.raises(TransientError, match="leaving"):
+            provided_chunks.put(scope, "a", chunks("1"), 2)
+        doing(step_context)(document_id, 1, "upsert")
+        prune_documents(scope.backend, ledger.sweep.unpruned())
+        assert store.chunk_ids("papers", document_id)["vector"] == {"2"}
+        assert provided_chunks.put(scope, "a", chunks("1"), 2) == Written(1, 0)
         assert sound(step_context)
 
 

@@ -19,7 +19,7 @@ from callslip.ingestion.context import StepContext
 from callslip.ingestion.intake import take_in
 from callslip.ingestion.pipeline import run_step
 from callslip.stores.blobs import Blobs
-from callslip.stores.ledger import Accepted, DocumentRecord, Ledger, Submission
+from callslip.stores.ledger import Accepted, DocumentRecord, Edit, Ledger, Submission
 from callslip.stores.ledger.base import schema
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -181,6 +181,68 @@ def test_a_child_that_was_deleted_by_itself_does_not_come_back(step_context: Ste
     assert step_context.ledger.leases.reopen(item.document_id, 1, "extract")
     work(step_context, item)
     assert set(documents_by_name(step_context)) == {"a.zip", "a.zip/a.txt"}
+
+
+def test_nor_with_an_edit_of_its_parent_but_with_another_file_that_has_it(
+    step_context: StepContext,
+) -> None:
+    content = zip_file({"a.txt": "alpha", "b.txt": "beta"})
+    item = send(step_context, content)
+    work(step_context, item)
+    step_context.ledger.documents.delete(documents_by_name(step_context)["a.zip/b.txt"].document_id)
+    for number in range(2):
+        edit = Edit(title=f"Box {number}")
+        work(
+            step_context,
+            step_context.ledger.edits.make(item.document_id, edit, if_match=None).accepted,
+        )
+        assert set(documents_by_name(step_context)) == {"a.zip", "a.zip/a.txt"}
+    for other in (zip_file({"c.txt": "gamma"}), content):
+        work(step_context, send(step_context, other))
+    assert set(documents_by_name(step_context)) == {"a.zip", "a.zip/a.txt", "a.zip/b.txt"}
+
+
+def readers(step_context: StepContext) -> dict[str, bool]:
+    """Which documents have readers, by name."""
+    documents = documents_by_name(step_context).items()
+    return {n: bool(step_context.ledger.readers.audience(d.document_id)) for n, d in documents}
+
+
+def test_a_file_of_its_own_readers_keeps_them_when_its_parent_changes(
+    step_context: StepContext,
+) -> None:
+    item = send(step_context, zip_file({"a.txt": "alpha", "b.txt": "beta"}))
+    work(step_context, item)
+    edits, inner = step_context.ledger.edits, documents_by_name(step_context)["a.zip/b.txt"]
+    edits.make(inner.document_id, Edit(readers=("group:hr",)), if_match=None)
+    restricted = {"a.zip": False, "a.zip/a.txt": False, "a.zip/b.txt": True}
+    work(step_context, edits.make(item.document_id, Edit(title="Box"), if_match=None).accepted)
+    assert readers(step_context) == restricted
+    work(step_context, send(step_context, zip_file({"a.txt": "alpha", "b.txt": "beta 2"})))
+    assert readers(step_context) == restricted
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the same file", "another file"])
+def test_readers_of_a_file_that_is_sent_again_are_those_of_the_files_in_it(
+    step_context: StepContext, again: bool
+) -> None:
+    content = zip_file({"a.txt": "alpha", "b.txt": "beta"})
+    work(step_context, send(step_context, content))
+    other = zip_file({"a.txt": "alpha", "c.txt": "gamma"}) if again else content
+    digest = hashlib.sha256(other).hexdigest()
+    submission = Submission("a.zip", "a.zip", "", digest, len(other), {}, readers=("group:hr",))
+    item = take_in(
+        step_context.ledger,
+        step_context.blobs,
+        "papers",
+        submission,
+        io.BytesIO(other),
+        tenant="acme",
+    )
+    assert all(readers(step_context).values())
+    if again:
+        work(step_context, item)
+        assert readers(step_context) == dict.fromkeys(("a.zip", "a.zip/a.txt", "a.zip/c.txt"), True)
 
 
 def test_nothing_comes_of_a_parent_that_was_deleted_meanwhile(step_context: StepContext) -> None:

@@ -317,3 +317,10 @@ def test_of_one_content_under_many_names_at_once_one_is_taken(
         taken = set(pool.map(take, range(50))) - {None}
     assert len(taken) == 1
     assert blobs.document_ids() == taken, "what was refused leaves no original"
+
+
+def test_properties_of_a_collection_that_is_gone_are_an_error_that_names_it(ledger: Ledger) -> None:
+    ledger.collections.delete("papers")
+    ledger.collections.forget("papers")
+    with pytest.raises(CollectionNotFound, match="papers"):
+        ledger.collections.has_properties("papers", {"year"})
