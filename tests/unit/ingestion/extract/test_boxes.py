@@ -6,9 +6,11 @@ import json
 import re
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pypdfium2 as pdfium
 import pytest
@@ -38,6 +40,16 @@ MIDDLE = 0.45
 
 MOST_OTHERS = 0.03
 """The letters of other lines in the middle of boxes: a link is a line in a gap of another one."""
+
+
+class Page(NamedTuple):
+    """A page as it stays open until its document is closed."""
+
+    bbox: tuple[float, float, float, float]
+    """Left, bottom, right and top in points."""
+
+    text: pdfium.PdfTextPage
+
 
 tenths = st.integers(-300_000, 300_000).map(lambda n: n / 10)
 lines = st.builds(
@@ -133,12 +145,13 @@ def test_the_text_inside_the_boxes_of_a_span_is_the_text_of_the_span(path: Path)
     with pdfium.PdfDocument(path.read_bytes()) as document:
         if any(page.get_rotation() for page in document):
             pytest.skip("PDFium reads areas of pages as they are before they are turned")
+        pages = [Page(page.get_bbox(), page.get_textpage()) for page in document]
         for start, end in pairwise(marks):
             wanted = _letters(extracted.text[start:end])
             cut = _areas(extracted, start, end)
-            whole = sum((_inside(document, area, 0.0) for area in cut), Counter())
+            whole = sum((_inside(pages, area, 0.0) for area in cut), Counter())
             parts = areas(known, extracted.text, start, end)
-            middle = sum((_inside(document, area, MIDDLE) for area in parts), Counter())
+            middle = sum((_inside(pages, area, MIDDLE) for area in parts), Counter())
             assert not wanted - whole
             others += (middle - wanted).total()
             letters += wanted.total()
@@ -181,24 +194,20 @@ def _letters(text: str) -> Counter[str]:
     return Counter(c for c in text if c.isalnum())
 
 
-def _inside(document: pdfium.PdfDocument, area: Area, cut: float) -> Counter[str]:
+def _inside(pages: Sequence[Page], area: Area, cut: float) -> Counter[str]:
     """The letters that PDFium reads inside an area, without this share of its height at each side.
 
     Of a line that runs down the page, nothing is cut.
     """
-    page = document[area.page - 1]
-    left, _, _, top = page.get_bbox()
+    (left, _, _, top), textpage = pages[area.page - 1]
     height = area.bottom - area.top
     if height > area.right - area.left:
         cut = 0.0
     inset = INSET if cut else -INSET
-    textpage = page.get_textpage()
     text: str = textpage.get_text_bounded(
         left + area.left + inset,
         top - area.bottom + (cut * height or inset),
         left + area.right - inset,
         top - area.top - (cut * height or inset),
     )
-    textpage.close()
-    page.close()
     return _letters(text)
