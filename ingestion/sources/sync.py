@@ -220,13 +220,17 @@ def _web_address(address: str) -> str | None:
 
 
 def _delete_vanished(crawl: Crawl) -> int:
-    """Delete the documents of missing files if the run may delete; return their number."""
+    """Delete the documents of missing files if the run may delete; return their number.
+
+    A file whose new name is stored like its former one keeps its document.
+    """
     runs, run = crawl.ledger.source_runs, crawl.run
     if not crawl.origin.complete:
         raise SourceError(
             "a folder of the source could not be listed, so that nothing was deleted",
             hint="See its permissions, then sync again.",
         )
+    runs.forget_renamed(run)
     counts = runs.counts(run)
     missing = counts.pop("missing", 0)
     if missing and not sum(counts.values()) and not run.force:

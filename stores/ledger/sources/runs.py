@@ -209,6 +209,26 @@ class SourceRuns:
                 .values(seen_run=run.number, seen_at=time.time())
             )
 
+    def forget_renamed(self, run: Run) -> None:
+        """Delete the rows of unseen files whose documents are now those of files that were seen.
+
+        Names that differ in their Unicode form, in control characters or in blanks at the end are
+        stored alike, so that a renamed file can keep its document.
+        """
+        other = schema.source_items.alias()
+        kept = select(other.c.path).where(
+            other.c.source_id == run.source.source_id,
+            other.c.document_id == _I.document_id,
+            other.c.seen_run == run.number,
+        )
+        with self._database.writing() as connection:
+            _locked_row(connection, run)
+            connection.execute(
+                delete(schema.source_items).where(
+                    _mine(run), _I.seen_run < run.number, kept.exists()
+                )
+            )
+
     def unseen(self, run: Run, *, after: str = "", limit: int = 200) -> list[ItemRecord]:
         """Files that this run has not seen, in order of their paths."""
         query = (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from callslip.ingestion.sources import Crawl, sync
+from callslip.ingestion.sources.folder import Folder
 from callslip.ingestion.sources.items import Origin
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import DocumentRecord, Ledger, SourceRecord
@@ -86,3 +87,8 @@ def make_library(home: Path) -> Library:
 def later() -> None:
     """Let the clock of the file system move on."""
     time.sleep(0.02)
+
+
+def scope(root: Path) -> Folder:
+    """A folder as a source has it."""
+    return Folder(f"file://{root}", most_mb=1, timeout_seconds=10)

@@ -4,7 +4,6 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 from importlib.util import find_spec
@@ -14,35 +13,14 @@ import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from source_parts import Library, later, make_library
+from source_parts import Library, later, make_library, scope
 
 from callslip.errors import BacklogFull, LeaseLost, SettingsError, StoreDown
 from callslip.ingestion.sources import sync
 from callslip.ingestion.sources.folder import Folder
 from callslip.stores.blobs import Blobs
 
-
-@pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    """An empty library."""
-    made = make_library(tmp_path)
-    with closing(made.ledger):
-        yield made
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A folder with two files, one below another folder."""
-    folder = tmp_path / "root"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "a.txt").write_text("alpha")
-    (folder / "deep" / "b.txt").write_text("beta")
-    return folder
-
-
-def scope(root: Path) -> Folder:
-    """The folder as a source has it."""
-    return Folder(f"file://{root}", most_mb=1, timeout_seconds=10)
+pytest_plugins = ["source_fixtures"]
 
 
 def test_every_file_comes_in_once_with_its_provenance(library: Library, root: Path) -> None:
@@ -154,14 +132,6 @@ def test_a_part_that_cannot_be_listed_deletes_nothing(
     assert library.names() == {"src/a.txt", "src/deep/b.txt", "src/new.txt"}
 
 
-def test_a_renamed_file_moves_in_one_run(library: Library, root: Path) -> None:
-    source = library.add(f"file://{root}", delete_missing=True)
-    library.look(source, scope(root))
-    (root / "a.txt").rename(root / "c.txt")
-    assert library.look(source, scope(root)).counts == {"unchanged": 1, "deleted": 1, "new": 1}
-    assert library.names() == {"src/c.txt", "src/deep/b.txt"}
-
-
 def test_a_second_copy_is_told_as_a_duplicate_and_not_read_again(
     library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,24 +178,6 @@ def test_bad_files_fail_alone_and_only_once(library: Library, root: Path) -> Non
     output = {path: failure.type for path, failure in failed.items()}
     assert output == {"empty.txt": "empty-file", "large.bin": "file-too-large"}
     assert library.look(source, scope(root)).counts == {"unchanged": 2, "failed": 2}
-
-
-def test_names_that_are_kept_alike_do_not_become_versions_of_each_other(
-    library: Library, root: Path
-) -> None:
-    (root / "x\ty.txt").write_text("with a tab")
-    (root / "x y.txt").write_text("with a space")
-    source = library.add(f"file://{root}")
-    for _ in range(2):
-        counts = library.look(source, scope(root)).counts
-        assert counts["failed"] == 1
-    assert library.document("src/x y.txt").newest.version == 1
-
-
-def test_a_name_that_is_no_unicode_fails_alone(library: Library, root: Path) -> None:
-    Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("named in Latin-1")
-    source = library.add(f"file://{root}")
-    assert library.look(source, scope(root)).counts == {"new": 2, "failed": 1}
 
 
 def test_a_file_that_is_being_written_waits_for_the_next_run(

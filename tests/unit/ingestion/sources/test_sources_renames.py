@@ -1,0 +1,62 @@
+"""Runs over a folder in which files are renamed, or have names that are stored alike."""
+
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+from source_parts import Library, scope
+
+pytest_plugins = ["source_fixtures"]
+
+
+def test_a_renamed_file_moves_in_one_run(library: Library, root: Path) -> None:
+    source = library.add(f"file://{root}", delete_missing=True)
+    library.look(source, scope(root))
+    (root / "a.txt").rename(root / "c.txt")
+    assert library.look(source, scope(root)).counts == {"unchanged": 1, "deleted": 1, "new": 1}
+    assert library.names() == {"src/c.txt", "src/deep/b.txt"}
+
+
+def test_names_that_are_kept_alike_do_not_become_versions_of_each_other(
+    library: Library, root: Path
+) -> None:
+    (root / "x\ty.txt").write_text("with a tab")
+    (root / "x y.txt").write_text("with a space")
+    source = library.add(f"file://{root}")
+    for _ in range(2):
+        counts = library.look(source, scope(root)).counts
+        assert counts["failed"] == 1
+    assert library.document("src/x y.txt").newest.version == 1
+
+
+def test_a_name_that_is_no_unicode_fails_alone(library: Library, root: Path) -> None:
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("named in Latin-1")
+    source = library.add(f"file://{root}")
+    assert library.look(source, scope(root)).counts == {"new": 2, "failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (unicodedata.normalize("NFD", "résumé.txt"), unicodedata.normalize("NFC", "résumé.txt")),
+        ("x\ty.txt", "x y.txt"),
+        ("x.txt ", "x.txt"),
+    ],
+)
+@pytest.mark.parametrize("delete_missing", [True, False])
+def test_a_document_stays_when_its_file_gets_a_name_that_is_stored_alike(
+    library: Library, root: Path, before: str, after: str, delete_missing: bool
+) -> None:
+    (root / before).write_text("gamma")
+    source = library.add(f"file://{root}", delete_missing=delete_missing)
+    library.look(source, scope(root))
+    (root / before).rename(root / after)
+    assert library.look(source, scope(root)).counts == {"changed": 1, "unchanged": 2}
+    assert library.look(source, scope(root)).counts == {"unchanged": 3}
+    assert f"src/{after}" in library.names()
+    assert library.removed == []
+    document_id = library.document(f"src/{after}").document_id
+    (root / after).unlink()
+    library.look(source, scope(root), delete_missing=True)
+    assert library.removed == [document_id]
