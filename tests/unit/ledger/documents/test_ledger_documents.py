@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ledger_moves import (
@@ -39,6 +40,7 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import STEPS, Ledger
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.schema import about
+from callslip.stores.ledger.documents import documents
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
@@ -324,3 +326,30 @@ def test_properties_of_a_collection_that_is_gone_are_an_error_that_names_it(ledg
     ledger.collections.forget("papers")
     with pytest.raises(CollectionNotFound, match="papers"):
         ledger.collections.has_properties("papers", {"year"})
+
+
+def test_an_upload_while_its_tenant_is_deleted_goes_with_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = CollectionSchema("notes", VectorSpec(4), tenants=True)
+    ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
+    ledger.tenants.create("notes", "ann")
+    looked, deleting = threading.Event(), threading.Event()
+    make_tenant = documents.make_tenant
+
+    def slow(*arguments: Any) -> None:
+        make_tenant(*arguments)
+        looked.set()
+        deleting.wait(10)
+
+    monkeypatch.setattr(documents, "make_tenant", slow)
+    with ThreadPoolExecutor() as pool:
+        sent = submission("late")
+        upload = pool.submit(ledger.documents.submit, "notes", sent, uuid.uuid4().hex, tenant="ann")
+        assert looked.wait(10)
+        deletion = pool.submit(ledger.tenants.delete, "notes", "ann")
+        with suppress(TimeoutError):
+            deletion.result(0.3)
+        deleting.set()
+        assert upload.result().document_id in deletion.result()
+    assert ledger.documents.get(upload.result().document_id).deleted_at is not None
