@@ -6,12 +6,14 @@ neither is a long one, because its `it` refers to its own words.
 """
 
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from functools import cache, partial
 from typing import NamedTuple
 
 from callslip.languages import DEFAULT, Codes, function_words, languages
 from callslip.languages.contract import FollowUps
+from callslip.retrieval.query.time_expressions import without_time
 
 MOST_WORDS = 5
 """The maximum number of words of a fragment (a preposition and its object)."""
@@ -73,17 +75,32 @@ class Standing(NamedTuple):
         return f"{self.base.rstrip(' ?.!')} {' '.join(self.tails)}?"
 
 
-def stand(question: str, before: Sequence[Standing], codes: Codes = DEFAULT) -> Standing:
-    """Return the complete form of a question; `before` has the earlier questions, oldest first."""
+def stand(
+    question: str,
+    before: Sequence[Standing],
+    codes: Codes = DEFAULT,
+    *,
+    today: date | None = None,
+) -> Standing:
+    """Return the complete form of a question; `before` has the earlier questions, oldest first.
+
+    A time of the question replaces the time of the earlier ones. `today` is the day from which
+    relative times count; default: the local day.
+    """
     text = " ".join(question.split())
     if not before:
         return Standing(text)
-    words = _words(codes)
+    words, today = _words(codes), today or datetime.now().astimezone().date()
+    timeless = partial(without_time, today=today, codes=codes)
     last, rest = before[-1], words.lead.sub("", text)
+    if timeless(rest) != rest:
+        last = _mapped(last, timeless)
     stripped = rest.rstrip(" ?.!")
-    if stripped and _is_fragment(rest, words, led=rest != text):
-        kind = _kind(stripped, words)
-        tails = tuple(tail for tail in last.tails if kind is None or _kind(tail, words) != kind)
+    if stripped and _is_fragment(rest, timeless(rest), words, led=rest != text):
+        kind = _kind(timeless(stripped), words)
+        tails = tuple(
+            tail for tail in last.tails if kind is None or _kind(timeless(tail), words) != kind
+        )
         return Standing(last.base, (*tails, stripped)[-MOST_TAILS:])
     if words.points(text) and not _is_long(text, words, codes):
         topic = " ".join(_topic(last.text, words).split()[-MOST_TOPIC:])
@@ -92,10 +109,19 @@ def stand(question: str, before: Sequence[Standing], codes: Codes = DEFAULT) -> 
     return Standing(text)
 
 
-def _is_fragment(rest: str, words: _Words, *, led: bool) -> bool:
+def _mapped(standing: Standing, change: Callable[[str], str]) -> Standing:
+    """Change the parts of a question; a base stays if nothing remains, such tails are left out."""
+    base, *tails = map(change, (standing.base, *standing.tails))
+    return Standing(
+        base if any(map(str.isalnum, base)) else standing.base,
+        tuple(tail for tail in tails if any(map(str.isalnum, tail))),
+    )
+
+
+def _is_fragment(rest: str, timeless: str, words: _Words, *, led: bool) -> bool:
     if len(rest.split()) > MOST_WORDS:
         return False
-    if words.fragment(rest) or not _topic(rest, words):
+    if words.fragment(rest) or not _topic(timeless, words):
         return True
     return led and not words.complete(rest)
 

@@ -46,16 +46,24 @@ class TimeExpression:
 def read_time(question: str, today: date, codes: Codes = DEFAULT) -> TimeExpression | None:
     """Return the day that a question asks about; None if it states no day, or more than one."""
     text = question[:LONGEST]
-    cues = _cues(codes)
-    stated = list(_stated(text, _ranges(text, periods(text, today, codes), codes), cues))
-    chosen = [time for time in stated if time.firm] or stated
-    compares = any(cue.compares.search(text) for cue in cues)
-    if compares or len({time.day(today) for time in chosen}) != 1:
+    times = _times(text, today, codes)
+    if not times:
         return None
-    time = chosen[0]
+    time = times[0]
     words = text[time.start : time.end]
     firm = time.firm or time.period.relative
     return TimeExpression(time.day(today), words, time.start, time.end, firm)
+
+
+def without_time(question: str, today: date, codes: Codes = DEFAULT) -> str:
+    """Return a question on one line without the words that `read_time` reads."""
+    text = question
+    for time in reversed(_times(question[:LONGEST], today, codes)):
+        text = f"{text[: time.start]} {text[time.end :]}"
+    return " ".join(_EMPTY.sub(" ", text).split()).strip(" ,") if text != question else text
+
+
+_EMPTY = re.compile(r"\(\s*\)")
 
 
 _Bound = Literal["at", "before", "since"]
@@ -81,6 +89,15 @@ class _StatedTime:
         if self.bound == "since":
             return max(period.first, today)
         return today if period.first <= today <= period.last else period.last
+
+
+def _times(text: str, today: date, codes: Codes) -> list[_StatedTime]:
+    """Return the times of the day that a text asks about; empty if there are more days, or none."""
+    cues = _cues(codes)
+    stated = list(_stated(text, _ranges(text, periods(text, today, codes), codes), cues))
+    chosen = [time for time in stated if time.firm] or stated
+    compares = any(cue.compares.search(text) for cue in cues)
+    return chosen if not compares and len({time.day(today) for time in chosen}) == 1 else []
 
 
 def _cues(codes: Codes) -> tuple[TimeCues, ...]:

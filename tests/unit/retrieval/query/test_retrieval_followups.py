@@ -1,10 +1,13 @@
 """Questions that lean on earlier ones, made to stand by themselves by rules."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callslip.retrieval.query.followups import Standing, stand
+from callslip.retrieval.query.understand import stated_time
 
 LEAVE = Standing("How long is parental leave?")
 휴직 = Standing("육아휴직 기간은 얼마인가요?")
@@ -133,6 +136,69 @@ def test_a_fragment_of_the_same_kind_takes_the_place_of_the_one_before(
 def test_a_particle_that_sounds_otherwise_is_the_same() -> None:
     *_, last = requests(휴직.base, "남편은?", "쌍둥이는?", "계약직은요?")
     assert last.text == "육아휴직 기간은 얼마인가요 계약직은요?"
+
+
+@pytest.mark.parametrize(
+    ("questions", "understood", "day"),
+    [
+        (
+            ["2019년 기준 출산장려금은 얼마인가요?", "2020년에는요?"],
+            "출산장려금은 얼마인가요 2020년에는요?",
+            date(2020, 12, 31),
+        ),
+        (
+            ["2019년 기준 출산장려금은 얼마인가요?", "2020년은요?", "쌍둥이는요?", "지금은요?"],
+            "출산장려금은 얼마인가요 쌍둥이는요 지금은요?",
+            date(2026, 11, 22),
+        ),
+        (
+            ["출산장려금은 얼마인가요?", "2019년은요?", "쌍둥이는요?"],
+            "출산장려금은 얼마인가요 2019년은요 쌍둥이는요?",
+            date(2019, 12, 31),
+        ),
+        (
+            ["2019년에 출산장려금은 얼마였나요?", "그럼 3년 전에는요?"],
+            "출산장려금은 얼마였나요 3년 전에는요?",
+            date(2023, 11, 22),
+        ),
+        (
+            ["출산장려금은 얼마인가요?", "2019년 쌍둥이는요?", "2020년에는 얼마였나요?"],
+            "출산장려금은 얼마인가요 쌍둥이는요 2020년에는 얼마였나요?",
+            date(2020, 12, 31),
+        ),
+        (
+            ["How long was the leave (as of 2019)?", "and in 2020?"],
+            "How long was the leave in 2020?",
+            date(2020, 12, 31),
+        ),
+        (
+            ["What was the leave limit in 2019?", "in 2020?", "in Seoul?", "and now?"],
+            "What was the leave limit in Seoul now?",
+            date(2026, 11, 22),
+        ),
+        (
+            ["What was the leave limit as of 2019?", "How much was it in 2020?"],
+            "How much was it in 2020 leave limit?",
+            date(2020, 12, 31),
+        ),
+        (
+            ["2019년 기준 출산장려금은 얼마인가요?", "쌍둥이는요?"],
+            "2019년 기준 출산장려금은 얼마인가요 쌍둥이는요?",
+            date(2019, 12, 31),
+        ),
+    ],
+)
+def test_another_time_replaces_the_time_of_the_question_before(
+    questions: list[str], understood: str, day: date
+) -> None:
+    today = date(2026, 11, 22)
+    before: list[Standing] = []
+    for question in questions:
+        before.append(stand(question, before, today=today))
+    assert before[-1].text == understood
+    time = stated_time(understood, today)
+    assert time
+    assert time.day == day
 
 
 @pytest.mark.parametrize(
