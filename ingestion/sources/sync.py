@@ -112,16 +112,22 @@ def _look(crawl: Crawl) -> bool:
     for batch in _batches(crawl.origin.items()):
         crawl.keeper.check()
         known = runs.known(run, [_key(item.path) for item in batch])
-        same = []
+        same: list[str] = []
+        taken: set[str] = set()
         for item in batch:
             before = known.get(_key(item.path))
+            if before is not None and before.document_id in taken:
+                before = None  # its row is deleted: a file with the same document name came first
             if before is not None and _is_settled(crawl, item, before):
                 if before.seen_run != run.number:
                     same.append(before.path)
                 continue
-            _take(crawl, item, before)
+            runs.unchanged(run, same)  # first, so that these are rivals of the file
+            same.clear()
+            document_id = _take(crawl, item, before)
+            if document_id is not None:
+                taken.add(document_id)
             if crawl.is_over():
-                runs.unchanged(run, same)
                 return False
         runs.unchanged(run, same)
     return True
@@ -130,7 +136,8 @@ def _look(crawl: Crawl) -> bool:
 def _is_settled(crawl: Crawl, item: Item, before: ItemRecord) -> bool:
     """Whether the file need not be read: this run has read it, or it has certainly not changed.
 
-    A temporary failure records no ETag, time or size, so that the next run reads the file again.
+    Only a failure because of the content records an ETag, time and size. After every other one the
+    next run tries again: a permission, or another file's name, can change while the file does not.
     """
     if before.outcome == "duplicate" and not _twins(crawl, before):
         return False
@@ -138,26 +145,31 @@ def _is_settled(crawl: Crawl, item: Item, before: ItemRecord) -> bool:
     return before.seen_run == crawl.run.number or same
 
 
-def _take(crawl: Crawl, item: Item, before: ItemRecord | None) -> None:
-    """Fetch and ingest one file; an error is recorded with this file only."""
+def _take(crawl: Crawl, item: Item, before: ItemRecord | None) -> str | None:
+    """Fetch and ingest one file, and return the id of its document, if it has one.
+
+    An error is recorded with this file only.
+    """
     base = before or ItemRecord(_key(item.path), "failed")
     try:
         taken = _taken(crawl, item, base)
     except Gone as error:
         if base.document_id is not None:
-            return  # not marked as seen: the file has disappeared
+            return None  # not marked as seen: the file has disappeared
         taken = _marked(base, Item(item.path), "failed", error)
-    except SourceDown as error:
+    except (SourceDown, SourceError, InvalidRequest) as error:
         taken = _marked(base, Item(item.path), "failed", error)
-    except (SourceError, DocumentError, InvalidRequest) as error:
+    except DocumentError as error:
         taken = _marked(base, item, "failed", error)
     crawl.ledger.source_runs.note(crawl.run, taken)
+    return taken.document_id
 
 
 def _taken(crawl: Crawl, item: Item, base: ItemRecord) -> ItemRecord:
     """Fetch a file and submit it unless its content is unchanged; return the file's new record."""
     if base.path != item.path:
         raise InvalidRequest("the name is not valid Unicode", hint="Rename the file.")
+    document_id = _document_of(crawl, item)
     known = None
     if base.document_id is not None and base.failure is None:
         known = Item(base.path, base.etag, base.modified, base.size)
@@ -171,7 +183,8 @@ def _taken(crawl: Crawl, item: Item, base: ItemRecord) -> ItemRecord:
         if known is not None and content.sha256 == base.sha256:
             return _marked(read, seen, "unchanged")
         try:
-            accepted = _submit(crawl, item, content, known_as=base.document_id)
+            changes = document_id is not None and document_id == base.document_id
+            accepted = _submit(crawl, item, content, allow_duplicate=changes)
         except DuplicateContent as error:
             return _marked(read, seen, "duplicate", error)
     outcome: Outcome = "unchanged"
@@ -181,24 +194,35 @@ def _taken(crawl: Crawl, item: Item, base: ItemRecord) -> ItemRecord:
     return replace(_marked(read, seen, outcome), document_id=accepted.document_id)
 
 
-def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) -> Accepted:
-    """Submit the content as the HTTP API does.
+def _document_of(crawl: Crawl, item: Item) -> str | None:
+    """Return the id of the document with the file's name; None if there is none.
 
-    A changed file changes its document even if another document has the same content now, because
-    the previous content no longer exists. Raises InvalidRequest if another file has the same
-    document name, which `clean_name` can cause: both would be versions of one document.
+    Raises InvalidRequest, before anything is fetched, if the file cannot have a document: its name
+    is refused, or another file has the same document name, which `clean_name` can cause. Both would
+    be versions of one document.
     """
     source, name = crawl.run.source, crawl.name_of(item.path)
+    clean_filename(item.path)
     known = crawl.ledger.documents.id_of(source.collection, name, tenant=source.tenant)
     rival = known and crawl.ledger.source_runs.rival(crawl.run, known, item.path)
     if rival:
         raise InvalidRequest(f"{rival!r} has the same name", hint="Rename one of them.")
+    return known
+
+
+def _submit(crawl: Crawl, item: Item, content: Caught, *, allow_duplicate: bool) -> Accepted:
+    """Submit the content as the HTTP API does.
+
+    A changed file changes its document even if another document has the same content now, because
+    the previous content no longer exists: `allow_duplicate`.
+    """
+    source = crawl.run.source
     return take_in(
         crawl.ledger,
         crawl.blobs,
         source.collection,
         Submission(
-            name=name,
+            name=crawl.name_of(item.path),
             filename=clean_filename(item.path),
             title="",
             sha256=content.sha256,
@@ -210,7 +234,7 @@ def _submit(crawl: Crawl, item: Item, content: Caught, *, known_as: str | None) 
         ),
         content.content,
         tenant=source.tenant,
-        allow_duplicate=known is not None and known == known_as,
+        allow_duplicate=allow_duplicate,
     )
 
 

@@ -170,7 +170,10 @@ class SourceRuns:
             return connection.scalar(query.limit(1))
 
     def note(self, run: Run, item: ItemRecord) -> None:
-        """Record the outcome of one file in this run."""
+        """Record the outcome of one file in this run.
+
+        Deletes the rows of unseen files with the same document: if they exist, they are rivals.
+        """
         values = {
             "document_id": item.document_id,
             "etag": item.etag,
@@ -185,6 +188,11 @@ class SourceRuns:
         }
         with self._database.writing() as connection:
             _locked_row(connection, run)
+            if item.document_id is not None:
+                rivals = (_I.document_id == item.document_id) & (_I.path != item.path)
+                connection.execute(
+                    delete(schema.source_items).where(_mine(run), rivals, _I.seen_run < run.number)
+                )
             changed = connection.execute(
                 update(schema.source_items).where(_mine(run), _I.path == item.path).values(**values)
             )

@@ -169,7 +169,9 @@ def test_a_file_that_became_a_link_since_it_was_listed_is_not_followed(
         opened.fetch(item, None, lambda: None)
 
 
-def test_bad_files_fail_alone_and_only_once(library: Library, root: Path) -> None:
+def test_bad_files_fail_alone_and_only_once(
+    library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (root / "empty.txt").write_bytes(b"")
     (root / "large.bin").write_bytes(b"x" * 1_000_001)
     source = library.add(f"file://{root}")
@@ -177,6 +179,7 @@ def test_bad_files_fail_alone_and_only_once(library: Library, root: Path) -> Non
     failed = library.ledger.sources.failures(source.source_id)
     output = {path: failure.type for path, failure in failed.items()}
     assert output == {"empty.txt": "empty-file", "large.bin": "file-too-large"}
+    monkeypatch.setattr(Folder, "_open", lambda *_: pytest.fail("it was read again"))
     assert library.look(source, scope(root)).counts == {"unchanged": 2, "failed": 2}
 
 
@@ -197,6 +200,26 @@ def test_a_file_that_is_being_written_waits_for_the_next_run(
         patched.setattr(Folder, "_open", grows)
         assert library.look(source, scope(root)).counts == {"new": 1, "failed": 1}
     assert library.look(source, scope(root)).counts == {"unchanged": 1, "new": 1}
+
+
+@pytest.mark.parametrize("error", [PermissionError, FileNotFoundError])
+def test_a_file_that_could_not_be_read_is_tried_again_though_it_is_the_same(
+    library: Library, root: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+) -> None:
+    source = library.add(f"file://{root}")
+    library.look(source, scope(root))
+    later()
+    (root / "a.txt").write_text("ALPHA")
+    (root / "new.txt").write_text("gamma")
+
+    def refuses(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_open", refuses)
+        assert library.look(source, scope(root)).counts == {"unchanged": 1, "failed": 2}
+    assert library.look(source, scope(root)).counts == {"changed": 1, "unchanged": 1, "new": 1}
+    assert library.document("src/a.txt").newest.version == 2
 
 
 def test_a_run_goes_on_where_a_slice_ended_and_where_a_worker_died(

@@ -2,10 +2,13 @@
 
 import os
 import unicodedata
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from source_parts import Library, scope
+
+from callslip.ingestion.sources.folder import Folder
 
 pytest_plugins = ["source_fixtures"]
 
@@ -34,6 +37,44 @@ def test_a_name_that_is_no_unicode_fails_alone(library: Library, root: Path) -> 
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("named in Latin-1")
     source = library.add(f"file://{root}")
     assert library.look(source, scope(root)).counts == {"new": 2, "failed": 1}
+
+
+def test_a_name_that_is_refused_is_tried_again_without_reading_the_file(
+    library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    winner, loser = root / "x\ty.txt", root / "x y.txt"
+    winner.write_text("with a tab")
+    loser.write_text("with a space")
+    (root / " ").write_text("without a name")
+    source = library.add(f"file://{root}", delete_missing=True)
+    assert library.look(source, scope(root)).counts == {"new": 3, "failed": 2}
+    failed = set(library.ledger.sources.failures(source.source_id))
+    assert failed == {"x y.txt", " "}
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_open", lambda *_: pytest.fail("it was read again"))
+        assert library.look(source, scope(root)).counts == {"unchanged": 3, "failed": 2}
+    winner.unlink()
+    assert library.look(source, scope(root)).counts == {"unchanged": 2, "changed": 1, "failed": 1}
+    assert library.removed == []
+    document = library.document("src/x y.txt")
+    assert document.newest.sha256 == sha256(b"with a space").hexdigest()
+
+
+def test_a_later_file_with_the_document_name_of_another_does_not_replace_it_unseen(
+    library: Library, root: Path
+) -> None:
+    """The first one in the listing has the document, and the other one fails."""
+    source = library.add(f"file://{root}", delete_missing=True)
+    (root / "x y.txt").write_text("with a space")
+    library.look(source, scope(root))
+    (root / "x\ty.txt").write_text("with a tab")
+    assert library.look(source, scope(root)).counts == {"unchanged": 2, "changed": 1, "failed": 1}
+    assert list(library.ledger.sources.failures(source.source_id)) == ["x y.txt"]
+    assert library.look(source, scope(root)).counts == {"unchanged": 3, "failed": 1}
+    (root / "x\ty.txt").unlink()
+    assert library.look(source, scope(root)).counts == {"unchanged": 2, "changed": 1}
+    document = library.document("src/x y.txt")
+    assert document.newest.sha256 == sha256(b"with a space").hexdigest()
 
 
 @pytest.mark.parametrize(
