@@ -89,11 +89,12 @@ def sync(crawl: Crawl) -> Progress:
     """
     runs, run = crawl.ledger.source_runs, crawl.run
     try:
-        if not _look(crawl):
+        done = _look(crawl)
+        if done and _delete_vanished(crawl) and runs.counts(run).get("duplicate"):
+            done = _look(crawl)  # a renamed file is no duplicate after that
+        if not done:
             runs.pause(run)
             return "more"
-        if _delete_vanished(crawl) and runs.counts(run).get("duplicate"):
-            _look(crawl)  # a renamed file is no duplicate after that
     except LeaseLost:
         raise
     except Overloaded:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from source_parts import Library, scope
 
+from callslip.ingestion.sources import sync
 from callslip.ingestion.sources.folder import Folder
 
 pytest_plugins = ["source_fixtures"]
@@ -19,6 +20,25 @@ def test_a_renamed_file_moves_in_one_run(library: Library, root: Path) -> None:
     (root / "a.txt").rename(root / "c.txt")
     assert library.look(source, scope(root)).counts == {"unchanged": 1, "deleted": 1, "new": 1}
     assert library.names() == {"src/c.txt", "src/deep/b.txt"}
+
+
+def test_a_renamed_folder_moves_in_one_run_however_short_its_slices_are(
+    library: Library, root: Path
+) -> None:
+    for number in range(5):
+        (root / "deep" / f"{number}.txt").write_text(f"number {number}")
+    source = library.add(f"file://{root}", delete_missing=True)
+    library.look(source, scope(root))
+    (root / "deep").rename(root / "new")
+    library.ledger.sources.ask(source.source_id)
+    slices = 0
+    while crawl := library.crawl(source, scope(root), slice_seconds=0):
+        sync(crawl)
+        slices += 1
+    assert slices > 6
+    assert library.again(source).counts == {"unchanged": 1, "deleted": 6, "new": 6}
+    moved = {f"src/new/{number}.txt" for number in range(5)}
+    assert library.names() == {"src/a.txt", "src/new/b.txt", *moved}
 
 
 def test_names_that_are_kept_alike_do_not_become_versions_of_each_other(
