@@ -52,6 +52,7 @@ def take_in(
             blobs.delete(document_id)
         raise
     if accepted.document_id != document_id:  # another request took the name
+        # A worker that has the version already tries again until the original is there.
         content.seek(0)
         blobs.write(accepted.document_id, original, content)
         blobs.delete(document_id)

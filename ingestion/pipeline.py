@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from callslip.errors import (
     CallslipError,
     DiskFull,
+    FileMissing,
     InternalError,
     LeaseLost,
     PermanentError,
@@ -40,6 +41,7 @@ from callslip.ingestion.steps.text import (
 from callslip.ingestion.steps.upsert import upsert_chunks, upsert_together
 from callslip.ingestion.steps.vectors import embed_chunks, embed_together
 from callslip.ingestion.steps.work import Work, name_of
+from callslip.stores.blobs import BlobMissing, Blobs
 from callslip.stores.disk import NO_ROOM, is_disk_full
 from callslip.stores.ledger import Claim, Finished, Refusal, Step
 
@@ -333,6 +335,8 @@ def _ended_by(context: StepContext, claim: Claim, error: Exception, seconds: flo
             raise error
         if isinstance(error, TransientError):
             return _put_back(context, claim, error, seconds)
+        if isinstance(error, BlobMissing):
+            return _put_back(context, claim, _missing(context.blobs), seconds)
         if is_disk_full(error):
             return _put_back(context, claim, DiskFull(NO_ROOM), seconds)
         if isinstance(error, PermanentError):
@@ -345,6 +349,22 @@ def _ended_by(context: StepContext, claim: Claim, error: Exception, seconds: flo
         with suppress(StoreDown):
             leases.drop(claim)
         return StepReport(claim, "dropped", seconds, lost)
+
+
+def _missing(blobs: Blobs) -> TransientError:
+    """The error for a file that is missing: StoreDown if the blob store has no file at all.
+
+    A file may be missing for a moment: where its upload ends, or another folder was mounted.
+    """
+    try:
+        if not blobs.is_empty():
+            return FileMissing("the blob store lacks a file of this version")
+    except StoreDown as down:
+        return down
+    return StoreDown(
+        "the blob store has no file of any document",
+        hint="Mount its folder, or name the bucket that has the files: blobs.url in the settings.",
+    )
 
 
 def _put_back(

@@ -35,6 +35,10 @@ def original_name(sha256: str) -> str:
     return f"original-{sha256}"
 
 
+class BlobMissing(FileNotFoundError):
+    """The blob store has no file of this name."""
+
+
 class Readable(Protocol):
     """A binary stream with the one method that `Blobs.write` needs."""
 
@@ -112,7 +116,7 @@ class Blobs:
         return {file: error for file, error in errors if error is not None}
 
     def read(self, document_id: str, name: str) -> bytes:
-        """A file's content. Raises FileNotFoundError if the file does not exist."""
+        """A file's content. Raises BlobMissing if the file does not exist."""
         path = self._path(document_id, name)
         with _reaching("read"):
             content: bytes = self._fs.cat_file(path)
@@ -120,7 +124,7 @@ class Blobs:
 
     @contextlib.contextmanager
     def reading(self, document_id: str, name: str) -> Iterator[tuple[int, IO[bytes]]]:
-        """A file's size in bytes and its content as a stream. Raises FileNotFoundError."""
+        """A file's size in bytes and its content as a stream. Raises BlobMissing."""
         path = self._path(document_id, name)
         with _reaching("read"):
             size, file = int(self._fs.size(path)), self._fs.open(path, "rb")
@@ -149,6 +153,18 @@ class Blobs:
             for entry in entries
             if not entry["name"].endswith(".partial")
         )
+
+    def is_empty(self) -> bool:
+        """Whether no document has a file, as where a folder is not mounted or a bucket is gone."""
+        folder = f"{self._root}/documents"
+        try:
+            with _reaching("list"):
+                if self._is_bucket:
+                    return not self._fs.exists(folder)
+                files = self._fs.ls(folder, detail=False)
+        except BlobMissing:
+            return True
+        return not any(_DOCUMENT_ID.fullmatch(file.rpartition("/")[2]) for file in files)
 
     def count(self, document_id: str) -> int:
         """The number of files of a document."""
@@ -211,14 +227,14 @@ class Blobs:
 
 @contextlib.contextmanager
 def _reaching(purpose: str) -> Iterator[None]:
-    """Raise StoreDown instead of any error in the block but FileNotFoundError.
+    """Raise BlobMissing or StoreDown instead of any error in the block.
 
     The clients of buckets have errors of their own, which are no OSError.
     """
     try:
         yield
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as error:
+        raise BlobMissing(*error.args) from error
     except Exception as error:
         raise _down(purpose, error) from error
 

@@ -77,6 +77,7 @@
         │   ├── StoreNotAllowed     the store's user lacks a privilege
         │   ├── StoreTooOld         the server's version is not supported
         │   └── BatchInterrupted    only some objects were written; it lists them
+        ├── FileMissing             the blob store lacks a file of a document
         ├── EmbedderDown
         ├── LanguageModelDown
         ├── RerankerDown            searches continue with the fused order
@@ -139,6 +140,7 @@ from callslip.errors.passing import BrokerDown as BrokerDown
 from callslip.errors.passing import DiskFull as DiskFull
 from callslip.errors.passing import EmbedderDown as EmbedderDown
 from callslip.errors.passing import FeedbackLimit as FeedbackLimit
+from callslip.errors.passing import FileMissing as FileMissing
 from callslip.errors.passing import KeywordsDown as KeywordsDown
 from callslip.errors.passing import KeywordsLost as KeywordsLost
 from callslip.errors.passing import LanguageModelDown as LanguageModelDown

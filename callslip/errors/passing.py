@@ -78,6 +78,13 @@ class BatchInterrupted(StoreDown):
         self.unstored = unstored
 
 
+class FileMissing(TransientError):
+    """The blob store lacks a file of a document, and has others."""
+
+    slug = "file-missing"
+    hint = "Put the blob store's files back; if they are lost, send the document again."
+
+
 class EmbedderDown(TransientError):
     """The embedder does not answer."""
 

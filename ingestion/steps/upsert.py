@@ -8,6 +8,7 @@ from callslip.errors import (
     CollectionNotFound,
     ObjectRefused,
     StoreDown,
+    TenantNotFound,
 )
 from callslip.ingestion import records
 from callslip.ingestion.artifacts import (
@@ -72,14 +73,16 @@ class _Prepared:
 def upsert_chunks(work: Work) -> Live:
     """Write new and changed chunks of all levels, check each result and count the stored chunks.
 
-    Raises StoreDown if the store lost the collection or some chunks, ObjectRefused if the store
+    Raises StoreDown if the store lost the collection, the tenant or chunks, ObjectRefused if it
     refused an object, FileNotFoundError if an artifact is missing and the version is not live.
     """
     version, ledger = work.version, work.context.ledger
     its = _prepared(work)
     ledger.chunks.expect(*its.expected)
     written = _write_unlike([its])[version.document_id]
-    stored_ids = its.store.chunk_ids(version.collection, version.document_id, tenant=version.tenant)
+    at, tenant = version.collection, version.tenant
+    with _reaching(its.store, version):
+        stored_ids = its.store.chunk_ids(at, version.document_id, tenant=tenant)
     for half, lacking in records.lacking(its.chunks, stored_ids).items():
         raise StoreDown(
             f"the {half} half of the store lacks {len(lacking)} of {len(its.chunk_ids)} chunks"
@@ -109,13 +112,14 @@ def upsert_together(works: Sequence[Work]) -> dict[int, Live]:
     store, chunks = every[0].store, [chunk for its in every for chunk in its.chunks]
     new = {its.document.document_id for its in every if its.work.version.version == 1}
     written = _write_unlike(every, new)
-    stored = store.get_chunks(
-        version.collection,
-        [chunk.chunk_id for chunk in chunks],
-        tenant=version.tenant,
-        include_vector=any(chunk.named for chunk in chunks),
-        include_terms=True,
-    )
+    with _reaching(store, version):
+        stored = store.get_chunks(
+            version.collection,
+            [chunk.chunk_id for chunk in chunks],
+            tenant=version.tenant,
+            include_vector=any(chunk.named for chunk in chunks),
+            include_terms=True,
+        )
     whole = {c.chunk_id: c.named.keys() for c in stored if c.terms is not None}
     return {
         number: its.live(written[its.document.document_id])
@@ -132,18 +136,20 @@ def _write_unlike(every: Sequence[_Prepared], new: Collection[str] = frozenset()
     chunks that searches already see, such as a changed property, come last, so that searches see
     them as late as possible before the versions go live.
     """
-    work, store = every[0].work, every[0].store
+    work, store, version = every[0].work, every[0].store, every[0].work.version
     names = set().union(*(its.names for its in every))
-    work.context.ledger.collections.has_properties(work.version.collection, names)
+    work.context.ledger.collections.has_properties(version.collection, names)
     chunks_of = {its.document.document_id: its.chunks for its in every}
     known = {i: chunks for i, chunks in chunks_of.items() if i not in new}
-    with _collection_of(store, work.version):
-        unlike = records.unlike(work.version, store, known) if known else {}
+    with _reaching(store, version):
+        if version.tenant:
+            store.ensure_tenant(version.collection, version.tenant)
+        unlike = records.unlike(version, store, known) if known else {}
         unlike |= {i: (list(chunks), []) for i, chunks in chunks_of.items() if i in new}
         added = [chunk for some, _ in unlike.values() for chunk in some]
         changed = [chunk for _, some in unlike.values() for chunk in some]
         _write([its.work for its in every], store, [*added, *changed])
-    _write_documents(every)
+        _write_documents(every)
     return {i: len(added) + len(changed) for i, (added, changed) in unlike.items()}
 
 
@@ -166,24 +172,24 @@ def _prepared(work: Work) -> _Prepared:
         if ledger.documents.get(version.document_id).live_version != version.version:
             raise
         ids = sorted(ledger.chunks.live_ids(version.document_id))
-        document, chunks = records.still_stored(
-            version, store, ids, work.analyzer, work.claim.document_created_at
-        )
+        with _reaching(store, version):
+            document, chunks = records.still_stored(
+                version, store, ids, work.analyzer, work.claim.document_created_at
+            )
     audience = work.claim.audience
     document, chunks = for_audience(audience, document, chunks)
     return _Prepared(work, store, document, chunks, ids, audience, spans, pages)
 
 
 @contextmanager
-def _collection_of(store: Store, version: VersionRecord) -> Iterator[None]:
-    """Make the tenant for the block; raise StoreDown if the store lost the collection."""
+def _reaching(store: Store, version: VersionRecord) -> Iterator[None]:
+    """Raise StoreDown if the store lost the collection or the tenant: the ledger has both."""
     try:
-        if version.tenant:
-            store.ensure_tenant(version.collection, version.tenant)
         yield
-    except CollectionNotFound:  # the ledger has it
+    except (CollectionNotFound, TenantNotFound) as error:
+        tenant = f"tenant {version.tenant!r} of " if isinstance(error, TenantNotFound) else ""
         raise StoreDown(
-            f"store {store.kind!r} has lost collection {version.collection!r}",
+            f"store {store.kind!r} has lost {tenant}collection {version.collection!r}",
             hint="`callslip audit --repair` creates it again from the ledger.",
         ) from None
 

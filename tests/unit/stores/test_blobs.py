@@ -12,7 +12,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from callslip.errors import SettingsError, StoreDown
-from callslip.stores.blobs import COPY_BYTES, Blobs
+from callslip.stores.blobs import COPY_BYTES, BlobMissing, Blobs
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "any",
@@ -52,6 +52,18 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
         endpoint = request.getfixturevalue("s3")
         return Blobs(bucket(endpoint), endpoint)
     return Blobs(f"memory://{uuid.uuid4().hex}")
+
+
+def test_a_blob_store_is_empty_until_a_document_has_a_file(blobs: Blobs) -> None:
+    assert blobs.is_empty()
+    blobs.check()
+    assert blobs.is_empty()
+    blobs.write("d" * 32, "a", b"one")
+    assert not blobs.is_empty()
+    with pytest.raises(BlobMissing):
+        blobs.read("d" * 32, "b")
+    with pytest.raises(BlobMissing), blobs.reading("d" * 32, "b"):
+        pass
 
 
 def test_what_was_written_is_read_back(blobs: Blobs) -> None:

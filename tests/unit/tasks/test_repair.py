@@ -260,7 +260,7 @@ def test_an_older_version_is_not_made_of_what_the_store_holds_of_another(
     step_context.blobs.delete(item.document_id)
     assert run_step(step_context, "upsert", new.document_id, new.version) == "stop"
     found = look(step_context, new)
-    assert (found.state, found.live_version) == ("failed", 1)
+    assert (found.state, found.live_version) == ("waiting", 1)
 
 
 def test_orphans_go_and_a_second_look_finds_nothing(

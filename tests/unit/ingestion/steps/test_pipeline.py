@@ -490,16 +490,74 @@ def test_an_object_that_the_store_refuses_fails_the_version_and_is_named(
     assert "a property is too long" in found.newest.failure.detail
 
 
-def test_a_store_that_lost_the_collection_is_tried_again(step_context: StepContext) -> None:
-    item = submit(step_context, paragraphs("one"))
-    assert (
-        run(with_backend(step_context, store_of=lambda _: MemoryStore()), item)
-        == "stopped at upsert"
-    )
+@pytest.mark.parametrize("tenant", ["", "t"])
+@pytest.mark.parametrize("lost_before", ["ensure_tenant", "batch_upsert_documents", "chunk_ids"])
+def test_a_store_that_lost_its_contents_is_tried_again(
+    step_context: StepContext, tenant: str, lost_before: str
+) -> None:
+    class Emptied(MemoryStore):
+        def __getattribute__(self, name: str) -> Any:
+            if name == lost_before:
+                super().__getattribute__("drop_tenant" if tenant else "drop_collection")(*lost)
+            return super().__getattribute__(name)
+
+    lost = ["acme", tenant] if tenant else ["papers"]
+    schema = CollectionSchema(lost[0], VectorSpec(4), tenants=bool(tenant))
+    emptied = Emptied()
+    emptied.ensure_schema(schema)
+    if lost_before == "ensure_tenant":
+        emptied.drop_collection(lost[0])
+    if tenant:
+        step_context.ledger.collections.create(schema, store="memory", embedder="tiny", analyzer="")
+    item = submit(step_context, paragraphs("one"), collection=lost[0], tenant=tenant)
+    assert run(with_backend(step_context, store_of=lambda _: emptied), item) == "stopped at upsert"
     found = look(step_context, item)
     assert found.state == "waiting"
     assert found.steps[5].failure
-    assert "has lost collection 'papers'" in found.steps[5].failure.detail
+    assert "has lost" in found.steps[5].failure.detail
+    assert f"collection {lost[0]!r}" in found.steps[5].failure.detail
+
+
+@pytest.mark.parametrize("left", [[], ["blobs"], ["blobs", "documents"]])
+def test_documents_wait_for_a_blob_store_that_is_not_mounted(
+    step_context: StepContext, tmp_path: Path, left: list[str]
+) -> None:
+    impatient = SETTINGS.ingest.model_copy(update={"retry_for_seconds": 0.0})
+    settings = SETTINGS.model_copy(update={"ingest": impatient})
+    step_context = with_backend(step_context, settings=settings)
+    begun, new = (submit(step_context, paragraphs(word), word) for word in ("one", "two"))
+    run(step_context, begun, upto="sectionize")
+    (tmp_path / "blobs").rename(tmp_path / "away")
+    tmp_path.joinpath(*left).mkdir(parents=True, exist_ok=True)
+    assert (run(step_context, begun), run(step_context, new)) == (
+        "stopped at chunk",
+        "stopped at extract",
+    )
+    for item in (begun, new):
+        found = look(step_context, item)
+        assert found.state == "waiting"
+        failure = next(step.failure for step in found.steps if step.failure)
+        assert (failure.type, failure.detail) == (
+            "store-down",
+            "the blob store has no file of any document",
+        )
+
+
+def test_a_missing_file_of_one_document_is_tried_again_for_a_while(
+    step_context: StepContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(step_context, paragraphs("one"), "one")
+    item = submit(step_context, paragraphs("two"), "two")
+    name = original_name(step_context.ledger.documents.version(item.document_id, 1).sha256)
+    content = step_context.blobs.read(item.document_id, name)
+    step_context.blobs.delete(item.document_id)
+    assert run(step_context, item) == "stopped at extract"
+    step = look(step_context, item).steps[0]
+    assert step.failure
+    assert (step.state, step.failure.type) == ("pending", "file-missing")
+    step_context.blobs.write(item.document_id, name, content)  # as an upload that ends late
+    monkeypatch.setattr(time, "time", lambda: cast("float", step.retry_at) + 1)
+    assert run(step_context, item) == "went on"
 
 
 def test_a_chunk_that_comes_back_while_it_is_pruned_is_in_the_store_afterwards(
