@@ -3,7 +3,7 @@
 import math
 import time
 
-from sqlalchemy import Connection, exists, literal, or_, select, update
+from sqlalchemy import Connection, case, exists, func, literal, or_, select, update
 
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
@@ -13,6 +13,7 @@ from callslip.stores.ledger.base.records import Dispatch, Step
 from callslip.stores.ledger.documents.progress import set_aside_crashed
 
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
+_R, _M = schema.sources.c, schema.moves.c
 
 PATIENCE_SECONDS = 900.0
 """Seconds after which a sent version without a lease is sent again even if queues are full.
@@ -22,6 +23,9 @@ Each further dispatch doubles the time.
 
 MOST_DOUBLINGS = 6
 """The maximum number of doublings: a version is sent again at least every 16 hours."""
+
+MOVE_LEASE_SECONDS = 60.0
+"""No lease of a mover is longer."""
 
 SENT_PER_TRANSACTION = 100
 """Versions that one transaction sends; workers wait for SQLite's write lock in the meantime."""
@@ -100,9 +104,9 @@ class Sweep:
     def bound_times(self, *, lease_seconds: float, wait_seconds: float) -> int:
         """Bring back times that lie further ahead than any does: the clock was set back.
 
-        A lease lasts `lease_seconds`, and a retry waits `wait_seconds` at most. A lease that would
-        last twice as long begins anew, which its worker, if it lives, does itself soon. Returns
-        the number of steps.
+        A lease of a step or source lasts `lease_seconds`, a retry waits `wait_seconds` at most, and
+        a source is due after its interval. A lease that would last twice as long begins anew, which
+        its worker, if it lives, does itself soon. Returns the number of steps.
         """
         now = time.time()
         long_lease = _S.lease_until > now + 2 * lease_seconds
@@ -134,7 +138,42 @@ class Sweep:
                     connection.execute(step.where(long_wait).values(retry_at=now))
                 sent = update(schema.versions).where(queued, _V.dispatched_at > now)
                 connection.execute(sent.values(dispatched_at=now))
+        self._bound_sources(now, lease_seconds)
+        self._bound_moves(now)
         return len(rows)
+
+    def _bound_sources(self, now: float, lease_seconds: float) -> None:
+        """As `bound_times`; a run keeps the order of its begin and of a later request."""
+        long_lease = _R.lease_until > now + 2 * lease_seconds
+        sent = _R.dispatched_at > now
+        latest = case((_R.due_at > _R.began_at, _R.due_at), else_=_R.began_at)  # null between runs
+        next_run = now + func.coalesce(_R.every_seconds, 0.0)
+        long_wait = _R.began_at.is_(None) & (_R.due_at > next_run)
+        ahead = select(exists().where(or_(long_lease, sent, latest > now, long_wait)))
+        with self._database.reading() as connection:
+            if not connection.scalar(ahead):
+                return
+        source = update(schema.sources)
+        with self._database.writing() as connection:
+            connection.execute(source.where(long_lease).values(lease_until=now + lease_seconds))
+            connection.execute(source.where(sent).values(dispatched_at=now))
+            connection.execute(
+                source.where(latest > now).values(
+                    due_at=now - (latest - _R.due_at), began_at=now - (latest - _R.began_at)
+                )
+            )
+            connection.execute(source.where(long_wait).values(due_at=next_run))
+
+    def _bound_moves(self, now: float) -> None:
+        """As `bound_times`: a mover that was killed pauses its collection no longer."""
+        long_lease = _M.lease_until > now + 2 * MOVE_LEASE_SECONDS
+        with self._database.reading() as connection:
+            if not connection.scalar(select(exists().where(long_lease))):
+                return
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.moves).where(long_lease).values(lease_until=now + MOVE_LEASE_SECONDS)
+            )
 
     def unremoved(self, *, resend_seconds: float, limit: int = 1000) -> list[str]:
         """Deleted documents whose data may not all be removed; marks them as sent now."""

@@ -7,11 +7,11 @@ import pytest
 from ledger_moves import OVER, publish, store_chunks, submission, submit, taken, work
 from sqlalchemy import update
 
-from callslip.errors import BrokenFile, StoreDown
-from callslip.stores.ledger import Accepted, Dispatch, Ledger, Step
+from callslip.errors import BrokenFile, Conflict, StoreDown
+from callslip.stores.ledger import Accepted, Dispatch, Ledger, Run, Step
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.documents.sweep import PATIENCE_SECONDS
+from callslip.stores.ledger.documents.sweep import MOVE_LEASE_SECONDS, PATIENCE_SECONDS
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -228,3 +228,56 @@ def test_after_the_clock_was_set_back_nothing_waits_until_it_has_caught_up(
     assert until == pytest.approx(time.time() + 30, abs=5)
     let_pass(ledger_url, 16)
     assert stuck(ledger, idle=True) == [at(sent, "extract"), at(resting, "extract")]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds by which the clock is ahead."""
+    ahead = [0.0]
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
+    return ahead
+
+
+@pytest.mark.parametrize("every_seconds", [None, 600.0])
+def test_after_the_clock_was_set_back_a_source_is_due_in_time(
+    ledger: Ledger, clock: list[float], every_seconds: float | None
+) -> None:
+    def claim() -> Run | None:
+        ledger.sweep.bound_times(lease_seconds=30, wait_seconds=60)
+        return ledger.source_runs.claim(source.source_id, lease_seconds=30)
+
+    source = ledger.sources.add("papers", "src", "file:///srv", every_seconds=every_seconds)
+    clock[0] = 3600
+    assert claim() is not None
+    ledger.sources.ask(source.source_id, force=True)
+    clock[0] = 0
+    assert claim() is None, "the lease begins anew"
+    clock[0] += 31
+    run = claim()
+    assert run is not None
+    assert run.number == 1
+    ledger.source_runs.end(run)
+    clock[0] = 3600
+    run = claim()
+    assert run is not None, "the request during the run is kept"
+    assert run.force
+    ledger.source_runs.end(run)
+    clock[0] = 0
+    assert claim() is None
+    clock[0] += 601
+    assert ledger.sources.due() == ([] if every_seconds is None else [source.source_id])
+
+
+def test_after_the_clock_was_set_back_a_killed_mover_pauses_nothing(
+    ledger: Ledger, clock: list[float]
+) -> None:
+    clock[0] = 3600
+    ledger.moves.pause(ledger.moves.take("papers", "memory", lease_seconds=15))
+    clock[0] = 0
+    ledger.sweep.bound_times(lease_seconds=30, wait_seconds=60)
+    with pytest.raises(Conflict):
+        ledger.moves.take("papers", "memory", lease_seconds=15)
+    clock[0] = MOVE_LEASE_SECONDS + 1
+    assert not ledger.inventory.moving("papers")
+    ledger.moves.take("papers", "memory", lease_seconds=15)
