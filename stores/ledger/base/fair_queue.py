@@ -184,11 +184,15 @@ class FairQueue:
     def pace(self) -> Pace | None:
         """The pace at which the last MEASURED documents became live; None if none has.
 
-        The time without a document in the queues does not count.
+        The time without a document in the queues does not count. Imported documents do not count
+        either: they became live elsewhere, before the time of their dispatch.
         """
         with self._database.reading() as connection:
             latest = connection.execute(_LATEST).all()
-        latest = sorted((row for row in latest if row.finished_at), key=lambda row: row.finished_at)
+        latest = sorted(
+            (row for row in latest if row.finished_at and row.finished_at >= row.sent_at),
+            key=lambda row: row.finished_at,
+        )
         if not latest:
             return None
         seconds = latest[0].finished_at - latest[0].sent_at

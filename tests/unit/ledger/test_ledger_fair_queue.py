@@ -266,12 +266,12 @@ def test_the_pace_is_that_of_the_last_documents_without_the_idle_time(
     server: Ledger, ledger_url: str
 ) -> None:
     assert server.fair_queue.pace() is None
-    for name in "12345":
+    for name in "1234567":
         finish(server, send(server, "a", name))
     database = Database(ledger_url)
     with database.writing() as connection:
-        # Two at once, an hour without any, then three in a row.
-        times = [(0, 4), (0, 5), (3605, 3607), (3605, 3609), (3605, 3610)]
+        # Two at once, an hour without any, then three in a row; two were imported.
+        times = [(0, 4), (0, 5), (3605, 3607), (3605, 3609), (3605, 3610), (9000, 3), (9001, 7)]
         rows = connection.execute(select(schema.versions.c.document_id)).scalars().all()
         for document_id, (sent_at, finished_at) in zip(rows, times, strict=True):
             connection.execute(
