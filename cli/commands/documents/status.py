@@ -122,5 +122,8 @@ def _tell_document(document: dict[str, Any]) -> None:
     if document["error"]:
         click.secho(document["error"]["detail"], fg="red")
         click.echo(document["error"]["advice"])
-    for what, count in (document["receipt"] or {}).items():
-        click.echo(f"  {what}: {count['before']} before it was deleted, {count['after']} after")
+    receipt = document["receipt"] or {}
+    before, after = receipt.get("before", {}), receipt.get("after", {})
+    for what in before | after:
+        counts = f"{before.get(what, '?')} before it was deleted, {after.get(what, '?')} after"
+        click.echo(f"  {what}: {counts}")

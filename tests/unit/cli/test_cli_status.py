@@ -1,0 +1,58 @@
+"""What `callslip status` prints."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from callslip.cli.commands.documents import status
+from callslip.cli.main import main
+
+STEP = {"step": "upsert", "state": "done", "seconds": 0.5, "attempts": 1, "counts": {"chunks": 2}}
+
+DOCUMENT: dict[str, Any] = {
+    "document_id": "d1",
+    "name": "leave.md",
+    "tenant": "",
+    "version": 1,
+    "state": "deleted",
+    "parent": None,
+    "steps": [STEP],
+    "warnings": [],
+    "error": None,
+    "receipt": None,
+}
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, client: object, *arguments: str) -> str:
+    """The output of the command over a client."""
+    monkeypatch.setattr(status, "connect", lambda _: nullcontext(client))
+    monkeypatch.setattr(status, "plain", lambda message: message)
+    result = CliRunner().invoke(main, ["status", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("receipt", "line"),
+    [
+        (
+            {"before": {"blobs": 3}, "after": {"blobs": 0}},
+            "blobs: 3 before it was deleted, 0 after",
+        ),
+        ({"before": {"blobs": 3}}, "blobs: 3 before it was deleted, ? after"),
+        (None, ""),
+    ],
+)
+def test_a_deleted_document_has_the_counts_of_its_receipt(
+    monkeypatch: pytest.MonkeyPatch, receipt: dict[str, Any] | None, line: str
+) -> None:
+    class Client:
+        def get_document(self, _: str) -> dict[str, Any]:
+            return DOCUMENT | {"receipt": receipt}
+
+    output = printed(monkeypatch, Client(), "d1")
+    assert "leave.md (version 1): deleted" in output
+    assert line in output
+    assert ("before it was deleted" in output) == (receipt is not None)
