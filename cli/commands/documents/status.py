@@ -84,7 +84,7 @@ def _tell_collection(overview: dict[str, Any], collection: str) -> None:
             for name, vector in record.get("vectors", {}).items()
         )
         click.echo(
-            f"{record['name']}: {many(record['documents'], 'document')}, {record['store']},"
+            f"{record['name']}: {many(record['documents'], 'live document')}, {record['store']},"
             f" {record['embedder']}{''.join(named)}"
         )
     if not overview["documents"] and collection not in attached:

@@ -34,7 +34,8 @@ def show_failed(client: Client, json_out: bool) -> None:
         click.echo(
             f"{letter['document_id']}  {when(letter['failed_at'])}  {where}  {letter['name']}"
         )
-        tries = f"{letter['attempts']} attempts, {letter['crashes']} crashes"
+        crashes = f"{letter['crashes']} crash{'' if letter['crashes'] == 1 else 'es'}"
+        tries = f"{many(letter['attempts'], 'attempt')}, {crashes}"
         click.secho(
             f"  {letter['error']['type']} in step {letter['step']} ({tries}):"
             f" {letter['error']['detail']}",

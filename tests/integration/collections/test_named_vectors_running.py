@@ -121,7 +121,7 @@ def test_two_embedders_fill_a_collection_that_is_searched_by_either(
 
         shown = callslip("search", "vault", "-c", name, "--vector", "place", "-n", "1")
         assert "The dog barks" in shown
-        assert f"{name}: 3 documents, chroma" in (status := callslip("status", "-c", name))
+        assert f"{name}: 3 live documents, chroma" in (status := callslip("status", "-c", name))
         assert "place: openai/places" in status
         assert "embedders.by_place" in callslip("doctor", code=1)
         callslip("audit", name)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from callslip.cli.commands.documents import status
+from callslip.cli.commands.documents import status, versions
 from callslip.cli.main import main
 
 STEP = {"step": "upsert", "state": "done", "seconds": 0.5, "attempts": 1, "counts": {"chunks": 2}}
@@ -56,3 +56,33 @@ def test_a_deleted_document_has_the_counts_of_its_receipt(
     assert "leave.md (version 1): deleted" in output
     assert line in output
     assert ("before it was deleted" in output) == (receipt is not None)
+
+
+def test_a_collection_counts_its_live_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"name": "main", "documents": 2, "store": "chroma", "embedder": "e5"}
+
+    class Client:
+        def list_collections(self) -> dict[str, Any]:
+            return {"collections": [record]}
+
+        def documents(self, _: str) -> list[dict[str, Any]]:
+            return []
+
+    assert "main: 2 live documents, chroma, e5\n" in printed(monkeypatch, Client())
+
+
+def test_a_failure_counts_its_attempts_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    letter = {
+        "document_id": "d1",
+        "failed_at": 0.0,
+        "collection": "main",
+        "tenant": "",
+        "name": "leave.md",
+        "attempts": 1,
+        "crashes": 0,
+        "error": {"type": "no-text", "detail": "it is blank", "advice": "Scan it."},
+        "step": "extract",
+    }
+    monkeypatch.setattr(versions, "dead_letters", lambda _: [letter])
+    output = printed(monkeypatch, object(), "--failed")
+    assert "no-text in step extract (1 attempt, 0 crashes): it is blank" in output
