@@ -24,6 +24,7 @@ def find_misplaced_collections(
 ) -> list[Finding]:
     """Find collections that are in another store than the ledger names, or unknown to the ledger.
 
+    Leaves out the copies that moves left on purpose.
     A copy certainly belongs to this installation if it has at least one document and the ledger
     knows every document in it. An unknown collection is never certain: another installation may
     share the server.
@@ -41,7 +42,7 @@ def _misplaced(ledger: Ledger, kind: str, store: Store, name: str) -> Finding | 
     if ledger.inventory.moving(name) or name in ledger.collections.deleted():
         return None
     try:
-        if ledger.collections.get(name).store == kind:
+        if ledger.collections.get(name).store == kind or ledger.moves.left_copy(name, kind):
             return None
     except CollectionNotFound:
         there = name in store.collections()  # it may have been deleted meanwhile

@@ -178,7 +178,7 @@ class _Mover(MoveLeaseKeeper):
             self._phase(f"Switched. Searches at the old store have {grace:.0f} s to end")
             time.sleep(grace)
             self.drop(self._backend.store_of(self.move.store))
-        self._moves.end(self.move)
+        self._moves.end(self.move, keep=keep)
 
     def _begin(self) -> tuple[Move, CollectionRecord]:
         """Take the lease, clean up after another interrupted move, and begin or continue this one.

@@ -263,7 +263,12 @@ copies = Table(
     Column("version", Integer, nullable=False),  # 0: incomplete or out of date
     Column("upserts", Integer, nullable=False),
 )
-"""Documents that a move or an import has written to a store before the collection uses them."""
+"""Documents that a move or an import has written to a store before the collection uses them.
+
+A row with the id LEFT_COPY stands for a copy that a move left in the former store on purpose.
+"""
+
+LEFT_COPY = ""
 
 vectors = Table(
     "vectors",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, Conflict, LeaseLost
@@ -125,13 +125,20 @@ class Moves:
             _drop_copies(connection, move.collection, move.store)
         return replace(move, store=source, switched=True)
 
-    def end(self, move: Move) -> None:
-        """Delete the record of a move and of its copies."""
+    def end(self, move: Move, *, keep: bool = False) -> None:
+        """Delete the record of a move and of its copies.
+
+        With `keep`, note that the copy of the whole collection in the move's store stays.
+        """
         with self._database.writing() as connection:
-            connection.execute(
+            ended = connection.execute(
                 delete(schema.moves).where(_M.collection == move.collection, _M.token == move.token)
             )
             _drop_copies(connection, move.collection, move.store)
+            if keep and ended.rowcount:
+                its = {"collection": move.collection, "store": move.store}
+                left = {"document_id": schema.LEFT_COPY, "version": 0, "upserts": 0}
+                connection.execute(insert(schema.copies).values(**its, **left))
 
     def release(self, move: Move) -> None:
         """Release the lease, so that another mover can continue at once."""
@@ -180,7 +187,14 @@ class Moves:
 
     def has_copies(self, collection: str, store: str) -> bool:
         """Whether anything was written to the store."""
-        mine = exists().where(_P.collection == collection, _P.store == store)
+        return self._has(collection, store, _P.document_id != schema.LEFT_COPY)
+
+    def left_copy(self, collection: str, store: str) -> bool:
+        """Whether a move left the collection's copy in this store, its former one, on purpose."""
+        return self._has(collection, store, _P.document_id == schema.LEFT_COPY)
+
+    def _has(self, collection: str, store: str, which: ColumnElement[bool]) -> bool:
+        mine = exists().where(_P.collection == collection, _P.store == store, which)
         with self._database.reading() as connection:
             return bool(connection.scalar(select(mine)))
 

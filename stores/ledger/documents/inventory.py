@@ -169,7 +169,7 @@ class Inventory:
 
         An expired lease does not count if its owner copied nothing to another store.
         """
-        copied = exists().where(_P.collection == collection)
+        copied = exists().where(_P.collection == collection, _P.document_id != schema.LEFT_COPY)
         moved = exists().where(
             _M.collection == collection,
             _L.name == _M.collection,

@@ -38,6 +38,7 @@ from callslip.errors import (
     MoveError,
     StoreDown,
 )
+from callslip.stores.audit.orphans import find_misplaced_collections
 from callslip.stores.ledger import STEPS, Claim, Refusal
 from callslip.stores.ledger.documents import progress
 from callslip.stores.properties.filters import parse
@@ -127,6 +128,8 @@ def test_a_kept_copy_goes_out_of_date_and_is_made_anew_on_the_way_back(site: Sit
     fill(site)
     move(site, keep=True)
     assert site.stores["memory"].count(COLLECTION) == 12, "a chunk of an older version too"
+    assert find_misplaced_collections(site.ledger, site.stores) == []
+    assert not site.ledger.inventory.moving(COLLECTION)
     gone = site.ledger.documents.id_of(COLLECTION, "two")
     assert gone
     site.ledger.documents.delete(gone)
@@ -137,6 +140,12 @@ def test_a_kept_copy_goes_out_of_date_and_is_made_anew_on_the_way_back(site: Sit
     move(site, "memory")
     assert site.state() == before
     assert site.stores["memory"].count(COLLECTION) == sum(len(s[1]) for s in before.values())
+    site.stores["other"].ensure_schema(site.ledger.collections.get(COLLECTION).schema)
+    found = find_misplaced_collections(site.ledger, site.stores)
+    assert [finding.store for finding in found] == ["other"], "no move left a copy there"
+    move(site, keep=True)
+    move(site, "memory", keep=True)
+    assert find_misplaced_collections(site.ledger, site.stores) == []
 
 
 def test_the_store_that_it_is_kept_in_is_no_place_to_move_to(site: Site) -> None:
