@@ -59,8 +59,11 @@ def local_key(settings: Settings, url: str) -> SecretStr | None:
     if settings.api.key is not None:
         return settings.api.key
     data_dir = settings.data_dir.absolute()
-    run = runfile.read(data_dir)
-    if run is None or not run.is_running() or run.api_url.rstrip("/") != url.rstrip("/"):
-        return None
-    text = read_key(data_dir)
+    text = read_key(data_dir) if runs_here(data_dir, url) else None
     return None if text is None else SecretStr(text)
+
+
+def runs_here(data_dir: Path, url: str) -> bool:
+    """Whether the server at this URL is the one that `callslip up` runs on the data folder."""
+    run = runfile.read(data_dir)
+    return run is not None and run.is_running() and run.api_url.rstrip("/") == url.rstrip("/")

@@ -44,12 +44,18 @@ def _key_advice(loaded: Loaded, url: str) -> str:
     if local_key(loaded.settings, url) is not None:
         return (
             f"The key came from {folder / local_access.FILE}: make another one with"
-            " `callslip keys create`, and set CALLSLIP_API__KEY to it."
+            " `callslip keys create NAME --permission admin`, and set CALLSLIP_API__KEY to it."
+        )
+    if local_access.runs_here(folder, url):
+        return (
+            f"The server at {url} runs on the data folder {folder}, which has no"
+            f" {local_access.FILE}: `callslip keys create NAME --permission admin` makes a key"
+            " there."
         )
     return (
         f"No key is set, and no server runs at {url} on the data folder {folder}. Run the command"
         " in the folder in which `callslip up` runs, or set CALLSLIP_DATA_DIR to its data folder,"
-        " or CALLSLIP_API__KEY to a key of `callslip keys create`."
+        " or CALLSLIP_API__KEY to a key of `callslip keys create NAME --permission admin`."
     )
 
 

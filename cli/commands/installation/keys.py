@@ -12,10 +12,13 @@ import click
 from callslip.callers import PERMISSIONS, Permission
 from callslip.cli.shared.output import aligned, as_json, emit, many, reporting
 from callslip.stores.ledger import ApiKey, KeyGrant, KeyLimits, Ledger
-from callslip.workers.local_access import read_key, write_key
+from callslip.workers.local_access import FILE, read_key, write_key
 from callslip.workers.local_settings import open_ledger, placed_settings
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400}
+
+ADMIN = KeyGrant(frozenset({"admin"}))
+"""What the key in `admin.key` may do: everything."""
 
 HEAD = ("name", "id", "permissions", "collections", "tenants", "limits", "valid", "last used")
 
@@ -87,6 +90,9 @@ def create_command(
 ) -> None:
     """Make a key called NAME and print it. It is shown once: the ledger has its hash alone.
 
+    Where the data folder has no `admin.key`, a key with the permission admin that has no limits is
+    written there, too, so that commands on this machine use it.
+
     \b
     Example:  callslip keys create loader --permission write --permission read
               callslip keys create acme --tenant acme --requests-per-minute 600 --expires 90d
@@ -104,6 +110,12 @@ def create_command(
     with _ledger() as ledger:
         text, key = ledger.api_keys.create(name, grant, expires and time.time() + expires)
     _show_new(text, key, json_out)
+    settings = placed_settings()
+    data_dir = settings.data_dir.absolute()
+    lacks = settings.api.key is None and not settings.api.open and read_key(data_dir) is None
+    if lacks and expires is None and grant == ADMIN:
+        write_key(data_dir, text)
+        click.echo(f"Commands on this machine use it: it is in {data_dir / FILE}.", err=True)
 
 
 @keys_group.command(name="list")

@@ -110,6 +110,24 @@ def test_the_admin_key_goes_to_the_server_of_its_folder_alone(
     assert local_key(settings, "http://127.0.0.1:8765.example.org") is None
 
 
+def test_an_admin_key_is_written_where_the_folder_has_none(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, less in enumerate((["--expires", "1d"], ["--tenant", "acme"], ["-c", "papers"])):
+        run("create", f"less-{number}", "--permission", "admin", *less)
+    run("create", "reader")
+    monkeypatch.setenv("CALLSLIP_API__KEY", "a-key-of-settings")
+    run("create", "beside", "--permission", "admin")
+    monkeypatch.delenv("CALLSLIP_API__KEY")
+    assert read_key(tmp_path) is None
+    made = run("create", "boss", "--permission", "admin")
+    assert read_key(tmp_path) == made.stdout.strip()
+    assert str(tmp_path / FILE) in made.stderr
+    assert login_link(Settings(data_dir=tmp_path), URL)
+    assert str(tmp_path / FILE) not in run("create", "other", "--permission", "admin").stderr
+    assert read_key(tmp_path) == made.stdout.strip()
+
+
 def test_an_open_server_listens_on_loopback() -> None:
     for wrong in ({"host": "0.0.0.0"}, {"key": "a-key-of-settings"}):  # noqa: S104
         with pytest.raises(ValidationError):
@@ -141,6 +159,9 @@ def test_a_refused_command_says_where_its_key_came_from_or_where_it_looked(
     assert f"no server runs at {URL} on the data folder {tmp_path}" in output
     assert "CALLSLIP_DATA_DIR" in output
     RunFile(Process.of(os.getpid()), URL, "redis://", None).write(tmp_path)
+    output = refused(monkeypatch)
+    assert f"The server at {URL} runs on the data folder {tmp_path}, which has no admin" in output
+    assert "callslip keys create NAME --permission admin" in output
     write_key(tmp_path, "callslip_1")
     assert f"The key came from {tmp_path / FILE}" in refused(monkeypatch)
     monkeypatch.setenv("CALLSLIP_API__KEY", "a-key-of-another-server")
