@@ -162,6 +162,7 @@ _SAYS = (
     r"(?:answer|reply|respond|say|tell|write|mention|state|add|include|end|print|output|recommend|claim"
     r"|repeat)"
 )
+_CLAIMS = r"(?:answer|reply|respond|say|tell|write|mention|state|recommend|claim|repeat)"
 
 CLAIMS = Claims(
     amounts=amounts,
@@ -387,7 +388,8 @@ CLAIMS = Claims(
         r"|\A\W{0,9}(?:system|override)\s?:"
         rf"|(?:\A\W{{0,9}}|[.!?,:;>]\W{{0,9}}|\bplease\s|\band\s|\bto\s|\bmust\s|\bnot\s){_SAYS}\s(?:.{{0,50}}"
         r"(?:\bonly\swith\b|\bafter\sme\b|\bthe\s(?:user|reader)\b|\bin\scapitals\b)"
-        r"|.{0,30}(?:[\"“‘]|\bthat\b))"
+        r"|(?:.{0,30}[\s{])?[\"“‘](?!\s))"
+        rf"|(?:\A\W{{0,9}}|[.!?,:;>]\W{{0,9}}|\bplease\s|\band\s|\bmust\s){_CLAIMS}\s(?:\w+\s){{0,4}}that\b"
         r"|\byou\sare\snow\sin\b|\bnew\s(?:task|instructions?)\s(?:is|for)\b"
         r"|\bevery\sanswer\sbegins\b|\bin\s(?:its|your)\s(?:reply|answer|response)\b"
         r"|</?(?:instructions?|system|passage|assistant)>|<\|",

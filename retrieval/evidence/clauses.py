@@ -57,6 +57,11 @@ def claims_of(text: str, codes: Codes = DEFAULT) -> Claims:
     return language(lang(text, codes) or codes[0]).claims
 
 
+def commands(text: str, codes: Codes = DEFAULT) -> bool:
+    """Whether a text tells whoever answers what to say."""
+    return claims_of(text, codes).command.search(text) is not None
+
+
 @lru_cache(maxsize=2048)
 def clauses(text: str, analyzer: Analyzer) -> tuple[Clause, ...]:
     """Return the clauses of a sentence in order; those without a letter or digit are left out."""

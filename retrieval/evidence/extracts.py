@@ -19,6 +19,7 @@ from callslip.errors import EmbedderDown
 from callslip.models.embedders.contract import Embedder
 from callslip.models.reader.contract import LogOdds
 from callslip.models.text.analyzer import Analyzer
+from callslip.retrieval.evidence.clauses import commands
 from callslip.retrieval.evidence.context import leads_in, leans, list_after
 from callslip.retrieval.evidence.kinds import fit, has_number, kinds_of
 from callslip.retrieval.evidence.overlap import covered, jaccard
@@ -98,8 +99,9 @@ def extracts(
 
     `read` has what a reader says of the hits that it read.
 
-    The rows of one table count as one sentence. Questions, headings and table headers are not
-    answers; if the hits contain nothing else, the list is empty.
+    The rows of one table count as one sentence. Questions, headings, table headers and sentences
+    that tell whoever answers what to say are not answers; if the hits contain nothing else, the
+    list is empty.
     """
     best = max(
         (float(read[h.chunk_id].max(initial=LEAST)) for h in hits if h.chunk_id in read),
@@ -198,8 +200,9 @@ def _of(
                 worth += READER * max(0.0, 1 - (best - float(odds[at])) / DECADES)
             begin = hit.span.start - above
             if header is None:
-                if (whole := _with_context(text, spans, at, before_stands)) is not None:
-                    first, last = spans[whole[0]].start, spans[whole[1]].end
+                whole = _with_context(text, spans, at, before_stands)
+                first, last = (spans[whole[0]].start, spans[whole[1]].end) if whole else (0, 0)
+                if whole and not commands(text[first:last], analyzer.codes):
                     span = Span(start=begin + first, end=begin + last)
                     made.append(Extract(hit, span, text[first:last], worth, (hit.chunk_id, start)))
             else:
@@ -207,7 +210,8 @@ def _of(
                 top, bottom = spans[header]
                 named = Span(start=begin + top, end=begin + bottom) if top >= above else None
                 read = paired(texts[header], sentence)
-                made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
+                if not commands(read, analyzer.codes):
+                    made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
         else:
             stands = False
         before, before_stands = terms[at], stands

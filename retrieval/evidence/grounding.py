@@ -27,7 +27,7 @@ from callslip.errors import EmbedderDown
 from callslip.models.embedders.contract import Embedder
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence import amounts, wording
-from callslip.retrieval.evidence.clauses import claims_of, clauses, terms
+from callslip.retrieval.evidence.clauses import claims_of, clauses, commands, terms
 from callslip.retrieval.evidence.polarity import contradicted
 from callslip.retrieval.evidence.sentences import sentences
 
@@ -62,11 +62,11 @@ def grounded(
     may use their words, but they support nothing. Without an answer from the embedder the decision
     rests on words alone.
     """
-    if not any(map(str.isalnum, sentence)) or _commands(sentence, analyzer):
+    if not any(map(str.isalnum, sentence)) or commands(sentence, analyzer.codes):
         return False
     parts = [p[start:end] for p in passages for start, end in sentences(p)]
-    parts = [part for part in parts if not _commands(part, analyzer)]
-    whole = [p for p in passages if not _commands(p, analyzer)]
+    parts = [part for part in parts if not commands(part, analyzer.codes)]
+    whole = [p for p in passages if not commands(p, analyzer.codes)]
     if any(_squeezed(sentence) == _squeezed(each) for each in (*parts, *whole)):
         return True
     own, others = clauses(sentence, analyzer), [clauses(part, analyzer) for part in parts]
@@ -87,11 +87,6 @@ def grounded(
     if share >= (LEAST_WORDS if has_rules else MOST_WORDS):
         return True
     return share >= FEW_WORDS and _alike(sentence, parts, embedder)
-
-
-def _commands(text: str, analyzer: Analyzer) -> bool:
-    """Whether a text tells whoever answers what to say."""
-    return claims_of(text, analyzer.codes).command.search(text) is not None
 
 
 def _alike(sentence: str, parts: Sequence[str], embedder: Embedder) -> bool:
