@@ -73,11 +73,13 @@ def put(
     Other chunks of the document stay. Sets the document id of the chunks. Raises Conflict if the
     document was made from a file, or if a chunk's id belongs to another document; ObjectRefused if
     a chunk cannot be stored, DiskFull if the disk has too little room; NameTaken if the reader may
-    not read the document.
+    not read the document. If the chunks are refused, a document that this call made is removed.
     """
     check_space(scope.settings)
+    check_sound(scope, provided)
     scope.ledger.documents.check_name(scope.collection, name, tenant=scope.tenant)
-    document_id = _known(scope, name) or _made(scope, name)
+    known = _known(scope, name)
+    document_id = known or _made(scope, name)
     if not has_provided_chunks(scope.ledger, document_id):
         raise Conflict(
             f"document {name!r} was made from a file",
@@ -85,7 +87,6 @@ def put(
         )
     unique = {c.chunk_id: replace(c, document_id=document_id) for c in provided}
     chunks = list(unique.values())
-    _check_sound(scope, chunks)
     claim, ids = _claimed(scope.ledger, document_id), {c.chunk_id for c in chunks}
     before = scope.ledger.chunks.live_ids(document_id)
     try:
@@ -95,7 +96,10 @@ def put(
             left = sorted(before | ids)
             scope.ledger.leases.go_live(claim, left, {"chunks": len(left)})
     except PermanentError:
-        _leave(scope, claim, before)
+        if known or before:
+            _leave(scope, claim, before)
+        else:
+            _remove(scope, claim)
         raise
     except BaseException:
         scope.ledger.leases.drop(claim)
@@ -115,7 +119,24 @@ def take_out(scope: ChunkScope, document_id: str, chunk_ids: set[str]) -> None:
 
 
 def _leave(scope: ChunkScope, claim: Claim, left: set[str]) -> None:
-    """Make these chunks the only ones of the document: hide the others at once, then delete them.
+    """Make these chunks the only ones of the document: hide the others, then delete them."""
+    try:
+        _delete_others(scope, claim, left)
+    finally:
+        scope.ledger.leases.go_live(claim, sorted(left), {"chunks": len(left)})
+
+
+def _remove(scope: ChunkScope, claim: Claim) -> None:
+    """Delete the document; its chunks leave the store at once, so that their ids are free again."""
+    try:
+        _delete_others(scope, claim, set())
+    finally:
+        scope.ledger.documents.delete(claim.document_id)
+        scope.ledger.leases.drop(claim)
+
+
+def _delete_others(scope: ChunkScope, claim: Claim, left: set[str]) -> None:
+    """Hide and delete the chunks of the document that are not among these.
 
     They are deleted under the claim. Without it, a process that began to delete a chunk could do so
     after a client has put it again.
@@ -123,15 +144,12 @@ def _leave(scope: ChunkScope, claim: Claim, left: set[str]) -> None:
     ledger = scope.ledger
     with ledger.leases.keep([claim]) as (lease,):
         gone = ledger.chunks.hide_others(claim, left)
-        try:
-            # While the collection is being moved, another store may hold copies: the sweep deletes
-            # both.
-            if gone and not ledger.inventory.moving(scope.collection):
-                lease.check()
-                scope.store.delete_chunks(scope.collection, sorted(gone), tenant=scope.tenant)
-                ledger.chunks.forget(claim.document_id, gone)
-        finally:
-            ledger.leases.go_live(claim, sorted(left), {"chunks": len(left)})
+        # While the collection is being moved, another store may hold copies: the sweep deletes
+        # both.
+        if gone and not ledger.inventory.moving(scope.collection):
+            lease.check()
+            scope.store.delete_chunks(scope.collection, sorted(gone), tenant=scope.tenant)
+            ledger.chunks.forget(claim.document_id, gone)
 
 
 def has_provided_chunks(ledger: Ledger, document_id: str) -> bool:
@@ -180,11 +198,11 @@ def _made(scope: ChunkScope, name: str) -> str:
     return known or document_id
 
 
-def _check_sound(scope: ChunkScope, chunks: Sequence[ChunkRecord]) -> None:
-    """Raise ObjectRefused if one of the chunks cannot be stored."""
+def check_sound(scope: ChunkScope, provided: Sequence[ChunkRecord]) -> None:
+    """Raise ObjectRefused if one of the chunks, which lack a document id, cannot be stored."""
     schema = scope.ledger.collections.get(scope.collection).schema
-    for chunk in chunks:
-        if fault := chunk_fault(chunk, schema):
+    for chunk in provided:
+        if fault := chunk_fault(replace(chunk, document_id=EMPTY), schema):
             raise ObjectRefused(f"chunk {chunk.chunk_id!r} cannot be stored: {fault}")
 
 

@@ -152,9 +152,8 @@ class Chunks:
                     except TransientError as error:  # raised before any change
                         failed[number] = error
         except IntegrityError:
-            ids = ", ".join(each.claim.document_id for each in expected)
             raise Conflict(
-                f"a chunk of document {ids} is here already, as another document's",
+                "the id of a chunk is in use, for a chunk of another document",
                 hint="Delete that document, or give the chunk another id. What was deleted keeps"
                 " its ids until it is removed, which takes a moment.",
             ) from None

@@ -1,7 +1,9 @@
 """Chunks that come ready made are documents like any other to audits, archives and workers."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +11,16 @@ import pytest
 from memory_store import MemoryStore
 from pipeline_parts import doing, make_context
 
-from callslip.errors import StoreDown, TransientError
+from callslip.errors import (
+    Conflict,
+    ObjectRefused,
+    PermanentError,
+    StoreDown,
+    TransientError,
+)
 from callslip.ingestion import provided_chunks
 from callslip.ingestion.context import StepContext
-from callslip.ingestion.maintenance.removal import prune_documents
+from callslip.ingestion.maintenance.removal import prune_documents, remove_documents
 from callslip.ingestion.maintenance.repair import LOST, Repairs, repair
 from callslip.ingestion.provided_chunks import ChunkScope, Written
 from callslip.stores.audit.comparison import audit_scope, audit_scopes
@@ -36,6 +44,17 @@ class Failing(MemoryStore):
         self.batches += 1
         if self.batches == 2:
             raise StoreDown("gone for a moment")
+        return super().batch_upsert_chunks(collection, chunks, tenant=tenant)
+
+
+class Refusing(MemoryStore):
+    """A store that refuses the chunk `bad`."""
+
+    def batch_upsert_chunks(
+        self, collection: str, chunks: Sequence[ChunkRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        if any(chunk.chunk_id == "bad" for chunk in chunks):
+            return BatchOutcome((), {"bad": "it is bad"})
         return super().batch_upsert_chunks(collection, chunks, tenant=tenant)
 
 
@@ -87,6 +106,34 @@ def test_an_audit_finds_nothing_after_each_change(step_context: StepContext) -> 
     assert sound(step_context)
     assert step_context.ledger.chunks.live_ids(document_id) == {"2", "3"}
     assert scope.store.find_ids("papers") == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("refused", "error"),
+    [
+        ([replace(chunks("2")[0], vector=np.ones(3, np.float32))], ObjectRefused),
+        (chunks("2", "1"), Conflict),
+        ([replace(chunks("2")[0], properties={"n": 1}), *chunks("bad")], ObjectRefused),
+    ],
+)
+def test_a_refused_request_leaves_no_document_and_its_ids_are_free(
+    tmp_path: Path, refused: list[ChunkRecord], error: type[PermanentError]
+) -> None:
+    step_context = make_collection(a_place(tmp_path, Refusing()))
+    with closing(step_context.ledger):
+        scope = scope_of(step_context)
+        provided_chunks.put(scope, "a", chunks("1"), 9)
+        with pytest.raises(error) as raised:
+            provided_chunks.put(scope, "b", refused, 1)
+        assert not re.search("[0-9a-f]{32}", raised.value.detail)  # no id of a document
+        assert [d.name for d in step_context.ledger.documents.find("papers")] == ["a"]
+        remove_documents(scope.backend, step_context.ledger.sweep.unremoved(resend_seconds=0))
+        assert sound(step_context)
+        assert provided_chunks.put(scope, "b", chunks("2"), 9) == Written(1, 0)
+        with pytest.raises(error):
+            provided_chunks.put(scope, "b", [*chunks("3"), *refused], 1)
+        assert len(step_context.ledger.chunks.visible(["1", "2", "3"])) == 2
+        assert sound(step_context)
 
 
 def test_what_a_store_that_went_down_left_half_done_is_finished_by_the_same_call(
