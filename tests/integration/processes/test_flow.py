@@ -19,7 +19,10 @@ from stack import WITHOUT_MODEL, Stack, new_home
 
 from callslip.stores.ledger.base.fair_queue import MESSAGE_DOCUMENTS
 
-NARROW = {"CALLSLIP_INGEST__MAX_BACKLOG": "60", "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "40"}
+NARROW = {"CALLSLIP_INGEST__MAX_BACKLOG": "24", "CALLSLIP_INGEST__MAX_BACKLOG_PER_TENANT": "16"}
+
+FILES = 28
+"""More than may wait at once."""
 
 MANY = 240
 
@@ -135,7 +138,7 @@ def test_a_full_backlog_is_429_with_retry_after_and_nothing_that_was_taken_is_lo
 def test_the_command_line_waits_until_there_is_room(
     http: httpx.Client, narrow_stack: Stack, halls: str, tmp_path: Path
 ) -> None:
-    for n in range(70):  # more than may wait at once
+    for n in range(FILES):
         (tmp_path / f"{n}.txt").write_text(f"Notice {n}: {uuid.uuid4().hex}")
     command = [str(Path(sys.executable).with_name("callslip")), "ingest", str(tmp_path), "--json"]
     done = subprocess.run(
@@ -146,7 +149,7 @@ def test_the_command_line_waits_until_there_is_room(
         check=True,
     )
     report = json.loads(done.stdout)
-    assert len(report["live"]) == 70
+    assert len(report["live"]) == FILES
     assert report["failed"] == []
 
 
