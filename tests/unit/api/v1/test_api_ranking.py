@@ -28,11 +28,14 @@ from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.ranking.memory import Explored
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger
-from callslip.stores.ledger.learning.judged import TOGETHER
+from callslip.stores.ledger.learning import judged
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 EXAMPLES = "/v1/collections/papers/ranking/examples"
 CHUNKS = [f"c{n}" for n in range(SHOWN)]
+
+TOGETHER = 20
+"""Searches of a page, of which the ledger reads more than one."""
 
 
 @pytest.fixture
@@ -137,8 +140,9 @@ def test_what_is_said_for_and_against_a_hit_of_one_search_cancels(
 
 
 def test_the_newest_go_out_first_page_by_page_and_no_more_than_asked(
-    client: FlaskClient, ledger: Ledger
+    client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(judged, "TOGETHER", TOGETHER)
     now = time.time()
     for n in range(TOGETHER + 20):
         search = searched(ledger, f"question {n}", FLAT, at=now - n // 3, alpha=(n % 100) / 100)

@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from learned import say, trace
 from ledger_moves import publish
 from sqlalchemy import update
@@ -11,13 +12,19 @@ from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger
 from callslip.stores.ledger.base.memory_tables import retrieval_events
-from callslip.stores.ledger.learning.judged import TOGETHER
+from callslip.stores.ledger.learning import judged
 from callslip.stores.records import CollectionSchema, VectorSpec
 
 pytest_plugins = ["ledger_fixtures"]
 
+TOGETHER = 20
+"""Searches of a page, of which the ledger reads more than one."""
 
-def test_the_newest_searches_come_first_page_by_page_with_what_helped(ledger: Ledger) -> None:
+
+def test_the_newest_searches_come_first_page_by_page_with_what_helped(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged, "TOGETHER", TOGETHER)
     publish(ledger, "one", "abc")
     other = CollectionSchema("other", VectorSpec(4))
     ledger.collections.create(other, store="memory", embedder="tiny", analyzer="1")
