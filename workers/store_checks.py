@@ -8,6 +8,7 @@ next start. An audit repairs what it finds.
 import json
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,12 +48,14 @@ class Doubt:
 
     `noticed_at` is when the end of a fault or a restart was noticed, `since` when the store was
     last well before. If the store was restarted, what went live before `durable_until` is durable
-    after the audit; else it is 0.
+    after the audit; else it is 0. `put_off` are the collections that the last audit left to the
+    next one; None before the first.
     """
 
     noticed_at: float
     since: float
     durable_until: float
+    put_off: Sequence[str] | None = None
 
 
 @shared_task(name="maintenance.check_stores")
@@ -155,19 +158,25 @@ def audit_doubts(kind: str) -> None:
         try:
             check_space(context.settings)  # a repair writes
             names = doubtful(context, kind, durable)
-            results = [audit_and_repair(context, name) for name in names]
+            if doubt.put_off is not None:
+                names = [name for name in names if name in doubt.put_off]
+            results = {name: audit_and_repair(context, name) for name in names}
         except CallslipError as error:
             log.warning("audit of store %s after a fault put off: %s", kind, error.detail)
             return
-        if None in results:
-            return  # the next probe queues it again
+        same = broker.hget(DOUBTS, kind) == value
+        if put_off := [name for name, repaired in results.items() if repaired is None]:
+            if same:  # the next probe queues it again
+                rest = replace(doubt, put_off=put_off)
+                broker.hset(DOUBTS, kind, json.dumps(rest.__dict__))
+            return
         broker.hset(DURABLE, kind, max(durable, doubt.durable_until))
-        if broker.hget(DOUBTS, kind) == value:
+        if same:
             broker.hdel(DOUBTS, kind)
         log.warning(
             "store %s was audited after a fault or a restart: %d collections, %d objects set right,"
             " %.1f s after it was last well",
-            *(kind, len(names), sum(filter(None, results)), time.time() - doubt.since),
+            *(kind, len(names), sum(filter(None, results.values())), time.time() - doubt.since),
         )
 
 

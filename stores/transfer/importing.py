@@ -8,10 +8,10 @@ import.
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from callslip.errors import CollectionNotFound, Conflict, CopyDiffers
+from callslip.errors import CollectionNotFound, Conflict, CopyDiffers, PermanentError
 from callslip.stores.backend import Backend
 from callslip.stores.contract import Store
 from callslip.stores.ledger import CollectionRecord, Ledger
@@ -42,8 +42,10 @@ def import_archive(
 
     Without `to`, the store is that of an existing collection of this name, or `default` if there is
     none. Raises ArchiveError if the archive is incomplete or damaged, and Conflict if another
-    collection or document has the same name: then nothing was written. Raises CopyDiffers if the
-    contents or search results of the imported collection differ from the archive's.
+    collection or document has the same name: then nothing was written. Raises MoveError if the
+    store refuses a document, and CopyDiffers if the contents or search results of the imported
+    collection differ from the archive's: then what was imported stays, and the next audit removes
+    what the store has of other documents.
     """
     begun = time.monotonic()
     with closing(Archive(path)) as archive:
@@ -79,7 +81,7 @@ def import_archive(
             analyzer=head.analyzer,
             options=None if known else head.options,
         )
-        with _leased(backend, schema.name, kind) as lease:
+        with _leased(backend, schema.name, kind) as lease, _ending(backend, lease):
             store.ensure_schema(schema)
             backend.ledger.collections.has_properties(schema.name, end.property_names)
             for tenant in filter(None, end.tenants):
@@ -89,9 +91,21 @@ def import_archive(
             importing.total = sum(counts["documents"] for counts in end.tenants.values())
             for group in grouped(importing.awaited(archive, end, schema)):
                 importing.take(group)
-            report = importing.report(end, time.monotonic() - begun)
-            backend.ledger.moves.end(lease.move)
-        return report
+            return importing.report(end, time.monotonic() - begun)
+
+
+@contextmanager
+def _ending(backend: Backend, lease: MoveLeaseKeeper) -> Iterator[None]:
+    """End the import at the end of the block, and at an error with which it cannot continue.
+
+    Otherwise the same command continues it, and no audit of the collection runs until then.
+    """
+    try:
+        yield
+    except PermanentError:
+        backend.ledger.moves.end(lease.move)
+        raise
+    backend.ledger.moves.end(lease.move)
 
 
 def _leased(backend: Backend, name: str, kind: str) -> MoveLeaseKeeper:

@@ -126,7 +126,7 @@ class Moves:
         return replace(move, store=source, switched=True)
 
     def end(self, move: Move, *, keep: bool = False) -> None:
-        """Delete the record of a move and of its copies.
+        """Delete the record of a move and of its copies, unless another process has the lease now.
 
         With `keep`, note that the copy of the whole collection in the move's store stays.
         """
@@ -134,8 +134,10 @@ class Moves:
             ended = connection.execute(
                 delete(schema.moves).where(_M.collection == move.collection, _M.token == move.token)
             )
+            if ended.rowcount == 0:
+                return
             _drop_copies(connection, move.collection, move.store)
-            if keep and ended.rowcount:
+            if keep:
                 its = {"collection": move.collection, "store": move.store}
                 left = {"document_id": schema.LEFT_COPY, "version": 0, "upserts": 0}
                 connection.execute(insert(schema.copies).values(**its, **left))

@@ -16,6 +16,8 @@ from moving import COLLECTION, NEVER, Fate, Killed, Site, fill, mortal, run_out,
 from callslip.errors import ArchiveError, Conflict, CopyDiffers, LeaseLost, MoveError
 from callslip.messages.options import Options
 from callslip.readers import Reader
+from callslip.stores.audit.comparison import audit_scope, audit_scopes
+from callslip.stores.records import BatchOutcome
 from callslip.stores.transfer import Report, export_collection, import_archive, migrate, move_lease
 from callslip.stores.transfer.archive_format import FORMAT_WITH_READERS
 from callslip.stores.transfer.archive_reader import Archive
@@ -155,6 +157,27 @@ def test_a_collection_that_only_the_store_knows_is_not_written_over(
     with pytest.raises(Conflict, match="does not know"):
         take(lost, tmp_path / "a.tar")
     assert lost.ledger.collections.all() == []
+
+
+def test_after_an_import_that_the_store_refuses_the_collection_is_audited_and_imported_again(
+    here: Site, there: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(here)
+    export_collection(here.backend, COLLECTION, tmp_path / "a.tar", silent)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            there.stores["other"],
+            "batch_upsert_chunks",
+            lambda _, chunks, **__: BatchOutcome((), {c.chunk_id: "too odd" for c in chunks}),
+        )
+        with pytest.raises(MoveError, match="too odd"):
+            take(there, tmp_path / "a.tar")
+    assert not there.ledger.inventory.moving(COLLECTION)
+    (scope,) = audit_scopes(there.ledger, there.stores)
+    (finding,) = audit_scope(there.ledger, scope).findings
+    assert (finding.kind, finding.certain) == ("orphan-documents", True)
+    take(there, tmp_path / "a.tar")
+    assert there.state() == here.state()
 
 
 def test_a_file_in_a_folder_that_is_not_there_is_an_error(here: Site, tmp_path: Path) -> None:

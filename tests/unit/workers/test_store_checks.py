@@ -248,6 +248,36 @@ def test_a_collection_that_the_store_has_lost_is_audited_however_old_it_is(setup
     assert store_checks.doubtful(setup, "memory", durable) == ["papers"]
 
 
+def test_only_what_an_audit_put_off_is_audited_again_until_the_next_fault(
+    setup: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("busy", "gone"):
+        schema = CollectionSchema(name, VectorSpec(1))
+        setup.ledger.collections.create(schema, store="memory", embedder="", analyzer="")
+    audited: list[str] = []
+
+    def put_off(_: Context, name: str) -> int | None:
+        audited.append(name)
+        return 0 if name == "papers" else None
+
+    monkeypatch.setattr(
+        store_checks, "doubtful", lambda *_: [r.name for r, _ in setup.ledger.collections.all()]
+    )
+    monkeypatch.setattr(store_checks, "audit_and_repair", put_off)
+    check_store("memory")
+    audit_doubts("memory")
+    setup.ledger.collections.delete("gone")
+    audit_doubts("memory")
+    assert audited == ["busy", "gone", "papers", "busy"]
+    runs_since(setup, time.time() + 1)
+    check_store("memory")
+    audit_doubts("memory")
+    assert audited[4:] == ["busy", "papers"]
+    monkeypatch.setattr(store_checks, "audit_and_repair", lambda *_: 0)
+    audit_doubts("memory")
+    assert broker_of(setup).hashes[DOUBTS] == {}
+
+
 def test_an_audit_that_the_store_does_not_answer_is_repeated(
     setup: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
