@@ -12,7 +12,7 @@ from werkzeug.datastructures import MultiDict
 from callslip.api.adapters import faq
 from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
-from callslip.api.page.marking import Passage, excerpt, whole
+from callslip.api.page.marking import Passage, body, excerpt, whole
 from callslip.api.v1.collections import visible_collections
 from callslip.compat.errors import validated
 from callslip.compat.faq.collections import MOST_COLLECTIONS
@@ -67,6 +67,10 @@ class ShownHit:
     heading: Passage
     passage: Passage
     lang: str
+    is_row: bool
+    """Whether it is a row of an FAQ, which has its question as its heading."""
+    readable: bool
+    """Whether the ledger has a text of the document, which the page of the passage can show."""
 
 
 @dataclass(frozen=True)
@@ -117,15 +121,24 @@ def _columns(comparison: Comparison) -> list[Column]:
 
 
 def _shown(hits: list[ComparedHit], query: str) -> tuple[ShownHit, ...]:
-    return tuple(_hit(hit, query) for hit in hits)
+    readable = current().ledger.versions.readable([hit.document_id for hit in hits])
+    return tuple(_hit(hit, query, readable=hit.document_id in readable) for hit in hits)
 
 
-def _hit(hit: ComparedHit, query: str) -> ShownHit:
+def _hit(hit: ComparedHit, query: str, *, readable: bool) -> ShownHit:
     question, answer = hit.metadata.get("question"), hit.metadata.get("answer")
     row = isinstance(question, str) and isinstance(answer, str)
-    heading = " ".join(str(question).split())[:LONGEST_HEADING] if row else hit.id
-    text = str(answer) if row else hit.text
-    return ShownHit(hit, whole(heading, query), excerpt(text, query, SHOWN), lang(text))
+    heading = str(question) if row else hit.heading or hit.title
+    heading = " ".join(heading.split())[:LONGEST_HEADING]
+    text = str(answer) if row else body(hit.text, hit.heading)
+    return ShownHit(
+        hit,
+        whole(heading, query),
+        excerpt(text, query, SHOWN),
+        lang(text),
+        is_row=row,
+        readable=readable and not row,
+    )
 
 
 def _beside(name: str) -> tuple[str, int]:

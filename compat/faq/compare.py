@@ -9,7 +9,7 @@ from callslip.compat.context import AdapterContext
 from callslip.compat.faq.rows import FIELDS, entry_id
 from callslip.compat.nearest import NEAREST_FIRST, nearest
 from callslip.errors import InvalidRequest
-from callslip.retrieval.messages import Hit, SearchRequest, Text
+from callslip.retrieval.messages import Hit, SearchRequest, Span, Text
 from callslip.retrieval.query.plan import check_query
 from callslip.stores.records import Value
 
@@ -46,8 +46,12 @@ class Question(BaseModel):
     )
 
 
+VECTOR_SEARCH = {"id", "text", "metadata", "distance", "similarity", "collection_name"}
+"""The fields of a hit of `VectorSearch`."""
+
+
 class ComparedHit(BaseModel):
-    """A hit in the format of `VectorSearch`."""
+    """A hit in the format of `VectorSearch`, and the passage that it is."""
 
     id: str = Field(description="`faq_` and the row's id; of other documents the chunk's id")
     text: str
@@ -57,6 +61,10 @@ class ComparedHit(BaseModel):
     distance: float = Field(description="1 - similarity")
     similarity: float = Field(description="cosine, -1 to 1")
     collection_name: str
+    document_id: str
+    title: str = Field(description="of the document")
+    heading: str = Field(description="of the passage; empty without one")
+    span: Span = Field(description="characters of the passage in its document")
 
 
 class Comparison(BaseModel):
@@ -151,4 +159,8 @@ def _hit(hit: Hit, collection: str) -> ComparedHit:
         distance=round(1 - similarity, DIGITS),
         similarity=similarity,
         collection_name=collection,
+        document_id=hit.document_id,
+        title=hit.title,
+        heading=hit.heading,
+        span=hit.span,
     )

@@ -6,7 +6,7 @@ from typing import Any
 from callslip.compat.context import AdapterContext, local
 from callslip.compat.errors import as_builtin, validated
 from callslip.compat.faq.collections import made, names_of
-from callslip.compat.faq.compare import Comparison, Question, compare, identity
+from callslip.compat.faq.compare import VECTOR_SEARCH, Comparison, Question, compare, identity
 from callslip.compat.faq.entries import BATCH, row_order
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.levels import PASSAGES
@@ -47,14 +47,16 @@ class VectorSearch:
         """
         hits_by_collection = self._comparison(query, top_k, threshold).collections
         return {
-            name: [hit.model_dump() for hit in hits] for name, hits in hits_by_collection.items()
+            name: [hit.model_dump(include=VECTOR_SEARCH) for hit in hits]
+            for name, hits in hits_by_collection.items()
         }
 
     def search_merged(
         self, query: str, top_k: int | None = None, threshold: float | None = None
     ) -> list[dict[str, Any]]:
         """Return the best hits of all collections in one list, each entry once."""
-        return [hit.model_dump() for hit in self._comparison(query, top_k, threshold).merged]
+        merged = self._comparison(query, top_k, threshold).merged
+        return [hit.model_dump(include=VECTOR_SEARCH) for hit in merged]
 
     def get_all_documents(self) -> list[dict[str, Any]]:
         """Return every passage of every collection: `id`, `text`, `metadata`, `collection_name`."""

@@ -97,8 +97,11 @@ def _tell(heading: str, hits: list[dict[str, Any]], *, with_collections: bool) -
         click.echo("   nothing found")
     for rank, hit in enumerate(hits, 1):
         collection = f"  {hit['collection_name']}" if with_collections else ""
+        is_row = {"question", "answer"} <= hit["metadata"].keys()
         text = hit["metadata"].get("question", hit["text"])
-        click.echo(f"{rank:2}. {hit['similarity']:.4f}  {hit['id']}{collection}")
+        parts = (hit["id"],) if is_row else dict.fromkeys((hit["title"], hit["heading"]))
+        name = "  ".join(filter(None, parts))
+        click.echo(f"{rank:2}. {hit['similarity']:.4f}  {name}{collection}")
         click.secho(f"    {_short(text)}")
         if answer := hit["metadata"].get("answer"):
             click.secho(f"    {_short(answer)}", dim=True)

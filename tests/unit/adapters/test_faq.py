@@ -33,7 +33,7 @@ from callslip.errors import (
 )
 from callslip.messages.options import Options, Ranking
 from callslip.models.embedders.contract import Vectors
-from callslip.retrieval.messages import STRANGERS, SearchRequest, SearchResponse
+from callslip.retrieval.messages import STRANGERS, SearchRequest, SearchResponse, Span
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
 from callslip.tasks.search import ask
@@ -58,6 +58,10 @@ def found(entry: object, similarity: float, name: str) -> ComparedHit:
         distance=1 - similarity,
         similarity=similarity,
         collection_name=name,
+        document_id="d1",
+        title="faq",
+        heading="",
+        span=Span(start=0, end=0),
     )
 
 

@@ -141,6 +141,23 @@ def test_collections_are_compared(client: FaqClient, file: Path) -> None:
     assert "nothing found" in call("compare", "180 x", "-c", "faq__answer", "--threshold", 1).output
 
 
+def test_a_passage_that_is_no_row_has_its_title_and_heading(
+    client: FaqClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hit = {
+        "id": "c" * 32,
+        "text": "Leave lasts 90 days.",
+        "metadata": {"year": 2026},
+        "similarity": 0.9,
+        "collection_name": "papers",
+        "title": "Leave policy",
+        "heading": "Parents",
+    }
+    monkeypatch.setattr(client, "request_json", lambda *_, **__: {"collections": {"papers": [hit]}})
+    output = call("compare", "leave", "-c", "papers").output
+    assert output == "papers\n 1. 0.9000  Leave policy  Parents\n    Leave lasts 90 days.\n\n"
+
+
 def test_what_is_not_there_is_an_error_with_what_to_do(client: FaqClient) -> None:
     missing = call("compare", "0 what")
     assert missing.exit_code == 1

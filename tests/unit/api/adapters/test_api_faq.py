@@ -5,20 +5,24 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 from urllib.parse import quote
 
 import pytest
 from faq_parts import ROWS, ingest, row
 from flask.testing import FlaskClient
 from genie_parts import adapter_context_of, app_of, make
+from ledger_moves import publish
 from memory_store import MemoryStore
-from page_parts import HOSTILE, assert_harmless
+from page_parts import HOSTILE, assert_harmless, make_collection
 
 from callslip.api.adapters import compare_page as compare
 from callslip.compat.context import AdapterContext
 from callslip.compat.faq import collections, entries
+from callslip.compat.faq.compare import ComparedHit, Comparison
 from callslip.config import get_settings
 from callslip.errors import SearchTimeout, StoreDown
+from callslip.retrieval.messages import Span
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
 
@@ -84,6 +88,9 @@ def test_collections_are_compared_with_the_hits_of_all(
     ids = {name: [h["id"] for h in hits] for name, hits in found["collections"].items()}
     assert ids == {"help__question": ["faq_1", "faq_2"], "help__answer": ["faq_2", "faq_four"]}
     assert [h["id"] for h in found["merged"]] == ["faq_1", "faq_2"]
+    passage = {key: found["merged"][1].pop(key) for key in ("document_id", "title", "heading")}
+    assert passage == {"document_id": ANY, "title": "faq", "heading": "45 half"}
+    assert found["merged"][1].pop("span") == {"start": 0, "end": 6}
     assert found["merged"][1] == {
         "id": "faq_2",
         "text": "0 same",
@@ -256,6 +263,42 @@ def test_the_page_shows_the_collections_side_by_side(
     assert page.text.count("similarity 1.0000") == 4
     checked = [a["value"] for tag, a in tags.tags if tag == "input" and "checked" in a]
     assert checked == ["help__question", "help__answer"]
+
+
+def test_the_page_shows_the_title_of_a_passage_that_is_no_row(
+    context: AdapterContext, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document_id = publish(make_collection(context.ledger), "leave", ["c1"]).document_id
+
+    def hits(of: str) -> list[ComparedHit]:
+        one = ComparedHit(
+            id="c" * 32,
+            text="Parents\n\nLeave lasts 90 days.",
+            metadata={"year": 2026},
+            distance=0.1,
+            similarity=0.9,
+            collection_name="papers",
+            document_id=of,
+            title="Leave policy",
+            heading="Parents",
+            span=Span(start=3, end=30),
+        )
+        return [one]
+
+    compared = Comparison(
+        query="leave",
+        top_k=2,
+        threshold=0,
+        collections={"papers": hits(document_id), "elsewhere": hits("d2")},
+        merged=[],
+    )
+    monkeypatch.setattr(compare, "compare", lambda *_: compared)
+    page = client.get("/page/compare?q=leave&collection=papers").text
+    assert "c" * 32 not in page
+    assert page.count('<h3 lang="en">Parents</h3>') == page.count(">Leave policy<") == 2
+    assert page.count('<p class="running excerpt" lang="en"><mark>Leave</mark> lasts 90 days.') == 2
+    links = [at for at in assert_harmless(page).addresses() if at.startswith("/page/passage")]
+    assert links == [f"/page/passage?document={document_id}&start=3&end=30&q=leave"]
 
 
 def test_the_page_begins_with_the_collections_of_an_faq_and_offers_all(
