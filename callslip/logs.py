@@ -26,8 +26,17 @@ _Exception = tuple[type[BaseException], BaseException, TracebackType | None]
 _FIELDS = "callslip_fields"
 """The attribute of a log record that has the fields of an event."""
 
-CHATTY = ("httpx", "celery.worker.strategy", "celery.beat", "celery.worker.consumer")
-"""Loggers whose INFO lines repeat what the events say, or name addresses."""
+CHATTY = (
+    *("httpx", "openai", "celery.beat", "celery.pool"),
+    *("celery.worker.strategy", "celery.worker.consumer"),
+)
+"""Loggers whose INFO lines repeat what the events say, or name addresses.
+
+Their DEBUG lines have the arguments of tasks, or the prompts of a language model.
+"""
+
+UNREADABLE = "celery.worker.consumer.consumer"
+"""The logger that writes the body and the headers of a message that the worker cannot read."""
 
 MUTE = ("celery.app.trace",)
 """Loggers that write the messages of exceptions; the event `task` replaces them."""
@@ -168,7 +177,16 @@ def set_up(part: str, level: str, form: Format, file: Path | None = None) -> Non
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     for name in MUTE:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger(UNREADABLE).addFilter(_without_body)
     logging.captureWarnings(capture=True)
+
+
+def _without_body(record: logging.LogRecord) -> bool:
+    """Leave of a line about a message's body only what comes before the first value."""
+    template = str(record.msg)
+    if "body" in template:
+        record.msg, record.args = template.partition("\n")[0].partition("%")[0].strip(" :"), ()
+    return True
 
 
 def _word(value: Any) -> str:

@@ -20,6 +20,7 @@ from callslip.http.deadline import until
 from callslip.ingestion.pages.areas import areas_of
 from callslip.readers import Reader, as_json
 from callslip.retrieval.messages import Area, SearchRequest, SearchResponse
+from callslip.retrieval.query.plan import check_request
 from callslip.retrieval.run import traced
 from callslip.retrieval.tracing.trace import Trace
 from callslip.tasks.composition import Context, current
@@ -116,6 +117,9 @@ def ask(context: Context, request: SearchRequest) -> SearchResponse:
     if context.local:
         response = _here(context, request)
     else:
+        # A request that is invalid in every collection is refused without a message to the queue.
+        # With a deeply nested filter no worker could decode the message.
+        check_request(request, context.settings.search)
         context.consumers.check(SEARCH)
         seconds = context.settings.search.timeout_seconds + MARGIN_SECONDS
         response = context.consumers.call(partial(_queued, context, request), seconds)

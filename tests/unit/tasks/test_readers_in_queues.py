@@ -11,6 +11,7 @@ from context_parts import LoneBroker, working
 from reader_parts import COLLECTION, Installation, installation
 
 from callslip.agent.messages import AnswerRequest
+from callslip.errors import InvalidFilter
 from callslip.readers import Reader
 from callslip.retrieval.messages import SearchRequest
 from callslip.tasks import answer, compute, search
@@ -117,6 +118,14 @@ def test_a_search_over_the_queue_is_for_its_reader(queued: Context) -> None:
     }
     assert found[BOB] == []
     assert set(found[BOARD]) == set(found[None]) == {"board.txt"}
+
+
+def test_an_invalid_search_is_refused_without_a_message(
+    queued: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "query", None)  # an adapter queues without a check of its own
+    with pytest.raises(InvalidFilter):
+        search.ask(queued, SearchRequest(collection="c", query="x", having_all={"a": [[[1]]]}))
 
 
 def test_an_answer_over_the_queue_is_for_its_reader(queued: Context) -> None:

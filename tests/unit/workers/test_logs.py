@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from celery.worker.consumer import consumer
+from kombu.exceptions import DecodeError
 from pydantic import ValidationError
 
 from callslip import logs, trace_context
@@ -51,6 +53,28 @@ def test_a_line_has_its_fields_and_the_trace_but_no_message_of_an_exception() ->
 def test_no_text_of_a_field_acts_on_a_terminal_or_makes_a_line() -> None:
     for text in ("\x1b[2J", "a\rb", "\u202ea", "a\u2028b", "a\nb"):
         assert logs.TextFormatter().format(record(name=text)).isprintable()
+
+
+def test_a_message_that_cannot_be_read_is_logged_without_its_body() -> None:
+    said = []
+    for template, values in (
+        (consumer.MESSAGE_DECODE_ERROR, (DecodeError(), "json", "utf-8", "argsrepr", "a question")),
+        (consumer.UNKNOWN_FORMAT, ("a question",)),
+        (consumer.UNKNOWN_TASK_ERROR, (KeyError("x"), "a question", "argsrepr", {})),
+        (consumer.INVALID_TASK_ERROR, (DecodeError(), "a question")),
+        ("Too many open files.", ()),
+    ):
+        made = logging.LogRecord(logs.UNREADABLE, logging.CRITICAL, "", 0, template, values, None)
+        assert logs._without_body(made)
+        said.append(made.getMessage())
+    assert said == [
+        "Can't decode message body",
+        "Received and deleted unknown message.  Wrong destination?!?",
+        "Received unregistered task of type",
+        "Received invalid task message",
+        "Too many open files.",
+    ]
+    assert consumer.logger.name == logs.UNREADABLE
 
 
 def test_only_a_valid_traceparent_is_accepted() -> None:
