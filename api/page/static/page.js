@@ -298,7 +298,7 @@ document.addEventListener("click", async (event) => {
 
 const search = document.querySelector("form.search");
 if (search) {
-  byId("add-filter").addEventListener("click", () => {
+  byId("add-filter")?.addEventListener("click", () => {
     const row = byId("filters").lastElementChild.cloneNode(true);
     row.querySelectorAll("input").forEach((input) => (input.value = ""));
     byId("filters").append(row);
