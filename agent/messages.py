@@ -20,6 +20,7 @@ from callslip.messages.answers import Source as Source
 from callslip.messages.answers import TurnMessage as TurnMessage
 from callslip.messages.answers import Usage as Usage
 from callslip.messages.answers import Verdict as Verdict
+from callslip.models.text.normalization import normal_question
 from callslip.retrieval.messages import Moment, Text
 from callslip.stores.naming import Tenant
 from callslip.stores.properties.filters import is_unicode
@@ -33,7 +34,7 @@ def _asks(question: str) -> str:
         raise ValueError("is not valid Unicode")
     if not any(map(str.isalnum, question)):
         raise ValueError("has no letter or digit")
-    return question
+    return normal_question(question)
 
 
 class AnswerRequest(BaseModel):

@@ -16,6 +16,7 @@ from callslip.messages.search import SearchResponse as SearchResponse
 from callslip.messages.search import Span as Span
 from callslip.messages.search import TimeClamp as TimeClamp
 from callslip.messages.values import OptionalWhole
+from callslip.models.text.normalization import normal_question
 from callslip.stores.fusion import Fusion
 from callslip.stores.metrics import Metric
 from callslip.stores.naming import Tenant
@@ -57,7 +58,9 @@ class SearchRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     collection: Text = Field(description="the collection to search")
-    query: Text = Field("", description="the question, in English or Korean")
+    query: Annotated[Text, AfterValidator(normal_question)] = Field(
+        "", description="the question, in English or Korean"
+    )
     query_embedding: list[float] | None = Field(
         None,
         min_length=1,

@@ -13,6 +13,7 @@ from callslip.models.e5.runtimes.choice import Device, Kind, runtime_kind
 from callslip.models.e5.tokens import Tokenizer, is_blank
 from callslip.models.e5.weights import SHA256
 from callslip.models.embedders.contract import Vectors
+from callslip.models.text.normalization import normalized
 from callslip.per_process import PerProcess
 
 WINDOW = 510
@@ -86,16 +87,20 @@ class E5Embedder:
     def _embed(self, prefix: str, texts: Sequence[str]) -> Vectors:
         if any(map(is_blank, texts)):
             raise InvalidRequest("a text to embed is blank")
-        rows = [self._tokenizer.ids(prefix + text)[:WINDOW] for text in texts]
+        rows = [self._ids(prefix + text) for text in texts]
         vectors = np.empty((len(rows), self.dimension), np.float32)
         network = self._network.get()
         for batch in network.batches(rows, BATCH_TOKENS):
             vectors[batch] = network.run(onnx_graph.VECTORS, [rows[i] for i in batch])
         return vectors
 
+    def _ids(self, text: str) -> list[int]:
+        """The ids of a text in NFC: the vocabulary has no decomposed letters."""
+        return self._tokenizer.ids(normalized("NFC", text))[:WINDOW]
+
     def _tokens(self, prefix: str, text: str) -> Vectors:
         before = self._tokenizer.count(prefix.rstrip())
-        row = self._tokenizer.ids(prefix + text)[:WINDOW]
+        row = self._ids(prefix + text)
         vectors = self._network.get().run(onnx_graph.TOKENS, [row])[0, 1:-1]
         unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return unit[before:]

@@ -21,6 +21,7 @@ from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
 from callslip.models.reader.contract import LogOdds, Passage
 from callslip.models.reader.weights import ReaderWeights, digest
+from callslip.models.text.normalization import normalized
 from callslip.per_process import PerProcess
 
 WINDOW = 318
@@ -81,19 +82,22 @@ class Reader:
 
     def _windows(self, question: str, passage: Passage) -> list["_Window"]:
         prefix = [
-            *self._tokenizer.ids(f"query: {question}")[:QUESTION],
+            *self._ids(f"query: {question}")[:QUESTION],
             self._network.get().separator,
-            *self._tokenizer.ids(f"passage: {passage.heading}".rstrip())[:HEADING],
+            *self._ids(f"passage: {passage.heading}".rstrip())[:HEADING],
         ]
         windows: list[_Window] = []
         for number, sentence in enumerate(passage.sentences):
-            ids = self._tokenizer.ids(sentence)[: WINDOW - len(prefix)]
+            ids = self._ids(sentence)[: WINDOW - len(prefix)]
             if not ids:
                 continue
             if not windows or len(windows[-1].row) + len(ids) > WINDOW:
                 windows.append(_Window([*prefix], []))
             windows[-1].add(number, ids)
         return windows
+
+    def _ids(self, text: str) -> list[int]:
+        return self._tokenizer.ids(normalized("NFC", text))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ _MARKS = "".join(
     re.escape(mark) for mark in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(mark)
 )
 _ANY_MARK = re.compile(f"[{_MARKS}]")
+_IN_QUESTIONS = str.maketrans("０１２３４５６７８９", "0123456789")
 _TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
 
 
@@ -24,3 +25,8 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     if _ANY_MARK.search(text[:: MOST_MARKS + 1]):  # every row that is too long has one of these
         text = _TOO_MANY.sub(r"\1", text)
     return unicodedata.normalize(form, text)
+
+
+def normal_question(text: str) -> str:
+    """Return a question in NFC, with ASCII digits for full-width ones."""
+    return normalized("NFC", text).translate(_IN_QUESTIONS)

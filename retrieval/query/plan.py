@@ -10,6 +10,7 @@ from callslip.config.sections.ranking import SearchSettings
 from callslip.config.settings import Settings
 from callslip.errors import EmptyQuery, InvalidRequest, QueryTooLong
 from callslip.models.entities import Recognizer
+from callslip.models.text.normalization import normal_question
 from callslip.retrieval.chance import new_id
 from callslip.retrieval.messages import SearchRequest
 from callslip.retrieval.query.as_of import AsOf, choose, filter_known_validity
@@ -176,12 +177,12 @@ def check_request(request: SearchRequest, settings: SearchSettings) -> int:
 
 
 def check_query(query: str, longest: int) -> str:
-    """Return the question without outer white space.
+    """Return the question in its normal form, without outer white space.
 
     Raises EmptyQuery if it has no letter or digit, QueryTooLong if it has more than `longest`
     characters.
     """
-    text = query.encode("utf-8", "replace").decode("utf-8").strip()
+    text = normal_question(query.encode("utf-8", "replace").decode("utf-8")).strip()
     if not any(character.isalnum() for character in text):
         raise EmptyQuery("the query has no letter or digit")
     if len(text) > longest:

@@ -63,6 +63,9 @@ def without_time(question: str, today: date, codes: Codes = DEFAULT) -> str:
     return " ".join(_EMPTY.sub(" ", text).split()).strip(" ,") if text != question else text
 
 
+_OPENING = re.compile(r"‘(?=\d\d(?!\d))")
+"""An opening quotation mark as the apostrophe of a year: ‘19년."""
+
 _EMPTY = re.compile(r"\(\s*\)")
 
 
@@ -93,6 +96,7 @@ class _StatedTime:
 
 def _times(text: str, today: date, codes: Codes) -> list[_StatedTime]:
     """Return the times of the day that a text asks about; empty if there are more days, or none."""
+    text = _OPENING.sub("'", text)
     cues = _cues(codes)
     stated = list(_stated(text, _ranges(text, periods(text, today, codes), codes), cues))
     chosen = [time for time in stated if time.firm] or stated

@@ -2,6 +2,7 @@
 
 import re
 import threading
+import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
@@ -62,6 +63,18 @@ def test_an_empty_collection_answers_nothing(home: Setup) -> None:
     answer = home.ask(QUERIES)
     assert (answer.text, answer.verdict.reason, answer.nearest) == (EN, "no-passages", [])
     assert [attempt.action for attempt in answer.attempts] == [None]
+
+
+def test_decomposed_letters_and_wide_digits_ask_the_same(home: Setup) -> None:
+    home.put("old.txt", "출산장려금은 100만원을 지급한다.", valid_to="2020-01-01")
+    home.put("new.txt", "출산장려금은 200만원을 지급한다.", valid_from="2020-01-01")
+    home.furnish()
+    question = "2019년 기준 출산장려금은 얼마인가요?"
+    wide = question.translate(str.maketrans("0129", "０１２９"))
+    for written in (question, unicodedata.normalize("NFD", question), wide):
+        answer = home.ask(written)
+        assert answer.text.startswith("출산장려금은 100만원을 지급한다.")
+        assert answer.understood == question
 
 
 def test_a_question_of_punctuation_is_refused(setup: Setup) -> None:

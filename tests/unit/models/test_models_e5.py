@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -70,6 +71,14 @@ def test_processes_that_prepare_at_once_build_one_model(tmp_path: Path) -> None:
 def test_what_is_prepared_is_not_built_again(models_dir: Path) -> None:
     before = prepare(models_dir).graph.stat().st_mtime_ns
     assert prepare(models_dir).graph.stat().st_mtime_ns == before
+
+
+def test_decomposed_letters_have_the_vectors_of_composed_ones(embedder: E5Embedder) -> None:
+    text = "출산장려금은 얼마인가요? Café"
+    apart = unicodedata.normalize("NFD", text)
+    assert np.array_equal(embedder.query(apart), embedder.query(text))
+    assert np.array_equal(embedder.passages([apart]), embedder.passages([text]))
+    assert np.array_equal(embedder.passage_tokens(apart), embedder.passage_tokens(text))
 
 
 KINDS = [

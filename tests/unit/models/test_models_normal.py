@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callslip.models.text.normalization import MOST_MARKS, normalized
+from callslip.models.text.normalization import MOST_MARKS, normal_question, normalized
 
 
 @given(st.text(), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
@@ -48,3 +48,10 @@ def test_most_texts_are_not_read_mark_by_mark() -> None:
 
     alone = min(seconds(unicodedata.normalize) for _ in range(5))
     assert min(seconds(normalized) for _ in range(5)) < 60 * alone
+
+
+def test_a_question_is_composed_and_has_plain_digits() -> None:
+    question = "제１２조, ２０１９년 기준 출산장려금은 얼마인가요? Café Ⅳ"
+    expected = "제12조, 2019년 기준 출산장려금은 얼마인가요? Café Ⅳ"
+    assert normal_question(unicodedata.normalize("NFD", question)) == expected
+    assert normal_question(expected) == expected

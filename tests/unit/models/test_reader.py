@@ -1,5 +1,7 @@
 """The reader: which sentence of a passage answers a question, and whether one does."""
 
+import unicodedata
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +79,16 @@ def test_a_result_does_not_depend_on_the_other_passages(reader: Reader) -> None:
     together = reader.read(question, [PARKING, LEAVE, Passage("", ["Short."])])
     (alone,) = reader.read(question, [LEAVE])
     np.testing.assert_allclose(together[1], alone, atol=1e-3)
+
+
+def test_decomposed_letters_are_read_as_composed_ones(reader: Reader) -> None:
+    question, apart = "주차 요금은 얼마인가요?", partial(unicodedata.normalize, "NFD")
+    passage = Passage(apart(PARKING.heading), [*map(apart, PARKING.sentences)])
+    (composed,), (decomposed,) = (
+        reader.read(question, [PARKING]),
+        reader.read(apart(question), [passage]),
+    )
+    assert np.array_equal(decomposed, composed)
 
 
 def test_of_a_long_passage_every_sentence_is_read(reader: Reader) -> None:

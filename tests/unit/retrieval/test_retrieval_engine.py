@@ -1,5 +1,6 @@
 """A search over a ledger and a store in memory: tenants, levels, parents, what is cut."""
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +21,7 @@ from callslip.messages.options import Options, Ranking
 from callslip.models.entities import Recognizer
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
-from callslip.retrieval.query.plan import check_request
+from callslip.retrieval.query.plan import check_query, check_request
 from callslip.retrieval.ranking.parents import add_parents
 from callslip.retrieval.run import search, traced
 from callslip.retrieval.tracing.recording import Learning
@@ -324,6 +325,16 @@ def test_what_is_unknown_is_named(engine: Resources) -> None:
     assert len(found(engine, having_all={"kind !=": "y", "level >": 1})) == 5
     with pytest.raises(InvalidRequest, match="no tenants"):
         ask(engine, tenant="city")
+
+
+def test_a_question_in_decomposed_letters_is_that_in_composed_ones() -> None:
+    composed, apart = (
+        "출산장려금은 얼마인가요?",
+        unicodedata.normalize("NFD", "출산장려금은 얼마인가요?"),
+    )
+    assert apart != composed
+    assert SearchRequest(collection="c", query=apart).query == composed
+    assert check_query(f" {apart} ", len(composed)) == composed
 
 
 def test_a_request_is_checked_before_it_is_queued() -> None:
