@@ -89,7 +89,8 @@ def _purged(
 ) -> Receipt:
     """Purge and write the receipt, of which the first part is written before anything is removed.
 
-    So the same call continues a purge that was killed.
+    So the same call continues a purge that was killed. `at` is the end: a backup that began before
+    it may have rows that the purge removed since.
     """
     receipt = _underway(backend, what)
     if receipt is None:
@@ -97,7 +98,8 @@ def _purged(
         name = f"{stamp(at)}-{_suffix(what)}"
         receipt = {"at": at, "name": name, "what": what, "document_ids": document_ids}
         backend.blobs.write(PURGES, name, json.dumps(receipt).encode())
-    receipt |= _purge(backend, turns, what, receipt["document_ids"]) | {"notes": notes}
+    receipt |= _purge(backend, turns, what, receipt["document_ids"])
+    receipt |= {"at": time.time(), "notes": notes}
     backend.blobs.write(PURGES, receipt["name"], json.dumps(receipt).encode())
     return receipt
 

@@ -151,9 +151,16 @@ def make_backup(
 
 
 def copy_receipts(backend: Backend, destination: Destination) -> None:
-    """Copy the receipts of purges that the destination does not have yet."""
-    for name in sorted(backend.blobs.names(PURGES) - set(destination.names(PURGES))):
-        destination.write(PURGES, name, json.loads(backend.blobs.read(PURGES, name)))
+    """Copy the receipts of purges that the destination does not have, or not from their end."""
+    there = set(destination.names(PURGES))
+    for name in sorted(backend.blobs.names(PURGES)):
+        if name not in there or not has_ended(destination.load(PURGES, name)):
+            destination.write(PURGES, name, json.loads(backend.blobs.read(PURGES, name)))
+
+
+def has_ended(receipt: Mapping[str, Any]) -> bool:
+    """Whether the purge of a receipt has ended; before that the receipt has its first part."""
+    return "rows" in receipt
 
 
 class _Making:

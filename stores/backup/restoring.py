@@ -18,7 +18,7 @@ from callslip.errors import BackupError, Conflict, DocumentNotFound
 from callslip.stores.backend import Backend
 from callslip.stores.backup import manifest as manifests
 from callslip.stores.backup.destination import Destination
-from callslip.stores.backup.making import PURGES, Progress, States
+from callslip.stores.backup.making import PURGES, Progress, States, has_ended
 from callslip.stores.backup.manifest import BLOBS, CONVERSATIONS, COPIES, Manifest, Part
 from callslip.stores.backup.parts import rows
 from callslip.stores.ledger import ATTACHED_KINDS
@@ -137,10 +137,10 @@ def underway(backend: Backend) -> bool:
 
 
 def receipts(destination: Destination, since: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and content of each receipt of a purge since this time."""
+    """Name and content of each receipt of a purge that ended since this time or has not ended."""
     for name in destination.names(PURGES):
         receipt = destination.load(PURGES, name)
-        if receipt["at"] >= since:
+        if not has_ended(receipt) or receipt["at"] >= since:
             yield name, receipt
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import update
 
 from callslip.config.settings import MemorySettings, TracesSettings
 from callslip.errors import DocumentNotFound, TenantNotFound
+from callslip.ingestion.maintenance import purge
 from callslip.ingestion.maintenance.purge import purge_document, purge_tenant, purge_user
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.backup import manifest as manifests
@@ -228,6 +229,32 @@ def in_backups(to: Destination) -> list[str]:
                 if MARKER.encode() in b"".join(to.read(row[4])):
                     found.append(f"{name} {row[1]}")
     return found
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_restore_of_a_backup_made_during_a_purge_repeats_the_purge(
+    here: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: bool
+) -> None:
+    item = marked(here)
+    to = Destination(str(tmp_path / "backups"), make=True)
+    made, hide = [], purge._hide
+
+    def hide_late(*of: Any) -> None:
+        made.append(here.back_up(to))
+        hide(*of)
+
+    monkeypatch.setattr(purge, "_hide", hide_late)
+    purge_document(here.backend, here.threads, item.document_id)
+    monkeypatch.undo()
+    if later:
+        here.back_up(to)
+        (name,) = to.names(PURGES)
+        assert to.load(PURGES, name)["rows"], "as it was at the end"
+    (tmp_path / "restored").mkdir()
+    store = TfidfStore(tmp_path / "restored" / "tfidf")
+    with installation(tmp_path / "restored" / "there", store) as there, closing(store):
+        assert there.restore(to, made[0].name).purged == 1
+    assert traces(tmp_path / "restored", MARKER) == []
 
 
 def test_a_restore_of_an_old_backup_repeats_the_purges(here: Installation, tmp_path: Path) -> None:
