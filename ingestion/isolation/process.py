@@ -167,9 +167,9 @@ class Extractor:
         self, child: subprocess.Popen[bytes], data: bytes, head: dict[str, Any]
     ) -> tuple[dict[str, Any], bytes, list[bytes]]:
         assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018
-        for piece in frame(head, data):
-            _write(child.stdin, piece)
         deadline = self._deadline(self._limits.timeout_seconds)
+        for piece in frame(head, data):
+            _write(child.stdin, piece, deadline)
         frame_head, body = self._frame(child.stdout, deadline)
         if "ocr" in frame_head:  # the child reads the file by OCR, which is slow
             deadline = self._deadline(self._limits.ocr_timeout_seconds)
@@ -233,10 +233,16 @@ def child_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _write(pipe: IO[bytes], data: bytes) -> None:
+def _write(pipe: IO[bytes], data: bytes, deadline: float) -> None:
+    """Write all of the data. Raises TimeoutError at the deadline, if the child reads too slowly."""
+    os.set_blocking(pipe.fileno(), False)
     rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(pipe.fileno(), rest) :]
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_WRITE)
+        while rest:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise TimeoutError
+            rest = rest[os.write(pipe.fileno(), rest) :]
 
 
 def _read(pipe: IO[bytes], size: int, deadline: float) -> bytes:

@@ -35,6 +35,22 @@ def test_the_error_names_the_limit_that_was_reached(
             extractor.extract(b"%PDF", "scan.pdf")
 
 
+def test_a_child_that_reads_nothing_of_a_file_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    (requests, stdin), (stdout, replies) = os.pipe(), os.pipe()
+    with (
+        os.fdopen(requests, "rb"),
+        os.fdopen(stdin, "wb", 0) as sent,
+        os.fdopen(stdout, "rb", 0) as received,
+        os.fdopen(replies, "wb", 0),
+    ):
+        extractor = process.Extractor(ExtractSettings(timeout_seconds=0.01))
+        monkeypatch.setattr(process, "GRACE_SECONDS", 0)
+        pipes = SimpleNamespace(stdin=sent, stdout=received)
+        monkeypatch.setattr(extractor, "_ready_child", lambda: pipes)
+        with pytest.raises(ExtractionLimit, match=r"a.txt took longer than 0\.01 s"):
+            extractor.extract(b"x" * process.READ_SIZE, "a.txt")
+
+
 def test_a_page_waits_a_moment_for_others_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "DRAW_WAIT_SECONDS", 0.05)
     drawing, go_on = threading.Event(), threading.Event()
