@@ -30,8 +30,14 @@ def guard(app: Flask, *, with_ledger: bool = True) -> None:
     """
     app.extensions[EXTENSION] = Identity(context_of(app), with_ledger=with_ledger)
     app.config[admission.PUBLIC] = PUBLIC
+    app.jinja_env.globals["may"] = _may
     app.before_request(_check)
     app.after_request(_record)
+
+
+def _may(permission: Permission) -> bool:
+    """Whether the caller has the permission: pages offer nothing that would be refused."""
+    return known_caller().may(permission)
 
 
 def _check() -> Response | None:

@@ -31,7 +31,7 @@ from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
 from callslip.api.http.problems import is_for_browser, of_http
 from callslip.api.identity import batch_names
-from callslip.api.identity.current import caller, check_collection, check_scope
+from callslip.api.identity.current import caller, check_collection, check_scope, known_caller
 from callslip.api.messages import documents as messages
 from callslip.api.page.answers import PageQuestion, ShownAnswer, page_question, repeatable_question
 from callslip.api.page.markdown import is_markdown, passage_of
@@ -237,6 +237,7 @@ def _html(template: str, status: int = 200, **values: object) -> Response:
         search=settings.search,
         max_upload_mb=settings.api.max_upload_mb,
         operators=OPERATORS,
+        may_create=known_caller().may("write") and not known_caller().limited,
         **values,
     )
     return make_response(rendered, status)

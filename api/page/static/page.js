@@ -230,6 +230,9 @@ if (byId("drop")) {
   window.addEventListener("beforeunload", (event) => {
     if (underway) event.preventDefault();
   });
+}
+
+if (byId("document-list")) {
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
   watch();
 }

@@ -35,7 +35,9 @@ from callslip.agent.messages import (
     TurnMessage,
     Verdict,
 )
+from callslip.api.identity import guard
 from callslip.api.v1.answers import answering
+from callslip.callers import Caller
 from callslip.errors import AnswerTimeout, ThreadNotFound
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import ExtractedText
@@ -203,6 +205,20 @@ def test_an_answer_is_shown_above_the_hits_with_what_it_rests_on(
     assert re.search(r'<a href="/page/passage\?document=d1&amp;[^"]+">p\. 3</a>', page.text)
     assert scope.endswith("#cited")
     assert "Ask further" not in page.text, "without a conversation nothing follows"
+
+
+def test_only_who_may_give_feedback_is_offered_to(
+    client: FlaskClient,
+    agent: Agent,
+    searches: list[SearchRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for permissions, offered in ((("read",), False), (("read", "feedback"), True)):
+        who = Caller("someone", "key", frozenset(permissions))
+        monkeypatch.setattr(guard, "resolve", lambda *_, who=who: who)
+        page = client.get("/?collection=papers&q=leave&ask=1").text
+        assert LEAVE in page
+        assert ("Not helpful" in page) == offered
 
 
 def test_where_nothing_answers_that_is_said_and_what_came_near_is_shown(

@@ -26,8 +26,10 @@ from page_parts import (
     shelved,
 )
 
+from callslip.api.identity import guard
 from callslip.api.page import pages
 from callslip.api.page.passages import SURROUNDINGS
+from callslip.callers import Caller, Permission
 from callslip.errors import NeedsPassword, Overloaded
 from callslip.retrieval.messages import STRANGERS, Hit, Pages, SearchRequest, SearchResponse
 from callslip.stores.ledger import ATTACHED, Attachment, Ledger
@@ -404,6 +406,47 @@ def test_no_address_leads_outside(
         assert "//" not in re.sub(r"^\s*//.*|\s// .*", "", text, flags=re.M), name
         assert "@import" not in text
         assert "url(" not in text
+
+
+def as_caller(
+    monkeypatch: pytest.MonkeyPatch, *permissions: Permission, limited: bool = False
+) -> None:
+    """From now on every request is of a caller with these permissions."""
+    only = frozenset({"papers"}) if limited else None
+    made = Caller("someone", "key", frozenset(permissions), collections=only)
+    monkeypatch.setattr(guard, "resolve", lambda *_: made)
+
+
+def test_a_reader_is_offered_nothing_that_would_be_refused(
+    client: FlaskClient,
+    filled: Ledger,
+    requests: list[SearchRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changes = ("Drop files here", "New collection", ">Edit</a>", ">Delete</button>")
+    item = publish(filled, "live", ["c1"])
+    as_caller(monkeypatch, "read", "write")
+    page = client.get("/?collection=papers").text
+    assert [each for each in changes if each not in page] == []
+    as_caller(monkeypatch, "read", "write", limited=True)
+    assert "New collection" not in client.get("/?collection=papers").text
+    as_caller(monkeypatch, "read")
+    for path in ("/?collection=papers", "/?collection=papers&q=leave"):
+        page = client.get(path).text
+        assert [each for each in changes if each in page] == []
+        assert ">Chunks</a>" in page
+    document = client.get(f"/page/documents/{item.document_id}").text
+    assert "History" in document
+    assert ">Save</button>" not in document
+
+
+def test_a_reader_without_collections_is_told_who_makes_one(
+    client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_caller(monkeypatch, "read")
+    page = client.get("/").text
+    assert "This key sees no collection" in page
+    assert "/v1/collections" not in page
 
 
 @pytest.mark.parametrize(
