@@ -76,15 +76,9 @@ def put(
     not read the document. If the chunks are refused, a document that this call made is removed.
     """
     check_space(scope.settings)
-    check_sound(scope, provided)
-    scope.ledger.documents.check_name(scope.collection, name, tenant=scope.tenant)
-    known = _known(scope, name)
+    known = check(scope, name, provided)
     document_id = known or _made(scope, name)
-    if not has_provided_chunks(scope.ledger, document_id):
-        raise Conflict(
-            f"document {name!r} was made from a file",
-            hint="Chunks of its own can be added under another file name.",
-        )
+    _check_no_file(scope, name, document_id)
     unique = {c.chunk_id: replace(c, document_id=document_id) for c in provided}
     chunks = list(unique.values())
     claim, ids = _claimed(scope.ledger, document_id), {c.chunk_id for c in chunks}
@@ -105,6 +99,23 @@ def put(
         scope.ledger.leases.drop(claim)
         raise
     return Written(len(ids - before), len(ids & before))
+
+
+def check(scope: ChunkScope, name: str, provided: Sequence[ChunkRecord]) -> str | None:
+    """Check chunks, which lack a document id, as `put` does before it writes.
+
+    Returns the id of the document; None if it does not exist. Raises the permanent errors of `put`.
+    """
+    scope.ledger.documents.check_name(scope.collection, name, tenant=scope.tenant)
+    document_id = _known(scope, name)
+    if document_id:
+        _check_no_file(scope, name, document_id)
+    schema = scope.ledger.collections.get(scope.collection).schema
+    for chunk in provided:
+        if fault := chunk_fault(replace(chunk, document_id=EMPTY), schema):
+            raise ObjectRefused(f"chunk {chunk.chunk_id!r} cannot be stored: {fault}")
+    scope.ledger.chunks.check_free([chunk.chunk_id for chunk in provided], document_id)
+    return document_id
 
 
 def take_out(scope: ChunkScope, document_id: str, chunk_ids: set[str]) -> None:
@@ -158,6 +169,14 @@ def has_provided_chunks(ledger: Ledger, document_id: str) -> bool:
     return version is not None and not ledger.documents.version(document_id, version).size
 
 
+def _check_no_file(scope: ChunkScope, name: str, document_id: str) -> None:
+    if not has_provided_chunks(scope.ledger, document_id):
+        raise Conflict(
+            f"document {name!r} was made from a file",
+            hint="Chunks of its own can be added under another file name.",
+        )
+
+
 def _known(scope: ChunkScope, name: str) -> str | None:
     return scope.ledger.documents.id_of(scope.collection, name, tenant=scope.tenant)
 
@@ -196,14 +215,6 @@ def _made(scope: ChunkScope, name: str) -> str:
             scope.ledger.transcripts.write(scope.collection, transcript, keeper.move)
         moves.end(keeper.move)
     return known or document_id
-
-
-def check_sound(scope: ChunkScope, provided: Sequence[ChunkRecord]) -> None:
-    """Raise ObjectRefused if one of the chunks, which lack a document id, cannot be stored."""
-    schema = scope.ledger.collections.get(scope.collection).schema
-    for chunk in provided:
-        if fault := chunk_fault(replace(chunk, document_id=EMPTY), schema):
-            raise ObjectRefused(f"chunk {chunk.chunk_id!r} cannot be stored: {fault}")
 
 
 def _claimed(ledger: Ledger, document_id: str) -> Claim:

@@ -1,7 +1,8 @@
 """The invokers that make a tenant and store documents with provided chunks."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from callslip.compat.genie.configuration import checked_parameters, renamed, usu
 from callslip.compat.genie.documents import ChunkedDocument, DocumentChunk, properties_of
 from callslip.compat.genie.invoker import Invoker, read_object
 from callslip.compat.genie.scope import collection_of, scoped_collection
-from callslip.errors import InvalidRequest
+from callslip.errors import Conflict, InvalidRequest, PermanentError
 from callslip.ingestion import provided_chunks
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.naming import clean_name, clean_tenant
@@ -66,7 +67,10 @@ class WeaviatePersistInvoker(Invoker):
         )
 
     def answer(self, content: str) -> PersistResponse:
-        """Store the documents; return the numbers of new and of replaced chunks."""
+        """Store the documents; return the numbers of new and of replaced chunks.
+
+        All are checked before the first one is stored.
+        """
         wanted, collection = self.scope(content)
         request = validated(PersistRequest, _with_ids(wanted))
         documents = request.document if isinstance(request.document, list) else [request.document]
@@ -74,26 +78,40 @@ class WeaviatePersistInvoker(Invoker):
         scope = provided_chunks.ChunkScope(
             self._context.backend, collection.store, collection.name, tenant
         )
-        inserted = replaced = 0
+        checked: list[tuple[str, list[ChunkRecord]]] = []
+        names: dict[str, str] = {}
         for document in documents:
-            name = clean_name(document.filename)
-            vectors = _vectors(self._context, collection, document.chunks)
-            records = [
-                replace(
-                    _record(self._context, collection, document, chunk, name, vector, at),
-                    named=_named(collection, chunk),
-                )
-                for at, (chunk, vector) in enumerate(zip(document.chunks, vectors, strict=True))
-            ]
-            records = self._context.with_named(collection, records)
-            written = provided_chunks.put(scope, name, records, request.batch_size)
-            inserted, replaced = inserted + written.inserted, replaced + written.replaced
+            with _naming(document.filename):
+                name = clean_name(document.filename)
+                records = self._records(collection, document, name)
+                provided_chunks.check(scope, name, records)
+                for chunk in records:
+                    if names.setdefault(chunk.chunk_id, name) != name:
+                        raise Conflict(f"chunk {chunk.chunk_id!r} is another document's, too")
+            checked.append((name, records))
+        written = []
+        for name, records in checked:
+            with _naming(name):
+                written.append(provided_chunks.put(scope, name, records, request.batch_size))
         return PersistResponse(
             collection_name=collection.name,
             tenant_name=tenant or None,
-            nr_inserts=inserted,
-            nr_replaces=replaced,
+            nr_inserts=sum(each.inserted for each in written),
+            nr_replaces=sum(each.replaced for each in written),
         )
+
+    def _records(
+        self, collection: CollectionRecord, document: ChunkedDocument, name: str
+    ) -> list[ChunkRecord]:
+        vectors = _vectors(self._context, collection, document.chunks)
+        records = [
+            replace(
+                _record(self._context, collection, document, chunk, name, vector, at),
+                named=_named(collection, chunk),
+            )
+            for at, (chunk, vector) in enumerate(zip(document.chunks, vectors, strict=True))
+        ]
+        return self._context.with_named(collection, records)
 
 
 class WeaviateCreateTenantInvoker(Invoker):
@@ -131,6 +149,16 @@ class WeaviateCreateTenantInvoker(Invoker):
             },
             "properties": dict.fromkeys(sorted(properties), "any"),
         }
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Add the name of a document to an error that the request is at fault for."""
+    try:
+        yield
+    except PermanentError as error:
+        detail = f"document {name!r}: {error.detail}"
+        raise type(error)(detail, hint=error.advice) from error
 
 
 def _with_ids(wanted: dict[str, Any]) -> dict[str, Any]:

@@ -152,11 +152,7 @@ class Chunks:
                     except TransientError as error:  # raised before any change
                         failed[number] = error
         except IntegrityError:
-            raise Conflict(
-                "the id of a chunk is in use, for a chunk of another document",
-                hint="Delete that document, or give the chunk another id. What was deleted keeps"
-                " its ids until it is removed, which takes a moment.",
-            ) from None
+            raise _not_free("a chunk") from None
         return failed
 
     def seen(
@@ -208,6 +204,18 @@ class Chunks:
                 .where(or_(_C.last_version.is_(None), _C.last_version >= _D.live_version))
             )
             return set(ids)
+
+    def check_free(self, chunk_ids: Sequence[str], document_id: str | None) -> None:
+        """Raise Conflict if a chunk belongs to another document than this one, of any reader.
+
+        `expect` would not see it if it came with a later version of the other document.
+        """
+        with self._database.reading() as connection:
+            for start in range(0, len(chunk_ids), IDS_PER_STATEMENT):
+                some = _C.chunk_id.in_(chunk_ids[start : start + IDS_PER_STATEMENT])
+                others = select(_C.chunk_id).where(some, _C.document_id != (document_id or ""))
+                if (other := connection.scalar(others.limit(1))) is not None:
+                    raise _not_free(f"chunk {other!r}")
 
     def end(self, document_id: str) -> set[str]:
         """End the chunks that neither the live version nor a newer one contains; return their ids.
@@ -305,6 +313,14 @@ def _expect(connection: Connection, expected: Expected) -> None:
         connection.execute(_INSERT, new)
     if moved:
         connection.execute(_PUT, moved)
+
+
+def _not_free(chunk: str) -> Conflict:
+    return Conflict(
+        f"{chunk} is here already, as another document's",
+        hint="Delete that document, or give the chunk another id. What was deleted keeps its ids"
+        " until it is removed, which takes a moment.",
+    )
 
 
 def _raise(failed: Sequence[TransientError | None]) -> None:

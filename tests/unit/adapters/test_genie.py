@@ -209,6 +209,26 @@ def test_nothing_is_persisted_where_one_chunk_cannot_be(context: AdapterContext)
     assert search(context, having_all={"filename": "bad.txt"}) == []
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"filename": "bad.txt", "chunks": [chunk("bad", 5, 1) | {"embedding": [1.0, 2.0, 3.0]}]},
+        {"filename": "bad.txt", "chunks": [chunk("loose", 5, 1)]},
+        {"filename": "bad.txt", "chunks": [chunk("fine", 5, 1)]},
+        {"filename": "bad.txt", "chunks": [chunk("bad", 5, 1, price=[{}])]},
+    ],
+)
+def test_of_several_documents_none_is_persisted_where_one_cannot_be(
+    context: AdapterContext, fault: dict[str, Any]
+) -> None:
+    fine = {"filename": "fine.txt", "chunks": [chunk("fine", 5, 1)]}
+    body = {"collection": "papers", "document": [fine, fault]}
+    with pytest.raises(ValueError, match=r"document 'bad\.txt': "):
+        call(context, "Persist", body)
+    names = {document.name for document in context.ledger.documents.find("papers")}
+    assert names == {"atlas.pdf", "bible.pdf", "loose.txt"}
+
+
 def test_tenants_are_made_and_hold_their_own(context: AdapterContext) -> None:
     made = call(context, "CreateTenant", {"collection_name": "notes", "tenant_name": "cy"})
     assert made["multi_tenancy"]["enabled"] is True

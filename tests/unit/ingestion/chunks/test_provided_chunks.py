@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from memory_store import MemoryStore
-from pipeline_parts import doing, make_context
+from pipeline_parts import doing, make_context, submit
 
 from callslip.errors import (
     Conflict,
@@ -134,6 +134,18 @@ def test_a_refused_request_leaves_no_document_and_its_ids_are_free(
             provided_chunks.put(scope, "b", [*chunks("3"), *refused], 1)
         assert len(step_context.ledger.chunks.visible(["1", "2", "3"])) == 2
         assert sound(step_context)
+
+
+def test_a_chunk_of_a_later_version_is_not_taken_from_its_document(
+    step_context: StepContext,
+) -> None:
+    submit(step_context, "first")
+    accepted = submit(step_context, "second")
+    doing(step_context)(accepted.document_id, accepted.version)
+    theirs = sorted(step_context.ledger.chunks.live_ids(accepted.document_id))
+    with pytest.raises(Conflict, match="another document's"):
+        provided_chunks.put(scope_of(step_context), "a", chunks(theirs[0]), 9)
+    assert set(step_context.ledger.chunks.visible(theirs).values()) == {accepted.document_id}
 
 
 def test_what_a_store_that_went_down_left_half_done_is_finished_by_the_same_call(
