@@ -14,7 +14,7 @@ from callslip.ingestion.chunks.lengths import lengths
 from callslip.ingestion.context import StepContext
 from callslip.ingestion.values import Chunk, Section
 from callslip.stores.ledger import DocumentRecord, Step
-from callslip.stores.ledger.documents.versions import check_newest
+from callslip.stores.ledger.documents.versions import check_file, check_newest
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,13 @@ def cut_otherwise(
     None keeps the length that the version has. With the lengths of the version the chunks are its
     own, whose cuts may be those of earlier versions.
 
-    Raises InvalidRequest if a length is impossible, Conflict if the newest version is not live, and
-    DocumentNotFound if its text is not stored.
+    Raises InvalidRequest if a length is impossible, Conflict if the newest version is not live or
+    has no file, and DocumentNotFound if its text is not stored.
     """
     newest = record.newest
-    if record.deleted_at is not None or not newest.size:
-        raise DocumentNotFound(f"document {record.document_id!r} has no text to cut")
+    if record.deleted_at is not None:
+        raise DocumentNotFound(f"document {record.document_id!r} was deleted")
+    check_file(newest.size)
     check_newest(newest.version, newest.version, record.live_version)
     reads = context.embedder_of(context.ledger.collections.get(record.collection)).max_tokens
     own = newest.chunking

@@ -16,7 +16,7 @@ from callslip.readers import Reader
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.records import Accepted, Edit, Submission, etag_of
 from callslip.stores.ledger.documents.readers import locked, set_readers
-from callslip.stores.ledger.documents.versions import add_version, newest_of
+from callslip.stores.ledger.documents.versions import add_version, check_file, newest_of
 from callslip.stores.ledger.outbox import events
 from callslip.stores.properties.values import check_properties
 from callslip.stores.records import RESERVED, VALIDITY
@@ -129,11 +129,7 @@ def _check_editable(newest: Row[Any]) -> None:
             f"version {newest.version}, the newest, failed",
             hint="Retry it, send another file, or roll back to a version that was live; then edit.",
         )
-    if not newest.size:
-        raise Conflict(
-            "the document has no file: its chunks were written through an adapter",
-            hint="Write its chunks again with other properties.",
-        )
+    check_file(newest.size)
 
 
 def _as_json(value: Any) -> str:

@@ -228,6 +228,15 @@ def check_newest(based_on: int, newest: int, live: int | None) -> None:
         )
 
 
+def check_file(size: int) -> None:
+    """Raise Conflict if a version has no file of which another version could be made."""
+    if not size:
+        raise Conflict(
+            "the document has no file: its chunks were written through an adapter",
+            hint="Write its chunks again as they are to be.",
+        )
+
+
 def add_version(
     connection: Connection, document: Row[Any], base: Row[Any], new: int, now: float, **values: Any
 ) -> None:

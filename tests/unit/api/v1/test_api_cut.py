@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from reader_parts import COLLECTION, Installation, installation
@@ -15,7 +16,10 @@ from callslip.cli.commands.documents import steps as step_commands
 from callslip.cli.commands.documents import versions as version_commands
 from callslip.cli.main import main
 from callslip.client import Client
+from callslip.ingestion import provided_chunks
 from callslip.ingestion.artifacts import CHUNKS
+from callslip.ingestion.provided_chunks import ChunkScope
+from callslip.stores.records import ChunkRecord
 
 SENTENCES = [f"Paragraph {n} of the canteen says what the cook has made today." for n in range(60)]
 LONG = "\n\n".join(SENTENCES)
@@ -231,3 +235,16 @@ def test_the_command_prints_and_applies(it: Installation, monkeypatch: pytest.Mo
     assert "superseded, submitted, by version 2\n" in history
     assert run("--apply").exit_code == 2
     assert run().exit_code == 0
+
+
+def test_a_document_without_a_file_is_a_conflict_as_for_an_edit(it: Installation) -> None:
+    vector = np.full(16, 0.25, np.float32)
+    provided = ChunkRecord("1", "", "text", "text", vector, level=1)
+    kind = it.ledger.collections.get(COLLECTION).store
+    provided_chunks.put(ChunkScope(it.context.backend, kind, COLLECTION), "faq", [provided], 9)
+    url = f"/v1/documents/{it.ledger.documents.id_of(COLLECTION, 'faq')}"
+    edit = it.anyone.call("PATCH", url, json={"title": "x"})
+    assert edit.status_code == 409
+    for name in ("cut", "cut:preview"):
+        cut = it.anyone.call("POST", f"{url}/{name}", json={"max_tokens": 48})
+        assert (cut.status_code, cut.json["detail"]) == (409, edit.json["detail"])
