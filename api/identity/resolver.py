@@ -15,7 +15,8 @@ from callslip.stores.ledger.access.keys import looks_like_key
 SETTINGS = Caller("api.key", "settings", frozenset({"admin"}))
 """The caller with the key of the settings."""
 
-NO_KEY, WRONG_KEY = "the request carries no key", "the key is not that of the server"
+NO_KEY = "the request carries no key"
+WRONG_KEY = "the server does not know this key, or it is revoked or expired"
 
 LONGEST_TOKEN = 16_384
 

@@ -294,7 +294,9 @@ class Tools:
         try:
             return self._client.with_key(None if key is None else key.decode("ascii"))
         except UnicodeDecodeError:
-            raise KeyRefused("the key is not that of the server") from None
+            raise KeyRefused(
+                "the server does not know this key, or it is revoked or expired"
+            ) from None
 
     def _document(self, client: Client, document_id: str) -> dict[str, Any]:
         """A document of the scope; the error is the same for others and for missing documents."""

@@ -397,7 +397,9 @@ def test_a_key_logs_in_uses_the_page_and_logs_out(browser: Browser, tmp_path: Pa
             expect(page).to_have_title("Log in · Callslip")
             page.get_by_label("Key").fill("a wrong key")
             page.get_by_role("button", name="Log in").click()
-            expect(page.get_by_role("alert")).to_contain_text("the key is not that of the server")
+            expect(page.get_by_role("alert")).to_contain_text(
+                "the server does not know this key, or it is revoked or expired"
+            )
             page.get_by_label("Key").fill("the-right-key")
             page.get_by_label("Key").press("Enter")
             page.get_by_label("Name of the new collection").fill("papers")

@@ -126,7 +126,9 @@ class McpBackend:
         header = request.headers.get("Authorization")
         self.requests.append((request.path, header, request.get_json(silent=True)))
         if self.key is not None and header != f"Bearer {self.key}":
-            return problem(KeyRefused("the key is not that of the server"))
+            return problem(
+                KeyRefused("the server does not know this key, or it is revoked or expired")
+            )
         return None
 
     def _search(self) -> Any:

@@ -95,6 +95,9 @@ def test_without_the_key_every_route_is_a_401_problem(
 def test_a_browser_is_led_to_the_login(locked: FlaskClient) -> None:
     answer = locked.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
     assert (answer.status_code, answer.location) == (302, "/login")
+    page = locked.get("/login").text
+    assert "callslip keys create NAME --permission admin" in page
+    assert "CALLSLIP_DATA_DIR" in page
 
 
 def test_health_probes_need_no_key_and_nothing_that_looks_like_them_is_open(

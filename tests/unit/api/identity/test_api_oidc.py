@@ -275,9 +275,12 @@ def test_a_link_and_a_key_log_the_page_in(app: Flask) -> None:
     refused = submit(typed, "/login", key=f"{text}x")
     assert refused.status_code == 401
     assert 'name="key"' in refused.text
-    assert "<b>Not logged in:</b> the key is not that of the server." in refused.text
+    assert (
+        "<b>Not logged in:</b> the server does not know this key, or it is revoked or expired."
+        in refused.text
+    )
     assert "Bearer" not in refused.text
-    assert "var/admin.key" in refused.text
+    assert "<code>admin.key</code> of its data folder (<code>var/</code>" in refused.text
     assert submit(typed, "/login", key=text).location == "/"
     assert typed.get("/", headers=PAGE).status_code == 200
     ledger.api_keys.revoke("admin")
