@@ -20,6 +20,9 @@ UNITS = {"m": 60, "h": 3600, "d": 86_400}
 ADMIN = KeyGrant(frozenset({"admin"}))
 """What the key in `admin.key` may do: everything."""
 
+FOLLOWING = ("GET batches.get_batch",)
+"""The actions by which programs, such as `callslip ingest`, follow what they have sent."""
+
 HEAD = ("name", "id", "permissions", "collections", "tenants", "limits", "valid", "last used")
 
 
@@ -188,13 +191,26 @@ def revoke_command(name: str, json_out: bool) -> None:
 )
 @click.option("--expect", metavar="HASH", help="With --verify: the log must have had this hash.")
 @click.option("--caller", help="Only the uses of this caller.")
+@click.option(
+    "--action", default="", metavar="TEXT", help="Only actions with this text, such as `DELETE`."
+)
+@click.option("--all", "all_", is_flag=True, help="Also the requests that follow a batch.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
 @reporting
 def audit_command(
-    verify: bool, expect: str | None, caller: str | None, limit: int, json_out: bool
+    verify: bool,
+    expect: str | None,
+    caller: str | None,
+    action: str,
+    all_: bool,
+    limit: int,
+    json_out: bool,
 ) -> None:
     """Show who has done what, newest first: callers, actions and ids, and never a text.
+
+    Reads of the progress of a batch are left out: programs repeat them while they wait. They are in
+    the log; --all shows them.
 
     Each row has a hash of itself and of the row before. --verify finds a changed or missing row;
     keep the hash that it prints elsewhere and give it to --expect later, so that a log that was
@@ -202,13 +218,16 @@ def audit_command(
 
     \b
     Example:  callslip keys audit --caller website
+              callslip keys audit --action delete_document
               callslip keys audit --verify --expect 9f2c…
     """
     with _ledger() as ledger:
         if verify:
             _verify(ledger, expect, json_out)
             return
-        rows = ledger.audit_log.rows(caller=caller, limit=limit)
+        rows = ledger.audit_log.rows(
+            caller=caller, action=action, without=() if all_ else FOLLOWING, limit=limit
+        )
     if json_out:
         emit([{"number": r.number, **r.entry.__dict__, "ids": dict(r.entry.ids)} for r in rows])
         return

@@ -7,7 +7,7 @@ new chain, so keep the hash that `verify` returns elsewhere, and give it to a la
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,14 +88,27 @@ class AuditLog:
             mark_used(connection, last_used or {})
 
     def rows(
-        self, *, before: int | None = None, caller: str | None = None, limit: int = 100
+        self,
+        *,
+        before: int | None = None,
+        caller: str | None = None,
+        action: str = "",
+        without: Collection[str] = (),
+        limit: int = 100,
     ) -> list[AuditRow]:
-        """The newest rows, newest first; those with smaller numbers than `before`."""
+        """The newest rows, newest first; those with smaller numbers than `before`.
+
+        Only those whose action contains the text `action`, and none with an action of `without`.
+        """
         query = select(audit_log).order_by(_L.number.desc()).limit(limit)
         if before is not None:
             query = query.where(_L.number < before)
         if caller is not None:
             query = query.where(_L.caller == caller)
+        if action:
+            query = query.where(_L.action.contains(action, autoescape=True))
+        if without:
+            query = query.where(_L.action.not_in(without))
         with self._database.reading() as connection:
             return [_row(row) for row in connection.execute(query)]
 

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,20 @@ def test_the_log_is_shown_and_verified(ledger: Ledger) -> None:
     head = json.loads(run("audit", "--verify", "--json").stdout)["hash"]
     run("audit", "--verify", "--expect", head)
     assert "no row has the hash" in run("audit", "--verify", "--expect", "00", code=1).output
+
+
+def test_the_log_shows_what_was_done_without_the_requests_that_follow_it(ledger: Ledger) -> None:
+    actions = ("POST documents.submit_document", "DELETE documents.delete_document")
+    follow = AuditEntry(1.8e9, "loader", "key", "GET batches.get_batch", 200, {})
+    ledger.audit_log.append([replace(follow, action=action) for action in actions])
+    ledger.audit_log.append([follow] * 60)
+    shown = run("audit").stdout
+    assert "get_batch" not in shown
+    assert all(action in shown for action in actions)
+    assert run("audit", "--all").stdout.count("get_batch") == 50
+    assert len(json.loads(run("audit", "--all", "--limit", "99", "--json").stdout)) == 62
+    (row,) = json.loads(run("audit", "--action", "delete_", "--json").stdout)
+    assert row["action"] == actions[1]
 
 
 def test_the_first_start_makes_a_key_that_only_its_owner_reads(
