@@ -254,10 +254,11 @@ class Claims:
 
     A match of `clause` ends where a clause begins. `negation` matches words that deny, after the
     matches of `bounds` were removed (`no more than`). Of each pair of `opposites` a true sentence
-    has the one that its passage has. `synonyms` are groups of nouns that name the same. `general`
-    are words that name nothing in particular, so that a paraphrase may add them. `specific` returns
-    the words of a text that may be nouns; None if the language has no rule for them. `command`
-    matches a text that tells whoever answers what to say.
+    has the one that its passage has. `measures` returns the currency, the half of the day or the
+    unit that a text states for an amount. `synonyms` are groups of nouns that name the same.
+    `general` are words that name nothing in particular, so that a paraphrase may add them.
+    `specific` returns the words of a text that may be nouns; None if the language has no rule for
+    them. `command` matches a text that tells whoever answers what to say.
     """
 
     amounts: Callable[[str], Iterator[Amount]] = digits
@@ -265,6 +266,7 @@ class Claims:
     negation: re.Pattern[str] = NEVER
     bounds: re.Pattern[str] = NEVER
     opposites: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = ()
+    measures: Callable[[str, Amount], frozenset[str]] = lambda _text, _amount: frozenset()
     synonyms: tuple[frozenset[str], ...] = ()
     general: frozenset[str] = frozenset()
     specific: Callable[[str], Iterator[str]] | None = None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from callslip.languages.contract import Amount, Claims, clock, words
+from callslip.languages.en.contrasts import MEASURES, OPPOSITES
 
 _SMALL = {
     word: number
@@ -123,10 +124,6 @@ def _number(match: re.Match[str]) -> tuple[float, str]:
     return 1.0, ""
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{text})\b", re.I)
-
-
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LIKELY_VERB = re.compile(
     r"(?!(?:family|supply|reply|assembly|ally|bully|belly|anomaly|monopoly|wedding|building|ceiling|evening|morning)$)"
@@ -183,17 +180,8 @@ CLAIMS = Claims(
         r"|\bno\.\s*(?=\d)",
         re.I,
     ),
-    opposites=tuple(
-        (_pattern(one), _pattern(other))
-        for one, other in (
-            (r"before|ahead|prior|in\sadvance", r"after|afterwards|later"),
-            (r"at\smost|no\smore\sthan|up\sto|maximum|capped", r"at\sleast|no\sless\sthan|minimum"),
-            (r"no\searlier\sthan|at\smost", r"no\slater\sthan|at\sleast"),
-            (r"open(?:ed|s)?", r"closed?|shut"),
-            (r"rises?|increases?|higher|more", r"falls?|decreases?|lower|less"),
-            (r"nobody|no\sone|nothing|none", r"everybody|everyone|everything|somebody|someone"),
-        )
-    ),
+    opposites=OPPOSITES,
+    measures=MEASURES,
     synonyms=tuple(
         words(line)
         for line in """

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from callslip.languages.contract import Amount, Claims, clock, words
+from callslip.languages.ko.contrasts import MEASURES, OPPOSITES
 
 _NATIVE = {
     **{"하나": 1, "둘": 2, "셋": 3, "넷": 4, "한": 1, "두": 2, "세": 3, "네": 4, "석": 3, "넉": 4},
@@ -156,15 +157,8 @@ CLAIMS = Claims(
         r"|지\s?(?:마|말)|(?<![가-힣])안\s(?:되|돼|됩|된|내|하|해|합|받)|면\s안"
     ),
     bounds=re.compile(r"(?:넘|초과하)지\s?(?:않|못)[가-힣]*|없이도|틀림없|끊임없"),
-    opposites=tuple(
-        (re.compile(one), re.compile(other))
-        for one, other in (
-            (r"이상|넘[는은을]|부터", r"미만|이하|넘지|까지"),
-            (r"이하|최대|까지|넘지|최고", r"이상|최소|최저"),
-            (r"\s전에|전까지", r"\s후에|뒤에|다음에"),
-            (r"무료|공짜", r"유료"),
-        )
-    ),
+    opposites=OPPOSITES,
+    measures=MEASURES,
     synonyms=tuple(
         words(line)
         for line in """

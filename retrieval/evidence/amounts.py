@@ -14,18 +14,38 @@ _SAME = 1e-6
 def unsupported(sentence: Sequence[Clause], passages: Sequence[Sequence[Clause]]) -> bool:
     """Whether the passages lack an amount of the sentence, or use it for something else.
 
+    They lack an amount that they only have in another currency, half of the day or unit.
+
     `passages` are the clauses of each passage sentence.
     """
-    stated = [a for part in passages for clause in part for a in clause.amounts]
+    stated = [
+        both for part in passages for c in part for both in zip(c.amounts, c.measures, strict=True)
+    ]
     for clause in sentence:
-        for amount in clause.amounts:
+        for amount, measures in zip(clause.amounts, clause.measures, strict=True):
+            same = [others for other, others in stated if equal(amount, other)]
             if _counts_nothing(amount):
-                continue
-            if not any(equal(amount, other) for other in stated):
-                return True
-            if _of_another(amount, clause, sentence, passages):
+                if not same and _counted(amount, clause, passages):
+                    return True
+            elif not same or _differ(measures, same) or _of_another(amount, clause, passages):
                 return True
     return False
+
+
+def _differ(measures: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
+    """Whether both sides state measures, such as currencies, and have none in common."""
+    stated = frozenset[str]().union(*others)
+    return bool(measures and stated) and not measures & stated
+
+
+def _counted(amount: Amount, clause: Clause, passages: Sequence[Sequence[Clause]]) -> bool:
+    """Whether the words around a `one` stand around another number of the passages."""
+    return any(
+        _fit(clause, c)[0] >= FITTING
+        for part in passages
+        for c in part
+        if any(a.number != 1 and a.dimension in (amount.dimension, "") for a in c.amounts)
+    )
 
 
 def equal(one: Amount, other: Amount) -> bool:
@@ -40,9 +60,7 @@ def _counts_nothing(amount: Amount) -> bool:
     return amount.number == 1 and amount.dimension in ("", "people", "times")
 
 
-def _of_another(
-    amount: Amount, clause: Clause, sentence: Sequence[Clause], passages: Sequence[Sequence[Clause]]
-) -> bool:
+def _of_another(amount: Amount, clause: Clause, passages: Sequence[Sequence[Clause]]) -> bool:
     """Whether the words around the amount stand around another amount of the same dimension."""
     own = [c for part in passages for c in part if any(equal(amount, a) for a in c.amounts)]
     rivals = [

@@ -34,11 +34,16 @@ _OF_NOT = frozenset(
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause: the content terms of each of its words, its amounts, and how often it denies."""
+    """A clause: the content terms of each of its words, its amounts, and how often it denies.
+
+    `measures` has for each amount the currency, the half of the day or the unit that the clause
+    states.
+    """
 
     text: str
     words: tuple[frozenset[str], ...]
     amounts: tuple[Amount, ...]
+    measures: tuple[frozenset[str], ...]
     negations: int
 
     @property
@@ -76,7 +81,8 @@ def _clause(text: str, rules: Claims, analyzer: Analyzer) -> Clause:
     counting = [amount for amount in amounts if amount.dimension != "ordinal"]
     words = (terms_of(word, analyzer) for word in without(text, counting).split())
     denying = rules.negation.findall(rules.bounds.sub(" ", text))
-    return Clause(text, tuple(filter(None, words)), amounts, len(denying))
+    measures = tuple(rules.measures(text, amount) for amount in amounts)
+    return Clause(text, tuple(filter(None, words)), amounts, measures, len(denying))
 
 
 def terms_of(word: str, analyzer: Analyzer) -> frozenset[str]:

@@ -116,10 +116,66 @@ def test_a_paraphrase_in_other_common_words_is_grounded_by_its_meaning() -> None
         ("The office opens at 6 a.m.", "The office opens at six in the morning."),
         ("반려견은 2주 안에 등록합니다.", "반려견은 14일 안에 등록한다."),
         ("수수료는 5,000원이에요.", "수수료는 5천 원이다."),
+        ("The fee is 100 dollars.", "The fee is $100 per month."),
+        ("The fee is 100 pounds.", "The fee is £100; a bag of 20 pounds is free."),
+        ("The pool closes at 10 p.m.", "The pool closes at 22:00."),
+        ("The pool closes at 12 at night.", "The pool closes at midnight."),
+        ("One person pays the fee.", "The fee is paid by one of the persons within 3 days."),
+        ("수영장은 오후 10시에 닫는다.", "수영장은 22시에 닫습니다."),
+        ("식당은 낮 12시에 연다.", "식당은 정오에 문을 연다."),
     ],
 )
 def test_an_amount_may_be_written_in_another_way(sentence: str, passage: str) -> None:
     assert reply(sentence, passage)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("The fee is 100 dollars per month.", "The fee is 100 euros per month."),
+        ("The fee is £100 per month.", "The fee is €100 per month."),
+        ("The limit is 5 million dollars.", "The limit is 5 million won."),
+        ("The office opens at 9 p.m.", "The office opens at 9 a.m. and closes at 6 p.m."),
+        ("The pool closes at 10 a.m.", "The pool closes at 22:00."),
+        ("The pool closes at noon.", "The pool closes at midnight."),
+        ("The bag may weigh 20 g.", "The bag may weigh 20 kg."),
+        ("It must be below 25 °F.", "It must be below 25 °C."),
+        ("The rate rises by 5 percent.", "The rate rises by 5 percentage points."),
+        ("Applicants must submit one copy.", "Applicants must submit 3 copies."),
+        ("Doses are given once a day.", "Doses are given 3 times a day."),
+        ("수수료는 100원이다.", "수수료는 100달러이다."),
+        ("식당은 오후 9시에 연다.", "식당은 오전 9시에 연다."),
+        ("가방은 20g까지 허용된다.", "가방은 20kg까지 허용된다."),
+        ("약은 하루에 한 번 먹는다.", "약은 하루에 3번 먹는다."),
+    ],
+)
+def test_a_number_with_another_measure_is_not_grounded(sentence: str, passage: str) -> None:
+    assert not reply(sentence, passage)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("Smoking is permitted inside.", "Smoking is permitted outside."),
+        ("The first three months are paid.", "The first three months are unpaid."),
+        ("Requests are accepted.", "Requests are rejected."),
+        ("Employees must work from home.", "Employees may work from home."),
+        ("Staff under 60 work at night.", "Staff over 60 work at night."),
+        ("Claims are paid after 14 days.", "Claims are paid within 14 days."),
+        ("The grant is for the father.", "The grant is for the mother."),
+        ("세율이 5% 인하된다.", "세율이 5% 인상된다."),
+        ("신청은 반려된다.", "신청은 접수된다."),
+        ("근로자는 연차를 사용하여야 한다.", "근로자는 연차를 사용할 수 있다."),
+        ("휴가는 출발 후 신청한다.", "휴가는 출발 전 신청한다."),
+    ],
+)
+def test_an_opposite_is_not_grounded(sentence: str, passage: str) -> None:
+    assert not reply(sentence, passage)
+
+
+def test_a_month_is_no_permission() -> None:
+    assert reply("Rent must be paid.", "Rent must be paid in May.")
+    assert reply("The rent is required.", "The rent is due in May.")
 
 
 def test_an_amount_of_something_else_is_not_grounded() -> None:
