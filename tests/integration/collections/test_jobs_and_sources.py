@@ -19,6 +19,7 @@ import httpx
 import pytest
 from processes import waits_until
 from stack import WITHOUT_MODEL, MakeStack, Stack
+from terminal import invoke
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = str(Path(sys.executable).with_name("callslip"))
@@ -43,6 +44,12 @@ def cli(stack: Stack) -> Cli:
 
 def call(stack: Stack, *arguments: str, code: int = 0) -> Any:
     """What a command says, as JSON where it succeeded."""
+    done = invoke(stack, *arguments, "--json")
+    return said(arguments, done.exit_code, code, done.stdout, done.stderr)
+
+
+def call_process(stack: Stack, *arguments: str, code: int = 0) -> Any:
+    """The same by the program."""
     done = subprocess.run(
         (PROGRAM, *arguments, "--json"),
         env=stack.environ,
@@ -52,8 +59,12 @@ def call(stack: Stack, *arguments: str, code: int = 0) -> Any:
         timeout=180,
         check=False,
     )
-    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return json.loads(done.stdout) if done.stdout.strip() else done.stderr
+    return said(arguments, done.returncode, code, done.stdout, done.stderr)
+
+
+def said(arguments: tuple[str, ...], got: int, code: int, output: str, errors: str) -> Any:
+    assert got == code, f"{arguments}: {got}\n{output}\n{errors}"
+    return json.loads(output) if output.strip() else errors
 
 
 def documents(stack: Stack, collection: str) -> dict[str, dict[str, Any]]:
@@ -254,8 +265,9 @@ def web(folder: Path) -> Iterator[str]:
 
 
 def test_a_page_inside_the_network_is_refused_and_says_which_setting_allows_it(
-    cli: Cli, collection: str, tmp_path: Path
+    stack: Stack, collection: str, tmp_path: Path
 ) -> None:
+    cli = partial(call_process, stack)
     (tmp_path / "page.html").write_text("<p>inside</p>")
     with web(tmp_path) as url:
         cli("source", "add", "page", f"{url}/page.html", "-c", collection)
