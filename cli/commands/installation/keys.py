@@ -226,7 +226,7 @@ def audit_command(
             _verify(ledger, expect, json_out)
             return
         rows = ledger.audit_log.rows(
-            caller=caller, action=action, without=() if all_ else FOLLOWING, limit=limit
+            caller=caller, action=action, without=() if all_ or action else FOLLOWING, limit=limit
         )
     if json_out:
         emit([{"number": r.number, **r.entry.__dict__, "ids": dict(r.entry.ids)} for r in rows])

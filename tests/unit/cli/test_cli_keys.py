@@ -88,6 +88,7 @@ def test_the_log_shows_what_was_done_without_the_requests_that_follow_it(ledger:
     assert len(json.loads(run("audit", "--all", "--limit", "99", "--json").stdout)) == 62
     (row,) = json.loads(run("audit", "--action", "delete_", "--json").stdout)
     assert row["action"] == actions[1]
+    assert "get_batch" in run("audit", "--action", "get_batch").stdout
 
 
 def test_the_first_start_makes_a_key_that_only_its_owner_reads(
