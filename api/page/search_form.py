@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from werkzeug.datastructures import MultiDict
 
 from callslip.agent.messages import AnswerRequest
@@ -86,8 +87,13 @@ def _valid(kind: type[Message], fields: dict[str, object]) -> Message:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        errors = (f"{e['loc'][0]}: {e['msg']}" for e in error.errors(include_input=False))
+        errors = (f"{e['loc'][0]}: {in_words(e)}" for e in error.errors(include_input=False))
         raise InvalidRequest("; ".join(errors)) from None
+
+
+def in_words(error: ErrorDetails) -> str:
+    """The message of an error as the page shows it: `is no ISO 8601 date`."""
+    return error["msg"].removeprefix("Value error, ")
 
 
 def _conditions(rows: tuple[Row, ...]) -> dict[str, object]:

@@ -124,6 +124,7 @@ def test_what_is_wrong_is_said_above_the_form_that_was_typed(
     form = opened(it, document_id) | {"title": 'A "title" <b>'} | wrong
     refused = save(it, document_id, form, 400)
     assert 'class="problem"' in refused.text
+    assert "Value error" not in refused.text
     assert shown(refused)["title"] == 'A "title" <b>'
     assert all(shown(refused)[name] == value for name, value in wrong.items() if name == "url")
     assert it.ledger.documents.get(document_id).newest.version == 1

@@ -114,7 +114,7 @@ def test_a_batch_is_told_with_its_rate_and_time_left(
         text,
     )
     assert output, text
-    assert '<progress max="1200" value="5">' in page  # what failed does not fill it
+    assert '<progress max="1200" value="6">' in page  # as the words beside it
     later = time.time() + 400
     monkeypatch.setattr(pages.time, "time", lambda: later)
     page = client.get("/page/documents?collection=papers").text
@@ -227,6 +227,7 @@ def test_every_field_of_the_form_reaches_the_search(
         ("q=a&alpha=much", "Invalid request"),
         ("q=a&fusion=magic", "Invalid request"),
         ("q=a&top=0", "Invalid request"),
+        ("q=a&as_of=soon", "</b> as_of: is no ISO 8601 date"),
         ("q=a&key=year&operator=is&value=1", "Invalid filter"),
         ("q=a&key=a&operator=%3D%3D&value=1&key=a&operator=%3D%3D&value=2", "stands in two lines"),
     ],
