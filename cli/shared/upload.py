@@ -302,6 +302,7 @@ class _Progress:
         self._pause = min(POLL_SECONDS, 1.5 * self._pause)
         done = len(self._report.unchanged) + len(self._report.failed) + batch["submitted"]
         done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
+        self._bar.length = max(self._bar.length, done)  # files can contain files
         self._bar.update(max(0, done - self._bar.pos), pace(batch))
         return bool(batch["left"])
 

@@ -11,8 +11,10 @@ from click.testing import CliRunner
 
 from callslip.cli import entry
 from callslip.cli.main import COMMANDS, main
+from callslip.cli.shared import upload
 from callslip.cli.shared.conditions import condition, conditions
 from callslip.cli.shared.upload import find_files
+from callslip.client import Client
 from callslip.errors import PermanentError
 
 HOW_DO_I = Path(__file__).parents[3] / "docs" / "how-do-i.md"
@@ -228,6 +230,19 @@ def test_files_of_a_glob_are_known_by_their_paths_below_its_folder(tmp_path: Pat
     assert [s.name for s in find_files([str(tmp_path / "*" / "x.md")])] == ["a/x.md", "b/x.md"]
     with pytest.raises(PermanentError, match=r"would both be known as 'x\.md'"):
         find_files([str(tmp_path / "a" / "x.md"), str(tmp_path / "b" / "x.md")])
+
+
+def test_the_progress_bar_grows_with_the_files_within_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch = {"submitted": 5, "states": {"live": 4, "working": 1}, "left": 1}
+    monkeypatch.setattr(upload, "get_batch", lambda *_: batch)
+    monkeypatch.setattr(upload, "pace", lambda _: "")
+    with Client("http://127.0.0.1:9") as client:
+        progress = upload._Progress(client, upload.Report(), files=2, show=False)
+        with progress:
+            assert progress.look()
+        assert (progress._bar.pos, progress._bar.length) == (4, 4)
 
 
 def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
