@@ -1,7 +1,6 @@
 """Two embedders through a whole stack: the local model, and one of a server at the wire."""
 
 import json
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -11,6 +10,7 @@ import pytest
 from api_calls import Api
 from loopback import LoopbackServer
 from stack import MakeStack
+from terminal import invoke
 
 from callslip.client import Client
 
@@ -112,11 +112,8 @@ def test_two_embedders_fill_a_collection_that_is_searched_by_either(
         assert unknown.json()["detail"].endswith("named ones: place.")
 
         def callslip(*arguments: str, code: int = 0) -> str:
-            command = [str(stack.callslip), *arguments]
-            ran = subprocess.run(
-                command, env=stack.environ, cwd=stack.cwd, capture_output=True, text=True
-            )
-            assert ran.returncode in (0, code), ran.stdout + ran.stderr
+            ran = invoke(stack, *arguments)
+            assert ran.exit_code in (0, code), ran.output
             return ran.stdout
 
         shown = callslip("search", "vault", "-c", name, "--vector", "place", "-n", "1")
