@@ -1,6 +1,7 @@
 """answerer: drafts an answer with citations, with the language model or from extracts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import log
 
 from langgraph.runtime import Runtime
@@ -10,9 +11,10 @@ from callslip.agent.context import RunContext
 from callslip.agent.drafts import Draft, DraftSentence
 from callslip.agent.prompting import Written, ask_model, fitting, has_model, shown
 from callslip.agent.reports import Step
-from callslip.agent.state import State, required
+from callslip.agent.state import Question, State, required
 from callslip.errors import BadReply
 from callslip.models.language_models.completion import estimated
+from callslip.models.text.analyzer import Analyzer
 from callslip.models.text.language import differ
 from callslip.retrieval.evidence.extracts import Target, extracts, nearest
 from callslip.retrieval.evidence.numbers import (
@@ -25,6 +27,7 @@ from callslip.retrieval.evidence.numbers import (
 from callslip.retrieval.evidence.rivals import NEAR, contradicting
 from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
 from callslip.retrieval.messages import Hit
+from callslip.retrieval.query.time_expressions import without_time
 
 READER = log(7.0)
 """Added to the log odds if the model says that the passages answer the question. The factor is
@@ -65,9 +68,14 @@ def _extracted(state: State, context: RunContext) -> Draft:
         hits = [h for h in response.hits if h.document_id == best.document_id][:MOST_READ]
     query = searched.query
     idf = weighed(searched.calibration, query.terms)
-    target = Target(required(state.question).text, idf, query.vector if query.alpha != 0 else None)
     resources, most = context.resources, context.settings.agent.sentences
     analyzer = resources.analyzer_of(searched.plan.record)
+    target = Target(
+        required(state.question).text,
+        idf,
+        query.vector if query.alpha != 0 else None,
+        _newest(required(state.question), idf, analyzer),
+    )
     best_extracts = extracts(hits, target, analyzer, resources.embedder, most, state.readings)
     codes = resources.analyzer.codes
     counts = [has_count(e.text, codes) for e in best_extracts]
@@ -97,6 +105,15 @@ def _extracted(state: State, context: RunContext) -> Draft:
         for e in best_extracts
     )
     return Draft(sentences, citations.all())
+
+
+def _newest(question: Question, idf: Mapping[str, float], analyzer: Analyzer) -> dict[str, float]:
+    """Return the IDF of the words of the newest fragment, but for a time; empty without one."""
+    if not question.tails:
+        return {}
+    today = datetime.now().astimezone().date()
+    words = analyzer.analyze(without_time(question.tails[-1], today, analyzer.codes)).split()
+    return {word: idf[word] for word in words if word in idf}
 
 
 def _written(

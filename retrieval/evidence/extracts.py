@@ -13,7 +13,7 @@ docs/quality.md states the measured effect of each rule.
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from callslip.errors import EmbedderDown
 from callslip.models.embedders.contract import Embedder
@@ -49,6 +49,10 @@ LONGEST = 300
 NEAR = 0.97
 """The minimum score of a further sentence, as a share of the best score."""
 
+NEWEST = 0.6
+"""The minimum share of a follow-up's own words in a sentence with its title and heading: other
+sentences answer the question before."""
+
 SHORTEST = 12
 """The minimum number of characters of a statement; shorter sentences are headings and list
 marks."""
@@ -75,16 +79,24 @@ class Extract:
 
 @dataclass(frozen=True)
 class Target:
-    """The input of the comparison: the question, the IDF of its terms, and its vector."""
+    """The input of the comparison: the question, the IDF of its terms, and its vector.
+
+    `newest` has the IDF of the terms of a follow-up's own words; an extract has most of them.
+    """
 
     text: str
     idf: Mapping[str, float]
     vector: Vector | None
+    newest: Mapping[str, float] = field(default_factory=dict)
 
     def worth(self, terms: AbstractSet[str], before: AbstractSet[str]) -> float:
         """The share of covered terms; terms that only the context before covers count in part."""
         sure = covered(self.idf, terms)
         return sure + BEFORE * (covered(self.idf, terms | before) - sure)
+
+    def has_newest(self, terms: AbstractSet[str]) -> bool:
+        """Whether a text with these terms is about a follow-up's own words; true without any."""
+        return not self.newest or covered(self.newest, terms) >= NEWEST
 
 
 def extracts(
@@ -202,7 +214,9 @@ def _of(
             if header is None:
                 whole = _with_context(text, spans, at, before_stands)
                 first, last = (spans[whole[0]].start, spans[whole[1]].end) if whole else (0, 0)
-                if whole and not commands(text[first:last], analyzer.codes):
+                quoted = covering_terms.union(*terms[whole[0] : whole[1] + 1]) if whole else led
+                on_topic = whole and target.has_newest(quoted)
+                if on_topic and not commands(text[first:last], analyzer.codes):
                     span = Span(start=begin + first, end=begin + last)
                     made.append(Extract(hit, span, text[first:last], worth, (hit.chunk_id, start)))
             else:
@@ -210,7 +224,7 @@ def _of(
                 top, bottom = spans[header]
                 named = Span(start=begin + top, end=begin + bottom) if top >= above else None
                 read = paired(texts[header], sentence)
-                if not commands(read, analyzer.codes):
+                if target.has_newest(covering_terms) and not commands(read, analyzer.codes):
                     made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
         else:
             stands = False

@@ -77,6 +77,21 @@ def test_decomposed_letters_and_wide_digits_ask_the_same(home: Setup) -> None:
         assert answer.understood == question
 
 
+def test_a_follow_up_about_another_topic_is_not_answered_with_the_topic_before(
+    home: Setup,
+) -> None:
+    home.furnish()
+    home.put("leave.txt", "Parental leave lasts 20 weeks.", "Sick leave lasts 6 weeks.")
+    home.put(
+        "grant.txt", "출산장려금은 100만원을 지급한다. 쌍둥이는 출산장려금을 200만원 지급한다."
+    )
+    home.ask(QUERIES, thread_id="en")
+    assert not home.ask("What about maternity leave?", thread_id="en").answered
+    assert "20 weeks" not in home.ask("What about sick leave?", thread_id="en").text
+    home.ask("출산장려금은 얼마인가요?", thread_id="ko")
+    assert "200만원" in home.ask("쌍둥이는요?", thread_id="ko").text
+
+
 def test_a_question_of_punctuation_is_refused(setup: Setup) -> None:
     with pytest.raises(ValidationError, match="no letter or digit"):
         setup.ask("?!")

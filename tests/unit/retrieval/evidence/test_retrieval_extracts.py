@@ -292,3 +292,35 @@ def test_statements_that_differ_in_a_number_are_both_quoted() -> None:
     assert reply("What is the fee?", *passages, most=2) == ["The fee is 1.5 %.", "The fee is 15 %."]
     again = hit("The  FEE is 1.5 %.", "b")
     assert reply("What is the fee?", passages[0], again, most=2) == ["The fee is 1.5 %."]
+
+
+@pytest.mark.parametrize(
+    ("newest", "text", "answers"),
+    [
+        ("sick leave", "Parental leave lasts 20 weeks. Sick leave lasts 6 weeks.", ["Sick leave"]),
+        ("maternity leave", "Parental leave lasts 20 weeks.", []),
+        ("twins", "Parental leave lasts 20 weeks. For twins it lasts 30 weeks.", ["For twins"]),
+        ("fathers", "This is for fathers. It lasts 6 weeks.", ["This is for fathers."]),
+        ("", "Parental leave lasts 20 weeks.", ["Parental leave"]),
+    ],
+)
+def test_a_sentence_has_the_newest_words_of_a_follow_up(
+    newest: str, text: str, answers: list[str]
+) -> None:
+    question = f"How long is parental leave {newest}?"
+    target = Target(
+        question,
+        weighed(NO_SAMPLE, ANALYZER.analyze(question)),
+        None,
+        dict.fromkeys(ANALYZER.analyze(newest).split(), 1.0),
+    )
+    found = extracts([hit(text)], target, ANALYZER, LexicalEmbedder(), 1)
+    assert len(found) == len(answers)
+    assert all(each.text.startswith(begin) for each, begin in zip(found, answers, strict=True))
+
+
+def test_a_row_has_the_newest_words_of_a_follow_up_with_its_header() -> None:
+    text = "| leave | weeks |\n| --- | --- |\n| parental | 20 |\n| sick | 6 |"
+    target = Target("How long is leave? sick?", {"leav": 1.0}, None, {"sick": 1.0, "week": 1.0})
+    (found,) = extracts([hit(text)], target, ANALYZER, LexicalEmbedder(), 1)
+    assert "6" in found.text
