@@ -14,8 +14,13 @@ _NAMED = re.compile(
     r"(?:(?<=\S )[A-Z][A-Za-z]*"
     r"|\A[A-Z][A-Za-z]*(?=\s[\d.]+(?:\s(?:is|was|has|will|can)\b|[는은이가을를의에,]))"
     r"|(?i:\b(?:version|article|section|chapter|part|rule|step|level|class|type|form)))"
-    r"[ ](?P<number>\d+(?:\.\d+)*)(?!\d|,\d|\s?%)|제(?P<article>\d+)(?=조|장|절|항|호)"
+    r"[ ](?P<number>\d+(?:\.\d+)*)(?!\d|,\d|\s?%)"
+    r"|(?:(?i:\b(?:sec|art)\.)|§)\s?(?P<section>\d+(?:\.\d+)*)"
+    r"|제\s?(?P<unit>\d+)\s?[장절항호]"
+    r"|(?:제\s?(?P<article>\d+)\s?조|(?<![\d.,])(?P<bare>\d+)조(?=의\s?\d|에\s|\s?제?\s?\d+\s?항))"
+    r"(?:\s?의\s?(?P<branch>\d+))?"
 )
+_ARTICLE = re.compile(r"\bArt(?:icle|\.) ?(\d+)\b", re.I)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -30,18 +35,32 @@ def has_count(statement: str, codes: Codes = DEFAULT) -> bool:
 
 
 def named_numbers(question: str) -> frozenset[str]:
-    """The numbers behind names in a question, without years: `Vue 4`, `Section 54`, `제5조`.
+    """The numbers behind names in a question, without years: `Vue 4`, `Section 54`, `제5장`.
 
-    A passage without them is about something else.
+    A Korean article is a number with its unit: `5조`, `5조의2`. A passage without them is about
+    something else.
     """
-    numbers = (match["number"] or match["article"] for match in _NAMED.finditer(question))
-    return frozenset(number for number in numbers if not _YEAR.fullmatch(number))
+    return frozenset(filter(None, map(_named, _NAMED.finditer(question))))
+
+
+def _named(match: re.Match[str]) -> str:
+    if article := match["article"] or match["bare"]:
+        return f"{article}조의{match['branch']}" if match["branch"] else f"{article}조"
+    number = match["number"] or match["section"] or match["unit"]
+    return "" if _YEAR.fullmatch(number) else number
 
 
 def has_numbers(numbers: frozenset[str], text: str) -> bool:
-    """Whether a text has all these numbers: `4` is in `4` and `4.0`, not in `3.4`."""
-    there = _numerals(text)
-    return all(any(each == n or each.startswith(f"{n}.") for each in there) for n in numbers)
+    """Whether a text has all these numbers: `4` is in `4` and `4.0`, not in `3.4`.
+
+    `5조` is in `제 5 조` and `Article 5`, not in `제5조의2` and not in `5일`.
+    """
+    there, articles = _numerals(text), named_numbers(text)
+    articles |= {f"{number}조" for number in _ARTICLE.findall(text)}
+    return all(
+        n in articles if "조" in n else any(each == n or each.startswith(f"{n}.") for each in there)
+        for n in numbers
+    )
 
 
 def around(hit: Hit) -> str:

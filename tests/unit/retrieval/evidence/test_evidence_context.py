@@ -86,7 +86,12 @@ def test_a_connective_depends_on_the_sentence_before(text: str, depends: bool) -
     [
         ("When will Vue 4 be released?", {"4"}),
         ("Vue 3.5는 언제 릴리스되었나요?", {"3.5"}),
-        ("제5조는 무엇을 정하나요?", {"5"}),
+        ("제5조는 무엇을 정하나요?", {"5조"}),
+        ("제 12 조의 2에 따른 휴가는?", {"12조의2"}),
+        ("14조에 따른 병가는?", {"14조"}),
+        ("예산 14조의 출처는?", set()),
+        ("제5조제3항과 제 2 장은?", {"5조", "3", "2"}),
+        ("Leave under Sec. 14, Art. 3 and § 5?", {"14", "3", "5"}),
         ("Which bonds does Section 54 name?", {"54"}),
         ("In Vue 4, how are slots named?", {"4"}),
         ("Within 30 days of what must it be sent?", set()),
@@ -108,6 +113,16 @@ def test_numbers_are_compared_whole() -> None:
     assert has_numbers(frozenset({"1000"}), "1,000 won")
     assert has_numbers(frozenset({"3"}), "Python 3.12")
     assert has_numbers(frozenset(), "")
+
+
+def test_an_article_is_no_other_number() -> None:
+    assert has_numbers(frozenset({"13조"}), "제13조(병가) 병가는 30일로 한다.")
+    assert has_numbers(frozenset({"13조"}), "제 13 조의 병가")
+    assert has_numbers(frozenset({"13조"}), "Article 13 Sick leave")
+    assert not has_numbers(frozenset({"30조"}), "제13조(병가) 병가는 30일로 한다.")
+    assert not has_numbers(frozenset({"12조"}), "제12조의2(휴가)")
+    assert not has_numbers(frozenset({"12조의2"}), "제12조(휴가) 휴가는 2일로 한다.")
+    assert has_numbers(frozenset({"12조의2"}), "제12조의2(휴가)")
 
 
 def test_only_a_number_answers_how_many() -> None:
