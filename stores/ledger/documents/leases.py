@@ -17,7 +17,7 @@ from sqlalchemy import Connection, bindparam, exists, select, update
 from callslip.errors import CallslipError, LeaseLost, StoreDown
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.base.fair_queue import RESTING, queue, set_turn
+from callslip.stores.ledger.base.fair_queue import RESTING, set_turn
 from callslip.stores.ledger.base.lease_keeper import Lease, Renewals
 from callslip.stores.ledger.base.locks import lock_document, steps_of_all
 from callslip.stores.ledger.base.records import STEPS, Claim, Failure, Refusal, Step
@@ -31,6 +31,7 @@ from callslip.stores.ledger.documents.progress import (
     finish_steps,
     lost_claims,
     renew_claims,
+    reopen_steps,
     set_step,
     set_versions,
 )
@@ -294,21 +295,7 @@ class Leases:
             queued = exists().where(_V.document_id == document_id, _V.state == "queued")
             if connection.scalar(select(queued)):
                 return False
-            queue(connection, document, version, now)
-            for step in STEPS[STEPS.index(first) :]:
-                set_step(
-                    connection,
-                    document_id,
-                    version,
-                    step,
-                    state="pending",
-                    crashes=0,
-                    lease_until=None,
-                    retry_at=None,
-                    failing_since=None,
-                    error=None,
-                )
-            events.add(connection, "document.queued", document_id, version, now)
+            reopen_steps(connection, document, version, STEPS[STEPS.index(first) :], now)
         return True
 
     def expire_all(self) -> int:

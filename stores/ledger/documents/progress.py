@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, exists, select, update
 
 from callslip import logs
 from callslip.errors import LeaseLost, TransientError, WorkerLost
 from callslip.stores.ledger.base import schema
-from callslip.stores.ledger.base.fair_queue import RESTING, set_turn
+from callslip.stores.ledger.base.fair_queue import RESTING, queue, set_turn
 from callslip.stores.ledger.base.locks import VersionKey, lock_document, lock_documents
 from callslip.stores.ledger.base.records import Claim, Failure, Step
 from callslip.stores.ledger.outbox import events
@@ -184,6 +184,7 @@ def fail_version(
     failure: Failure,
     crashes: int | None = None,
 ) -> None:
+    """Fail a version; the store then gets back what it may have changed of the live one."""
     now = time.time()
     set_step(
         connection,
@@ -208,6 +209,44 @@ def fail_version(
     why = failure.as_json()
     events.add(connection, "step.failed", document_id, version, now, step=step, data=why)
     events.add(connection, "document.failed", document_id, version, now, data=why)
+    _restore_live(connection, document_id, version, now)
+
+
+def _restore_live(connection: Connection, document_id: str, failed: int, now: float) -> None:
+    """Reopen the upsert of the live version if one that never went live may have changed chunks.
+
+    Chunks that versions share have the title and the properties of the last one that wrote them.
+    """
+    document = lock_document(connection, document_id)
+    if document is None or document.live_version in (None, failed):
+        return
+    live = document.live_version
+    begun, unfinished = _S.attempts > 0, _S.state != "done"
+    which = (_S.version > live) & begun | (_S.version == live) & unfinished
+    upserts = exists().where(_S.document_id == document_id, _S.step == "upsert", which)
+    if connection.scalar(select(upserts)):
+        reopen_steps(connection, document, live, ["upsert"], now)
+
+
+def reopen_steps(
+    connection: Connection, document: Row[Any], version: int, steps: Sequence[Step], now: float
+) -> None:
+    """Queue the live version with these steps pending. The caller locked the document."""
+    queue(connection, document, version, now)
+    for step in steps:
+        set_step(
+            connection,
+            document.document_id,
+            version,
+            step,
+            state="pending",
+            crashes=0,
+            lease_until=None,
+            retry_at=None,
+            failing_since=None,
+            error=None,
+        )
+    events.add(connection, "document.queued", document.document_id, version, now)
 
 
 def set_step(

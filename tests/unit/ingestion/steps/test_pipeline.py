@@ -3,7 +3,7 @@
 import errno
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -45,7 +45,13 @@ from callslip.models.embedders.contract import Vectors
 from callslip.stores.blobs import Blobs, original_name
 from callslip.stores.ledger import STEPS, Accepted, Ledger
 from callslip.stores.levels import DOCUMENT, PASSAGE, SECTION
-from callslip.stores.records import BatchOutcome, ChunkRecord, CollectionSchema, VectorSpec
+from callslip.stores.records import (
+    BatchOutcome,
+    ChunkRecord,
+    CollectionSchema,
+    DocumentRecord,
+    VectorSpec,
+)
 
 
 @pytest.fixture
@@ -747,3 +753,47 @@ def test_another_title_embeds_what_stands_under_it_again(step_context: StepConte
     given = cast("Any", step_context.embedder).given
     assert [t.split()[0] for t in given if t.split()[-1] == "two29"] == ["Leave", "Rules", "Rules"]
     assert len(given) == 5
+
+
+class Overtaken(MemoryStore):
+    """Calls `during` at the end of an upsert, once."""
+
+    during: Callable[[], object] | None = None
+
+    def batch_upsert_documents(
+        self, collection: str, documents: Sequence[DocumentRecord], *, tenant: str = ""
+    ) -> BatchOutcome:
+        outcome = super().batch_upsert_documents(collection, documents, tenant=tenant)
+        if self.during is not None:
+            during, self.during = self.during, None
+            during()
+        return outcome
+
+
+def test_the_store_gets_back_the_live_version_if_the_ones_after_it_fail(
+    step_context: StepContext,
+) -> None:
+    store = Overtaken()
+    store.ensure_schema(CollectionSchema("papers", VectorSpec(4)))
+    step_context = with_backend(step_context, store_of=lambda _: store)
+    ledger, text = step_context.ledger, paragraphs("one", "two")
+    item = submit(step_context, text, title="Old")
+    assert run(step_context, item) == "went on"
+
+    def titles() -> set[str]:
+        ids = sorted(ledger.chunks.live_ids(item.document_id))
+        return {chunk.title for chunk in store.get_chunks("papers", ids)}
+
+    submitted: list[Accepted] = []
+    store.during = lambda: submitted.append(submit(step_context, " ", title="Broken"))
+    assert run(step_context, submit(step_context, text, title="New")) == "stopped at upsert"
+    assert titles() == {"New"}
+    assert run(step_context, submitted[0]) == "stopped at extract"
+    record = look(step_context, item)
+    assert (record.live_version, record.newest.version, record.newest.state) == (1, 3, "failed")
+    due = ledger.sweep.stuck(idle=True, resend_seconds=0, max_crashes=3)
+    assert [(each.version, each.step) for each in due] == [(1, "upsert")]
+    assert run_step(step_context, "upsert", item.document_id, 1) == "go on"
+    assert titles() == {"Old"}
+    assert look(step_context, item).live_version == 1
+    assert ledger.versions.of(item.document_id)[-1].record.state == "live"
