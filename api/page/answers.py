@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from callslip.agent.answer_text import in_words, language_of, times
-from callslip.agent.messages import Answer, AnswerRequest, Citation, TurnMessage
+from callslip.agent.messages import Answer, AnswerRequest, AnswerSentence, Citation, TurnMessage
 from callslip.api.http.context import current
-from callslip.api.page.markdown import passage_of
+from callslip.api.page.markdown import inline, is_markdown, passage_of
 from callslip.api.page.marking import EXCERPT, Passage, whole
 from callslip.errors import ThreadNotFound
 from callslip.tasks import answer as agent
@@ -32,9 +32,12 @@ REASONS = {
 
 @dataclass(frozen=True)
 class ShownSentence:
-    """A sentence, its period of validity, and the numbers of its citations."""
+    """A sentence, its period of validity, and the numbers of its citations.
 
-    text: str
+    A sentence that cites a Markdown document is markup.
+    """
+
+    text: str | Markup
     times: Sequence[str]
     citations: Sequence[int]
 
@@ -65,7 +68,8 @@ class ShownAnswer:
     certainty: Certainty
     right: str
     thread: str
-    earlier: Sequence[TurnMessage]
+    earlier: Sequence[tuple[TurnMessage, Markup]]
+    """Turns with their texts as markup: a turn does not say which documents it cites."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,9 @@ class PageQuestion:
         return ShownAnswer(
             answer=answer.model_copy(update={"question": question}),
             lang=language,
-            sentences=tuple(ShownSentence(s.text, when, s.citations) for s, when in qualified),
+            sentences=tuple(
+                ShownSentence(_sentence(s, cited), when, s.citations) for s, when in qualified
+            ),
             citations=(
                 *(_citation(c, query, language, EXCERPT) for c in cited),
                 *(_citation(c, query, language, NEAREST) for c in answer.nearest),
@@ -101,7 +107,7 @@ class PageQuestion:
                 by_model=answer.written_by == "model",
             ),
             thread=self.thread,
-            earlier=self.earlier,
+            earlier=[(turn, inline(turn.text)) for turn in self.earlier],
         )
 
 
@@ -135,6 +141,12 @@ def _turns(request: AnswerRequest) -> Sequence[TurnMessage]:
     except ThreadNotFound:
         return ()
     return conversation.turns
+
+
+def _sentence(sentence: AnswerSentence, citations: Sequence[Citation]) -> str | Markup:
+    cited = (citation for citation in citations if citation.number in sentence.citations)
+    marked = any(is_markdown(citation.filename) for citation in cited)
+    return inline(sentence.text) if marked else sentence.text
 
 
 def _citation(citation: Citation, query: str, language: str, longest: int) -> ShownCitation:

@@ -102,6 +102,16 @@ def passage_of(
     return rendered or excerpt(body(text, heading), query, longest)
 
 
+def inline(text: str) -> Markup:
+    """Return a sentence of Markdown as markup: code, emphasis and links, without blocks."""
+    if len(text) > LONGEST:
+        return escape(text)
+    blocks, shown = _blocks(_MARKDOWN.parseInline(text))
+    tokens = [token for block in blocks for token in block.tokens]
+    marks = {"marks": _Marks(shown, (), None)}
+    return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, marks))  # noqa: S704  # as in `markup`
+
+
 def is_markdown(filename: str) -> bool:
     """Whether the name of a document is that of Markdown."""
     return TEXT_NAMES.get(PurePath(filename).suffix.lower()) == MARKDOWN

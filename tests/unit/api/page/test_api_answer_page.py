@@ -36,6 +36,7 @@ from callslip.agent.messages import (
     Verdict,
 )
 from callslip.api.identity import guard
+from callslip.api.page.answers import PageQuestion
 from callslip.api.v1.answers import answering
 from callslip.callers import Caller
 from callslip.errors import AnswerTimeout, ThreadNotFound
@@ -219,6 +220,21 @@ def test_only_who_may_give_feedback_is_offered_to(
         page = client.get("/?collection=papers&q=leave&ask=1").text
         assert LEAVE in page
         assert ("Not helpful" in page) == offered
+
+
+@pytest.mark.parametrize(
+    ("filename", "shown"),
+    [("a.md", "Run <code>up</code> <strong>first</strong>."), ("a.txt", "Run `up` **first**.")],
+)
+def test_a_sentence_of_a_markdown_document_is_markup(filename: str, shown: str) -> None:
+    request = AnswerRequest(collection="papers", question="how?")
+    changes = {
+        "sentences": [AnswerSentence(text="Run `up` **first**.", citations=[1])],
+        "citations": [cited().model_copy(update={"filename": filename})],
+    }
+    made = answer(request, answered=True).model_copy(update=changes)
+    (sentence,) = PageQuestion(request, "").shown(made).sentences
+    assert sentence.text == shown
 
 
 def test_where_nothing_answers_that_is_said_and_what_came_near_is_shown(

@@ -15,7 +15,7 @@ from ledger_moves import publish
 from page_parts import answer, blobs_in, hit, make_collection, shelved
 
 from callslip.api.page import pages
-from callslip.api.page.markdown import LONGEST, is_markdown, markup, passage_of
+from callslip.api.page.markdown import LONGEST, inline, is_markdown, markup, passage_of
 from callslip.api.page.marking import Passage
 from callslip.ingestion.artifacts import EXTRACTED
 from callslip.ingestion.values import Block, ExtractedText
@@ -63,6 +63,19 @@ class Elements(HTMLParser):
         raise AssertionError(f"an instruction: {data}")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Run **`callslip up`** first.", "Run <strong><code>callslip up</code></strong> first."),
+        ("Of 2 * 3 * 4 and snake_case_name.", "Of 2 * 3 * 4 and snake_case_name."),
+        ("# No heading, - no list.", "# No heading, - no list."),
+        ("See [the page](/x) <b>&amp;</b>.", "See <a>the page</a> &lt;b&gt;&amp;&lt;/b&gt;."),
+    ],
+)
+def test_a_sentence_has_its_code_and_emphasis(text: str, shown: str) -> None:
+    assert inline(text) == shown
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "<SCRIPT\n>alert(1)</SCRIPT >",
@@ -105,6 +118,7 @@ HOSTILE = [
 @pytest.mark.parametrize("source", HOSTILE)
 def test_markup_has_nothing_but_the_elements_of_markdown(source: str) -> None:
     for text in (source, f"x {source} y", f"- a\n\n  > {source}\n"):
+        Elements(inline(text))
         made = markup(text, "alert script x")
         if made is not None:
             Elements(made)
@@ -112,6 +126,7 @@ def test_markup_has_nothing_but_the_elements_of_markdown(source: str) -> None:
 
 @given(st.lists(st.sampled_from([*HOSTILE, "\n", "- ", "> ", "word "]), max_size=6).map("".join))
 def test_no_mixture_has_anything_else(source: str) -> None:
+    Elements(inline(source))
     made = markup(source, "word alert")
     if made is not None:
         Elements(made)
