@@ -170,13 +170,31 @@ _QUESTIONS = Questions(
     },
 )
 
+_AUXILIARY = (
+    r"(?:is|are|was|were|do|does|did|can|could|will|would|shall|should|(?-i:may)|must|has|have|had)"
+)
+_NOT_ASKING = (
+    r"(?!(?:who|whose|whom|that|which|where|when)\b"
+    rf"|(?:an?|the|I|you|we|they|it|s?he)\s{_AUXILIARY}\b)"
+)
+"""Before a word behind a preposition that no question begins with: `for staff who travel`,
+`during the time I am away`."""
+_ASKS_BEHIND = (
+    rf"(?:\w[^,?]*,\s*(?:who|what|which|when|where|why|how|{_AUXILIARY})\b"
+    r"|(?:for|in|at|with|without|on|by|during|from|under|to|of)\s"
+    rf"(?:{_NOT_ASKING}[\w'’-]+\s){{1,3}}?(?:how|what|why|{_AUXILIARY})\s"
+    rf"|(?:in|at|on|during)\s(?:{_NOT_ASKING}[\w'’-]+\s){{1,2}}?who\s(?:\w+s|{_AUXILIARY})\s)"
+)
+"""A preposition and its object before a question: `At lunch who answers phones?`, `In Seoul is
+parking free?`."""
+
 _FOLLOW_UPS = FollowUps(
     leads=(
         *("and", "but", "or", "so", "also", "then", "ok(?:ay)?", "well", r"what\s+about"),
         *(r"how\s+about", r"what\s+of", r"what\s+if"),
     ),
     fragment=re.compile(
-        r"(?!\w+\s+(?:what|which|who|whom|whose|when|how)\b)"
+        rf"(?!\w+\s+(?:what|which|who|whom|whose|when|how)\b|{_ASKS_BEHIND})"
         r"(?P<by>for|in|at|with|without|on|by|after|before|as\s+of|during|from|until|under|to|of"
         r"|if)\b",
         re.I,
@@ -205,8 +223,7 @@ _FOLLOW_UPS = FollowUps(
         r"'s\b",
     ),
     complete=re.compile(
-        r"\A(?:how|what|which|who|when|where|why|is|are|was|were|do|does|did|can|could|will|would"
-        r"|shall|should|may|must|has|have)\b",
+        rf"\A(?:(?:how|what|which|who|when|where|why|{_AUXILIARY}|may)\b|{_ASKS_BEHIND})",
         re.I,
     ),
 )
