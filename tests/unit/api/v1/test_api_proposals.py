@@ -84,7 +84,7 @@ def test_outcomes_make_a_proposal_and_a_yes_sets_the_weights(
 ) -> None:
     publish(ledger, "one", CHUNKS)
     learning = Learning(ledger, MemorySettings(), TracesSettings(share=0))
-    for n, example in enumerate(logged(250, 4, better=0.75)):
+    for n, example in enumerate(logged(120, 4, better=0.75)):
         column = np.array([0.4, 0.6, 0.15, 0.2, 0.15, 1.0])
         rows = example.rows[np.argsort(-(example.rows @ column), kind="stable")]
         basis = [Features(*row) for row in rows.tolist()]

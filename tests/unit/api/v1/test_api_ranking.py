@@ -168,10 +168,10 @@ def test_tune_shows_what_is_better_and_changes_it_only_when_told(
 ) -> None:
     kept = Options.model_validate({"scrub": "text", "ranking": {"rerank": False}})
     ledger.collections.set_options("papers", kept)
-    history(ledger, 250, better=0.75)
+    history(ledger, 120, better=0.75)
     shown = run("papers")
     assert shown.exit_code == 0, shown.output
-    assert "250 questions of the outcomes, 250 searches" in shown.output
+    assert "120 questions of the outcomes, 120 searches" in shown.output
     assert "Better. Apply it" in shown.output
     assert ledger.collections.get("papers").options == kept
     applied = run("papers", "--apply", "--json")
