@@ -29,8 +29,8 @@ from callslip.stores.backup.making import PURGES, States
 from callslip.stores.backup.manifest import stamp
 from callslip.stores.backup.purging import digest_of
 
-BUSY_SECONDS = 60.0
-"""How long a purge waits for the worker that processes a document."""
+BUSY_SECONDS = 180.0
+"""How long a purge waits for the worker that processes a document, which may have been killed."""
 
 Receipt = dict[str, Any]
 """JSON: `at`, `what` was purged, `document_ids`, counts `before`, `after` and `rows`, `notes`."""

@@ -25,7 +25,7 @@ HEALTHY_SECONDS = 240.0
 
 LOOK_SECONDS = 0.25
 
-CLEAN_SECONDS = 120.0
+CLEAN_SECONDS = 240.0
 """The longest time until the last removals are done, once all else is."""
 
 

@@ -27,6 +27,12 @@ MOST_DOUBLINGS = 6
 MOVE_LEASE_SECONDS = 60.0
 """No lease of a mover is longer."""
 
+LAST_CALL_SECONDS = 120.0
+"""Seconds after its lease for which an upsert that nobody gave up may still write.
+
+A request to Chroma lasts 60 s at most; the keywords after it wait 30 s for their lock.
+"""
+
 SENT_PER_TRANSACTION = 100
 """Versions that one transaction sends; workers wait for SQLite's write lock in the meantime."""
 
@@ -222,19 +228,17 @@ class Sweep:
             )
 
     def busy(self, document_id: str) -> bool:
-        """Whether any step of the document has a live lease."""
+        """Whether a worker may still write what belongs to the deleted document.
+
+        A step has a live lease, or one of an upsert that ended less than LAST_CALL_SECONDS ago. A
+        worker that lives gives up a lost lease as soon as its last call ends.
+        """
+        now = time.time()
+        writing = (_S.step == "upsert") & (_S.lease_until > now - LAST_CALL_SECONDS)
+        running = (_S.document_id == document_id) & (_S.state == "running")
+        leased = exists().where(running, or_(_S.lease_until > now, writing))
         with self._database.reading() as connection:
-            return bool(
-                connection.scalar(
-                    select(
-                        exists().where(
-                            _S.document_id == document_id,
-                            _S.state == "running",
-                            _S.lease_until > time.time(),
-                        )
-                    )
-                )
-            )
+            return bool(connection.scalar(select(leased)))
 
 
 def _next_step(

@@ -11,7 +11,11 @@ from callslip.errors import BrokenFile, Conflict, StoreDown
 from callslip.stores.ledger import Accepted, Dispatch, Ledger, Run, Step
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
-from callslip.stores.ledger.documents.sweep import MOVE_LEASE_SECONDS, PATIENCE_SECONDS
+from callslip.stores.ledger.documents.sweep import (
+    LAST_CALL_SECONDS,
+    MOVE_LEASE_SECONDS,
+    PATIENCE_SECONDS,
+)
 
 pytest_plugins = ["ledger_fixtures"]
 
@@ -237,6 +241,26 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
     return ahead
+
+
+def test_the_last_write_of_a_deleted_document_may_end_after_its_lease(
+    ledger: Ledger, clock: list[float]
+) -> None:
+    read, written = submit(ledger, name="a"), submit(ledger, name="b")
+    taken(ledger, read, lease=30)
+    work(ledger, written)
+    claim = taken(ledger, written, "upsert", lease=30)
+    for item in (read, written):
+        ledger.documents.delete(item.document_id)
+        assert ledger.sweep.busy(item.document_id)
+    clock[0] = 31
+    assert not ledger.sweep.busy(read.document_id)
+    assert ledger.sweep.busy(written.document_id)
+    clock[0] = 31 + LAST_CALL_SECONDS
+    assert not ledger.sweep.busy(written.document_id)
+    clock[0] = 31
+    ledger.leases.drop(claim)
+    assert not ledger.sweep.busy(written.document_id)
 
 
 @pytest.mark.parametrize("every_seconds", [None, 600.0])
