@@ -9,10 +9,11 @@ import pytest
 from context_parts import LoneBroker, app_over
 from ledger_moves import publish
 from page_parts import blobs_in, make_collection
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import FloatRect, Locator, Page, expect, sync_playwright
 from served import served
 
 from callslip.api.adapters import compare_page
+from callslip.api.identity.sessions import COOKIE
 from callslip.api.identity.state import identity_of
 from callslip.compat.faq.compare import Comparison
 from callslip.config.settings import ApiSettings, Settings
@@ -54,3 +55,35 @@ def test_a_comparison_has_a_short_address(page: Page, monkeypatch: pytest.Monkey
     page.get_by_label("Question").fill("leave")
     page.get_by_role("button", name="Compare").click()
     expect(page).to_have_url(re.compile(r"/page/compare\?q=leave&collection=papers$"))
+
+
+@pytest.mark.parametrize("width", [390, 700, 1280])
+def test_the_head_of_each_page_keeps_its_order(page: Page, ledger: Ledger, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/")
+    page.context.add_cookies([{"name": COOKIE, "value": "x", "url": page.url}])  # as logged in
+    page.goto("/")
+    leave = page.get_by_role("button", name="Log out")
+    page.get_by_text("New collection", exact=True).click()
+    assert box(page.locator(".new-collection"))["y"] >= bottom(leave)
+    assert box(page.locator(".collections li").first)["height"] < 40  # its name is on one line
+    (document,) = ledger.documents.find("papers")
+    for path in ("/page/compare", f"/page/documents/{document.document_id}"):
+        page.goto(path)
+        assert box(leave)["x"] + box(leave)["width"] > width - 60 - max(0, width - 1200) / 2
+        page.get_by_role("link", name="Search and documents").click()
+        expect(page).to_have_title("Callslip")
+    page.goto("/login")
+    assert box(page.get_by_role("button", name="Log in"))["y"] > bottom(page.get_by_label("Key"))
+
+
+def box(element: Locator) -> FloatRect:
+    """Where an element is, in pixels."""
+    there = element.bounding_box()
+    assert there is not None
+    return there
+
+
+def bottom(element: Locator) -> float:
+    there = box(element)
+    return there["y"] + there["height"]

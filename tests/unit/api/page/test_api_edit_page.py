@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader_parts import Installation, installation
+from reader_parts import COLLECTION, Installation, installation
 from werkzeug.test import TestResponse
 
 
@@ -81,6 +81,7 @@ def test_without_a_title_of_its_own_a_document_has_that_in_its_file(it: Installa
     for path in (f"/page/chunks?document={document_id}", f"/page/passage?document={document_id}"):
         shown_page = it.anyone.call("GET", f"{path}&start=0&end=5").text
         assert "<h1>Opening hours</h1>" in shown_page
+        assert f'<a href="/?collection={COLLECTION}">Search and documents</a>' in shown_page
     save(it, document_id, opened(it, document_id) | {"title": "Hours"})
     page = it.anyone.call("GET", f"/page/documents/{document_id}").text
     assert "<h1>Hours</h1>" in page
