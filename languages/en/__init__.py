@@ -108,6 +108,11 @@ _RELATIVE = RelativeTimes(
     after=r"\b",
 )
 
+_STORY = (
+    r"(?:born|hired|joined|built|founded|registered|enrolled|employed|bought|purchased|acquired"
+    r"|sold|graduated|married|moved|retired|worked|lived)"
+)
+_SAME_CLAUSE = r"(?:(?!(?:and|or|but|if|what|which|how)\b)[\w'’-]+\s)"
 _TIME_CUES = TimeCues(
     ahead=re.compile(
         r"\b(?:(?P<firm>as\s(?:of|at)|as\sit\s(?:stood|was)\s(?:in|on|at)|(?:in\s(?:force|effect)"
@@ -123,7 +128,12 @@ _TIME_CUES = TimeCues(
     of_subject_ahead=re.compile(
         r"\b(?:born|hired|join(?:ed|ing)|built|founded|established|registered|enrolled|employed"
         r"|bought|purchased|made|manufactured|signed|graduated|died|elected|created|formed|launched"
-        r"|started|began|opened|happened|occurred|invented|discovered|won|married|moved|retired)\s$",
+        r"|started|began|opened|happened|occurred|invented|discovered|won|married|moved|retired)\s$"
+        # Before a noun alone the verb may be an adjective: `for married couples in 2020`.
+        rf"|\b{_STORY}\s(?:an?|the|my|our|this|it|here|there|at|from|to|with|as|by|into|two|three)\s"
+        rf"{_SAME_CLAUSE}{{0,2}}$"
+        rf"|\b(?:I|we)(?:'ve|\shave|\shad|\swas|\swere)?\s(?:{_STORY}|adopted|got|had|signed)\s"
+        rf"{_SAME_CLAUSE}{{0,3}}$",
         re.I,
     ),
     names=re.compile(
