@@ -16,7 +16,7 @@ from callslip.errors import BadReply
 from callslip.models.language_models.completion import estimated
 from callslip.models.text.analyzer import Analyzer
 from callslip.models.text.language import differ
-from callslip.retrieval.evidence.extracts import Target, extracts, nearest
+from callslip.retrieval.evidence.extracts import Target, extracts, lead, nearest
 from callslip.retrieval.evidence.numbers import (
     around,
     asks_count,
@@ -98,13 +98,17 @@ def _extracted(state: State, context: RunContext) -> Draft:
         hits = list({h.chunk_id: h for h in (*hits, other.hit)}.values())
     best_extracts.sort(key=lambda e: (e.hit is not best_hit, e.hit.rank, e.span.start))
     citations = _citations(context, hits)
-    sentences = tuple(
-        DraftSentence(
-            _line(e.text), tuple(citations.cite(e.hit, s) for s in (e.header, e.span) if s)
-        )
-        for e in best_extracts
-    )
-    return Draft(sentences, citations.all())
+    sentences: dict[tuple[str, int], DraftSentence] = {}
+    for e in best_extracts:
+        if announced := lead(e, analyzer):
+            text = e.hit.text[announced.start - e.hit.span.start : announced.end - e.hit.span.start]
+            number = citations.cite(e.hit, announced)
+            sentences.setdefault(
+                (e.hit.chunk_id, announced.start), DraftSentence(_line(text), (number,))
+            )
+        numbers = tuple(citations.cite(e.hit, s) for s in (e.header, e.span) if s)
+        sentences[e.hit.chunk_id, e.span.start] = DraftSentence(_line(e.text), numbers)
+    return Draft(tuple(sentences.values()), citations.all())
 
 
 def _newest(question: Question, idf: Mapping[str, float], analyzer: Analyzer) -> dict[str, float]:

@@ -17,6 +17,9 @@ _LEADS_IN = re.compile(
     re.IGNORECASE,
 )
 
+_LISTED = re.compile(r"다음\s*각\s*[호목].*(?:다|음)\.?$", re.S)
+"""A Korean statement about the entries of the list below it."""
+
 _LEANS = re.compile(
     r"(?:therefore|however|thus|hence|moreover|furthermore|otherwise|instead|consequently"
     r"|nevertheless|in\s+addition|for\s+example|for\s+instance|in\s+this\s+case|in\s+that\s+case"
@@ -32,6 +35,9 @@ _ENTRY = re.compile(
     r"|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4}|[가나다라마바사아자차카타파하])[.)](?=\s))[ \t]*"
     r"|[ \t]{2,}|\t"
 )
+
+_NUMBER = re.compile(r"(?:\d{1,3}|[가-하])(?=(?:의\d+)?\\?[.)])")
+"""The number of an indented entry; a backslash of Markdown may stand behind it."""
 
 END = 80
 """The characters of a sentence in which an announcement stands."""
@@ -61,6 +67,36 @@ def list_after(text: str, spans: Sequence[Span], at: int) -> int:
             break
         last = i
     return last
+
+
+def lead_of(text: str, spans: Sequence[Span], at: int) -> int | None:
+    """Return the number of the sentence that announces the list with the entry of sentence `at`.
+
+    Returns None if the sentence is no entry of a list, or the text does not have the announcement.
+    """
+    kind = below = _mark(text, spans[at])
+    for i in range(at - 1, -1, -1) if kind else ():
+        sentence, above = text[spans[i].start : spans[i].end], _mark(text, spans[i])
+        announces = leads_in(sentence) or _LISTED.search(sentence)
+        if announces and below == kind != above:
+            return i
+        if not above:
+            return None
+        below = above
+    return None
+
+
+def _mark(text: str, span: Span) -> str:
+    """The kind of mark of the list entry with a sentence, such as `1.`; empty if it is in none."""
+    line = text.rfind("\n", 0, span.start) + 1
+    match = _ENTRY.match(text, line, span.start + 8)
+    if match is None:
+        return ""
+    number = _NUMBER.match(text, match.end()) if match[0].isspace() else None
+    mark = number[0] if number else match[0].strip() or " "
+    for letters, standard in (("[①-⑳]", "①"), ("[가-하]", "가"), ("[a-zA-Z]+", "a"), (r"\d+", "1")):
+        mark = re.sub(letters, standard, mark)
+    return mark
 
 
 def leans(text: str, spans: Sequence[Span], at: int) -> bool:

@@ -20,7 +20,7 @@ from callslip.models.embedders.contract import Embedder
 from callslip.models.reader.contract import LogOdds
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.clauses import commands
-from callslip.retrieval.evidence.context import leads_in, leans, list_after
+from callslip.retrieval.evidence.context import lead_of, leads_in, leans, list_after
 from callslip.retrieval.evidence.kinds import fit, has_number, kinds_of
 from callslip.retrieval.evidence.overlap import covered, jaccard
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
@@ -244,6 +244,25 @@ def _with_context(
     if last == at and leads_in(sentence):
         return None
     return (at - 1 if before_stands and leans(text, spans, at) else at), last
+
+
+def lead(extract: Extract, analyzer: Analyzer) -> Span | None:
+    """Return the sentence that announces the list with the extract: `Guests must not:`.
+
+    Returns None if the extract is no entry of a list, or if its passage lacks that sentence.
+    """
+    passage, hit = Text.of(extract.hit), extract.hit
+    begin = hit.span.start - passage.above
+    starts = [begin + start for start, _ in passage.spans]
+    if extract.header is not None or extract.span.start not in starts:
+        return None
+    at = lead_of(passage.text, passage.spans, starts.index(extract.span.start))
+    if at is None or passage.spans[at].start < passage.above:
+        return None
+    start, end = passage.spans[at]
+    if commands(passage.text[start:end], analyzer.codes):
+        return None
+    return Span(start=begin + start, end=begin + end)
 
 
 def _terms(text: str, analyzer: Analyzer) -> frozenset[str]:

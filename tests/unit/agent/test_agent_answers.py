@@ -51,6 +51,20 @@ def test_an_answer_is_a_sentence_of_a_document(setup: Setup) -> None:
     assert answer.verdict.confidence >= setup.settings.agent.confidence_threshold
 
 
+def test_an_entry_of_a_list_is_quoted_behind_what_announces_the_list(setup: Setup) -> None:
+    text = (
+        "The following persons are not entitled to the housing grant:\n\n"
+        "- pensioners who live abroad for more than six months\n- students with a scholarship"
+    )
+    setup.put("grant.txt", text, title="Housing grant")
+    answer = setup.ask("Are pensioners who live abroad entitled to the housing grant?")
+    announcing, entry = answer.citations
+    assert announcing.quote == "The following persons are not entitled to the housing grant:"
+    assert "pensioners who live abroad" in entry.quote
+    assert [s.citations for s in answer.sentences] == [[1], [2]]
+    assert answer.text.startswith(f"{announcing.quote} [1] ")
+
+
 @pytest.mark.parametrize(("question", "text"), [(NOT_THERE, EN), ("월드컵은 누가 이겼나요?", KO)])
 def test_what_is_not_there_is_not_answered(setup: Setup, question: str, text: str) -> None:
     answer = setup.ask(question)

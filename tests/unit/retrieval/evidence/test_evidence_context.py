@@ -2,7 +2,7 @@
 
 import pytest
 
-from callslip.retrieval.evidence.context import leads_in, leans, list_after
+from callslip.retrieval.evidence.context import lead_of, leads_in, leans, list_after
 from callslip.retrieval.evidence.numbers import (
     asks_count,
     has_count,
@@ -61,6 +61,38 @@ def test_these_sentences_do_not(sentence: str) -> None:
 )
 def test_a_list_is_quoted_with_its_announcement(text: str, whole: str) -> None:
     assert with_list(text) == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "lead"),
+    [
+        ("Guests must not:\n- smoke\n- bring dogs\nThe rest is fine.", "bring", "Guests"),
+        ("Guests must not:\n- smoke\n- bring dogs\nThe rest is fine.", "The rest", None),
+        ("다음 각 호에는 지급하지 아니한다.\n1. 연금 수급자\n2. 대학생", "2. 대학생", "다음 각"),
+        ("① 다음 각 호는 제외한다.\n1. 갑\n2. 을\n② 신청은 서면으로 한다.", "② 신청", None),
+        ("제5조 다음 각 호는 제외한다.\n1. 갑\n2. 을\n② 신청은 서면으로 한다.", "② 신청", None),
+        (
+            "다음 각 호와 같다.\n1. 다음 각 목의 자를 말한다.\n가. 갑\n나. 을\n2. 병",
+            "을",
+            "1. 다음",
+        ),
+        (
+            "다음 각 호와 같다.\n1. 다음 각 목의 자를 말한다.\n가. 갑\n나. 을\n2. 병",
+            "2. 병",
+            "다음 각 호와",
+        ),
+        ("Apply early.\n- by mail\n- by phone", "by phone", None),
+    ],
+)
+def test_an_entry_knows_the_sentence_that_announces_its_list(
+    text: str, entry: str, lead: str | None
+) -> None:
+    spans = sentences(text)
+    at = next(n for n, span in enumerate(spans) if entry in text[span.start : span.end])
+    announcing = lead_of(text, spans, at)
+    assert (announcing is None) is (lead is None)
+    if announcing is not None and lead is not None:
+        assert text[spans[announcing].start :].startswith(lead)
 
 
 @pytest.mark.parametrize(
