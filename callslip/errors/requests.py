@@ -201,7 +201,10 @@ class ThreadNotFound(NotFound):
     """There is no conversation of this name in this collection and tenant."""
 
     slug = "thread-not-found"
-    hint = "Ask with a thread_id to begin one; conversations are forgotten after agent.keep_days."
+    hint = (
+        "A question with a thread_id begins one (`callslip ask QUESTION --thread NAME`);"
+        " conversations are forgotten after agent.keep_days."
+    )
 
 
 class TableNotFound(NotFound):

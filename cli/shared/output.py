@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import update_wrapper
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -35,6 +35,16 @@ def named(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 def many(count: int, thing: str) -> str:
     """A number with its noun: `1 document`, `2 documents`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def figures(values: Mapping[str, float | Sequence[float]]) -> str:
+    """Numbers by name, for people; of a pair both: `itself_first 1 before, 0.9 now`."""
+    return ", ".join(
+        f"{name} {value:g}"
+        if isinstance(value, float | int)
+        else f"{name} {value[0]:g} before, {value[1]:g} now"
+        for name, value in values.items()
+    )
 
 
 def when(seconds: float) -> str:

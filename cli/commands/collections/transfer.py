@@ -13,7 +13,7 @@ from typing import get_args
 import click
 
 from callslip.cli.shared.options import vectors_option
-from callslip.cli.shared.output import as_json, emit, many, named, reporting
+from callslip.cli.shared.output import as_json, emit, figures, many, named, reporting
 from callslip.config.settings import Settings, StoreKind
 from callslip.stores.backend import Backend
 from callslip.stores.blobs import Blobs
@@ -222,17 +222,9 @@ def _tell(report: Report, done: str, json_out: bool) -> None:
     if report.left_out:
         click.echo(f"{many(report.left_out, 'document')} without a live version left out")
     for tenant, counts in report.tenants.items():
-        figures = ", ".join(f"{what} {count:,}" for what, count in counts.items())
-        click.echo(f"  {tenant or 'all'}: {figures}")
+        sizes = ", ".join(f"{what} {count:,}" for what, count in counts.items())
+        click.echo(f"  {tenant or 'all'}: {sizes}")
     for retriever, values in report.probes.items():
-        figures = ", ".join(f"{name} {_figure(value)}" for name, value in values.items())
-        click.echo(f"  probes of the {retriever} retriever: {figures}")
+        click.echo(f"  probes of the {retriever} retriever: {figures(values)}")
     for note in report.notes:
         click.echo(f"  {note}")
-
-
-def _figure(value: float | list[float]) -> str:
-    """A number, or one number of the source and one of the target."""
-    if isinstance(value, list):
-        return f"{value[0]:g} before, {value[1]:g} now"
-    return f"{value:g}"

@@ -19,7 +19,7 @@ from callslip.cli.shared.installation import (
     open_context,
     open_destination,
 )
-from callslip.cli.shared.output import as_json, emit, many, reporting
+from callslip.cli.shared.output import as_json, emit, figures, many, reporting
 from callslip.config import keys, load
 from callslip.config.masking import shown
 from callslip.config.settings import (
@@ -254,8 +254,7 @@ def _tell_restored(report: Restored, json_out: bool, *, verify: bool) -> None:
         click.echo(f"  purged again: {many(report.purged, 'receipt')}")
     for collection, retrievers in report.probes.items():
         for retriever, values in retrievers.items():
-            figures = ", ".join(f"{name} {value}" for name, value in values.items())
-            click.echo(f"  probes of {collection}, {retriever}: {figures}")
+            click.echo(f"  probes of {collection}, {retriever}: {figures(values)}")
     if not verify:
         for key, (before, here) in report.settings.items():
             click.echo(f"  setting {key}: {here} here, {before} in the backup")

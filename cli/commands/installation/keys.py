@@ -164,7 +164,11 @@ def rotate_command(name: str, overlap: float, json_out: bool) -> None:
         local = ledger.api_keys.of(read_key(data_dir) or "")
         if local is not None and local.name == name:  # the commands on this machine use it
             write_key(data_dir, text)
+        earlier = [each for each in ledger.api_keys.all() if each.name == name]
     _show_new(text, key, json_out)
+    ends = [k.expires_at for k in earlier if k.key_id != key.key_id and k.revoked_at is None]
+    until = max(end for end in ends if end is not None)
+    click.echo(f"The earlier key is valid until {_time(until)}.", err=True)
 
 
 @keys_group.command(name="revoke")

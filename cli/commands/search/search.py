@@ -12,6 +12,9 @@ from callslip.client.requests import plain
 from callslip.messages.search import Pages
 from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
 
+NAMES = {"prior": "facets"}
+"""Parts of a score that the command names otherwise than the API."""
+
 
 @click.command(name="search")
 @click.argument("query")
@@ -43,7 +46,11 @@ from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
     metavar="DAY",
     help="Only what is in force then: 2020-03-31, `now`, or `any` for all versions.",
 )
-@click.option("--explain", is_flag=True, help="Say what every hit's score is made of.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say what every hit's score is made of; `facets` is the `prior` of the API.",
+)
 @url_option
 @as_json
 @reporting
@@ -119,7 +126,8 @@ def _weight(response: dict[str, Any]) -> str:
 
 
 def _parts(reasons: dict[str, Any]) -> str:
-    parts = " + ".join(f"{name} {value:.3f}" for name, value in reasons["parts"].items())
+    named = {NAMES.get(name, name): value for name, value in reasons["parts"].items()}
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in named.items())
     return (
         f"= {parts}; #{reasons['rank_of_legs']} by the retrievers,"
         f" #{reasons['rank_of_content']} before facets and memory"

@@ -10,12 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from callslip.cli import entry
+from callslip.cli.commands.collections import transfer
+from callslip.cli.commands.installation import backup
+from callslip.cli.commands.search import search
 from callslip.cli.main import COMMANDS, main
 from callslip.cli.shared import upload
 from callslip.cli.shared.conditions import condition, conditions
 from callslip.cli.shared.upload import find_files
 from callslip.client import Client
-from callslip.errors import PermanentError
+from callslip.errors import PermanentError, ThreadNotFound
+from callslip.stores.backup.restoring import Restored
+from callslip.stores.transfer.reports import Report
 
 HOW_DO_I = Path(__file__).parents[3] / "docs" / "how-do-i.md"
 README = Path(__file__).parents[3] / "README.md"
@@ -230,6 +235,30 @@ def test_files_of_a_glob_are_known_by_their_paths_below_its_folder(tmp_path: Pat
     assert [s.name for s in find_files([str(tmp_path / "*" / "x.md")])] == ["a/x.md", "b/x.md"]
     with pytest.raises(PermanentError, match=r"would both be known as 'x\.md'"):
         find_files([str(tmp_path / "a" / "x.md"), str(tmp_path / "b" / "x.md")])
+
+
+def test_a_missing_conversation_says_how_one_begins() -> None:
+    assert "--thread NAME" in ThreadNotFound("x").advice
+
+
+@pytest.mark.parametrize("told", ["import", "restore"])
+def test_the_figures_of_probes_name_their_sides(
+    told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    probes = {"vector": {"probes": 3, "same_first": 1.0, "itself_first": [1.0, 0.9]}}
+    if told == "import":
+        report = Report("main", 3, 9, 0.5, probes=probes)
+        transfer._tell(report, "main is here", json_out=False)
+    else:
+        restored = Restored("2026", 0.0, probes={"main": probes})
+        backup._tell_restored(restored, json_out=False, verify=False)
+    line = "probes 3, same_first 1, itself_first 1 before, 0.9 now\n"
+    assert capsys.readouterr().out.endswith(line)
+
+
+def test_the_bonus_for_facets_is_named_so() -> None:
+    reasons = {"parts": {"fused": 0.5, "prior": 0.1}, "rank_of_legs": 2, "rank_of_content": 3}
+    assert search._parts(reasons).startswith("= fused 0.500 + facets 0.100; #2 by the retrievers")
 
 
 def test_the_progress_bar_grows_with_the_files_within_files(

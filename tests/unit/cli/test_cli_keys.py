@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,11 @@ def test_a_key_is_made_listed_rotated_and_revoked(ledger: Ledger) -> None:
     assert "600 requests per minute" in listed
     assert "read,feedback" in listed
     assert text not in listed
-    rotated = json.loads(run("rotate", "website", "--overlap", "1h", "--json").stdout)
+    rotation = run("rotate", "website", "--overlap", "1h", "--json")
+    rotated = json.loads(rotation.stdout)
+    (earlier,) = (k for k in ledger.api_keys.all() if k.key_id != rotated["key_id"])
+    until = datetime.fromtimestamp(earlier.expires_at or 0, UTC)
+    assert f"The earlier key is valid until {until:%Y-%m-%d %H:%M:%S}Z." in rotation.stderr
     assert ledger.api_keys.of(rotated["key"]) is not None
     assert run("revoke", "website").stdout == "2 keys revoked.\n"
     run("revoke", "website", code=1)
