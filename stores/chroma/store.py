@@ -4,6 +4,7 @@ The vectors are written first, then the keywords. Both writes are idempotent, so
 step repairs a crash between them; `chunk_ids` returns the contents of each index.
 """
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ from callslip.errors import (
     CollectionNotFound,
     KeywordsDown,
     KeywordsLost,
+    TenantNotFound,
 )
 from callslip.stores.batching import slices, write
 from callslip.stores.chroma import names
@@ -65,6 +67,9 @@ _CHUNKS_PER_WRITE = 5000
 _TERMS_PER_CALL = 1000
 _DOCUMENTS_PER_CALL = 64
 
+FIT_SECONDS = 86_400.0
+"""Seconds between two looks at the sizes of all tables."""
+
 
 class ChromaStore(Store):
     """A collection is several Chroma collections and a keyword index, separate by tenant.
@@ -83,6 +88,7 @@ class ChromaStore(Store):
         self._connection = Connection(url, tenant)
         self._indexes = indexes
         self._scopes = Scopes(self._connection, indexes)
+        self._fit_at = 0.0
 
     def ping(self) -> None:
         self._connection.ping()
@@ -332,6 +338,19 @@ class ChromaStore(Store):
         self, collection: str, prop: str, where: Where | None = None, *, tenant: str = ""
     ) -> list[tuple[Scalar, int]]:
         return self._scopes.keywords(collection, tenant).groups(prop, where)
+
+    def maintain(self) -> None:
+        """Let the server write the graphs of large tables less often (`Table.fit`), once a day."""
+        now = time.monotonic()
+        if now < self._fit_at:
+            return
+        self._fit_at = now + FIT_SECONDS
+        for collection in self.collections():
+            with suppress(CollectionNotFound, TenantNotFound):  # removed meanwhile
+                schema = self.schema(collection)
+                for tenant in self.tenants(collection) if schema.tenants else [""]:
+                    for table in self._scopes.of_schema(schema, tenant).passages.values():
+                        table.fit()
 
     def compact(self, collection: str, *, tenant: str = "") -> None:
         at = self._scopes.of(collection, tenant)

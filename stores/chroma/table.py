@@ -1,5 +1,6 @@
 """Rows in one Chroma collection, with the limits and checks that Chroma's own calls lack."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -7,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from chromadb.api.collection_configuration import CreateHNSWConfiguration
+from chromadb.api.models.Collection import Collection
 
 from callslip.errors import NotFound
 from callslip.stores.batching import slices
@@ -33,6 +35,13 @@ rows at once is as fast.
 
 IDS_PER_CALL = 5000
 """Chroma's SQLite accepts at most 32,766 variables in a statement."""
+
+LARGE_ROWS, LARGE_SYNC = 50_000, 1000
+"""The rows from which a table is large, and its `sync_threshold`.
+
+Each time, Chroma passes over all vectors of the graph and writes all ids to the disk anew, at
+415,000 rows 35 MB.
+"""
 
 ROWS_PER_COPY = 1000
 
@@ -88,13 +97,18 @@ class Table:
         self._missing = missing
         self._space = _SPACES.get(metric, "l2")
 
-    def create(self, about: Mapping[str, str]) -> None:
-        """Create the collection with `about` as its metadata if it is missing. Idempotent."""
+    def create(self, about: Mapping[str, str], rows: int = 0) -> None:
+        """Create the collection with `about` as its metadata if it is missing. Idempotent.
+
+        `rows` is the number of rows that it will have, if that is known.
+        """
         with self._connection.answering():
             self._connection.client().get_or_create_collection(
                 self._name,
                 metadata=dict(about),
-                configuration={"hnsw": {**HNSW, "space": self._space}},
+                configuration={
+                    "hnsw": {**HNSW, "space": self._space, "sync_threshold": _sync_of(rows)}
+                },
                 embedding_function=None,
             )
         self.refresh()
@@ -115,13 +129,29 @@ class Table:
         self._connection.drop(self._new)
         copy = Table(self._connection, self._new, self._missing)
         copy._space = self._space
-        copy.create({k: str(v) for k, v in (self.about() or {}).items()})
         ids = sorted(self.ids(None))
+        copy.create({k: str(v) for k, v in (self.about() or {}).items()}, len(ids))
         for batch in batches(ids, ROWS_PER_COPY):
             copy.upsert(self.get(batch, include_vector=True))
         self._rename(self._name, self._old)
         self._rename(self._new, self._name)
         self._connection.drop(self._old)
+
+    def fit(self) -> None:
+        """Set after how many rows the server writes the graph to the disk, by the table's size.
+
+        The server reads the value when it loads the graph: so it applies from its next start on.
+        """
+        wanted = _sync_of(self._call("count"))
+
+        def change(collection: Collection) -> None:
+            if collection.configuration_json["hnsw"]["sync_threshold"] == wanted:
+                return
+            with warnings.catch_warnings():  # of a table without an embedding function
+                warnings.simplefilter("ignore", DeprecationWarning)
+                collection.modify(configuration={"hnsw": {"sync_threshold": wanted}})
+
+        self._on(change)
 
     def restore(self) -> None:
         """Give the old collection its name back if `rewrite` was killed between its two renames.
@@ -255,6 +285,10 @@ class Table:
             return bool(np.array_equal(row.vector, stored.vector))
         unit = row.vector / np.linalg.norm(row.vector)
         return np.allclose(unit, stored.vector / np.linalg.norm(stored.vector), rtol=0, atol=1e-6)
+
+
+def _sync_of(rows: int) -> int:
+    return LARGE_SYNC if rows >= LARGE_ROWS else HNSW["sync_threshold"]
 
 
 def batches(items: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -28,7 +28,7 @@ from store_cases import EAST, chunk, ids, unit
 from callslip.config.settings import Settings
 from callslip.errors import CollectionNotFound, KeywordsDown, StoreDown
 from callslip.ingestion.records import unlike
-from callslip.stores.chroma import connection
+from callslip.stores.chroma import connection, table
 from callslip.stores.chroma.metadata import RECORD
 from callslip.stores.chroma.names import slug
 from callslip.stores.chroma.pieces import MOST, pieces
@@ -39,6 +39,7 @@ from callslip.stores.fulltext import index as keyword_index
 from callslip.stores.fulltext.contract import Entry
 from callslip.stores.fulltext.index import KeywordIndex
 from callslip.stores.fulltext.stored_terms import StoredTerms
+from callslip.stores.levels import PASSAGE
 from callslip.stores.properties.filters import parse
 from callslip.stores.records import ChunkRecord, CollectionSchema, DocumentRecord, VectorSpec
 from callslip.stores.registry import make_store
@@ -396,6 +397,36 @@ def test_nothing_that_a_killed_compaction_left_survives_the_collection(
     make()
     assert store.chunk_ids("dropped", tenant=tenant) == {"vector": set(), "keyword": set()}
     store.drop_collection("dropped")
+
+
+def test_the_graph_of_a_large_table_goes_to_the_disk_less_often_from_the_next_start_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "LARGE_ROWS", 150)
+
+    def open_store(url: str) -> ChromaStore:
+        made = make_store(chroma_settings(url, tmp_path), "chroma")
+        assert isinstance(made, ChromaStore)
+        return made
+
+    def writes(store: ChromaStore, start: int) -> int:
+        """How often the ids of the graph have gone to the disk with 300 more rows."""
+        seen = set()
+        for at in range(start, start + 300, 30):
+            rows = [chunk(f"{at + n}", level=PASSAGE) for n in range(30)]
+            store.batch_upsert_chunks("large", rows)
+            seen |= {path.stat().st_mtime_ns for path in tmp_path.rglob("index_metadata.pickle")}
+        return len(seen)
+
+    with chroma_server(tmp_path / "chroma") as (url, _), closing(open_store(url)) as store:
+        store.ensure_schema(CollectionSchema("large", VectorSpec(2)))
+        often = writes(store, 0)
+        store.maintain()
+        count = store.count("large")
+    with chroma_server(tmp_path / "chroma") as (url, _), closing(open_store(url)) as store:
+        assert store.count("large") == count
+        assert writes(store, 300) == 1 < often  # that of the first start
+        assert len(store.chunk_ids("large")["vector"]) == 600
 
 
 def test_a_compaction_keeps_vectors_of_every_name(store: Store) -> None:
