@@ -224,7 +224,7 @@ class SourceRuns:
         stored alike, so that a renamed file can keep its document.
         """
         other = schema.source_items.alias()
-        kept = select(other.c.path).where(
+        renamed = select(other.c.path).where(
             other.c.source_id == run.source.source_id,
             other.c.document_id == _I.document_id,
             other.c.seen_run == run.number,
@@ -233,7 +233,7 @@ class SourceRuns:
             _locked_row(connection, run)
             connection.execute(
                 delete(schema.source_items).where(
-                    _mine(run), _I.seen_run < run.number, kept.exists()
+                    _mine(run), _I.seen_run < run.number, renamed.exists()
                 )
             )
 
