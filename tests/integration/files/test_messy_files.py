@@ -8,6 +8,7 @@ import docx
 import pytest
 from long_forms import ALL
 from messy import MANIFEST, MESSY, OTHERWISE, REAL_ROWS, ROWS, TEXT, content_of, expected_of
+from structure import check_structure
 
 from callslip.config.settings import ChunkingSettings, ExtractSettings
 from callslip.errors import BrokenFile, DocumentError, ExtractionLimit, NoText, UnsupportedType
@@ -37,23 +38,31 @@ def test_every_messy_file_is_in_the_manifest() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
-def test_a_messy_file_ends_as_its_manifest_expects(
+def test_a_messy_file_ends_as_its_manifest_expects_and_its_structure_holds(
     row: dict[str, str], extractor: Extractor, tokenizer: Tokenizer
 ) -> None:
     name = row["file"]
-    found = outcome(content_of(name), name, extractor, tokenizer)
+    found = outcome(content_of(name), name, extractor, tokenizer, check_structure)
     assert found in expected_of(row)
 
 
 def outcome(
-    data: bytes, name: str, extractor: Extractor, tokenizer: Tokenizer
+    data: bytes,
+    name: str,
+    extractor: Extractor,
+    tokenizer: Tokenizer,
+    *more: Callable[[ExtractedText, Tokenizer], None],
 ) -> type[DocumentError] | None:
-    """Read, cut and check; the class of the error that ended it, or None for text."""
+    """Read, cut and check, with more checks of a text than all have.
+
+    Returns the class of the error that ended it, or None for text.
+    """
     try:
         text = extractor.extract(data, name)
     except DocumentError as error:
         return type(error)
-    check(text, tokenizer)
+    for each in (check, *more):
+        each(text, tokenizer)
     return TEXT
 
 

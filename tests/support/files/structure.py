@@ -1,15 +1,9 @@
-"""Every messy file that holds text: its sections tile it, its chunks are their spans, and nest."""
-
-from collections.abc import Iterator
+"""Checks of the sections, chunks and parents of a text."""
 
 import numpy as np
-import pytest
-from messy import ROWS, content_of
 
-from callslip.config.settings import ChunkingSettings, ExtractSettings
-from callslip.errors import DocumentError
+from callslip.config.settings import ChunkingSettings
 from callslip.ingestion.chunks.chunk import chunk
-from callslip.ingestion.isolation.process import Extractor
 from callslip.ingestion.sections.hierarchy import LONGEST, with_parents
 from callslip.ingestion.sections.sectionize import sectionize
 from callslip.ingestion.values import Chunk, ExtractedText, Section
@@ -23,25 +17,8 @@ LENGTHS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def extractor() -> Iterator[Extractor]:
-    with Extractor(ExtractSettings()) as extractor:
-        yield extractor
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer(tmp_path_factory.mktemp("models"))
-
-
-@pytest.mark.parametrize("name", [row["file"] for row in ROWS])
-def test_the_structure_of_a_messy_file_holds(
-    name: str, extractor: Extractor, tokenizer: Tokenizer
-) -> None:
-    try:
-        extracted = extractor.extract(content_of(name), name)
-    except DocumentError:
-        return  # how each must end is the business of test_messy_files
+def check_structure(extracted: ExtractedText, tokenizer: Tokenizer) -> None:
+    """Its sections tile it; its chunks are their spans, and nest."""
     sections = sectionize(extracted)
     check_sections(extracted, sections)
     for lengths in LENGTHS:
