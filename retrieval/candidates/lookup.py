@@ -68,8 +68,8 @@ def respell(
         except StoreDown:
             return query
         analyze = resources.analyzer_of(plan.record).analyze
-        topic = Spelling(calibration, analyze).of(plan.topic)
-        if topic == plan.topic:
+        topic = Spelling(calibration, analyze).of(plan.analyzed)
+        if topic == plan.analyzed:
             return query
         terms = analyze(topic)
         own = Counter(query.terms.split()) - Counter(terms.split())

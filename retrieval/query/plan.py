@@ -77,6 +77,11 @@ class Plan:
         return self.understood.topic if self.understood else self.request.query
 
     @property
+    def analyzed(self) -> str:
+        """The topic with a middle dot for `ㆍ`, the dot of Korean laws; analyzers read a vowel."""
+        return self.topic.replace("ㆍ", "·")
+
+    @property
     def needs_vectors(self) -> bool:
         """Whether chunks are read with their vectors."""
         return self.request.include_vector or self.parameters.mmr_lambda < 1

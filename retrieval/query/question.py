@@ -47,7 +47,7 @@ def make_query(
     terms = ""
     if plan.request.query:
         with timings.stage("analyze"):
-            terms = analyzer.analyze(plan.topic)
+            terms = analyzer.analyze(plan.analyzed)
     if plan.record.vectors_only:
         query = _embedded(Query(terms, "", 1.0), plan, embedder, cache, timings)
         return _by_vector_alone(query, plan)
@@ -81,7 +81,7 @@ def _embedded(
         return replace(query, alpha=0.0, left_out={"vector": STRANGERS})
     _check_embedder(plan, embedder.model)
     with timings.stage("embed"):
-        key = embedder.model, to_embed(plan.topic)
+        key = embedder.model, to_embed(plan.analyzed)
         vector = cache.get(key)
         if vector is None:
             try:

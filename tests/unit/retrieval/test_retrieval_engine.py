@@ -23,7 +23,8 @@ from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.query.plan import check_query, check_request
 from callslip.retrieval.ranking.parents import add_parents
-from callslip.retrieval.run import search, traced
+from callslip.retrieval.run import make_plan, make_query, search, traced
+from callslip.retrieval.timings import Timings
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.ledger import Ledger, Submission
 from callslip.stores.records import ChunkRecord, CollectionSchema, StoredChunk, VectorSpec
@@ -335,6 +336,14 @@ def test_a_question_in_decomposed_letters_is_that_in_composed_ones() -> None:
     assert apart != composed
     assert SearchRequest(collection="c", query=apart).query == composed
     assert check_query(f" {apart} ", len(composed)) == composed
+
+
+def test_the_dot_of_korean_laws_parts_words_of_a_question(engine: Resources) -> None:
+    request = SearchRequest(collection="papers", query="신고ㆍ납부 기한")
+    plan = make_plan(engine, request, Timings())
+    query = make_query(engine, plan, Timings())
+    assert query.terms == query.keywords == "신고·납부 기한"
+    assert plan.topic == "신고ㆍ납부 기한"
 
 
 def test_a_request_is_checked_before_it_is_queued() -> None:
