@@ -1,9 +1,9 @@
 """The spelling of a question's words: the one that more of the collection's passages have.
 
 `email` and `e-mail`, `corona virus` and `coronavirus`, `3months` and `3 months` are the same words,
-but the analyzer gives them different terms. If more passages of the sample have the other spelling
-than the question's own, the question gets it: two words become one, or one becomes two. Stored
-terms stay as they are. docs/quality.md has the measured effect.
+but the analyzer gives them different terms. If more than `MORE` times as many passages of the
+sample have the other spelling as the question's own, the question gets it: two words become one, or
+one becomes two. Stored terms stay as they are. docs/quality.md has the measured effect.
 """
 
 import re
@@ -19,6 +19,10 @@ SHORTEST = 4
 
 LONGEST = 40
 """The maximum number of characters of a word that is divided."""
+
+MORE = 3
+"""So many times as frequent is the other spelling of a word that the sample has: `overtime` and
+`over time` are both right."""
 
 _WORD = re.compile(r"(?<!\w)[A-Za-z0-9]+(?!\w)")
 _GAPS = (" ", "-", "\u2010", "\u2011")
@@ -54,7 +58,7 @@ class Spelling:
         if gap not in _GAPS or (gap == " " and (_is_bound(first) or _is_bound(second))):
             return False
         known = self._passages(word)
-        return known > 0 and known > self._in_a_row(first, second, 0)
+        return known > 0 and known > MORE * self._in_a_row(first, second, 0)
 
     def _divided(self, word: str) -> str:
         """Return a word as the two words that the sample rather has in a row, or as it is."""
@@ -64,9 +68,11 @@ class Spelling:
         if not known and (amount := _AMOUNT.fullmatch(word)) and self._is_unit(amount[2]):
             return f"{amount[1]} {amount[2]}"
         cuts = ((word[:at], word[at:]) for at in range(1, len(word) - 1))
-        counts = {cut: self._in_a_row(*cut, known) for cut in cuts if not _is_function(cut[0])}
+        counts = {
+            cut: self._in_a_row(*cut, MORE * known) for cut in cuts if not _is_function(cut[0])
+        }
         best = max(counts, key=counts.__getitem__, default=("", ""))
-        return " ".join(best) if counts.get(best, 0) > known else word
+        return " ".join(best) if counts.get(best, 0) > MORE * known else word
 
     def _is_unit(self, word: str) -> bool:
         """Whether a word behind a number may be a unit: no letter, as in `401k`."""

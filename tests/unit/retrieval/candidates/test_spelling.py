@@ -51,10 +51,19 @@ def test_both_spellings_of_a_word_find_both(one: str, other: str) -> None:
         assert spelled(f"the {stated} of", f"the {stated}") == f"the {stated} of"
 
 
-def test_the_more_frequent_spelling_wins() -> None:
-    assert spelled("by e-mail", "email", "an email", "one e-mail") == "by email"
-    assert spelled("by email", "email", "e-mail", "one e-mail") == "by e mail"
-    assert spelled("by email", "email", "one e-mail") == "by email"
+def test_a_spelling_that_is_four_times_as_frequent_wins() -> None:
+    assert spelled("by e-mail", *["email"] * 4, "one e-mail") == "by email"
+    assert spelled("by e-mail", *["email"] * 3, "one e-mail") == "by e-mail"
+    assert spelled("by email", "email", *["e-mail"] * 4) == "by e mail"
+    assert spelled("by email", "email", *["e-mail"] * 3) == "by email"
+
+
+def test_a_right_word_of_the_passages_stays() -> None:
+    overtime, over_time = ["Overtime needs approval."] * 2, ["Prices change over time."] * 2
+    assert spelled("Do prices change over time?", *overtime, over_time[0]) == (
+        "Do prices change over time?"
+    )
+    assert spelled("Is overtime paid?", overtime[0], *over_time) == "Is overtime paid?"
 
 
 def test_a_letter_behind_a_number_is_no_unit() -> None:
