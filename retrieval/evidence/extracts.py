@@ -49,9 +49,9 @@ LONGEST = 300
 NEAR = 0.97
 """The minimum score of a further sentence, as a share of the best score."""
 
-NEWEST = 0.6
+NEWEST = 0.65
 """The minimum share of a follow-up's own words in a sentence with its title and heading: other
-sentences answer the question before."""
+sentences answer the question before. Compounds with one head (출산장려금, 결혼장려금) share .6."""
 
 SHORTEST = 12
 """The minimum number of characters of a statement; shorter sentences are headings and list

@@ -301,6 +301,8 @@ def test_statements_that_differ_in_a_number_are_both_quoted() -> None:
         ("maternity leave", "Parental leave lasts 20 weeks.", []),
         ("twins", "Parental leave lasts 20 weeks. For twins it lasts 30 weeks.", ["For twins"]),
         ("fathers", "This is for fathers. It lasts 6 weeks.", ["This is for fathers."]),
+        ("결혼장려금", "출산장려금은 100만원을 지급한다.", []),
+        ("출산장려금", "출산장려금은 100만원을 지급한다.", ["출산장려금은"]),
         ("", "Parental leave lasts 20 weeks.", ["Parental leave"]),
     ],
 )
