@@ -78,8 +78,8 @@ class Plan:
 
     @property
     def analyzed(self) -> str:
-        """The topic with a middle dot for `ㆍ`, the dot of Korean laws; analyzers read a vowel."""
-        return self.topic.replace("ㆍ", "·")
+        """The topic with a space for `ㆍ`, the dot of Korean laws; analyzers read a vowel."""
+        return self.topic.replace("ㆍ", " ")
 
     @property
     def needs_vectors(self) -> bool:

@@ -342,7 +342,7 @@ def test_the_dot_of_korean_laws_parts_words_of_a_question(engine: Resources) -> 
     request = SearchRequest(collection="papers", query="신고ㆍ납부 기한")
     plan = make_plan(engine, request, Timings())
     query = make_query(engine, plan, Timings())
-    assert query.terms == query.keywords == "신고·납부 기한"
+    assert query.terms == query.keywords == "신고 납부 기한"
     assert plan.topic == "신고ㆍ납부 기한"
 
 
