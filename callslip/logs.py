@@ -182,10 +182,17 @@ def set_up(part: str, level: str, form: Format, file: Path | None = None) -> Non
 
 
 def _without_body(record: logging.LogRecord) -> bool:
-    """Leave of a line about a message's body only what comes before the first value."""
+    """Leave of a line about a message's body only what comes before the first value.
+
+    The name of a task that the worker does not know stays.
+    """
     template = str(record.msg)
     if "body" in template:
-        record.msg, record.args = template.partition("\n")[0].partition("%")[0].strip(" :"), ()
+        first, values = template.partition("\n")[0], record.args
+        if "unregistered task" in first and isinstance(values, tuple):
+            record.msg, record.args = first, values[:1]
+        else:
+            record.msg, record.args = first.partition("%")[0].strip(" :"), ()
     return True
 
 

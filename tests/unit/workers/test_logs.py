@@ -60,7 +60,7 @@ def test_a_message_that_cannot_be_read_is_logged_without_its_body() -> None:
     for template, values in (
         (consumer.MESSAGE_DECODE_ERROR, (DecodeError(), "json", "utf-8", "argsrepr", "a question")),
         (consumer.UNKNOWN_FORMAT, ("a question",)),
-        (consumer.UNKNOWN_TASK_ERROR, (KeyError("x"), "a question", "argsrepr", {})),
+        (consumer.UNKNOWN_TASK_ERROR, (KeyError("ingest.older"), "a question", "argsrepr", {})),
         (consumer.INVALID_TASK_ERROR, (DecodeError(), "a question")),
         ("Too many open files.", ()),
     ):
@@ -70,7 +70,7 @@ def test_a_message_that_cannot_be_read_is_logged_without_its_body() -> None:
     assert said == [
         "Can't decode message body",
         "Received and deleted unknown message.  Wrong destination?!?",
-        "Received unregistered task of type",
+        "Received unregistered task of type 'ingest.older'.",
         "Received invalid task message",
         "Too many open files.",
     ]
