@@ -4,6 +4,9 @@ import binascii
 import hmac
 from base64 import b64decode
 
+WRONG_KEY = "the server does not know this key, or it is revoked or expired"
+"""The detail of KeyRefused for a key, whatever is wrong with it."""
+
 
 def bearer(header: str | None) -> bytes | None:
     """The token of `Authorization: Bearer TOKEN` (RFC 6750)."""

@@ -67,7 +67,7 @@ def described(error: CallslipError) -> dict[str, Any]:
 def invalid(error: ValidationError) -> Response:
     """The response for an invalid request; names the fields, but never repeats the values."""
     errors = [
-        {"field": _field(e["loc"]), "message": _message(e)}
+        {"field": _field(e["loc"]), "message": message_of(e)}
         for e in error.errors(include_input=False, include_url=False)
     ]
     detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors[:3])
@@ -82,7 +82,7 @@ def _field(loc: tuple[int | str, ...]) -> str:
     return ".".join(fields) or "body"
 
 
-def _message(error: ErrorDetails) -> str:
+def message_of(error: ErrorDetails) -> str:
     """What pydantic or a check of our own says about a field, or about the whole body."""
     if not error["loc"] and error["type"] != "value_error":
         return NOT_JSON

@@ -9,14 +9,13 @@ from callslip.api.identity.state import Identity
 from callslip.callers import OPEN, Caller
 from callslip.config.settings import LOOPBACK
 from callslip.errors import KeyRefused
-from callslip.keys import basic_password, bearer, fits
+from callslip.keys import WRONG_KEY, basic_password, bearer, fits
 from callslip.stores.ledger.access.keys import looks_like_key
 
 SETTINGS = Caller("api.key", "settings", frozenset({"admin"}))
 """The caller with the key of the settings."""
 
 NO_KEY = "the request carries no key"
-WRONG_KEY = "the server does not know this key, or it is revoked or expired"
 
 LONGEST_TOKEN = 16_384
 

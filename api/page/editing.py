@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from callslip.api.http import responses
 from callslip.api.http.context import current
+from callslip.api.http.problems import message_of
 from callslip.api.identity.current import caller
 from callslip.api.messages.documents import Change
-from callslip.api.page.search_form import in_words
 from callslip.api.page.visible import title_in_file, visible_document
 from callslip.api.v1.documents import change, edit_of
 from callslip.api.v1.versions import restore
@@ -44,7 +44,7 @@ def save_document(document: str) -> Response:
         change(document_id, edit, {request.form.get("etag", "")})
     except ValidationError as error:
         first = error.errors()[0]
-        wrong = InvalidRequest(f"{'.'.join(map(str, first['loc']))}: {in_words(first)}")
+        wrong = InvalidRequest(f"{'.'.join(map(str, first['loc']))}: {message_of(first)}")
         return _html(document_id, wrong)
     except CallslipError as error:
         return _html(document_id, error)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 from werkzeug.datastructures import MultiDict
 
 from callslip.agent.messages import AnswerRequest
+from callslip.api.http.problems import message_of
 from callslip.errors import InvalidFilter, InvalidRequest
 from callslip.retrieval.messages import SearchRequest
 from callslip.stores.properties.filters import OPERATORS, typed
@@ -87,13 +87,8 @@ def _valid(kind: type[Message], fields: dict[str, object]) -> Message:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        errors = (f"{e['loc'][0]}: {in_words(e)}" for e in error.errors(include_input=False))
+        errors = (f"{e['loc'][0]}: {message_of(e)}" for e in error.errors(include_input=False))
         raise InvalidRequest("; ".join(errors)) from None
-
-
-def in_words(error: ErrorDetails) -> str:
-    """The message of an error as the page shows it: `is no ISO 8601 date`."""
-    return error["msg"].removeprefix("Value error, ")
 
 
 def _conditions(rows: tuple[Row, ...]) -> dict[str, object]:

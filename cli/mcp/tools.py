@@ -39,7 +39,7 @@ from callslip.errors import (
     PermissionMissing,
     TraceNotFound,
 )
-from callslip.keys import bearer
+from callslip.keys import WRONG_KEY, bearer
 from callslip.readers import MOST_READERS
 from callslip.vocabulary import VALIDITY, WITHOUT_EXPLORATION, certainty_of
 
@@ -294,9 +294,7 @@ class Tools:
         try:
             return self._client.with_key(None if key is None else key.decode("ascii"))
         except UnicodeDecodeError:
-            raise KeyRefused(
-                "the server does not know this key, or it is revoked or expired"
-            ) from None
+            raise KeyRefused(WRONG_KEY) from None
 
     def _document(self, client: Client, document_id: str) -> dict[str, Any]:
         """A document of the scope; the error is the same for others and for missing documents."""

@@ -341,16 +341,15 @@ class ChromaStore(Store):
 
     def maintain(self) -> None:
         """Let the server write the graphs of large tables less often (`Table.fit`), once a day."""
-        now = time.monotonic()
-        if now < self._fit_at:
+        if time.monotonic() < self._fit_at:
             return
-        self._fit_at = now + FIT_SECONDS
         for collection in self.collections():
             with suppress(CollectionNotFound, TenantNotFound):  # removed meanwhile
                 schema = self.schema(collection)
                 for tenant in self.tenants(collection) if schema.tenants else [""]:
                     for table in self._scopes.of_schema(schema, tenant).passages.values():
                         table.fit()
+        self._fit_at = time.monotonic() + FIT_SECONDS  # after an error the next call tries again
 
     def compact(self, collection: str, *, tenant: str = "") -> None:
         at = self._scopes.of(collection, tenant)
