@@ -2,9 +2,10 @@
 
 SET is the folder of a judged set, whose passages become the texts. At each size of `--sizes` the
 benchmark searches, builds the vectors of a facet, decays the memory of a tenth of the chunks,
-audits, exports and backs up; at the last size it also starts the store again. Chunks are written as
-provided chunks, by the code of `ingestion/provided_chunks.py`: so the ledger, the store and the
-files have what they have after ingestion, without the embedder.
+audits, exports and backs up. The store starts anew after each size, so that what `maintain` set for
+a large table applies to what is written next. Chunks are written as provided chunks, by the code of
+`ingestion/provided_chunks.py`: so the ledger, the store and the files have what they have after
+ingestion, without the embedder.
 
 A chunk's text is made of sentences that are drawn from all passages. Its vector is resampled from
 the local model's vectors of some passages (`Vectors`), because random vectors have no clusters: the
@@ -18,7 +19,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import numpy.typing as npt
 import psutil
 
 from benchmarks.stores.resampling import Texts, Vectors
-from benchmarks.stores.scratch import placed
+from benchmarks.stores.scratch import in_folder, served
 from callslip.config.load import load
 from callslip.config.settings import Settings
 from callslip.errors import CallslipError, EvaluationError
@@ -82,7 +83,7 @@ def main() -> None:
     if any(size % PER_DOCUMENT for size in sizes):  # the vectors are drawn again, for the recall
         parser.error(f"each size is a multiple of {PER_DOCUMENT}")
     try:
-        with placed(load().settings, options.store) as settings:
+        with in_folder(load().settings) as settings:
             Scale(settings, options.store, options.sets, options.real).run(sizes)
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")
@@ -107,23 +108,13 @@ class Scale:
         self.analyzer = analyzer
 
     def run(self, sizes: Sequence[int]) -> None:
-        """Write up to each size and measure there."""
-        with (
-            closing(make_store(self.settings, self.kind)) as store,
-            closing(Ledger(self.settings.ledger_url)) as ledger,
-        ):
-            ledger.create()
-            backend = Backend(
-                self.settings, ledger, Blobs(self.settings.blobs_url), lambda _: store
-            )
-            made = CollectionSchema(
-                COLLECTION, VectorSpec(self.embedder.dimension, normalized=True)
-            )
-            model = self.embedder.model
-            ledger.collections.create(made, store=self.kind, embedder=model, analyzer=ANALYZER)
-            store.ensure_schema(made)
-            there = 0
-            for size in sizes:
+        """Write up to each size and measure there, with the store started anew before each size."""
+        there = 0
+        for size in sizes:
+            with self.opened() as backend:
+                store = backend.store_of(self.kind)
+                if not there:
+                    self.create(backend)
                 wrote = seconds(partial(self.fill, backend, there, size))
                 rate = (size - there) / wrote
                 there = size
@@ -134,14 +125,27 @@ class Scale:
                 self.report(size, self.weight())
                 self.report(size, self.learning(backend, size))
                 self.report(size, self.upkeep(backend, size))
+        with self.opened() as backend:
+            self.report(sizes[-1], self.searched(backend, "started anew"))
+
+    @contextmanager
+    def opened(self) -> Iterator[Backend]:
+        """A backend whose server, store and ledger end with it."""
         with (
-            closing(make_store(self.settings, self.kind)) as store,
-            closing(Ledger(self.settings.ledger_url)) as ledger,
+            served(self.settings, self.kind) as settings,
+            closing(make_store(settings, self.kind)) as store,
+            closing(Ledger(settings.ledger_url)) as ledger,
         ):
-            backend = Backend(
-                self.settings, ledger, Blobs(self.settings.blobs_url), lambda _: store
-            )
-            self.report(sizes[-1], self.searched(backend, "client anew"))
+            yield Backend(settings, ledger, Blobs(settings.blobs_url), lambda _: store)
+
+    def create(self, backend: Backend) -> None:
+        """Create the ledger's tables and the collection."""
+        backend.ledger.create()
+        made = CollectionSchema(COLLECTION, VectorSpec(self.embedder.dimension, normalized=True))
+        backend.ledger.collections.create(
+            made, store=self.kind, embedder=self.embedder.model, analyzer=ANALYZER
+        )
+        backend.store_of(self.kind).ensure_schema(made)
 
     def fill(self, backend: Backend, start: int, end: int) -> None:
         """Write the chunks from `start` to `end`; print progress to standard error."""

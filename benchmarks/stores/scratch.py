@@ -5,7 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -20,21 +20,34 @@ START_SECONDS = 60.0
 @contextmanager
 def placed(settings: Settings, kind: str) -> Iterator[Settings]:
     """Provide the settings with a temporary folder, and with a Chroma server if they name none."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="callslip-bench-")))
-        settings = settings.model_copy(update={"data_dir": folder})
-        if kind == "chroma" and settings.chroma.url is None:
-            (port,) = free_ports(1)
-            program = str(Path(sys.executable).with_name("chroma"))
-            command = [program, "run", "--path", str(folder / "chroma"), "--port", str(port)]
-            server = stack.enter_context(
-                subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            )
-            stack.callback(server.terminate)
+    with in_folder(settings) as within, served(within, kind) as complete:
+        yield complete
+
+
+@contextmanager
+def in_folder(settings: Settings) -> Iterator[Settings]:
+    """Provide the settings with a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="callslip-bench-") as folder:
+        yield settings.model_copy(update={"data_dir": Path(folder)})
+
+
+@contextmanager
+def served(settings: Settings, kind: str) -> Iterator[Settings]:
+    """Provide the settings with a Chroma server over their folder if they name none."""
+    if kind != "chroma" or settings.chroma.url is not None:
+        yield settings
+        return
+    (port,) = free_ports(1)
+    program = str(Path(sys.executable).with_name("chroma"))
+    command = [program, "run", "--path", str(settings.data_dir / "chroma"), "--port", str(port)]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as server:
+        try:
             url = f"http://127.0.0.1:{port}"
             _wait(url, server)
-            settings = settings.model_copy(update={"chroma": ChromaSettings(url=url)})
-        yield settings
+            yield settings.model_copy(update={"chroma": ChromaSettings(url=url)})
+        finally:
+            server.terminate()
 
 
 def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
