@@ -17,6 +17,8 @@ help:
 	@echo "make bench-compare REV=…  this checkout against another commit, in turns; fails on a loss above 15 %"
 	@echo "make bench-peers SETS=…  the same documents in Callslip and in other systems: ratios, SETS is a folder of judged sets"
 	@echo "make install  .venv with the locked dependencies"
+	@echo "make format   rewrite the code as ruff wants it"
+	@echo "make clean    remove .venv and what tests and builds left"
 	@echo "make lock     resolve the dependencies of pyproject.toml into requirements*.lock"
 
 install: .venv/installed

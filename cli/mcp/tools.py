@@ -387,7 +387,3 @@ def _validity(hit: dict[str, Any]) -> dict[str, str]:
 def _progress(document: dict[str, Any]) -> tuple[int, int]:
     steps = document["steps"]
     return sum(step["state"] == "done" for step in steps), len(steps)
-
-
-def _no_trace(trace_id: str) -> str:
-    return f"no search {trace_id!r}"

@@ -20,6 +20,8 @@ def kill_points(calls: int) -> Sequence[int]:
     return sorted({0, *random.Random(calls).sample(range(1, calls), KILL_POINTS - 1)})
 
 
-def sample(items: Sequence[T], count: int) -> Sequence[T]:
-    """So many of the items, always the same; `make test-all` takes all of them."""
-    return items if ALL else random.Random(count).sample(items, min(count, len(items)))
+def sample(items: Sequence[T], count: int, seed: str = "") -> Sequence[T]:
+    """So many of the items, always the same for a seed; `make test-all` takes all of them."""
+    if ALL:
+        return items
+    return random.Random(f"{seed}{count}").sample(items, min(count, len(items)))
