@@ -24,20 +24,20 @@ class Parameters:
     broker_s_per_message: float = 0.0004
     sqlite_s_per_transaction: float = 0.008
     postgresql_core_s_per_transaction: float = 0.006
-    store_chunks_per_s: float = 289.0
+    store_chunks_per_s: float = 275.0
     # Search
     search_core_s: float = 0.044
     store_search_core_s: float = 0.005
     messages_per_search: float = 2.0
     keyword_searches_per_s: float = 130.0
     # Bytes
-    store_disk_kb_per_chunk: float = 16.3
+    store_disk_kb_per_chunk: float = 5.9
     store_memory_kb_per_chunk: float = 2.2
-    store_memory_gb: float = 0.18
+    store_memory_gb: float = 0.17
     ledger_kb_per_chunk: float = 0.22
     blob_kb_per_chunk: float = 6.0
     audit_memory_kb_per_chunk: float = 0.3
-    audit_s_per_chunk: float = 0.000092
+    audit_s_per_chunk: float = 0.000154
     ingest_process_gb: float = 0.8
     search_worker_gb: float = 0.6
     rest_gb: float = 0.8
@@ -60,13 +60,13 @@ SOURCES = {
     "broker_s_per_message": "benchmarks.capacity.count: Valkey's time of a document ÷ 6 messages",
     "sqlite_s_per_transaction": "benchmarks.capacity.simulate: time with the write lock",
     "postgresql_core_s_per_transaction": "benchmarks.capacity.count: active time, reads included",
-    "store_chunks_per_s": "docs/performance.md: Chroma with 1,000,000 chunks",
+    "store_chunks_per_s": "docs/performance.md: Chroma from 50,000 to 1,000,000 chunks",
     "search_core_s": "benchmarks.compare: search, processor ms of all processes",
     "store_search_core_s": "docs/performance.md: Chroma, p50 at 1,000,000 chunks",
     "messages_per_search": "a request and a reply",
     "keyword_searches_per_s": "docs/performance.md: the keyword index's service, beside Chroma",
     "store_disk_kb_per_chunk": "docs/performance.md: Chroma and keyword index, 1,000,000 chunks",
-    "store_memory_kb_per_chunk": "docs/performance.md: Chroma from 100,000 to 1,000,000 chunks",
+    "store_memory_kb_per_chunk": "docs/performance.md: Chroma from 10,000 to 1,000,000 chunks",
     "store_memory_gb": "docs/performance.md: Chroma with 10,000 chunks",
     "ledger_kb_per_chunk": "docs/performance.md: the ledger with 1,000,000 chunks",
     "blob_kb_per_chunk": "docs/machines.md: file, text and vectors; assumes 2 KB of text a chunk",
