@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from callslip.errors import EvaluationError
 from callslip.evals.client import JsonClient
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 2.0
 """Rarely, because each request costs the API processor time, which is a figure."""
 
 
