@@ -1,5 +1,6 @@
 """Requests and responses of the API, except those of searches (retrieval/messages.py)."""
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -79,6 +80,18 @@ class Request(BaseModel):
     """A request; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return the JSON schema; without options, as each request reads it, it is made once."""
+        if args or options:
+            return super().model_json_schema(*args, **options)
+        return _usual_schema(cls)
+
+
+@cache
+def _usual_schema(model: type[Request]) -> dict[str, Any]:
+    return super(Request, model).model_json_schema()
 
 
 class NewVector(Request):

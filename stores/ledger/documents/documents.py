@@ -51,6 +51,14 @@ _OPEN = (  # locks an existing collection against deletion until the transaction
     .where(_C.name == bindparam("of"), _C.deleted_at.is_(None))
     .with_for_update(read=True)
 )
+_NEWER = schema.versions.alias().c
+_STATES = (
+    select(_V.state, func.count())
+    .join(schema.documents, _D.document_id == _V.document_id)
+    .where(_D.deleted_at.is_(None))
+    .where(~exists().where(_NEWER.document_id == _V.document_id, _NEWER.version > _V.version))
+    .group_by(_V.state)
+)
 _ADD_DOCUMENT, _ADD_VERSION = insert(schema.documents), insert(schema.versions)
 
 
@@ -299,16 +307,7 @@ class Documents:
 
         Counts those of one collection, if it is set, and of `tenants`, if they are set.
         """
-        newer = schema.versions.alias()
-        query = (
-            select(_V.state, func.count())
-            .join(schema.documents, _D.document_id == _V.document_id)
-            .where(_D.deleted_at.is_(None), readable(self._reader))
-            .where(
-                ~exists().where(newer.c.document_id == _V.document_id, newer.c.version > _V.version)
-            )
-            .group_by(_V.state)
-        )
+        query = _STATES.where(readable(self._reader))
         if collection is not None:
             query = query.where(_D.collection == collection)
         if tenants is not None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import BindParameter, bindparam, select
 
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
@@ -24,6 +24,21 @@ from callslip.stores.ledger.documents.readers import read_readers
 _D, _V, _S = schema.documents.c, schema.versions.c, schema.steps.c
 
 
+def versions_query() -> Any:
+    """Select versions, each with the collection, tenant and name of its document."""
+    return select(schema.versions, _D.collection, _D.tenant, _D.name).join(
+        schema.documents, _D.document_id == _V.document_id
+    )
+
+
+# Statements that each request for a state needs are built once: building them costs more than
+# running them.
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_DOCUMENTS = select(schema.documents).where(_D.document_id.in_(_IDS))
+_VERSIONS = versions_query().where(_V.document_id.in_(_IDS)).order_by(_V.version)
+_STEPS = select(schema.steps).where(_S.document_id.in_(_IDS))
+
+
 def read_documents(
     database: Database, document_ids: Iterable[str], reader: Reader | None = None
 ) -> list[DocumentRecord]:
@@ -32,15 +47,12 @@ def read_documents(
     Ignores unknown ids and, with `reader`, those of documents that it may not read.
     """
     ids = list(document_ids)
+    named = {"ids": ids}
     with database.snapshot() as connection:
-        documents = connection.execute(
-            select(schema.documents).where(_D.document_id.in_(ids), readable(reader))
-        ).all()
-        versions = connection.execute(
-            versions_query().where(_V.document_id.in_(ids)).order_by(_V.version)
-        ).all()
+        documents = connection.execute(_DOCUMENTS.where(readable(reader)), named).all()
+        versions = connection.execute(_VERSIONS, named).all()
         newest = {row.document_id: version_record(row, row) for row in versions}
-        rows = connection.execute(select(schema.steps).where(_S.document_id.in_(ids))).all()
+        rows = connection.execute(_STEPS, named).all()
     readers = read_readers(database, (row.audience for row in documents))
     parents = _readable_ids(database, {row.parent_id for row in documents}, reader)
     steps: dict[tuple[str, int], list[StepRecord]] = {}
@@ -86,13 +98,6 @@ def _readable_ids(
     query = select(_D.document_id).where(_D.document_id.in_(filter(None, ids)), readable(reader))
     with database.reading() as connection:
         return set(connection.scalars(query))
-
-
-def versions_query() -> Any:
-    """Select versions, each with the collection, tenant and name of its document."""
-    return select(schema.versions, _D.collection, _D.tenant, _D.name).join(
-        schema.documents, _D.document_id == _V.document_id
-    )
 
 
 def _state(

@@ -8,6 +8,7 @@ from openapi_spec_validator import validate
 from pydantic import BaseModel
 
 from callslip.api.http.description import described
+from callslip.api.v1.documents import ListQuery, TextQuery
 
 PAGES = ("/", "/page/", "/static/", "/openapi.json", "/login", "/logout")
 """For people: the page, its parts and files, and the document itself."""
@@ -70,3 +71,9 @@ def test_a_submission_is_described_as_a_file_and_as_text() -> None:
     paths = described(app_over())["paths"]
     body = paths["/v1/collections/{name}/documents"]["post"]["requestBody"]["content"]
     assert set(body) == {"multipart/form-data", "application/json"}
+
+
+def test_the_schema_of_a_query_is_made_once() -> None:
+    assert ListQuery.model_json_schema() is ListQuery.model_json_schema()
+    assert TextQuery.model_json_schema() != ListQuery.model_json_schema()
+    assert "limit" in ListQuery.model_json_schema(mode="serialization")["properties"]
