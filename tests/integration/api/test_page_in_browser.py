@@ -377,6 +377,7 @@ def test_nothing_is_wider_than_the_window(page: Page, api: Api, width: int) -> N
     page.get_by_role("button", name="Answer", exact=True).click()
     page.locator("#document-list summary").click()
     page.locator(".citation a.in-context").click()
+    expect(page.locator(".citation .passage-text")).to_be_visible()  # it moves what is below it
     page.locator(".hits a.in-context").click()
     expect(page.locator(".hits .passage-text")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -98,21 +98,21 @@ def test_a_reply_of_no_use_is_paid_for(setup: BudgetSetup, sent: Scripted) -> No
 
 
 @pytest.mark.parametrize(
-    ("sent", "kind", "outcome"),
+    ("sent", "seconds", "kind", "outcome"),
     [
-        (fails(500), LanguageModelDown, "down"),
-        (slow(5, reply({"text": "x"})), LanguageModelDown, "down"),
-        (fails(401), SettingsError, "refused"),
-        (fails(400), InvalidRequest, "refused"),
+        (fails(500), 60.0, LanguageModelDown, "down"),
+        (slow(5, reply({"text": "x"})), 0.3, LanguageModelDown, "down"),
+        (fails(401), 60.0, SettingsError, "refused"),
+        (fails(400), 60.0, InvalidRequest, "refused"),
     ],
 )
 def test_a_call_that_was_not_answered_is_given_back(
-    setup: BudgetSetup, sent: Scripted, kind: type[CallslipError], outcome: Outcome
+    setup: BudgetSetup, sent: Scripted, seconds: float, kind: type[CallslipError], outcome: Outcome
 ) -> None:
     setup.server.script.append(sent)
     model = setup.model()
     with pytest.raises(kind):
-        model.complete("", "how?", Said, timeout=0.3)
+        model.complete("", "how?", Said, timeout=seconds)
     assert model.usage == Usage()
     assert (setup.today, setup.reports) == (0, [(outcome, 0, 0)])
 
