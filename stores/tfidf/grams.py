@@ -28,6 +28,15 @@ _TEXTS_PER_STEP = 5000
 _BELOW = 1 - 1e-9
 """Sums in another order differ by less than this share."""
 
+_TINY = float(np.finfo(np.float64).tiny)
+"""Less than the score of any text that has an n-gram of the query."""
+
+_MANY = 50_000
+"""Fewer entries of the n-grams of a query are read in less time than a bound takes."""
+
+_LIKELY = 4
+"""The texts that bound the score of rank `limit` from below, for each text of `limit`."""
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -65,9 +74,10 @@ class Postings:
     ) -> tuple[Integers, Floats]:
         """The rows of the best texts that pass and their products with a query's weights.
 
-        Returns all ties, in undefined order. Reads the n-grams in the order of their weights, so
-        that a text has the same sum in any group of texts. Once the remaining n-grams alone cannot
-        lift a text among the best, only the texts that can still get there are looked up in them:
+        Returns all ties, in undefined order. Adds the n-grams in the order of their weights, so
+        that a text has the same sum in any group of texts. Texts that have only n-grams which
+        together cannot reach a bound of the score of rank `limit` are not read, and a text is no
+        longer looked up in the n-grams that remain once these cannot lift it to the bound:
         MaxScore, Turtle and Flood, "Query evaluation: strategies and optimizations", IPM 31 (1995).
         """
         order = np.argsort(-weights, kind="stable")
@@ -75,30 +85,49 @@ class Postings:
         columns, weights = at[at >= 0], weights[order][at >= 0]
         bounds = weights * (self._tops[columns] if len(columns) else 1.0)
         most = np.concatenate([np.cumsum(bounds[::-1])[::-1], np.zeros(1)])
-        sums = np.zeros(len(passing))
-        candidates = np.empty(0, self.matrix.indices.dtype)
-        least, done = 0.0, len(columns)
-        for i, (column, weight) in enumerate(zip(columns, weights, strict=True)):
-            rows, weights_of = self._posting(column)
-            if limit < len(candidates) < len(rows):  # a look at the sums takes less than the n-gram
-                least = least_of_best(sums[candidates[passing[candidates]]], limit) * _BELOW
-                if most[i] < least:
-                    done = i
-                    break
-            before = sums[rows]
-            sums[rows] = before + weights_of * weight
-            candidates = np.concatenate([candidates, rows[before == 0]])
-        candidates = candidates[passing[candidates]]
-        scores = sums[candidates]
-        if done < len(columns):
-            hopeful = scores + most[done] >= least
-            candidates, scores = candidates[hopeful], scores[hopeful]
-        for column, weight in zip(columns[done:], weights[done:], strict=True):
-            rows, weights_of = self._posting(column)
-            at = np.minimum(np.searchsorted(rows, candidates), len(rows) - 1)
-            scores = scores + np.where(rows[at] == candidates, weights_of[at], 0) * weight
+        least = -np.inf
+        if (self.matrix.indptr[columns + 1] - self.matrix.indptr[columns]).sum() > _MANY:
+            least = self._least(columns, weights, limit, passing) * _BELOW
+        needed = int(np.count_nonzero(most[:-1] >= least))
+        sums = self.matrix[:, columns[:needed]] @ weights[:needed]
+        rows = np.flatnonzero(sums >= max(least - most[needed], _TINY))
+        rows = rows[passing[rows]].astype(self.matrix.indices.dtype)
+        scores = sums[rows]
+        for i in range(needed, len(columns)):
+            scores = scores + self._weights(columns[i], rows) * weights[i]
+            hopeful = scores >= least - most[i + 1]
+            rows, scores = rows[hopeful], scores[hopeful]
         best = scores >= least_of_best(scores, limit)
-        return candidates[best], scores[best]
+        return rows[best], scores[best]
+
+    def _least(
+        self, columns: Integers, weights: Floats, limit: int, passing: npt.NDArray[np.bool_]
+    ) -> float:
+        """A bound from below of the score of rank `limit`.
+
+        It is that of some likely texts: those with the greatest weights in the first n-grams.
+        """
+        number, likely = limit * _LIKELY, np.empty(0, self.matrix.indices.dtype)
+        for column in columns:
+            rows, weights_of = self._posting(column)
+            passes = passing[rows]
+            rows = rows[passes]
+            if len(rows) > number:
+                rows = rows[np.argpartition(weights_of[passes], -number)[-number:]]
+            likely = np.union1d(likely, rows)
+            if len(likely) >= number:
+                break
+        scores = np.zeros(len(likely))
+        for column, weight in zip(columns, weights, strict=True):
+            scores += self._weights(column, likely) * weight
+        return least_of_best(scores, limit)
+
+    def _weights(self, column: int, rows: Integers) -> npt.NDArray[np.float32]:
+        """The weights of an n-gram in the texts of these rows; 0 where it is missing."""
+        having, weights = self._posting(column)
+        at = np.minimum(np.searchsorted(having, rows), len(having) - 1)
+        result: npt.NDArray[np.float32] = np.where(having[at] == rows, weights[at], np.float32(0))
+        return result
 
     @cached_property
     def _tops(self) -> npt.NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from store_cases import chunk, ids
 from callslip.stores.metrics import Metric, scores
 from callslip.stores.properties.filters import Where, parse
 from callslip.stores.records import CollectionSchema, VectorSpec
-from callslip.stores.tfidf import cells, nearest, partition
+from callslip.stores.tfidf import cells, grams, nearest, partition
 from callslip.stores.tfidf.grams import Postings, fit
 from callslip.stores.tfidf.store import TfidfStore
 
@@ -158,8 +159,10 @@ def every(postings: Postings, query: npt.NDArray[np.float64], limit: int, ok: ob
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.integers(0, 10_000), st.integers(1, 30))
-def test_n_grams_that_are_not_read_change_no_hit_and_no_score(seed: int, limit: int) -> None:
+@given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([0, 1000]))
+def test_n_grams_that_are_not_read_change_no_hit_and_no_score(
+    seed: int, limit: int, many: int
+) -> None:
     rng = np.random.default_rng(seed)
     shares = 1 / np.arange(1, 200)
     shares /= shares.sum()
@@ -174,7 +177,8 @@ def test_n_grams_that_are_not_read_change_no_hit_and_no_score(seed: int, limit: 
     weights = rng.choice([0.05, 0.3, 1.0, 4.0], size=len(chosen))
     query = np.zeros(len(postings.grams))
     query[chosen] = weights
-    rows, found_scores = postings.best(postings.grams[chosen], weights, limit, passing)
+    with patch.object(grams, "_MANY", many):
+        rows, found_scores = postings.best(postings.grams[chosen], weights, limit, passing)
     assert set(rows.tolist()) == every(postings, query, limit, passing)
     assert found_scores == pytest.approx((postings.matrix @ query)[rows])
 
@@ -184,8 +188,8 @@ def test_frequent_n_grams_are_looked_up_for_few_texts(monkeypatch: pytest.Monkey
     texts = [f"the {'rare' if i % 50 == 0 else 'x'} own{i} {rng.integers(9)}" for i in range(2000)]
     model, postings = fit(texts)
     numbers = [model.words[word] for word in ("the", "rare")]
-    grams = np.array(sorted(numbers))
-    weights = np.array([0.05 if gram == model.words["the"] else 1.0 for gram in grams])
+    wanted = np.array(sorted(numbers))
+    weights = np.array([0.05 if gram == model.words["the"] else 1.0 for gram in wanted])
     looked: list[int] = []
     search = np.searchsorted
 
@@ -193,7 +197,8 @@ def test_frequent_n_grams_are_looked_up_for_few_texts(monkeypatch: pytest.Monkey
         looked.append(len(values))
         return search(rows, values)
 
+    monkeypatch.setattr(grams, "_MANY", 100)
     monkeypatch.setattr(np, "searchsorted", counting)
-    rows, _ = postings.best(grams, weights, 10, np.ones(2000, np.bool_))
+    rows, _ = postings.best(wanted, weights, 10, np.ones(2000, np.bool_))
     assert set(rows.tolist()) <= {i for i in range(2000) if i % 50 == 0}
     assert looked[-1] <= 40
