@@ -8,8 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make up       install, start all processes on this machine, print the address of the web page"
-	@echo "make test     the test suite; TESTS=tests/unit/api runs a part of it"
-	@echo "make test-all the suite with every kill point and more judged sets (docs/testing.md)"
+	@echo "make test     the test suite; TESTS=tests/unit/api runs a folder, PART=2 another part of the long tests"
+	@echo "make test-all the suite with all long tests, every kill point and more judged sets (docs/testing.md)"
 	@echo "make chaos    200 faults over 500 documents, SEED=… repeats a run (docs/reliability.md)"
 	@echo "make lint     ruff, mypy --strict, import-linter"
 	@echo "make bench-files FOLDERS=…  ingest folders of real files; pages per second of each step, memory"
@@ -49,7 +49,7 @@ WORKERS ?= 4
 
 # The suite, with seeded parts of the long tests; docs/testing.md describes them.
 test: install
-	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+	$(if $(PART),CALLSLIP_TEST_PART=$(PART)) $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
 test-all: install
 	CALLSLIP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import in_memory
+import long_forms
 import lost_workers
 import open_sockets
 import pytest
@@ -40,6 +41,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """The tests and what they import are a million objects, which no garbage collection need visit."""
 
 TEMPORARY = pytest.StashKey[Path]()
+PART = pytest.StashKey[int | None]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,19 +51,35 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[TEMPORARY] = folder = in_memory.new_folder()
         config.option.basetemp = str(folder)
     if hasattr(config, "workerinput"):
+        config.stash[PART] = config.workerinput["part"]
         Stack.starting = FileLock(Path(config.option.basetemp).with_name("starting.lock"))
+    else:
+        config.stash[PART] = long_forms.part_of(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    node.workerinput["part"] = node.config.stash[PART]
 
 
 def pytest_sessionstart() -> None:
     open_sockets.follow()
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    folder = config.stash.get(TEMPORARY, None)
-    return f"temporary folder: {folder}" if folder else None
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    folder, part = config.stash.get(TEMPORARY, None), config.stash[PART]
+    lines = [f"temporary folder: {folder}"] if folder else []
+    if part is not None:
+        lines.append(
+            f"long tests: part {part} of {long_forms.PARTS}, the next commit has the next one;"
+            " `make test PART=n` names another, `make test-all` runs all"
+        )
+    return lines
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (part := config.stash[PART]) is not None:
+        config.hook.pytest_deselected(items=long_forms.without_other_parts(items, part))
     if hasattr(config, "workerinput"):
         schedule.write_groups(items, Path(config.option.basetemp).parent)
         items[:] = schedule.in_order(items)

@@ -20,6 +20,7 @@ QUERIES = {
 """How a question of each set says when."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sets(*QUERIES))
 def test_a_question_as_of_a_day_is_never_given_what_is_not_in_force(
     client: JsonClient, held: Hold, tell: Tell, name: str

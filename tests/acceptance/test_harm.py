@@ -24,6 +24,7 @@ SETS = ("own_en", "own_ko", *PARTS)
 """Of our laws every query asks for the same article as others, so that none is unrelated."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sets(*SETS))
 @pytest.mark.parametrize("way", [PRIOR, LEARNING])
 def test_what_is_added_harms_unrelated_questions_of_no_set(

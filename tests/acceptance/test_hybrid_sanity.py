@@ -15,6 +15,7 @@ ENTITY_HEAVY, SEMANTIC = 0.25, 0.6
 QUESTIONS = 40
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sets("own_en", "own_ko", "en_xquad", "ko_autorag"))
 def test_two_tilts_give_different_candidates_that_both_hold_the_answer(
     client: JsonClient, held: Hold, tell: Tell, name: str

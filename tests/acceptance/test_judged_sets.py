@@ -81,6 +81,7 @@ def copy_at(request: pytest.FixtureRequest) -> tuple[Settings, str]:
     return request.getfixturevalue(settings), kind
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sets("own_en", "own_ko", "en_xquad", "ko_autorag"))
 def test_a_collection_ranks_alike_wherever_it_lies(
     stack: Stack,

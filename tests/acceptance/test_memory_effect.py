@@ -36,6 +36,7 @@ def loaded(request: pytest.FixtureRequest, client: JsonClient, held: Hold) -> It
     forget(client, held(request.param).collection)
 
 
+@pytest.mark.long
 def test_after_three_validated_runs_of_a_similar_question_a_passage_rises_five_ranks(
     stack: Stack, client: JsonClient, loaded: Held, tell: Tell
 ) -> None:

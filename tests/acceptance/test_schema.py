@@ -68,6 +68,7 @@ def chunks_of(stack: Stack, kind: str, collection: str) -> dict[str, dict[str, A
         return {chunk.chunk_id: visible(chunk) for chunk in store.get_chunks(collection, ids)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "kind"), WHERE)
 def test_every_field_of_documents_and_chunks_filters_at_the_server(
     stack: Stack, client: JsonClient, held: Hold, collection_in: CollectionIn, name: str, kind: str

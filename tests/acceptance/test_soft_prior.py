@@ -82,6 +82,7 @@ def _weights(client: JsonClient, trace_id: str) -> dict[str, dict[str, float]]:
     return weights
 
 
+@pytest.mark.long
 def test_passages_of_the_favoured_value_rise_five_ranks_on_average(
     searched: list[SearchedQuery], tell: Tell, name: str
 ) -> None:

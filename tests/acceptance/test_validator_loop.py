@@ -35,6 +35,7 @@ OTHERS = {
 """Questions that none of our own texts answers."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sets("own_en", "en_xquad"))
 def test_what_the_documents_do_not_say_ends_after_two_loops_without_an_answer(
     client: JsonClient, held: Hold, tell: Tell, name: str

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 
 import httpx
+import pytest
 from outcome import Outcome, essay
 from processes import waits_until
 from stack import Stack
@@ -33,6 +34,7 @@ def unready(outcome: Outcome) -> dict[str, str]:
     return {name: part["reason"] for name, part in answer.json()["parts"].items() if part["reason"]}
 
 
+@pytest.mark.long
 def test_hung_servers_are_restarted_and_the_local_half_answers_meanwhile(
     hasty_stack: Stack, outcome: Outcome
 ) -> None:

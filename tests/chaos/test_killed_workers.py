@@ -41,6 +41,7 @@ def kill_during(outcome: Outcome, step: Step) -> str:
     raise AssertionError(f"step {step} was never caught running")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", sample(STEPS, KILLED))
 def test_a_worker_killed_in_a_step_loses_and_doubles_nothing(outcome: Outcome, step: Step) -> None:
     document_id = kill_during(outcome, step)
@@ -52,6 +53,7 @@ def test_a_worker_killed_in_a_step_loses_and_doubles_nothing(outcome: Outcome, s
     outcome.assert_whole(document_id, original)
 
 
+@pytest.mark.long
 def test_a_document_that_kills_its_worker_each_time_is_set_aside_and_others_go_on(
     outcome: Outcome,
 ) -> None:

@@ -36,6 +36,7 @@ def faq(context: AdapterContext, store: Store) -> Iterator[str]:
         store.drop_collection(record.name)
 
 
+@pytest.mark.long
 def test_unit_vectors_score_their_cosine(context: AdapterContext, faq: str) -> None:
     ingest(context, faq)
     questions, answers = f"{faq}__question", f"{faq}__answer"
@@ -67,6 +68,7 @@ def test_unit_vectors_score_their_cosine(context: AdapterContext, faq: str) -> N
     }
 
 
+@pytest.mark.long
 def test_what_changed_is_written_and_what_left_is_removed(
     context: AdapterContext, faq: str
 ) -> None:
@@ -90,6 +92,7 @@ def test_what_changed_is_written_and_what_left_is_removed(
     assert [hit["id"] for hit in hits] == ["faq_1", "faq_five", "faq_2", "faq_3"]
 
 
+@pytest.mark.long
 def test_long_texts_hostile_ones_and_korean_are_given_back_as_they_were(
     context: AdapterContext, faq: str
 ) -> None:

@@ -43,6 +43,7 @@ def names_of(documents: list[dict[str, Any]]) -> set[str]:
     return {name for document in chunk_names(documents) for name in document}
 
 
+@pytest.mark.long
 def test_what_is_persisted_is_found_and_deleted_again(
     context: AdapterContext, names: Callable[[], str]
 ) -> None:

@@ -300,6 +300,7 @@ FILTERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.long
 def test_filters_mean_of_a_row_what_they_mean_of_a_hit(
     make: Make, attached: Attach, store: AttachedChroma
 ) -> None:

@@ -481,6 +481,7 @@ def test_a_collection_that_is_not_there_is_named(store: AttachedStore, method: s
         getattr(store, method)("nowhere", ["a"])
 
 
+@pytest.mark.long
 def test_every_statement_is_sql_that_crate_parses(
     raw: Connection,
     table: str,

@@ -118,6 +118,7 @@ def test_what_writes_is_refused_by_name(client: FlaskClient, table: str) -> None
     assert made.status_code == 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "status", "named"),
     [

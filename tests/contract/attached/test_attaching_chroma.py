@@ -208,6 +208,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 def test_a_folder_is_searched_by_a_server_on_a_copy_and_stays_as_it_is(
     run: Any, client: FlaskClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,6 +168,7 @@ def alike(one: Any, other: Any) -> bool:
     return one is not None and other is not None and np.allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.long
 def test_ingestion_fills_both_vectors_at_every_level(library: Library) -> None:
     item = library.ingest()
     assert library.steps.ledger.documents.get(item.document_id).state == "live"
@@ -184,6 +185,7 @@ def test_ingestion_fills_both_vectors_at_every_level(library: Library) -> None:
         assert alike(parent.named["where"], total / np.linalg.norm(total))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how", [{"alpha": 1}, {}, {"fusion": "rrf"}, {"fusion": "weighted"}, {"fusion": "native"}]
 )
@@ -252,6 +254,7 @@ def test_the_step_waits_for_an_embedder_and_keeps_what_the_other_made(library: L
     assert (len(library.animals.texts), len(library.places.texts)) == (4, 4)
 
 
+@pytest.mark.long
 def test_an_edit_embeds_only_what_changed_and_a_property_nothing(library: Library) -> None:
     library.ingest()
     assert (len(library.animals.texts), len(library.places.texts)) == (4, 4)
@@ -265,6 +268,7 @@ def test_an_edit_embeds_only_what_changed_and_a_property_nothing(library: Librar
     assert library.findings() == ()
 
 
+@pytest.mark.long
 def test_the_audit_finds_a_missing_named_vector_and_repairs_it(
     library: Library, tmp_path: Path
 ) -> None:
@@ -285,6 +289,7 @@ def test_the_audit_finds_a_missing_named_vector_and_repairs_it(
     assert library.best("vault", "where", alpha=1) == "dog"
 
 
+@pytest.mark.long
 def test_an_archive_has_both_vectors_and_who_makes_them(
     library: Library, names: Callable[[], str], tmp_path: Path
 ) -> None:
@@ -318,6 +323,7 @@ def two_stores(library: Library, monkeypatch: pytest.MonkeyPatch) -> MemoryStore
     return other
 
 
+@pytest.mark.long
 def test_a_move_takes_both_vectors_along(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     library.ingest()
     before = {c.chunk_id: c for c in library.chunks()}
@@ -332,6 +338,7 @@ def test_a_move_takes_both_vectors_along(library: Library, monkeypatch: pytest.M
     assert library.best("vault", "where", alpha=1) == "dog"
 
 
+@pytest.mark.long
 def test_a_collection_gets_another_vector_when_it_is_built_anew(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def starting(store: Store, names: Callable[[], str], monkeypatch: pytest.MonkeyP
     return name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", EMPTY)
 def test_an_empty_list_counts_only_from_a_ready_server(
     store: Store, starting: str, call: str

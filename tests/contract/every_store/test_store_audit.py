@@ -115,6 +115,7 @@ def make_audited(store: Store, name: str, tenant: str, folder: Path) -> Iterator
         yield Audited(name, tenant, store, step_context, folder)
 
 
+@pytest.mark.long
 def test_what_was_ingested_is_counted_and_right(audited: Audited) -> None:
     audited.ingest("one", "two", "three")
     seen = audited.audit_scope()
@@ -122,6 +123,7 @@ def test_what_was_ingested_is_counted_and_right(audited: Audited) -> None:
     assert seen.stored["vector"] == seen.stored["keyword"] == 5
 
 
+@pytest.mark.long
 def test_chunks_that_were_deleted_behind_its_back_are_found_and_written_again(
     audited: Audited,
 ) -> None:
@@ -137,6 +139,7 @@ def test_chunks_that_were_deleted_behind_its_back_are_found_and_written_again(
     assert all(map(audited.searched, lost))
 
 
+@pytest.mark.long
 def test_a_document_and_a_collection_that_are_gone_are_written_again(audited: Audited) -> None:
     item = audited.ingest("one", "two")
     words = audited.first_words()
@@ -150,6 +153,7 @@ def test_a_document_and_a_collection_that_are_gone_are_written_again(audited: Au
     assert (audited.found(), audited.first_words()) == ([], words)
 
 
+@pytest.mark.long
 def test_what_a_late_worker_wrote_of_a_removed_document_is_an_orphan_and_goes(
     audited: Audited,
 ) -> None:
@@ -169,6 +173,7 @@ def test_what_a_late_worker_wrote_of_a_removed_document_is_an_orphan_and_goes(
     assert audited.store.document_ids(audited.name, **where) == {kept.document_id}
 
 
+@pytest.mark.long
 def test_what_was_written_into_another_tenant_is_an_orphan_there_and_goes_there_alone(
     audited: Audited,
 ) -> None:
@@ -291,6 +296,7 @@ def killed(target: Callable[..., None], *given: object) -> None:
     assert process.exitcode == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_both_are_whole(
     two_halves: Audited, chroma_at: Settings
 ) -> None:
@@ -311,6 +317,7 @@ def test_a_worker_killed_between_the_halves_is_the_sweeps_to_repeat_and_then_bot
     assert all(map(two_halves.searched, halves["vector"]))
 
 
+@pytest.mark.long
 def test_the_keyword_half_that_a_killed_writer_did_not_reach_is_mended(
     two_halves: Audited, chroma_at: Settings
 ) -> None:
@@ -363,6 +370,7 @@ def test_what_was_deleted_while_chroma_had_lost_the_collection_is_in_neither_hal
     assert chroma.document_ids(two_halves.name) == {kept}
 
 
+@pytest.mark.long
 def test_the_vector_half_that_a_killed_deletion_emptied_is_mended(
     two_halves: Audited, chroma_at: Settings
 ) -> None:
@@ -375,6 +383,7 @@ def test_the_vector_half_that_a_killed_deletion_emptied_is_mended(
     assert all(map(two_halves.searched, ids))
 
 
+@pytest.mark.long
 def test_an_orphan_that_only_one_half_holds_goes_from_either(
     two_halves: Audited, chroma_at: Settings
 ) -> None:

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pytest
 from pipeline_parts import Tiny, doing, make_context, paragraphs, submit
 
 from callslip.ingestion.corrections.corrected_version import Measures, correct
@@ -21,6 +22,7 @@ pytest_plugins = ["store_fixtures"]
 WORDS = ("one", "two", "three", "four")
 
 
+@pytest.mark.long
 def test_other_chunks_keep_id_vector_and_memory(
     store: Store, names: Callable[[], str], tmp_path: Path
 ) -> None:

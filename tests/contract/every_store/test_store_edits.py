@@ -75,6 +75,7 @@ def library(store: Store, names: Callable[[], str], tmp_path: Path) -> Iterator[
         )
 
 
+@pytest.mark.long
 def test_changed_properties_are_those_of_every_chunk_for_filters_and_facets(
     library: Library,
 ) -> None:
@@ -103,6 +104,7 @@ def test_changed_properties_are_those_of_every_chunk_for_filters_and_facets(
     assert (record.properties["topic"], record.properties.get("draft")) == ("travel", None)
 
 
+@pytest.mark.long
 def test_an_edit_is_undone_by_a_rollback(library: Library) -> None:
     item = library.put(TEXT, topic="leave")
     ids = {c.chunk_id for c in library.chunks(item)}
@@ -119,6 +121,7 @@ def test_an_edit_is_undone_by_a_rollback(library: Library) -> None:
     assert ledger.versions.urls({item.document_id: 2}) == {item.document_id: "https://a.example/x"}
 
 
+@pytest.mark.long
 def test_days_set_by_hand_win_over_those_that_passages_state_until_they_are_removed(
     library: Library,
 ) -> None:

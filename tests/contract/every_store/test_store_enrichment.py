@@ -76,6 +76,7 @@ def test_entities_days_and_facets_are_filterable(store: Store, ingest: Ingest) -
     assert {"출산장려금", "출산 장려금"} <= set(entities)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scrub", "in_body"), [("entities", True), ("text", False)])
 def test_what_is_scrubbed_is_in_no_store(
     store: Store, ingest: Ingest, scrub: str, in_body: bool

@@ -126,6 +126,7 @@ def repeats(step_context: StepContext, store: Store, item: Accepted, state: str)
     return state
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)  # make test-all, on a busy machine
 def test_a_fault_at_any_request_of_an_upsert_is_over_when_it_is_over(
     step_context: StepContext, faulty: Callable[[], Store], faults: Faults

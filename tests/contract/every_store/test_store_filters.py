@@ -133,6 +133,7 @@ def cabinet(store: Store) -> str:
     return "cabinet"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filter_", FILTERS, ids=str)
 def test_every_operator_means_the_same_on_both_retrievers(
     store: Store, cabinet: str, filter_: dict[str, object]
@@ -172,6 +173,7 @@ def test_any_of_a_group_and_all_of_another(store: Store, cabinet: str) -> None:
     agrees(store, cabinet, where, {"one", "numbers"})
 
 
+@pytest.mark.long
 def test_a_filter_of_the_most_values_is_answered(store: Store, cabinet: str) -> None:
     for operator in ("in", "contains"):
         where = parse({f"p {operator}": [1, *(f"v{i}" for i in range(499))]}, None)
@@ -214,6 +216,7 @@ def test_fields_of_a_chunk_can_be_filtered_on_and_no_property_hides_them(
 CREATED, CHANGED = "2024-03-01T09:00:00.000001+00:00", "2024-05-01T00:00:00.000000+00:00"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "filter_",
     [
@@ -319,6 +322,7 @@ def groups(draw: st.DrawFn) -> dict[str, Any] | None:
     return group or None
 
 
+@pytest.mark.long
 @settings(
     max_examples=30,
     deadline=None,

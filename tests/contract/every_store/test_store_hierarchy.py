@@ -74,6 +74,7 @@ def hits_of(step_context: StepContext, **more: Any) -> list[Hit]:
     return search(engine, SearchRequest.model_validate(request)).hits
 
 
+@pytest.mark.long
 def test_levels_and_parents_of_what_is_ingested(step_context: StepContext) -> None:
     ingest(step_context, TEXT, "colours.md")
     ingest(step_context, "blue1 blue2", "short.txt")

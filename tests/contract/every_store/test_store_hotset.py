@@ -46,6 +46,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield made
 
 
+@pytest.mark.long
 def test_the_hotset_passes_what_the_store_passes(
     store: Store, names: Callable[[], str], ledger: Ledger
 ) -> None:

@@ -42,6 +42,7 @@ def test_properties_follow_a_chunk_that_is_written_again_and_go_with_it(
     assert store.properties(collection_name, ["a"], NAMES) == {}
 
 
+@pytest.mark.long
 def test_properties_of_many_chunks_come_at_once(store: Store, collection_name: str) -> None:
     ids = [f"c{i:04}" for i in range(700)]
     store.batch_upsert_chunks(
@@ -71,6 +72,7 @@ def test_properties_are_a_tenants_own(store: Store, names: Callable[[], str]) ->
         store.properties(collection_name, ["a"], NAMES, tenant="three")
 
 
+@pytest.mark.long
 def test_terms_are_what_was_written_last(store: Store, collection_name: str) -> None:
     ids = [f"c{i:04}" for i in range(700)]
     store.batch_upsert_chunks(collection_name, [chunk(i, terms=f"word {i}") for i in ids])

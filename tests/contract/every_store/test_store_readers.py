@@ -43,6 +43,7 @@ HIDDEN = (
 """What a reader may not read, and the chunks that are left."""
 
 
+@pytest.mark.long
 def test_what_a_reader_may_not_read_is_left_out(store: Store, filled: str) -> None:
     for hidden, expected in HIDDEN:
         where = hidden.left_out_of(None)

@@ -76,6 +76,7 @@ def anew(site: Site, progress: migration.Progress = silent) -> None:
     reindex(site.backend, COLLECTION, remaker, grace=0.3, progress=progress)
 
 
+@pytest.mark.long
 def test_a_collection_is_built_anew_while_it_is_searched_and_after_a_kill(
     site: Site, store: Store
 ) -> None:

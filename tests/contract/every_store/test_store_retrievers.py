@@ -52,6 +52,7 @@ def test_the_keyword_score_is_what_the_store_says(
     assert [hit.score for hit in hits] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("terms", ["", "   ", "nobody", "every* OR (", '"body', "x" * 70_000])
 def test_terms_are_words_and_never_syntax(store: Store, collection_name: str, terms: str) -> None:
     store.batch_upsert_chunks(collection_name, [chunk("a")])
@@ -98,6 +99,7 @@ def test_a_query_vector_that_does_not_fit_is_refused(
         store.vector_query(collection_name, vector, 5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fusion", ["weighted", "rrf"])
 @pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
 def test_hybrid_is_the_fusion_of_both_retrievers(

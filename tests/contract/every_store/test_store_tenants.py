@@ -52,6 +52,7 @@ CALLS: dict[str, Callable[[Store, str, str], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_needs_a_tenant_that_exists(store: Store, setup: str, call: str) -> None:
     with pytest.raises(TenantNotFound, match="'부산시'"):
@@ -60,6 +61,7 @@ def test_every_call_needs_a_tenant_that_exists(store: Store, setup: str, call: s
         CALLS[call](store, setup, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", CALLS)
 def test_a_collection_without_tenants_takes_none(
     store: Store, collection_name: str, call: str
@@ -68,6 +70,7 @@ def test_a_collection_without_tenants_takes_none(
         CALLS[call](store, collection_name, OURS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", CALLS)
 def test_a_tenant_of_no_collection_is_a_missing_collection(store: Store, call: str) -> None:
     with pytest.raises(CollectionNotFound, match="법 Nowhere"):

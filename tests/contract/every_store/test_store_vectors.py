@@ -61,6 +61,7 @@ def gallery(request: pytest.FixtureRequest, store: Store) -> str:
     return name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METRICS)
 def test_every_method_means_the_same_whatever_the_index_was_made_with(
     store: Store, gallery: str, method: Metric
@@ -81,6 +82,7 @@ def test_without_a_method_the_collections_own_is_taken(store: Store, gallery: st
     assert ids(store.vector_query(gallery, QUERY, 99)) == ids(expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METRICS)
 def test_a_horizon_cuts_and_is_inclusive(store: Store, gallery: str, method: Metric) -> None:
     expected = {i: oracle(method, QUERY, as_vector(v)) for i, v in VECTORS.items()}
@@ -302,6 +304,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=15,
     deadline=None,

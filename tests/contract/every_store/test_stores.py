@@ -147,6 +147,7 @@ def test_terms_and_the_parent_come_back(store: Store, collection_name: str) -> N
     assert store.get_chunks(collection_name, ["a"])[0].parent_id == "nobody"
 
 
+@pytest.mark.long
 def test_ids_are_found_whole_and_in_order(store: Store, collection_name: str) -> None:
     rows = [chunk(f"{i:05}", document_id=f"d{i % 3}", level=i % 2) for i in range(2500, 0, -1)]
     store.batch_upsert_chunks(collection_name, rows)
@@ -249,6 +250,7 @@ def test_an_empty_batch_is_nothing_to_do(store: Store, collection_name: str) -> 
     store.delete_chunks(collection_name, [])
 
 
+@pytest.mark.long
 def test_a_batch_larger_than_the_server_takes_is_stored_whole(
     store: Store, collection_name: str
 ) -> None:
@@ -315,6 +317,7 @@ def test_the_chunks_of_many_documents_are_read_at_once(store: Store, collection_
     assert store.chunk_ids_of(collection_name, []) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("document_id", ["문서", "2024-01-31", "a*b", "x" * 500])
 def test_a_deleted_document_takes_its_chunks_along_and_no_others(
     store: Store, collection_name: str, document_id: str
@@ -417,6 +420,7 @@ def write_many(open_store: Callable[[], Store], collection: str, writer: str) ->
             assert len(store.batch_upsert_chunks(collection, batch).stored) == 4
 
 
+@pytest.mark.long
 def test_two_processes_that_write_at_once_keep_every_row(
     store: Store, open_store: Callable[[], Store], collection_name: str
 ) -> None:

@@ -48,6 +48,7 @@ def embedder(request: pytest.FixtureRequest, models_dir: Path) -> Embedder:
     return make_embedder(_settings(models_dir, _at(request.getfixturevalue("server"))))
 
 
+@pytest.mark.long
 def test_vectors_have_the_dimension_and_length_1(embedder: Embedder) -> None:
     vectors = embedder.passages(PASSAGES)
     assert vectors.shape == (len(PASSAGES), embedder.dimension)
@@ -68,12 +69,14 @@ def test_a_text_differs_as_query_and_as_passage(embedder: Embedder) -> None:
     assert embedder.query(text) @ embedder.passages([text])[0] < 0.999
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grant", ["grant for new parents", "아이를 낳으면 받는 돈"])
 def test_a_question_finds_its_answer_in_both_languages(embedder: Embedder, grant: str) -> None:
     scores = embedder.passages(PASSAGES) @ embedder.query(grant)
     assert set(np.argsort(-scores)[:2]) == {0, 1}
 
 
+@pytest.mark.long
 def test_more_texts_than_one_batch_keep_their_order(embedder: Embedder) -> None:
     texts = [f"Shelf number {i} of the closed stacks." for i in range(70)]
     vectors = embedder.passages(texts)
@@ -89,11 +92,13 @@ def test_a_blank_text_is_an_invalid_request(embedder: Embedder, blank: str) -> N
         embedder.query(blank)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["a \ud800 b", "\0", "\U0001f600", "word " * 5000, "가" * 20_000])
 def test_awkward_texts_are_embedded(embedder: Embedder, text: str) -> None:
     assert np.all(np.isfinite(embedder.passages([text])))
 
 
+@pytest.mark.long
 def test_of_a_text_that_is_too_long_the_beginning_is_embedded(embedder: Embedder) -> None:
     beginning = "stack " * 600
     vectors = embedder.passages([beginning, beginning + "lion " * 100])

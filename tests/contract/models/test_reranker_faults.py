@@ -255,6 +255,7 @@ def test_a_score_that_is_no_number_is_not_passed_on(tmp_path: Path) -> None:
         encoder(tmp_path).scores("grant", PASSAGES, 5)
 
 
+@pytest.mark.long
 def test_a_run_of_the_network_is_ended_when_the_time_is_over(tmp_path: Path) -> None:
     write_cross_encoder(tmp_path, detour=1500)
     reranker = encoder(tmp_path)

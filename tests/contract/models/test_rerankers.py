@@ -123,6 +123,7 @@ def test_hostile_text_is_read_as_text(reranker: Reranker, hostile: str) -> None:
     assert np.isfinite(reranker.scores(hostile, PASSAGES, AMPLE)).all()
 
 
+@pytest.mark.long
 def test_many_passages_are_read(reranker: Reranker) -> None:
     passages = [f"papers {n}" for n in range(199)] + ["a grant for parents"]
     scores = reranker.scores("grant for parents", passages, AMPLE)

@@ -234,6 +234,7 @@ def write_for_ever(folder: Path, start: int) -> None:
         index.upsert([Entry(f"{number + i}", "every", {}) for i in range(20)])
 
 
+@pytest.mark.long
 def test_a_killed_writer_leaves_whole_commits_and_no_lock(tmp_path: Path) -> None:
     index = KeywordIndex(tmp_path / "index", "killed")
     index.create()
@@ -362,6 +363,7 @@ def kill_at(renaming: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], No
             act()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("renaming", range(1, 7))
 def test_a_killed_compaction_loses_nothing_where_the_collection_is_made_again(
     store: Store, collection_name: str, monkeypatch: pytest.MonkeyPatch, renaming: int
@@ -556,6 +558,7 @@ def test_what_the_client_raises_for_a_server_gone_wrong_is_store_down(
         raise raised
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["a list", "another shape"])
 def test_an_answer_of_another_program_is_forgotten(
     chroma_url: str, tmp_path: Path, kind: str

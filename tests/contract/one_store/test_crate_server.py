@@ -36,6 +36,7 @@ from callslip.stores.registry import make_store
 pytest_plugins = ["store_fixtures", "crate_fixtures"]
 
 
+@pytest.mark.long
 def test_a_killed_server_interrupts_a_batch_and_a_retry_finishes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +290,7 @@ def test_a_filter_on_text_adds_to_the_score_unless_the_boost_outweighs_it(
     assert crate.keyword_query(box, "y", 5, where) == crate.keyword_query(box, "y", 5)
 
 
+@pytest.mark.long
 def test_every_statement_is_sql_that_crate_parses(
     crate_at: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

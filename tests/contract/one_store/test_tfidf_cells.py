@@ -158,6 +158,7 @@ def every(postings: Postings, query: npt.NDArray[np.float64], limit: int, ok: ob
     return {i for i in rows if sums[i] >= least * (1 - 1e-12)}
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([0, 1000]))
 def test_n_grams_that_are_not_read_change_no_hit_and_no_score(

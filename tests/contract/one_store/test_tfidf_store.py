@@ -386,6 +386,7 @@ def start() -> Iterator[Callable[..., SpawnProcess]]:
         process.join()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [keep_writing, keep_refitting])
 def test_a_process_killed_at_any_moment_leaves_a_store_that_answers(
     large: TfidfStore,
@@ -427,6 +428,7 @@ def refit_often(folder: Path, name: str) -> None:
             store.refit("c")
 
 
+@pytest.mark.long
 def test_two_processes_that_refit_at_once_do_no_harm(
     large: TfidfStore, tmp_path: Path, start: Callable[..., SpawnProcess]
 ) -> None:
@@ -467,6 +469,7 @@ def use_read_only(folder: Path, output: "multiprocessing.Queue[object]") -> None
         output.put(repr(error))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fitted", [True, False])
 @pytest.mark.parametrize("in_use", [True, False])
 def test_a_folder_that_cannot_be_written_is_searched_and_takes_nothing(

@@ -260,6 +260,7 @@ def test_values_are_grouped_as_they_were_written(store: Store, library: str) -> 
     assert sorted(store.aggregate_group_by(library, "p")) == sorted((text, 1) for text in TEXTS)
 
 
+@pytest.mark.long
 def test_more_than_a_query_may_give_is_given(
     store: Store, collection_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +332,7 @@ def write_types(settings: Settings, collection: str, writer: int) -> None:
             assert store.batch_upsert_chunks(collection, [row]).stored == (f"{writer} {i}",)
 
 
+@pytest.mark.long
 def test_two_processes_may_add_the_same_properties_at_once(
     store: Store, scope: tuple[Settings, str], collection_name: str
 ) -> None:
@@ -464,6 +466,7 @@ def own(tmp_path: Path) -> Iterator[tuple[Store, Ports, Any]]:
             yield store, ports, server
 
 
+@pytest.mark.long
 def test_a_server_that_died_is_down_until_it_is_back(
     own: tuple[Store, Ports, Any], tmp_path: Path
 ) -> None:
@@ -516,6 +519,7 @@ def test_nothing_is_absent_before_the_server_is_ready(
     assert store.collections() == ["c"]
 
 
+@pytest.mark.long
 def test_a_batch_that_loses_its_server_tells_what_is_stored_and_is_finished_by_a_retry(
     own: tuple[Store, Ports, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -581,6 +585,7 @@ def test_a_server_that_never_answers_is_down(monkeypatch: pytest.MonkeyPatch) ->
                     call()
 
 
+@pytest.mark.long
 def test_grpc_that_does_not_answer_is_a_server_that_is_down(
     own: tuple[Store, Ports, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -595,6 +600,7 @@ def test_grpc_that_does_not_answer_is_a_server_that_is_down(
                 store.count("c")
 
 
+@pytest.mark.long
 def test_a_connection_that_is_lost_without_a_word_is_made_anew(
     own: tuple[Store, Ports, Any],
 ) -> None:
@@ -618,6 +624,7 @@ def test_an_address_that_is_none_is_a_wrong_setting(url: str) -> None:
         make_store(Settings(), "weaviate")
 
 
+@pytest.mark.long
 def test_an_address_is_asked_that_is_set_and_no_other(
     own: tuple[Store, Ports, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             assert process.wait(15) == 0
 
 
+@pytest.mark.long
 def test_many_clients_at_once_each_get_their_own_answer(url: str) -> None:
     with httpx.Client(base_url=url, timeout=60) as http:
 
@@ -86,6 +87,7 @@ def test_nobody_is_answered_without_the_key(url: str) -> None:
     assert httpx.post(f"{bare}/return_candidates", json={"dialogs": []}).status_code == 401
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variables", "output"),
     [

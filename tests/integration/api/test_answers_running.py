@@ -49,6 +49,7 @@ def answered(api: Api, question: str, **more: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_an_answer_cites_what_the_document_says_word_for_word(filled: Api) -> None:
     answer = answered(filled, QUESTION)
     assert answer["answered"], answer["verdict"]
@@ -175,6 +176,7 @@ def test_what_cannot_be_asked_is_refused_by_name(
     assert_problem(sent, 400, slug)
 
 
+@pytest.mark.long
 def test_a_slow_model_holds_up_no_search_and_one_that_lies_is_left_out(
     make_stack: MakeStack, openai_server: OpenAIServer
 ) -> None:

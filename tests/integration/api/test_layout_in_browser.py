@@ -57,6 +57,7 @@ def test_a_comparison_has_a_short_address(page: Page, monkeypatch: pytest.Monkey
     expect(page).to_have_url(re.compile(r"/page/compare\?q=leave&collection=papers$"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 700, 1280])
 def test_the_head_of_each_page_keeps_its_order(page: Page, ledger: Ledger, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})

@@ -58,6 +58,7 @@ def structured(result: CallToolResult) -> dict[str, Any]:
     return result.structured_content
 
 
+@pytest.mark.long
 def test_a_document_goes_in_is_found_read_and_learned_from(locked: Stack, tmp_path: Path) -> None:
     (tmp_path / "leave.md").write_text(TEXT)
     report: list[float] = []
@@ -94,6 +95,7 @@ def test_a_document_goes_in_is_found_read_and_learned_from(locked: Stack, tmp_pa
     used(locked, tmp_path, use)
 
 
+@pytest.mark.long
 def test_a_bound_server_has_its_tenant_alone(locked: Stack, tmp_path: Path) -> None:
     async def put(client: McpClient) -> tuple[str, str]:
         made = structured(
@@ -140,6 +142,7 @@ async def state(client: McpClient, document_id: str) -> str:
     return str(document["state"])
 
 
+@pytest.mark.long
 def test_a_question_is_answered_with_citations_that_are_learned_from(stack: Stack) -> None:
     async def use(client: McpClient) -> None:
         await put_in_examples(client)
@@ -166,6 +169,7 @@ def test_a_question_is_answered_with_citations_that_are_learned_from(stack: Stac
     used(stack, EXAMPLES, use, "-c", "answered")
 
 
+@pytest.mark.long
 def test_the_server_and_its_page_open_with_the_key_alone(
     locked: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,7 @@ def is_live(page: Page, name: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_files_that_are_chosen_before_the_script_runs_are_sent(page: Page, api: Api) -> None:
     waiting: list[Route] = []
     page.route("**/page.js*", lambda route: waiting.append(route))
@@ -117,6 +118,7 @@ def test_files_that_are_chosen_before_the_script_runs_are_sent(page: Page, api: 
     is_live(page, "early.txt")
 
 
+@pytest.mark.long
 def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
     name = f"page-{uuid.uuid4().hex[:8]}"
     page.goto("/")
@@ -157,6 +159,7 @@ def test_from_a_new_collection_to_a_passage_in_its_context(page: Page) -> None:
     expect(hit.locator(".passage-text")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_files_that_come_together_are_counted_together(page: Page, api: Api) -> None:
     api.live(text=LEAVE, name="first.txt")
     page.goto(f"/?collection={api.collection}")
@@ -171,6 +174,7 @@ def test_files_that_come_together_are_counted_together(page: Page, api: Api) -> 
     expect(page.locator("#tally")).to_have_text("5 live")
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, api: Api) -> None:
     api.live(text=LEAVE, name="leave.txt")
     page.goto(f"/?collection={api.collection}")
@@ -189,6 +193,7 @@ def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, api: A
     expect(uploads).to_have_count(1)
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, api: Api) -> None:
     page.goto(f"/?collection={api.collection}")
     broken: FilePayload = {"name": "x.pdf", "mimeType": "", "buffer": b"%PDF-1.7 no pages at all"}
@@ -204,6 +209,7 @@ def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, api: 
     assert sign == "none"
 
 
+@pytest.mark.long
 def test_a_dropped_file_with_a_hostile_name_and_text_stays_text(page: Page, api: Api) -> None:
     dialogs: list[Dialog] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog), dialog.dismiss()))
@@ -253,6 +259,7 @@ def test_a_document_is_deleted_after_a_question(page: Page, api: Api) -> None:
     expect(page.locator("#tally")).to_have_text("No documents yet")
 
 
+@pytest.mark.long
 def test_a_filter_is_written_in_rows(page: Page, api: Api) -> None:
     api.live(text=LEAVE, name="a.txt", properties={"year": 2024})
     api.live(text=f"{LEAVE} Since 2026.", name="b.txt", properties={"year": 2026})
@@ -288,6 +295,7 @@ def ask(page: Page, question: str, box: str = "Question") -> None:
     expect(page.locator("#answer-heading")).to_have_text(question)
 
 
+@pytest.mark.long
 def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}")
     page.evaluate(WATCH)
@@ -305,6 +313,7 @@ def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, libra
     expect(page.locator("#cited")).to_have_text("Parental leave lasts fourteen months.")
 
 
+@pytest.mark.long
 def test_a_conversation_stays_as_it_is_when_it_is_opened_again(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}")
     ask(page, LAST)
@@ -319,6 +328,7 @@ def test_a_conversation_stays_as_it_is_when_it_is_opened_again(page: Page, libra
     expect(page.locator(".earlier")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}")
     ask(page, "몽골의 수도는 어디인가요?")
@@ -327,6 +337,7 @@ def test_what_is_not_in_the_documents_is_not_answered(page: Page, library: Api) 
     expect(page.locator(".feedback")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Api) -> None:
     page.goto(f"/?collection={library.collection}&q=leave")
     page.route("**/page/answer", lambda route: route.continue_(post_data="collection=none"))
@@ -340,6 +351,7 @@ def test_an_answer_that_cannot_be_is_told_with_advice(page: Page, library: Api) 
     ask(page, LAST)
 
 
+@pytest.mark.long
 def test_asking_needs_no_script(browser: Browser, stack: Stack, library: Api) -> None:
     with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
         page = context.new_page()
@@ -353,6 +365,7 @@ def test_asking_needs_no_script(browser: Browser, stack: Stack, library: Api) ->
         expect(page.locator("#cited")).to_be_in_viewport()
 
 
+@pytest.mark.long
 def test_searching_and_reading_need_no_script(browser: Browser, stack: Stack, api: Api) -> None:
     api.live(text=GRANT, name="grant.txt", title="출산장려금 조례")
     with browser.new_context(base_url=stack.url, java_script_enabled=False) as context:
@@ -383,6 +396,7 @@ def test_nothing_is_wider_than_the_window(page: Page, api: Api, width: int) -> N
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.long
 def test_a_key_logs_in_uses_the_page_and_logs_out(browser: Browser, tmp_path: Path) -> None:
     api = ApiSettings(key=SecretStr("the-right-key"))
     settings = Settings(data_dir=tmp_path, store="tfidf", api=api)

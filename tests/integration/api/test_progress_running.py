@@ -59,6 +59,7 @@ def test_a_document_is_followed_until_it_is_live_and_until_it_is_gone(api: Api) 
     assert [kind for _, kind, _ in gone] == ["document.deleted", "document.removed", "end"]
 
 
+@pytest.mark.long
 def test_streams_take_no_place_from_others_and_end_with_the_server(make_stack: MakeStack) -> None:
     """No embedder answers, so the document waits and its streams stay open."""
     embedder = {"KIND": "openai", "BASE_URL": "http://127.0.0.1:9/v1", "DIMENSION": "4"}
@@ -96,6 +97,7 @@ def _ids(answer: httpx.Response) -> Iterator[str]:
     return (line[4:] for line in answer.iter_lines() if line.startswith("id: "))
 
 
+@pytest.mark.long
 def test_a_receiver_that_was_away_gets_every_event_also_after_a_restart(
     make_stack: MakeStack, receiver: Receiver
 ) -> None:
@@ -134,6 +136,7 @@ def test_a_receiver_that_was_away_gets_every_event_also_after_a_restart(
     assert {h["webhook-id"] for h, _ in receiver.got} == {d["delivery_id"] for d in log}
 
 
+@pytest.mark.long
 def test_a_folder_is_a_batch_that_the_command_line_follows(stack: Stack, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

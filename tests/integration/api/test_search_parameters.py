@@ -81,6 +81,7 @@ HANDBOOK = "# Opening\n\n{}\n\n# Keys\n\n{}\n".format(
 )
 
 
+@pytest.mark.long
 def test_parents_of_what_is_ingested_hold_their_children(api: Api) -> None:
     api.live(text=HANDBOOK, name="handbook.md", properties={"about": "handbook"})
     only = {"having_all": {"about": "handbook"}}
@@ -126,6 +127,7 @@ def test_what_does_not_exist_is_named(api: Api, case: str) -> None:
         assert "'about'" in problem["advice"]
 
 
+@pytest.mark.long
 def test_tenants_are_kept_apart_from_the_first_document_to_the_last(stack: Stack) -> None:
     with Api(stack) as api:
         api.collection += "-t"

@@ -32,6 +32,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.long
 def test_the_links_of_citations_lead_to_their_sentences() -> None:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not installed")

@@ -51,6 +51,7 @@ def legs(api: Api) -> dict[str, Any]:
     )
 
 
+@pytest.mark.long
 def test_chunks_deleted_behind_its_back_are_found_written_again_and_searched(
     stack: Stack, setup: Api
 ) -> None:
@@ -82,6 +83,7 @@ def test_chunks_deleted_behind_its_back_are_found_written_again_and_searched(
         assert audit(stack, api.collection)[0] == 0
 
 
+@pytest.mark.long
 def test_a_deleted_collection_leaves_a_receipt_and_nothing_for_the_audit(
     stack: Stack, setup: Api
 ) -> None:
@@ -104,6 +106,7 @@ def test_a_deleted_collection_leaves_a_receipt_and_nothing_for_the_audit(
         assert api.collection not in json.dumps(output["findings"])
 
 
+@pytest.mark.long
 def test_the_periodic_audit_repairs_by_the_ingest_workers(stack: Stack, setup: Api) -> None:
     with setup as api:
         api.live(text=TEXT, name="boiler")

@@ -32,6 +32,7 @@ def callslip(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
+@pytest.mark.long
 def test_a_backup_while_documents_come_in_is_whole_and_can_be_purged(
     stack: Stack, callslip: Any, tmp_path: Path
 ) -> None:

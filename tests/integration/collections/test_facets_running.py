@@ -31,6 +31,7 @@ def run(api: Api, *arguments: str) -> Any:
     return json.loads(shown.output)
 
 
+@pytest.mark.long
 def test_a_rebuild_while_searching_is_seen_and_harms_no_search(api: Api) -> None:
     api.all_live(
         {"text": f"{text} Notice {n}.", "name": f"{kind} {n}", "properties": {"doc_type": kind}}

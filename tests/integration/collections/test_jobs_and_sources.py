@@ -88,6 +88,7 @@ def write_manifest(folder: Path, count: int, **fields: Any) -> Path:
     return manifest
 
 
+@pytest.mark.long
 def test_the_commands_of_the_specification_one_after_the_other(cli: Cli, collection: str) -> None:
     path = str(ROOT / "examples" / "documents" / "travel-expenses-policy.docx")
     output = ("--doc-type", "policy", "--jurisdiction", "KR", "--lang", "en")
@@ -190,6 +191,7 @@ def test_a_wrong_manifest_sends_nothing(
     assert collection not in {found["name"] for found in names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_manifest_goes_on_and_does_nothing_twice(
     lexical_stack: Stack, collection: str, tmp_path: Path, kill: signal.Signals
@@ -220,6 +222,7 @@ def _sent(stack: Stack, collection: str) -> int:
     return len(documents(stack, collection))
 
 
+@pytest.mark.long
 def test_a_watched_folder_is_followed_by_the_workers(
     cli: Cli, stack: Stack, collection: str, tmp_path: Path
 ) -> None:
@@ -264,6 +267,7 @@ def web(folder: Path) -> Iterator[str]:
             thread.join()
 
 
+@pytest.mark.long
 def test_a_page_inside_the_network_is_refused_and_says_which_setting_allows_it(
     stack: Stack, collection: str, tmp_path: Path
 ) -> None:
@@ -276,6 +280,7 @@ def test_a_page_inside_the_network_is_refused_and_says_which_setting_allows_it(
     assert "sources.allow_networks" in found["failures"][0]["advice"]
 
 
+@pytest.mark.long
 def test_a_page_and_a_large_folder_are_synced_in_slices_that_survive_a_kill(
     make_stack: MakeStack, tmp_path: Path
 ) -> None:

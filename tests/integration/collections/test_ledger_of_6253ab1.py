@@ -138,6 +138,7 @@ def type_in(stack: Stack, command: str) -> None:
     assert done.returncode == 0, f"{command}: {done.stdout} {done.stderr}"
 
 
+@pytest.mark.long
 def test_a_ledger_of_6253ab1_answers_the_same(upgraded: Stack) -> None:
     problems = []
     with httpx.Client(base_url=upgraded.url, timeout=180, trust_env=False) as http:

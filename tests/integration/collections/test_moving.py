@@ -105,6 +105,7 @@ def filled(site: Site) -> Site:
     return site
 
 
+@pytest.mark.long
 def test_an_export_and_an_import_that_were_killed_are_finished_by_the_same_commands(
     sites: Callable[[str], Site], environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_an_export_and_an_import_that_were_killed_are_finished_by_the_same_comma
     assert there.state() == before
 
 
+@pytest.mark.long
 @needs_two
 def test_a_move_that_was_killed_is_finished_by_the_same_command_there_and_back(
     sites: Callable[[str], Site], environ: dict[str, str]
@@ -168,6 +170,7 @@ def environ_of(stack: Stack) -> dict[str, str]:
     return {**stack.environ, "CALLSLIP_SEARCH__TIMEOUT_SECONDS": "2"}
 
 
+@pytest.mark.long
 @needs_two
 def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack: Stack) -> None:
     with Api(stack) as api:
@@ -222,6 +225,7 @@ def test_a_collection_moves_while_it_is_searched_and_documents_come_and_go(stack
             assert hits[0]["document_id"] == document_id
 
 
+@pytest.mark.long
 def test_an_archive_of_a_running_installation_answers_alike_in_another(
     stack: Stack, make_stack: MakeStack, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def server() -> Iterator[EmbeddingServer]:
         yield running
 
 
+@pytest.mark.long
 def test_two_embedders_fill_a_collection_that_is_searched_by_either(
     make_stack: MakeStack, server: EmbeddingServer
 ) -> None:

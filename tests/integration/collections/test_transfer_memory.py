@@ -169,6 +169,7 @@ def sites(tmp_path: Path) -> Iterator[Callable[[int], Site]]:
         site.ledger.close()
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_number_of_documents(
     sites: Callable[[int], Site], tmp_path: Path
 ) -> None:

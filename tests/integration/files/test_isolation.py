@@ -33,6 +33,7 @@ def new_reader(extractor: Extractor) -> psutil.Process:
     return child
 
 
+@pytest.mark.long
 def test_what_takes_too_long_is_ended_and_the_next_file_read() -> None:
     with Extractor(ExtractSettings(timeout_seconds=3.0)) as extractor:
         slow = b"<p>a</p>" * 3_000_000
@@ -41,6 +42,7 @@ def test_what_takes_too_long_is_ended_and_the_next_file_read() -> None:
         assert extractor.extract(b"fine", "a.txt").text == "fine"
 
 
+@pytest.mark.long
 def test_what_takes_too_much_memory_is_ended_and_the_next_file_read() -> None:
     with Extractor(ExtractSettings(memory_mb=256)) as extractor:
         with pytest.raises(ExtractionLimit):
@@ -53,6 +55,7 @@ def end(child: psutil.Process, number: signal.Signals) -> None:
     child.resume()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "error"),
     [

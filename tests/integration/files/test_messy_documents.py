@@ -1,5 +1,6 @@
 """Every messy file over HTTP and through the whole chain: live, or failed with its reason."""
 
+import pytest
 from api_calls import Api
 from long_forms import sample
 from messy import OWN_ROWS, REAL_ROWS, TEXT, content_of, expected_of
@@ -11,6 +12,7 @@ ROWS = [*OWN_ROWS, *sample(REAL_ROWS, 15)]
 """Every reader meets every file in test_messy_files.py; here a part of them takes the whole way."""
 
 
+@pytest.mark.long
 def test_every_messy_file_ends_as_its_manifest_expects_and_the_workers_go_on(
     lexical_stack: Stack,
 ) -> None:

@@ -37,6 +37,7 @@ def test_every_messy_file_is_in_the_manifest() -> None:
     assert names >= OTHERWISE.keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
 def test_a_messy_file_ends_as_its_manifest_expects_and_its_structure_holds(
     row: dict[str, str], extractor: Extractor, tokenizer: Tokenizer
@@ -235,6 +236,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], tuple[type[DocumentError] | None, 
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_ends_in_text_or_a_named_error(
     name: str, extractor: Extractor, tokenizer: Tokenizer

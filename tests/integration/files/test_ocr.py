@@ -25,6 +25,7 @@ def page(request: pytest.FixtureRequest) -> tuple[bytes, str]:
     return REAL.read_bytes(), "LinnSequencer"
 
 
+@pytest.mark.long
 @installed
 def test_a_scan_is_read_page_by_page_though_it_takes_longer_than_other_files(
     page: tuple[bytes, str],

@@ -44,6 +44,7 @@ def claimed(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
+@pytest.mark.long
 @installed
 @pytest.mark.parametrize("kind", TYPES)
 def test_an_image_of_a_page_is_read_whatever_its_name(kind: str) -> None:
@@ -78,6 +79,7 @@ def test_photos_are_turned_upright_and_what_is_transparent_is_paper() -> None:
         assert words(extractor.extract(saved(ink, "PNG"), "a.png").text) == NOTICE
 
 
+@pytest.mark.long
 @installed
 @pytest.mark.parametrize("mode", ["1", "P", "CMYK", "I;16", "LA"])
 def test_every_kind_of_pixel_is_read(mode: str) -> None:

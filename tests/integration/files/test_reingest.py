@@ -84,6 +84,7 @@ def history(http: httpx.Client, document_id: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_one_edited_paragraph_of_300_pages(http: httpx.Client, collection: str) -> None:
     dice = random.Random("a book")
     paragraphs = [paragraph(dice) for _ in range(PAGES * 5)]  # in one section, the worst case
@@ -127,6 +128,7 @@ def test_one_edited_paragraph_of_300_pages(http: httpx.Client, collection: str) 
     assert (again.status_code, again.json()["outcome"]) == (200, "unchanged")
 
 
+@pytest.mark.long
 def test_the_work_for_it_outside_the_embedder_is_less_than_two_seconds(
     tmp_path: Path, models_dir: Path
 ) -> None:
@@ -156,6 +158,7 @@ def _named(item: Accepted) -> tuple[str, int, Step]:
     return item.document_id, item.version, "extract"
 
 
+@pytest.mark.long
 def test_a_search_during_a_change_sees_the_old_or_the_new_whole(
     http: httpx.Client, collection: str
 ) -> None:

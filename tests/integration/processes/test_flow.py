@@ -82,6 +82,7 @@ def state(http: httpx.Client, document_id: str) -> str:
     return found
 
 
+@pytest.mark.long
 def test_a_single_document_waits_neither_for_another_tenants_many_nor_for_a_sweep(
     lexical_stack: Stack,
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_single_document_waits_neither_for_another_tenants_many_nor_for_a_swee
             assert later > 40
 
 
+@pytest.mark.long
 def test_a_full_backlog_is_429_with_retry_after_and_nothing_that_was_taken_is_lost(
     http: httpx.Client, halls: str
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_full_backlog_is_429_with_retry_after_and_nothing_that_was_taken_is_lo
     assert waits_until(lambda: all(state(http, i) == "live" for i in taken), 300)
 
 
+@pytest.mark.long
 def test_the_command_line_waits_until_there_is_room(
     http: httpx.Client, narrow_stack: Stack, halls: str, tmp_path: Path
 ) -> None:
@@ -153,6 +156,7 @@ def test_the_command_line_waits_until_there_is_room(
     assert report["failed"] == []
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_read_is_a_dead_letter_until_it_is_replaced(
     http: httpx.Client, narrow_stack: Stack
 ) -> None:

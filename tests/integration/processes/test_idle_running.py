@@ -4,6 +4,7 @@ import time
 import uuid
 
 import psutil
+import pytest
 from api_calls import Api
 from processes import waits_until
 from stack import MakeStack, Stack
@@ -26,6 +27,7 @@ def text() -> str:
     return f"The parade of Lisbon begins at noon, says Maria Gomez. {uuid.uuid4().hex}"
 
 
+@pytest.mark.long
 def test_an_idle_worker_frees_its_models_and_ingests_the_next_document(
     make_stack: MakeStack,
 ) -> None:

@@ -151,6 +151,7 @@ def files_of_the_package() -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as wheel:
         names = {name for name in wheel.namelist() if not name.endswith("/")}
@@ -195,6 +196,7 @@ def test_what_is_compatible_with_others_is_imported_beside_modules_of_any_name(
     assert not list(theirs.rglob("*.imported"))
 
 
+@pytest.mark.long
 def test_it_runs_takes_in_and_searches_beside_modules_of_any_name(
     installed: Stack, theirs: Path
 ) -> None:

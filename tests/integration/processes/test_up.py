@@ -63,6 +63,7 @@ def test_a_killed_worker_is_started_again(stack: Stack) -> None:
     assert stack.says("maintenance  ended by signal 9")
 
 
+@pytest.mark.long
 def test_stopped_or_killed_it_leaves_no_process_and_started_again_it_remembers(
     make_stack: MakeStack,
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_taken_port_is_named_with_the_setting(make_stack: MakeStack) -> None:
     assert not stack.says("Traceback")
 
 
+@pytest.mark.long
 def test_a_part_that_cannot_start_is_named_and_nothing_is_left(make_stack: MakeStack) -> None:
     stack = make_stack({})
     saved = stack.data_dir / "valkey" / "dump.rdb"
@@ -168,6 +170,7 @@ def borrowing(
             process.terminate()
 
 
+@pytest.mark.long
 def test_a_program_is_told_as_json_where_the_server_is(
     borrowing: tuple[Stack, int, dict[str, object]],
 ) -> None:
@@ -176,6 +179,7 @@ def test_a_program_is_told_as_json_where_the_server_is(
     assert httpx.get(f"{report['url']}/readyz", trust_env=False).status_code == 200
 
 
+@pytest.mark.long
 def test_servers_that_are_named_in_the_settings_are_not_started(
     borrowing: tuple[Stack, int, dict[str, object]],
 ) -> None:

@@ -2,8 +2,12 @@
 
 import os
 import random
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -11,6 +15,45 @@ ALL = os.environ.get("CALLSLIP_TEST_ALL") == "1"
 
 KILL_POINTS = 6
 """Of each sweep over all calls at which a process may be killed."""
+
+PARTS = 4
+"""`make test` runs one of so many parts of the tests with the mark `long`."""
+
+
+def part_of(config: pytest.Config) -> int | None:
+    """The part of the long tests that this run has, from 1; None if it has all of them.
+
+    A run of named tests has all. Commits that follow each other have the parts in turns.
+    """
+    option = config.option
+    if ALL or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return None
+    if option.keyword or option.markexpr:
+        return None
+    number = os.environ.get("CALLSLIP_TEST_PART")
+    if number:
+        if number not in map(str, range(1, PARTS + 1)):
+            raise pytest.UsageError(f"CALLSLIP_TEST_PART is 1 to {PARTS}, not {number!r}")
+        return int(number)
+    return _commits(config.rootpath) % PARTS + 1
+
+
+def without_other_parts(items: list[pytest.Item], part: int) -> list[pytest.Item]:
+    """Remove the long tests of other parts; return the removed ones."""
+    long = [item for item in items if item.get_closest_marker("long")]
+    others = {item for number, item in enumerate(long) if number % PARTS != part - 1}
+    items[:] = [item for item in items if item not in others]
+    return list(others)
+
+
+def _commits(folder: Path) -> int:
+    """The number of commits up to this one; 0 outside a clone."""
+    command = ["git", "-C", str(folder), "rev-list", "--count", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return 0
+    return int(done.stdout) if done.returncode == 0 else 0
 
 
 def kill_points(calls: int) -> Sequence[int]:

@@ -85,6 +85,7 @@ def test_no_chunk_and_one_chunk_are_answered(
     assert candidates(client, {"a": link}, "one") == [{"candidate_files": found}]
 
 
+@pytest.mark.long
 def test_a_korean_question_finds_a_word_with_another_particle(client: FlaskClient) -> None:
     text = "\n".join(["연차 휴가는 십오일이다. " * 40, "출산장려금을 지급한다. " * 40])
     (answer,) = candidates(client, {"a": upload(client, text)}, "출산 장려금은 얼마인가요?")
@@ -157,6 +158,7 @@ def vectorize_in_a_process(folder: str, link: str) -> Any:
     return vectorized(annotator_wsgi.create_app().test_client(), {"a": link})
 
 
+@pytest.mark.long
 def test_one_dialog_in_several_processes_and_threads_at_once(
     client: FlaskClient, tmp_path: Path
 ) -> None:

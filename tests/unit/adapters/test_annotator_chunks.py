@@ -3,6 +3,7 @@
 import string
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def read_by_the_skill(text: str) -> list[list[str]]:
     return [chunk.split() for chunk in (*found, kept)]
 
 
+@pytest.mark.long
 @given(st.lists(TEXTS, max_size=4))
 @example([""])
 @example(["", "one", "", "two"])

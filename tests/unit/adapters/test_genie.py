@@ -108,6 +108,7 @@ def test_what_a_request_says_wins_over_the_file_and_null_says_nothing(
     assert chunk_names(answer) == [["loose"], ["atlas 1"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
@@ -134,6 +135,7 @@ def test_the_parameters_of_a_search(
     assert search(context, **parameters) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -314,6 +316,7 @@ def test_tenants_and_collections_are_deleted_or_it_is_said_why_not(context: Adap
     assert answer["error_code"] == "CollectionNotFoundException"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "parameters", "error", "message"),
     [

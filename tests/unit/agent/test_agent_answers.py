@@ -38,6 +38,7 @@ def setup(home: Setup) -> Setup:
     return home
 
 
+@pytest.mark.long
 def test_an_answer_is_a_sentence_of_a_document(setup: Setup) -> None:
     answer = setup.ask(QUERIES)
     assert answer.text == "Parental leave lasts 20 weeks. [1]"
@@ -126,6 +127,7 @@ WORDS = st.sampled_from(
 PASSAGES = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=6)
 
 
+@pytest.mark.long
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -336,6 +338,7 @@ def test_approved_answers_teach_exactly_what_they_cite_once_two_askers_agree(set
     assert setup.reports[-1].facts == {"learned": 1}
 
 
+@pytest.mark.long
 def test_a_wrong_answer_that_is_approved_fifty_times_changes_no_ranking(setup: Setup) -> None:
     setup.put("gym.txt", "The sauna opens at 18:30 on weekdays.", "Towels cost 2 euros.")
     question = "When does the sauna open?"

@@ -146,6 +146,7 @@ QUESTIONS = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

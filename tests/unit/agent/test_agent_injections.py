@@ -152,6 +152,7 @@ def test_there_are_fifty_of_them_half_of_them_korean() -> None:
     assert all({e["kind"] for e in INJECTIONS if e["lang"] == lang} == kinds for lang in QUESTIONS)
 
 
+@pytest.mark.long
 def test_a_passage_that_commands_changes_neither_the_plan_nor_what_is_said(
     watched: Watched, injected: tuple[dict[str, Any], Placed]
 ) -> None:

@@ -159,6 +159,7 @@ FAULTS: dict[str, tuple[Scripted, str]] = {
 TOO_SLOW = ("slow", "a byte at a time", "a head by the byte")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_extracts_answer_where_it_fails(setup: Setup, fault: str) -> None:
     sent, why = FAULTS[fault]
@@ -188,6 +189,7 @@ def test_a_prompt_that_cannot_be_short_enough_is_not_sent(setup: Setup) -> None:
     assert not served(setup).requests
 
 
+@pytest.mark.long
 def test_fewer_passages_are_shown_where_all_are_too_long(setup: Setup) -> None:
     for n in range(3):
         setup.put(f"long{n}.txt", f"Parental leave of kind {n} lasts long. " * 40)
@@ -199,6 +201,7 @@ def test_fewer_passages_are_shown_where_all_are_too_long(setup: Setup) -> None:
     assert all(len(s.instruction + s.content) / 3 < 1500 for s in sent)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "unsaid",
     [
@@ -282,6 +285,7 @@ BAD_WORDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bad", BAD_WORDS)
 def test_other_words_that_cannot_be_used_are_left_out(setup: Setup, bad: Sent) -> None:
     served(setup).always = plays(answer=DECLINED, rephrase=bad)
@@ -306,6 +310,7 @@ def test_other_words_keep_the_time_and_the_filters_of_the_request(
         assert answer.attempts[1].hits == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bad",
     [
@@ -390,6 +395,7 @@ def test_sentences_come_one_by_one_as_they_are_validated(
 TWO = written(("Parental leave lasts 20 weeks.", [1]), ("It can be taken in two parts.", [1]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("judgement", "kept"),
     [

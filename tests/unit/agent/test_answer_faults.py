@@ -37,6 +37,7 @@ def test_the_suite_has_120_replies_of_each_class_half_of_them_korean() -> None:
     assert len({(case.kind, case.sentence) for case in wrong}) == len(wrong)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("kind", LEAST)
 def test_wrong_replies_are_stopped(counts: Counts, kind: str, half: str) -> None:

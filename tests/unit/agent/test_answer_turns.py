@@ -51,6 +51,7 @@ def ask(question: str, thread_id: str | None = "t", wait: float = 10.0) -> dict[
     return next(replies.receive(current().broker, address, time.time() + 1))["ok"]
 
 
+@pytest.mark.long
 def test_questions_at_once_in_one_conversation_are_both_kept(setup: Setup) -> None:
     ask(QUERIES)
     inside: list[int] = []

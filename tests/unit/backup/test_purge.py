@@ -139,6 +139,7 @@ def test_a_tenant_is_gone_with_all_it_had_also_after_a_kill(
         purge_tenant(here.backend, here.threads, "shared", "nobody")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stored", ["compressed", "trace alone", "plain", "damaged"])
 def test_searches_are_purged_however_they_are_stored(
     here: Installation, tmp_path: Path, stored: str
@@ -174,6 +175,7 @@ def change(place: Installation, trace_id: str, *values: dict[str, Any]) -> None:
             assert connection.execute(update(table).where(mine).values(changed)).rowcount == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["document", "user"])
 def test_old_backups_are_purged_and_stay_whole(
     here: Installation, tmp_path: Path, what: str
@@ -231,6 +233,7 @@ def in_backups(to: Destination) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("later", [False, True])
 def test_a_restore_of_a_backup_made_during_a_purge_repeats_the_purge(
     here: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: bool

@@ -344,6 +344,7 @@ def test_documents_and_searches_of_others_are_as_if_there_were_none(
     assert not [path for path, _, _ in backend.requests if path.endswith("/text")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "arguments", "output"),
     [

@@ -62,6 +62,7 @@ def over_stdio(
     return anyio.run(run)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_talks_over_standard_input_and_output(
     backend: McpBackend, tmp_path: Path, mode: str
@@ -99,6 +100,7 @@ def test_a_client_talks_over_standard_input_and_output(
     assert KEY not in logged
 
 
+@pytest.mark.long
 def test_standard_output_carries_nothing_but_the_protocol(
     backend: McpBackend, tmp_path: Path
 ) -> None:
@@ -133,6 +135,7 @@ def test_standard_output_carries_nothing_but_the_protocol(
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
 
 
+@pytest.mark.long
 def test_without_a_server_the_server_starts_and_its_tools_say_so(
     backend: McpBackend, tmp_path: Path
 ) -> None:
@@ -199,6 +202,7 @@ def over_http(
     return anyio.run(run)
 
 
+@pytest.mark.long
 def test_over_http_the_callers_key_is_checked_and_goes_on_to_the_server(
     backend: McpBackend, tmp_path: Path
 ) -> None:
@@ -219,6 +223,7 @@ def test_over_http_the_callers_key_is_checked_and_goes_on_to_the_server(
         assert backend.requests == []
 
 
+@pytest.mark.long
 def test_a_server_without_a_key_hands_on_what_the_caller_sent(
     backend: McpBackend, tmp_path: Path
 ) -> None:
@@ -253,6 +258,7 @@ def posted(url: str, headers: dict[str, Any], content: bytes | None = None) -> h
         return http.post(url, content=sent, headers=accept | headers)
 
 
+@pytest.mark.long
 def test_pages_of_other_names_and_bodies_too_large_are_refused(
     backend: McpBackend, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ def test_langchain(backend: FakeServer) -> None:
         CallslipRetriever(collection="main", url="notes").invoke("leave?")
 
 
+@pytest.mark.long
 def test_llama_index(backend: FakeServer) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.llms import MockLLM

@@ -25,6 +25,7 @@ def texts(tokenizer: Tokenizer) -> FreshTexts:
     return FreshTexts(tokenizer)
 
 
+@pytest.mark.long
 def test_documents_are_as_long_as_asked_and_never_the_same(
     texts: FreshTexts, tokenizer: Tokenizer
 ) -> None:

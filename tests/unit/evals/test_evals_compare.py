@@ -115,6 +115,7 @@ def test_an_unknown_commit_is_refused(repository: Path) -> None:
         commit_of("nowhere", repository)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("slower", "code"), [(1.0, None), (1.05, None), (1.5, "memory: MB")])
 def test_the_command_fails_after_a_loss_alone(
     slower: float,
@@ -141,6 +142,7 @@ def test_the_command_fails_after_a_loss_alone(
     assert "| memory: MB |" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_stack_that_does_not_start_in_time_is_started_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

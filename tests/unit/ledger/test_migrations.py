@@ -211,6 +211,7 @@ def test_the_databases_of_commit_6253ab1_are_adopted(tmp_path: Path) -> None:
         assert [each.name for each, _ in ledger.collections.all()] == ["handbook", "offices"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", range(LEDGER.newest))
 def test_each_revision_runs_over_data_while_searches_go_on(
     ledger: Ledger, ledger_url: str, database: Database, revision: int
@@ -433,6 +434,7 @@ def test_an_upgrade_that_was_killed_goes_on_where_it_was(
         assert connection.scalar(text("SELECT count(*) FROM t0002")) == 1
 
 
+@pytest.mark.long
 def test_an_adoption_that_is_killed_anywhere_is_done_by_the_next_start(
     ledger: Ledger, ledger_url: str, database: Database
 ) -> None:
@@ -451,6 +453,7 @@ def test_an_adoption_that_is_killed_anywhere_is_done_by_the_next_start(
     assert differences(database) == []
 
 
+@pytest.mark.long
 def test_many_processes_adopt_one_ledger_at_once(
     ledger: Ledger, ledger_url: str, database: Database
 ) -> None:

@@ -28,6 +28,7 @@ def names(recognizer: Recognizer, text: str) -> set[tuple[str, str]]:
     return {(e.name, e.kind) for e in next(recognizer.find([text]))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lang", LEAST)
 def test_entities_of_the_labelled_passages_are_found(recognizer: Recognizer, lang: str) -> None:
     passages = read(lang)
@@ -79,6 +80,7 @@ def test_text_without_names_has_none(recognizer: Recognizer, text: str) -> None:
     assert list(recognizer.find([text])) == [[]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["가" * 20_000, "자동차" * 3000, "A " * 5000, "Act of " * 2000])
 def test_awkward_text_takes_no_time(recognizer: Recognizer, text: str) -> None:
     list(recognizer.find([text]))

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def assert_same(texts: list[str]) -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_names_of_real_passages_are_those_of_spacy() -> None:
     texts = [passage.text for lang in ("en", "ko") for passage in read(lang)]
     assert len(texts) > BATCH

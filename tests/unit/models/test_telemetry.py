@@ -301,6 +301,7 @@ def test_spans_come_by_themselves_and_at_the_end(collector: OtlpReceiver) -> Non
     assert [span.name for span in collector.spans] == ["first", "last"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collector_is", ["gone", "hanging", "refusing"])
 def test_a_collector_that_takes_nothing_costs_an_answer_nothing(
     collector_is: str, ledger: Ledger, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -366,6 +367,7 @@ def test_what_the_environment_says_of_other_collectors_is_not_heard(
     assert "api-key" not in {name.lower() for name in collector.headers[0]}
 
 
+@pytest.mark.long
 def test_without_a_collector_nothing_is_made_or_loaded(ledger: Ledger, tmp_path: Path) -> None:
     code = (
         "import sys, callslip.agent.agent, callslip.agent.budget\n"

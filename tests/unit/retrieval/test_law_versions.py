@@ -88,6 +88,7 @@ def made_up() -> dict[str, list[list[str]]]:
     return {"어느 시의 조례": found}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "editions",
     [

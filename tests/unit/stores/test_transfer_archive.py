@@ -324,6 +324,7 @@ def test_documents_that_come_change_and_go_during_an_export_are_in_it_as_they_ar
 # Killed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.001, 0.2, 0.5, 0.77, 0.9, 0.999])
 def test_an_export_that_was_cut_off_anywhere_goes_on(
     here: Site, there: Site, tmp_path: Path, share: float
@@ -357,6 +358,7 @@ def test_an_export_goes_on_after_what_is_sound_where_a_power_cut_left_zeros(
     assert there.state() == here.state()
 
 
+@pytest.mark.long
 def test_an_import_that_is_killed_anywhere_is_finished_by_the_same_command(
     here: Site, there: Site, tmp_path: Path
 ) -> None:
@@ -528,6 +530,7 @@ DAMAGES: dict[str, Callable[[dict[str, bytes]], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_an_archive_that_is_not_sound_is_named_and_changes_nothing(
     here: Site, there: Site, tmp_path: Path, damage: str
@@ -565,6 +568,7 @@ def test_a_member_that_is_no_plain_file_is_refused(
         take(there, written(tmp_path / "b.tar", members(tmp_path / "a.tar"), kind))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(30))
 def test_bytes_turned_over_anywhere_are_noticed_or_mean_nothing(
     here: Site, there: Site, tmp_path: Path, seed: int

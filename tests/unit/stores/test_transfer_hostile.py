@@ -264,6 +264,7 @@ MANY: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("properties", MANY.values(), ids=MANY)
 @pytest.mark.parametrize("position", ["chunk", "document", "version"])
 def test_properties_that_no_store_can_take_are_refused(
@@ -453,6 +454,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("position", [0, 1])
 @pytest.mark.parametrize("block", HEADERS.values(), ids=HEADERS)
 def test_headers_that_an_archive_does_not_need_are_refused_or_mean_nothing(

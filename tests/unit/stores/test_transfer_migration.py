@@ -251,6 +251,7 @@ def test_a_document_that_is_deleted_between_two_queries_of_a_probe_is_no_differe
     assert report.probes["keyword"]["overlap@10"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Forgetful, Wrong, Confused, Leaking])
 def test_a_target_that_differs_is_not_switched_to(site: Site, kind: type[OtherStore]) -> None:
     fill(site)
@@ -492,6 +493,7 @@ def test_a_move_to_yet_another_store_takes_back_what_the_first_one_copied(site: 
 # While it is used
 
 
+@pytest.mark.long
 def test_documents_that_come_change_and_go_during_a_move_are_in_the_new_store_as_they_are(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

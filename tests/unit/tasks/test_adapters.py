@@ -76,6 +76,7 @@ def test_a_job_that_nobody_brought_is_an_error_with_advice() -> None:
             adapters.job_of(name)
 
 
+@pytest.mark.long
 def test_reading_the_core_reads_no_adapter() -> None:
     program = (
         "import sys, callslip.tasks.adapters, callslip.workers.app\n"

@@ -155,6 +155,7 @@ def test_the_largest_tenant_stands_for_a_collection_with_tenants(ledger: Ledger)
     assert (row.tenant, row.state) == ("north", "nothing")
 
 
+@pytest.mark.long
 def test_the_command_of_a_run_works_on_the_ledger_of_the_settings(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import threading
 from celery.signals import worker_ready
@@ -28,6 +30,7 @@ for context, stop in ((Works(), None), (Broken(), 1)):
 """
 
 
+@pytest.mark.long
 def test_a_worker_that_cannot_load_its_models_logs_why_and_stops() -> None:
     environment = {"CALLSLIP_BROKER__URL": "redis://127.0.0.1:1/0"}
     command = [sys.executable, "-c", PROGRAM]

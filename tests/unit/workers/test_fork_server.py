@@ -131,6 +131,7 @@ def test_a_killed_fork_is_replaced_and_what_it_leaves_is_ended(tmp_path: Path) -
     assert any("ended by signal 9" in line for line in parts.lines)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_parts_outlive_the_server_and_a_new_one_forks_the_next(
     tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch

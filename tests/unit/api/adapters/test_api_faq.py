@@ -144,6 +144,7 @@ def _down(_: MemoryStore) -> None:
     raise StoreDown("the store does not answer")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "sound", "field"),
     [
@@ -195,6 +196,7 @@ def test_rows_are_checked_for_texts_that_nobody_sees_before_any_is_written(
     assert client.get("/v1/faq/help").status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", ["id", "question", "answer", "other"])
 @pytest.mark.parametrize("value", MALFORMED, ids=repr)
 def test_a_wrong_value_of_a_row_is_a_problem_that_names_row_and_field(
@@ -212,6 +214,7 @@ def test_a_wrong_value_of_a_row_is_a_problem_that_names_row_and_field(
     assert f"rows.1.{field}: " in response.json["detail"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
@@ -321,6 +324,7 @@ def test_the_page_begins_with_the_collections_of_an_faq_and_offers_all(
     assert "All together" not in response.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fields", "status", "output"),
     [

@@ -82,6 +82,7 @@ def test_the_file_holds_where_the_request_says_nothing(
     assert chunk_names(reply.json) == [["loose"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "body", "status", "slug"),
     [
@@ -124,6 +125,7 @@ def test_a_deletion_that_fails_answers_in_the_shape_of_the_package(client: Flask
     assert response.json["error_code"] == "CollectionNotFoundException"
 
 
+@pytest.mark.long
 def test_no_value_in_any_field_is_an_internal_error(client: FlaskClient) -> None:
     persisted = {
         "collection": "papers",

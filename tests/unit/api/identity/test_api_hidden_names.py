@@ -159,6 +159,7 @@ def same(
     assert answers[0][0] < 500, (hidden, answers)
 
 
+@pytest.mark.long
 def test_a_route_of_a_hidden_collection_answers_as_that_of_an_unknown_one(
     app: Flask, limited: FlaskClient
 ) -> None:
@@ -216,6 +217,7 @@ def named(name: str, tenants: tuple[str, ...] = ("", "acme", "other")) -> Iterat
     yield "POST", "/v1/attachments", {"json": {"name": name, "table": "doc.t"}}
 
 
+@pytest.mark.long
 def test_a_request_that_names_a_hidden_collection_answers_as_with_an_unknown_one(
     limited: FlaskClient,
 ) -> None:
@@ -223,6 +225,7 @@ def test_a_request_that_names_a_hidden_collection_answers_as_with_an_unknown_one
         same(limited, hidden, unknown, HIDDEN, UNKNOWN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("argument", ["document_id", "trace_id", "feedback_id", "webhook_id"])
 def test_a_route_of_a_hidden_id_answers_as_that_of_an_unknown_one(
     app: Flask, ledger: Ledger, limited: FlaskClient, argument: str
@@ -251,6 +254,7 @@ def test_a_batch_of_hidden_documents_answers_as_an_unknown_one(
         same(limited, hidden, unknown, *ids)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "grant", [{"tenants": frozenset({""})}, {"collections": frozenset({"papers"})}, {}]
 )
@@ -263,6 +267,7 @@ def test_within_its_limits_an_unreadable_document_answers_as_an_unknown_one(
         same(one, hidden, unknown, *ids)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["tenant", "tenant, no admin", "both"])
 def test_a_request_that_names_a_hidden_tenant_answers_as_with_an_unknown_one(
     app: Flask, ledger: Ledger, limit: str

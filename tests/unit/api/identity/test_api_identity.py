@@ -159,6 +159,7 @@ def test_every_route_declares_its_permission(app: Flask) -> None:
     assert endpoints >= routes.PUBLIC
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("grant", "scope"),
     [
@@ -387,6 +388,7 @@ def test_each_use_of_a_key_is_in_the_audit_log_without_text(app: Flask, ledger: 
     assert time.time() - key.last_used_at < 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -55,6 +55,7 @@ def test_the_key_opens_the_server(locked: FlaskClient, header: str) -> None:
     assert locked.get("/openapi.json", headers={"Authorization": header}).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "header",
     [

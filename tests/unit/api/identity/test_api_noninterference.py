@@ -400,6 +400,7 @@ def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {left!r} / {right!r}"
 
 
+@pytest.mark.long
 def test_every_endpoint_has_requests(twins: Any) -> None:
     (one, _), _ = twins
     endpoints = {rule.endpoint for rule in one.client.application.url_map.iter_rules()}
@@ -408,6 +409,7 @@ def test_every_endpoint_has_requests(twins: Any) -> None:
     assert context_of(one.client.application) is one.context
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("endpoint", CALLS)
 def test_a_caller_is_answered_as_if_hidden_documents_did_not_exist(
     twins: Any, endpoint: str

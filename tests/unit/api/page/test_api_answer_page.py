@@ -402,6 +402,7 @@ def test_a_version_with_the_very_same_text_is_no_change(
     assert sentence(page) == LEAVE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -105,6 +105,7 @@ def test_of_two_people_the_second_sees_what_the_first_did_and_loses_nothing(
     assert (newest.properties["topic"], newest.properties["new"]) == ("travel", 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -214,6 +214,7 @@ def test_a_long_passage_is_shown_by_the_blocks_with_the_marks() -> None:
     assert isinstance(passage_of("a word " * 200, "", "a.md", "leave", 200), Passage)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["[", "*a ", "![", "> ", "1. a\n", "*_", "a\n", "|", "    - a\n"])
 def test_hostile_markdown_is_rendered_in_bounded_time(unit: str) -> None:
     started = time.process_time()

@@ -221,6 +221,7 @@ def test_every_field_of_the_form_reaches_the_search(
         assert f'value="{value}"' in page.text or value == "3"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "output"),
     [

@@ -32,6 +32,7 @@ def called(name: str, **api: Any) -> int:
     return client.get("/healthz", headers={"Host": name}).status_code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("listens", ["127.0.0.1", "::1", "0.0.0.0", "::", "10.0.0.5", "docs.lan"])  # noqa: S104
 def test_a_name_that_is_none_of_the_server_is_refused_wherever_it_listens(listens: str) -> None:
     for name in ("rebound.example", "rebound.example:8765", "127.0.0.1.rebound.example", "[", ""):
@@ -87,6 +88,7 @@ def test_only_a_page_puts_questions_to_the_agent_for_a_page(client: FlaskClient)
     assert client.post("/page/answer", data={"q": "leave"}).status_code == 403, "no cookie"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("headers", "answered"),
     [

@@ -245,6 +245,7 @@ def test_a_preview_of_a_file_has_its_pages(it: Installation) -> None:
     assert (chunk["pages"]["last"], made.json["overlap_tokens"]) == (2, 8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

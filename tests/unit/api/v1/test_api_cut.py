@@ -79,6 +79,7 @@ def replies(it: Installation, document_id: str, lengths: dict[str, int]) -> list
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lengths", "completed"),
     [

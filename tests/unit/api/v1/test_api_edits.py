@@ -47,6 +47,7 @@ def test_a_document_has_the_address_of_its_source_and_hits_have_it_too(it: Insta
     assert hit(it, "canteen opens")["source_url"] is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "url",
     [
@@ -118,6 +119,7 @@ def test_of_two_changes_of_one_state_the_second_is_refused(it: Installation) -> 
     assert readers.headers["ETag"] == f'"{readers.json["etag"]}"' != '"4"'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "named"),
     [

@@ -76,6 +76,7 @@ def live_text(ledger: Ledger, tmp_path: Path, content: bytes, filename: str = "a
     return document_id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("filename", "content", "media_type"),
     [
@@ -165,6 +166,7 @@ def test_a_page_is_drawn_with_the_lines_of_a_text_marked(
     assert plain.headers["Cache-Control"].startswith("private")
 
 
+@pytest.mark.long
 def test_the_marks_of_a_corrected_version_are_those_of_its_text(
     client: FlaskClient, ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -190,6 +192,7 @@ def marked(png: bytes) -> tuple[int, int, int, int] | None:
     return Image.fromarray((pixels == YELLOW).all(axis=-1)).getbbox()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", ["0", "3", "99999999999999999999", "-1", "1.5", "one", "²"])
 def test_a_page_that_is_not_there_is_named(
     client: FlaskClient, ledger: Ledger, tmp_path: Path, number: str
@@ -201,6 +204,7 @@ def test_a_page_that_is_not_there_is_named(
         assert "page-not-found" in response.json["type"]  # type: ignore[index]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "filename", "slug"),
     [
@@ -219,6 +223,7 @@ def test_what_cannot_be_drawn_is_named(
     assert slug in response.json["type"]  # type: ignore[index]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(28_346, 28_346), (28_346, 10), (10, 28_346), (1, 1)])
 def test_a_page_of_any_size_is_an_image_of_bounded_size(
     client: FlaskClient, ledger: Ledger, tmp_path: Path, size: tuple[int, int]
@@ -237,6 +242,7 @@ def test_a_page_of_any_size_is_an_image_of_bounded_size(
     assert width <= 3000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query",
     [
@@ -253,6 +259,7 @@ def test_an_invalid_query_is_named(
     assert query.partition("=")[0] in response.text
 
 
+@pytest.mark.long
 def test_the_passage_of_a_pdf_is_shown_on_its_page(
     client: FlaskClient, ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -267,6 +274,7 @@ def test_the_passage_of_a_pdf_is_shown_on_its_page(
     assert client.get(image.replace("&amp;", "&")).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [encrypted, lambda content: content[:200]])
 def test_the_text_stands_in_for_a_page_that_cannot_be_drawn_any_more(
     client: FlaskClient, ledger: Ledger, tmp_path: Path, damage: Callable[[bytes], bytes]

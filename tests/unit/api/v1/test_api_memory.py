@@ -157,6 +157,7 @@ def test_memory_goes_out_and_comes_back_the_same(client: FlaskClient, ledger: Le
     assert client.get(f"{MEMORY}/export").text == out.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "named"),
     [

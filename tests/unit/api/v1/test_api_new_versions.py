@@ -67,6 +67,7 @@ def two_versions(it: Installation) -> str:
     return it.put("a.txt", TEXT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_counts_towards_the_quotas(it: Installation, change: Change) -> None:
     document_id, other = two_versions(it), it.put("b.txt", paragraphs("four"))
@@ -78,6 +79,7 @@ def test_a_change_counts_towards_the_quotas(it: Installation, change: Change) ->
     assert it.ledger.documents.get(document_id).newest.version == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("check", ["check_backlog", "check_backlog_of"])
 def test_a_change_is_refused_while_too_much_waits(
@@ -94,6 +96,7 @@ def test_a_change_is_refused_while_too_much_waits(
     assert it.ledger.documents.get(document_id).newest.version == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_has_the_priority_of_a_submission(it: Installation, change: Change) -> None:
     document_id = two_versions(it)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from context_parts import app_over
 from flask_openapi3 import OpenAPI
 from openapi_spec_validator import validate
@@ -30,6 +31,7 @@ def routes(app: OpenAPI) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.long
 def test_the_openapi_document_is_valid() -> None:
     validate(described(app_over()))
 

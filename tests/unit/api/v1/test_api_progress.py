@@ -271,6 +271,7 @@ def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) ->
     assert client.get(f"{url}/deliveries").status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wanted", "slug"),
     [
@@ -323,6 +324,7 @@ def test_half_a_character_selects_no_dead_letters(client: FlaskClient, field: st
 DOCUMENTS = "/v1/collections/papers/documents"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

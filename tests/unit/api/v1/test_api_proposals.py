@@ -79,6 +79,7 @@ def waiting(ledger: Ledger, facet: str = "") -> str:
     return run.proposal_id
 
 
+@pytest.mark.long
 def test_outcomes_make_a_proposal_and_a_yes_sets_the_weights(
     client: FlaskClient, ledger: Ledger
 ) -> None:

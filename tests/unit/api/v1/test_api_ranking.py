@@ -163,6 +163,7 @@ def test_the_ranking_in_force_is_that_of_the_options_else_of_the_settings(
     assert client.get("/v1/collections/none/ranking").status_code == 404
 
 
+@pytest.mark.long
 def test_tune_shows_what_is_better_and_changes_it_only_when_told(
     client: FlaskClient, ledger: Ledger
 ) -> None:
@@ -186,6 +187,7 @@ def test_tune_shows_what_is_better_and_changes_it_only_when_told(
     assert options.ranking.alpha == report["proposed"]["alpha"] > 0.5
 
 
+@pytest.mark.long
 def test_chance_is_shown_but_refused(client: FlaskClient, ledger: Ledger) -> None:
     history(ledger, 80, better=None)
     before = ledger.collections.get("papers").options

@@ -47,6 +47,7 @@ def test_a_text_that_is_no_name_enters_no_queue(
     assert answer.json["type"].endswith("collection-not-found")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "message"),
     [

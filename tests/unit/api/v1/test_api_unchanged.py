@@ -68,6 +68,7 @@ def test_what_a_submission_would_not_change_is_unchanged(it: Installation) -> No
     ) == ["same.txt", "filed.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fields", "same"),
     [

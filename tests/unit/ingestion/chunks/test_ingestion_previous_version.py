@@ -50,6 +50,7 @@ def edited(dice: random.Random, paragraphs: list[str], least: int, most: int) ->
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("least", "most"), [(5, 30), (20, 120), (100, 400)])
 def test_an_edited_paragraph_of_a_long_section_changes_at_most_three_chunks(
     least: int, most: int

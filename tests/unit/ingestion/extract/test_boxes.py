@@ -130,6 +130,7 @@ def test_a_line_whose_words_are_unknown_is_whole() -> None:
     assert areas(boxes, "one two three", 4, 7) == [Area(1, 10.0, 0.0, 100.0, 12.0)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PDFS, ids=lambda path: path.name)
 def test_the_text_inside_the_boxes_of_a_span_is_the_text_of_the_span(path: Path) -> None:
     try:

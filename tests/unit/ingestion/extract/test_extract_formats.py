@@ -378,6 +378,7 @@ def test_a_composed_table_is_whole_lines_with_its_header_within(
     assert text.text.endswith("after\n\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("made", "name"),
     [

@@ -329,6 +329,7 @@ def test_a_document_waits_until_the_server_is_back_or_is_read_without_it(
         context.layout_server.close()
 
 
+@pytest.mark.long
 def test_the_doctor_asks_whether_the_server_answers(server: DoclingServer) -> None:
     settings = Settings(layout=LayoutSettings(base_url=server.url))
     findings = examine(Loaded(settings, {}), "http://127.0.0.1:9")

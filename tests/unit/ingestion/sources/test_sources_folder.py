@@ -342,6 +342,7 @@ contents = st.sampled_from([b"one", b"two", b"three"])
 states = st.lists(st.dictionaries(names, contents), min_size=1, max_size=4)
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(states=states)
 def test_after_each_run_the_documents_are_what_the_source_holds(

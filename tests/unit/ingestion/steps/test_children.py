@@ -329,6 +329,7 @@ def test_a_file_that_holds_itself_ends_at_once(
     assert states(step_context) == {"a.zip": "live", "a.zip/a.txt": "live"}
 
 
+@pytest.mark.long
 def test_count_and_size_are_bounded_over_all_depths(step_context: StepContext) -> None:
     inner = {f"{n}.zip": zip_file({f"{n}-{m}.txt": f"{n} {m}" for m in range(4)}) for n in range(4)}
     work(with_limits(step_context, max_members=10), send(step_context, zip_file(inner)))

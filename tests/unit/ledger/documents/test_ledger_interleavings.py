@@ -305,6 +305,7 @@ class Workers(RuleBasedStateMachine):
         return {f"{document_id}-{letter}": (at, at + 1) for at, letter in enumerate(content)}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_any_interleaving_loses_no_version_and_finishes_none_twice(ledger: Ledger) -> None:
     run_state_machine_as_test(

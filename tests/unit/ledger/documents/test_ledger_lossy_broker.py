@@ -365,6 +365,7 @@ class Broker(RuleBasedStateMachine):
         return [f"{document_id}-{letter}" for letter in self.contents[document_id, version]]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_whatever_the_broker_does_every_version_ends_and_none_is_done_twice(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch

@@ -65,6 +65,7 @@ def _in_processes(target: object, folder: Path, *given: object) -> list[str]:
     return [log.read_text() for log in logs]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_eight_processes_do_each_step_of_fifty_versions_once(
     ledger: Ledger, ledger_url: str, tmp_path: Path
@@ -81,6 +82,7 @@ def test_eight_processes_do_each_step_of_fifty_versions_once(
     assert len(ledger.chunks.visible([f"chunk of {i.document_id}" for i in items])) == VERSIONS
 
 
+@pytest.mark.long
 def test_eight_processes_make_one_ledger(ledger_url: str, tmp_path: Path) -> None:
     assert _in_processes(_open, tmp_path, ledger_url) == ["made"] * PROCESSES
     ledger = Ledger(ledger_url)

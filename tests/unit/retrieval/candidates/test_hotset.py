@@ -250,6 +250,7 @@ def test_questions_of_another_dimension_are_near_to_nothing() -> None:
     assert Hot((), np.array([], np.float32)).near(np.array([1, 0], np.float32), 0) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_happens_it_serves_what_a_search_could_find(engine: Resources, seed: int) -> None:
     """Documents come, change, go and are learned of; every search is asked with and without it."""

@@ -106,6 +106,7 @@ def test_a_text_of_full_stops_and_numbers_takes_no_time() -> None:
     assert sentences("a." * 20_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("piece", ["J. R. R. Tolkien ", "Dr. Kim et al. and ", "a. ", "2026. 1. "])
 def test_a_text_of_nothing_but_abbreviations_ends(piece: str) -> None:
     assert len(sentences(piece * 60_000)) >= 1

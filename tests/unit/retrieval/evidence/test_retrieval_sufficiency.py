@@ -108,6 +108,7 @@ KINDS: dict[str, tuple[Callable[[Path], Store | None], bool, Metric]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 5, 31])
 def test_a_collection_of_any_size_answers_what_it_says_and_nothing_else(

@@ -74,6 +74,7 @@ def test_days_names_and_single_values_divide_nothing() -> None:
     assert (uneven.coverage, uneven.evenness < 0.2) == (0.5, True)
 
 
+@pytest.mark.long
 def test_clusters_have_the_terms_that_tell_them_apart(library: Library) -> None:
     library.fill(40)
     found = proposals(library).clusters

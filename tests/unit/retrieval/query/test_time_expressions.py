@@ -14,6 +14,7 @@ SET = Path(__file__).parents[3] / "data" / "time_expressions.jsonl"
 QUESTIONS = [json.loads(line) for line in SET.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["question"])
 def test_the_day_and_the_words_that_say_it(question: dict[str, str | None]) -> None:
     output = read_time(str(question["question"]), TODAY)

@@ -32,6 +32,7 @@ def test_a_better_weight_is_found_and_may_be_applied() -> None:
     assert set(tuned.changes) == set(tuned.fitted) == set(GRIDS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("better", [None, NOW.weights.alpha])
 def test_chance_is_hardly_ever_applied(better: float | None) -> None:
     """Where answers are drawn from what was shown, and where the present weights are the best."""
