@@ -1,6 +1,9 @@
 """Scanned pages: read where tesseract is installed, a plain answer where it is not."""
 
+import os
 import shutil
+import time
+from pathlib import Path
 
 import pytest
 from messy import MESSY
@@ -11,6 +14,9 @@ from callslip.errors import NoTextLayer
 from callslip.ingestion.isolation.process import Extractor
 
 REAL = MESSY / "rotated_skew.pdf"
+
+SECONDS = 6
+"""The limit of other files; a busy machine starts a reader within it."""
 
 installed = pytest.mark.skipif(not shutil.which("tesseract"), reason="tesseract is not installed")
 
@@ -28,11 +34,17 @@ def page(request: pytest.FixtureRequest) -> tuple[bytes, str]:
 @pytest.mark.long
 @installed
 def test_a_scan_is_read_page_by_page_though_it_takes_longer_than_other_files(
-    page: tuple[bytes, str],
+    page: tuple[bytes, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = ExtractSettings(timeout_seconds=2, ocr_languages="eng")
+    slow = tmp_path / "tesseract"
+    slow.write_text(f'#!/bin/sh\nsleep {SECONDS + 1}\nexec {shutil.which("tesseract")} "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    limits = ExtractSettings(timeout_seconds=SECONDS, ocr_languages="eng")
     with Extractor(limits) as extractor:
+        since = time.monotonic()
         text = extractor.extract(page[0], "scan.pdf")
+        assert time.monotonic() - since > SECONDS
         assert page[1] in text.text
         assert len(text.pages) == 1
         assert text.warnings == ("read by OCR",)
