@@ -69,12 +69,7 @@ def pytest_sessionstart() -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     folder, part = config.stash.get(TEMPORARY, None), config.stash[PART]
     lines = [f"temporary folder: {folder}"] if folder else []
-    if part is not None:
-        lines.append(
-            f"long tests: part {part} of {long_forms.PARTS}, the next commit has the next one;"
-            " `make test PART=n` names another, `make test-all` runs all"
-        )
-    return lines
+    return lines if part is None else [*lines, long_forms.explained(part)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -124,7 +119,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if (part := config.stash[PART]) is not None:
+        terminalreporter.write_line(long_forms.explained(part))
     reports = [report for some in terminalreporter.stats.values() for report in some]
     if servers := store_servers.noted(reports):
         terminalreporter.section("servers of the stores")

@@ -34,6 +34,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 _MANY = 50_000
 """Fewer entries of the n-grams of a query are read in less time than a bound takes."""
 
+_FEW = 4000
+"""So many texts that pass take less time to look up than a bound and the sums."""
+
 _LIKELY = 4
 """The texts that bound the score of rank `limit` from below, for each text of `limit`."""
 
@@ -79,25 +82,33 @@ class Postings:
         together cannot reach a bound of the score of rank `limit` are not read, and a text is no
         longer looked up in the n-grams that remain once these cannot lift it to the bound:
         MaxScore, Turtle and Flood, "Query evaluation: strategies and optimizations", IPM 31 (1995).
+        Where few texts pass, all n-grams are looked up for these.
         """
         order = np.argsort(-weights, kind="stable")
         at = _columns(self.grams, grams[order])
         columns, weights = at[at >= 0], weights[order][at >= 0]
         bounds = weights * (self._tops[columns] if len(columns) else 1.0)
         most = np.concatenate([np.cumsum(bounds[::-1])[::-1], np.zeros(1)])
-        least = -np.inf
-        if (self.matrix.indptr[columns + 1] - self.matrix.indptr[columns]).sum() > _MANY:
+        least, needed = -np.inf, len(columns)
+        entries = (self.matrix.indptr[columns + 1] - self.matrix.indptr[columns]).sum()
+        if entries > _MANY and np.count_nonzero(passing) <= _FEW:
+            needed = 0
+        elif entries > max(_MANY, limit * _LIKELY * len(columns)):
             least = self._least(columns, weights, limit, passing) * _BELOW
-        needed = int(np.count_nonzero(most[:-1] >= least))
-        sums = self.matrix[:, columns[:needed]] @ weights[:needed]
-        rows = np.flatnonzero(sums >= max(least - most[needed], _TINY))
-        rows = rows[passing[rows]].astype(self.matrix.indices.dtype)
-        scores = sums[rows]
+            needed = int(np.count_nonzero(most[:-1] >= least))
+        if needed:
+            sums = self.matrix[:, columns[:needed]] @ weights[:needed]
+            rows = np.flatnonzero(sums >= max(least - most[needed], _TINY))
+            rows = rows[passing[rows]].astype(self.matrix.indices.dtype)
+            scores = sums[rows]
+        else:
+            rows = np.flatnonzero(passing).astype(self.matrix.indices.dtype)
+            scores = np.zeros(len(rows))
         for i in range(needed, len(columns)):
             scores = scores + self._weights(columns[i], rows) * weights[i]
             hopeful = scores >= least - most[i + 1]
             rows, scores = rows[hopeful], scores[hopeful]
-        best = scores >= least_of_best(scores, limit)
+        best = (scores > 0) & (scores >= least_of_best(scores, limit))
         return rows[best], scores[best]
 
     def _least(

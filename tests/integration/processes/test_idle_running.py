@@ -47,7 +47,9 @@ def test_an_idle_worker_frees_its_models_and_ingests_the_next_document(
             api.live(text=text(), name=str(number))
             seen |= pool(stack)
             time.sleep(IDLE_SECONDS + number / ROUNDS)
-        assert len(seen) > 2 * len(worked), "the pool was not renewed again"
+        again = waits_until(lambda: len(seen | pool(stack)) > 2 * len(worked), 30)
+        assert again, "the pool was not renewed again"
+        api.live(text=text(), name="last")
         assert api.search("When does the parade begin?").json()["hits"]
     log = (stack.data_dir / "logs" / "ingest.log").read_text()
     assert "exited with" not in log

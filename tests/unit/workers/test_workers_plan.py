@@ -26,6 +26,9 @@ def test_no_part_runs_in_the_folder_of_the_user_or_reads_settings_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith("CALLSLIP_TEST_"):  # of the suite itself
+            monkeypatch.delenv(name)
     (tmp_path / "key").write_text("a-secret-key")
     (tmp_path / "callslip.yaml").write_text("blobs: { url: originals }\n")
     monkeypatch.setenv("CALLSLIP_API__KEY_FILE", "key")
