@@ -47,7 +47,7 @@ format: install
 # Many tests wait for processes to start or stop, so the suite runs on more processes than cores.
 WORKERS ?= 4
 
-# The suite, with one of five parts of the long tests; docs/testing.md describes them.
+# The suite, with one of six parts of the long tests; docs/testing.md describes them.
 test: install
 	$(if $(PART),CALLSLIP_TEST_PART=$(PART)) $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
