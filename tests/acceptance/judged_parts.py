@@ -5,7 +5,6 @@ CALLSLIP_TEST_SLOW=1 each set is searched whole.
 """
 
 import json
-import os
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from long_forms import ALL
+from long_forms import ALL, SLOW
 from stack import Stack
 
 from benchmarks.quality.table import Quality
@@ -29,8 +28,6 @@ DATA = ROOT.parent / "shared" / "data"
 
 OWN = ROOT / "tests" / "data" / "judged"
 """Our own sets, small, which are in every clone."""
-
-SLOW = os.environ.get("CALLSLIP_TEST_SLOW") == "1"
 
 in_test_all = pytest.mark.skipif(not (ALL or SLOW), reason="`make test-all` measures it")
 

@@ -9,8 +9,8 @@ parts together the mean. docs/memory.md and docs/facets.md have whole sets.
 from statistics import fmean
 
 import pytest
-from judged_parts import LEARNING, LONGEST, PARTS, SLOW, Measure, Tell, folder_of, sets
-from long_forms import ALL
+from judged_parts import LEARNING, LONGEST, PARTS, Measure, Tell, folder_of, sets
+from long_forms import ALL, SLOW
 
 pytestmark = pytest.mark.timeout(LONGEST)
 

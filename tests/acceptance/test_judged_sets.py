@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
-from judged_parts import LONGEST, SLOW, Hold, Measure, in_test_all, sets
+from judged_parts import LONGEST, Hold, Measure, in_test_all, sets
+from long_forms import SLOW
 from stack import Stack
 from store_fixtures import STORES
 

@@ -20,6 +20,7 @@ KILL_POINTS = 6
 """Of each sweep over all calls at which a process may be killed."""
 
 SLOW = os.environ.get("CALLSLIP_TEST_SLOW") == "1"
+"""Whether the judged sets are searched whole."""
 
 PARTS = 6
 """`make test` runs one of so many parts of the tests with the mark `long`."""
