@@ -95,7 +95,6 @@ def become(request: dict[str, Any]) -> None:
     """Run the program of a request in this process."""
     # 15 characters at most: what `ps -o comm` and `top` show.
     ctypes.CDLL(None).prctl(_PR_SET_NAME, f"callslip {request['name']}".encode(), 0, 0, 0)
-    os.nice(request["niceness"])
     _use(os.open(os.devnull, os.O_RDONLY), 0)
     _use(os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), 1, 2)
     os.chdir(request["cwd"])

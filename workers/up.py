@@ -73,10 +73,14 @@ def _run(
     with supervisor:
         supervisor.begin()
         _prepare_ledger(settings, echo)
+        # The supervisor asks the broker which workers are ready; the parts import meanwhile, too.
+        from callslip.tasks.shared.broker import connect
+        from callslip.workers.supervision.store_restarts import restart_stores
+
         if supervisor.start():
             echo(f"Ready after {time.monotonic() - begun:.1f} s")
             greeting.start()
-            _restart_stores(supervisor, settings, stores)
+            restart_stores(connect(settings), stores, supervisor.restart)
             supervisor.watch()
         echo("Stopping (Ctrl-C again: at once)")
     if greeting.ident:
@@ -90,13 +94,6 @@ def _prepare_ledger(settings: Settings, echo: Echo) -> None:
 
     if key := prepare_ledger(settings):
         echo(f"Admin key, also in {settings.data_dir / FILE}: {key}")
-
-
-def _restart_stores(supervisor: Supervisor, settings: Settings, stores: Sequence[str]) -> None:
-    from callslip.tasks.shared.broker import connect
-    from callslip.workers.supervision.store_restarts import restart_stores
-
-    restart_stores(connect(settings), stores, supervisor.restart)
 
 
 def _greet(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: AfterReady) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from callslip.models.batches import by_length, of_one_length
-from callslip.models.e5 import onnx_graph
 from callslip.models.e5.runtimes.choice import Kind, load
 from callslip.models.e5.runtimes.contract import Floats
+from callslip.models.e5.tensors import EMBEDDINGS, MASK
 from callslip.models.e5.weights import Weights, unpack
 
 CUDA_BATCH_TOKENS = 4096
@@ -55,7 +55,7 @@ class Network:
         """Return an output of the graph for one batch of token ids.
 
         A token of the start is added before each row and one of the end after it. The outputs have
-        the shapes that `onnx_graph` names, with the longest row's number of tokens.
+        the shapes that `tensors` names, with the longest row's number of tokens.
         """
         longest = max(map(len, rows)) + 2
         ids = np.full((len(rows), longest), self._special.pad, np.int64)
@@ -64,7 +64,7 @@ class Network:
             ids[i, : len(row) + 2] = [self._special.bos, *row, self._special.eos]
             mask[i, : len(row) + 2] = 1
         embeddings = self._embedded(ids) + self._positions[:longest]
-        inputs = {onnx_graph.EMBEDDINGS: embeddings, onnx_graph.MASK: mask}
+        inputs = {EMBEDDINGS: embeddings, MASK: mask}
         return self._runtime.run(output, inputs)
 
     def _embedded(self, ids: npt.NDArray[np.int64]) -> Floats:

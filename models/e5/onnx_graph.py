@@ -14,18 +14,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from callslip.models.e5.tensors import EMBEDDINGS, MASK, SCORES, TOKENS, VECTORS
 from callslip.models.e5.weights import Floats, Shape
-
-EMBEDDINGS, MASK, VECTORS, TOKENS = "embeddings", "mask", "vectors", "tokens"
-SCORES = "scores"
-"""The names of the graph's inputs and outputs.
-
-EMBEDDINGS: input, float (batch, tokens, hidden), the sum of word, position and type embeddings.
-MASK: input, int32 (batch, tokens), 1 for a token, 0 for padding.
-VECTORS: output, float (batch, hidden), rows of length 1.
-TOKENS: output, float (batch, tokens, hidden), the token vectors before pooling, of any length.
-SCORES: output of a reader instead of VECTORS and TOKENS, float (batch, tokens, 2).
-"""
 
 HEAD = "read"
 """The name of the matrix and of the bias that map the token vectors of a reader to SCORES."""

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from callslip.errors import InvalidRequest
-from callslip.models.e5 import onnx_graph
 from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import prepare
 from callslip.models.e5.runtimes.choice import Device, Kind, runtime_kind
+from callslip.models.e5.tensors import TOKENS, VECTORS
 from callslip.models.e5.tokens import Tokenizer, is_blank
 from callslip.models.e5.weights import SHA256
 from callslip.models.embedders.contract import Vectors
@@ -91,7 +91,7 @@ class E5Embedder:
         vectors = np.empty((len(rows), self.dimension), np.float32)
         network = self._network.get()
         for batch in network.batches(rows, BATCH_TOKENS):
-            vectors[batch] = network.run(onnx_graph.VECTORS, [rows[i] for i in batch])
+            vectors[batch] = network.run(VECTORS, [rows[i] for i in batch])
         return vectors
 
     def _ids(self, text: str) -> list[int]:
@@ -101,6 +101,6 @@ class E5Embedder:
     def _tokens(self, prefix: str, text: str) -> Vectors:
         before = self._tokenizer.count(prefix.rstrip())
         row = self._ids(prefix + text)
-        vectors = self._network.get().run(onnx_graph.TOKENS, [row])[0, 1:-1]
+        vectors = self._network.get().run(TOKENS, [row])[0, 1:-1]
         unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return unit[before:]

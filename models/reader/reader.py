@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from callslip.models.e5 import onnx_graph
 from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import build_once
 from callslip.models.e5.runtimes.choice import Device, Kind, runtime_kind
+from callslip.models.e5.tensors import SCORES
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
 from callslip.models.reader.contract import LogOdds, Passage
@@ -72,7 +72,7 @@ class Reader:
         network = self._network.get()
         rows = [window.row for _, window in windows]
         for batch in network.batches(rows, BATCH_TOKENS):
-            outputs = network.run(onnx_graph.SCORES, [rows[i] for i in batch])
+            outputs = network.run(SCORES, [rows[i] for i in batch])
             for scores, i in zip(outputs, batch, strict=True):
                 number, window = windows[i]
                 for sentence, start, end in window.sentences:
@@ -115,4 +115,10 @@ class _Window:
 
 def _prepare(models_dir: Path) -> Path:
     file = models_dir / f"reader-{digest()[:8]}-{BUILD}.onnx"
-    return build_once(file, lambda: onnx_graph.serialize_reader(ReaderWeights(Weights.of_wheel())))
+    return build_once(file, _graph)
+
+
+def _graph() -> bytes:
+    from callslip.models.e5 import onnx_graph  # imports what only a build needs
+
+    return onnx_graph.serialize_reader(ReaderWeights(Weights.of_wheel()))

@@ -30,6 +30,9 @@ RETRY_SECONDS = 5.0, 60.0
 SHARE = 0.05
 """The most of a process's time that reading the ledger takes."""
 
+USED_SECONDS = 0.2
+"""What was read is used for so long at least: reading takes longer than the rest of a check."""
+
 
 class Backlog:
     """The documents that wait, as this process knows them. Threads may share it.
@@ -103,4 +106,4 @@ class Backlog:
             self._pace = self._fair_queue.pace() or FIRST_PACE
         finally:
             ended = self._clock()
-            self._until = ended + (ended - began) / SHARE
+            self._until = ended + max(USED_SECONDS, (ended - began) / SHARE)

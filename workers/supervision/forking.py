@@ -101,6 +101,11 @@ class Forks:
             self._close()
         return self._loaded
 
+    def wait(self, seconds: float) -> None:
+        """Wait until the fork server says that it is ready or has loaded, `seconds` at most."""
+        awaited = [] if self._ours is None or self._loaded else [self._ours]
+        select.select(awaited, [], [], seconds)
+
     def load(self) -> None:
         """Request that a ready fork server loads the rest, once."""
         if self._ours and self._ready and not self._requested_at:
@@ -117,7 +122,6 @@ class Forks:
         argv: Sequence[str],
         env: Mapping[str, str],
         cwd: Path | None,
-        niceness: int,
         log: Path,
         name: str,
     ) -> Forked:
@@ -132,7 +136,6 @@ class Forks:
             "argv": argv[2:],
             "env": dict(env),
             "cwd": str(cwd or Path.cwd()),
-            "niceness": niceness,
             "log": str(log.absolute()),
             "name": name,
         }

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
 
 GUARD, MODEL, FORK_SERVER = "guard", "model", "forkserver"
 
-WORKERS: tuple[Role, ...] = ("search", "answer", "ingest", "maintenance")
-"""The workers in the order of their start: those that load models at once come first."""
+WORKERS: tuple[Role, ...] = ("search", "ingest", "maintenance", "answer")
+"""The workers in the order of their start.
+
+The search worker loads its models before it is ready, the answer worker after that, when it would
+take a core from workers that are not ready yet.
+"""
 
 WORKER_PATIENCE = 6.0
 """Seconds without the keys of `workers.presence`, which last six seconds themselves."""
@@ -184,6 +188,7 @@ def _programs(settings: Settings, after: Sequence[str], forks: forking.Forks | N
             ),
             patience=API_PATIENCE,
             after=after,
+            needs=WORKERS,
             forks=forks,
             early=True,
             reopens_log=True,

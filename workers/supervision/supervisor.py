@@ -104,8 +104,15 @@ class Supervisor:
             self._look_at_start()
             if all(child.ready for child in self._children.values()):
                 return True
-            time.sleep(TICK)
+            self._wait()
         return False
+
+    def _wait(self) -> None:
+        """Wait for a tick, or until the fork server can fork more parts."""
+        if not self._forks:
+            time.sleep(TICK)
+        for forks in self._forks:
+            forks.wait(TICK)
 
     def _look_at_start(self) -> None:
         if dead := self._look():
@@ -144,7 +151,7 @@ class Supervisor:
                 else:
                     dead.append(child)
             elif not child.ready:
-                if child.becomes_ready():
+                if self._are_ready(child.part.needs) and child.becomes_ready():
                     away = child.away()
                     again = "" if away is None else f", {away:.1f} s after its end"
                     self._say(child, f"ready after {child.age():.1f} s{again}")
@@ -182,8 +189,10 @@ class Supervisor:
         return next((c for c in children if forks and c.part.stdin == forks.connect), None)
 
     def _may_start(self, child: Child) -> bool:
-        needs = (self._children[name].ready for name in child.part.after)
-        return not child.ready and child.due() and all(needs)
+        return not child.ready and child.due() and self._are_ready(child.part.after)
+
+    def _are_ready(self, names: Sequence[str]) -> bool:
+        return all(self._children[name].ready for name in names)
 
     def _stop(self) -> None:
         """Send each part SIGTERM once no running part needs it; SIGKILL its group if it lingers."""

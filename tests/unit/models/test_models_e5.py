@@ -330,3 +330,11 @@ def test_in_a_background_process_openvino_computes_when_nothing_else_does(
     assert results[0][:2] == ["False", "False"]  # niceness alone is that of `nice callslip up`
     assert results[1][:2] == ["True", "True"]
     assert results[0][2] == results[1][2]
+
+
+def test_a_graph_runs_without_the_library_that_builds_it() -> None:
+    code = (
+        "import sys; import callslip.models.embedders.local, callslip.models.reader.reader;"
+        " import callslip.models.e5.runtimes.onnx_runtime; sys.exit('onnx' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

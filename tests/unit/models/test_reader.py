@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from callslip.models.e5 import onnx_graph
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
 from callslip.models.reader import reader as module
@@ -121,7 +122,7 @@ def test_the_trained_tensors_are_read_only_to_build_the_graph(
 ) -> None:
     built: list[Weights] = []
     monkeypatch.setattr(module, "ReaderWeights", built.append)
-    monkeypatch.setattr(module.onnx_graph, "serialize_reader", lambda _: b"graph")
+    monkeypatch.setattr(onnx_graph, "serialize_reader", lambda _: b"graph")
     assert module._prepare(tmp_path) == module._prepare(tmp_path)
     assert built == [Weights.of_wheel()]
 

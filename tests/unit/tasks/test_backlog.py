@@ -94,3 +94,14 @@ def test_what_was_read_is_used_for_a_while_and_counts_what_this_process_adds() -
     assert is_full(waiting), "10 s is within 20 times the half second that reading took"
     waiting.check()
     assert queue.reads == 2
+
+
+def test_what_was_read_quickly_is_used_for_a_moment() -> None:
+    queue = Queue({}, Pace(1, 1000))
+    now = iter([0.0, 0.001, 0.15, 0.3, 0.301]).__next__
+    waiting = Backlog(IngestSettings(), queue, clock=now)
+    waiting.check()
+    waiting.check()
+    assert queue.reads == 1
+    waiting.check()
+    assert queue.reads == 2

@@ -108,8 +108,8 @@ def test_a_fork_has_what_its_server_loaded_and_the_rest_of_a_program_of_its_own(
         assert supervisor.start()
         assert waits_until(lambda: (tmp_path / "logs" / "part.log").read_text().count("\n") == 3)
         first, second, helper = parts.shown()
-        niceness = os.nice(0) + 3
-        assert first == f"['--word', 'é'] 1 False {tmp_path} {niceness} True"
+        assert first == f"['--word', 'é'] 1 False {tmp_path} {os.nice(0)} True"
+        assert os.getpriority(os.PRIO_PROCESS, parts.pids["part"]) == os.nice(0) + 3
         assert second == f"{os.getpid()} {parts.pids['server']} True callslip part"
     assert waits_until(lambda: is_gone(int(helper)))
     assert not parts.pids

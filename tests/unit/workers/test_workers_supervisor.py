@@ -137,6 +137,37 @@ def test_a_part_that_runs_once_holds_back_what_needs_its_result(
     assert heard.says("done after")
 
 
+def test_a_part_is_not_looked_at_before_the_parts_that_it_needs_are_ready(
+    tmp_path: Path, heard: Heard
+) -> None:
+    looks: list[str] = []
+
+    def ready(name: str, after: int) -> Callable[[int], bool]:
+        return lambda pid: looks.append(name) or looks.count(name) >= after  # type: ignore[func-returns-value]
+
+    last = part("last", SLEEP, ready=ready("last", 2), needs=("first", "second"))
+    others = [part(name, SLEEP, ready=ready(name, 3)) for name in ("first", "second")]
+    with Supervisor([last, *others], tmp_path, heard.echo, heard.changed) as supervisor:
+        assert supervisor.start()
+    assert [name for name in looks if name == "last"] == looks[-2:]
+    assert looks.count("first") == looks.count("second") == 3
+
+
+def test_a_part_gives_way_to_others_once_it_is_ready(tmp_path: Path, heard: Heard) -> None:
+    niceness: list[int] = []
+
+    def ready(pid: int) -> bool:
+        niceness.append(os.getpriority(os.PRIO_PROCESS, pid))
+        return len(niceness) > 1
+
+    nice = part("nice", SLEEP, ready=ready, niceness=2)
+    with Supervisor([nice], tmp_path, heard.echo, heard.changed) as supervisor:
+        assert supervisor.start()
+        (pid,) = heard.all_pids()
+        assert niceness == [os.nice(0)] * 2
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.nice(0) + 2
+
+
 def test_a_part_that_dies_at_start_is_named_with_the_end_of_its_log(
     tmp_path: Path, heard: Heard
 ) -> None:
