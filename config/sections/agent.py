@@ -17,7 +17,7 @@ class AgentSettings(Section):
         default=5,
         ge=0,
         le=19,
-        description="niceness of the answer worker, so that searches run first",
+        description="niceness of the answer worker once it is ready, so that searches run first",
     )
     timeout_seconds: float = Field(
         default=60.0, gt=0, description="how long the server waits for an answer"

@@ -100,8 +100,9 @@ class IngestSettings(Section):
         default=10,
         ge=0,
         le=19,
-        description="niceness of the ingest worker, so that searches run first; from 10 on, the"
-        " local embedder in bf16 computes there only while a core has nothing else to do",
+        description="niceness of the ingest worker once it is ready, so that searches run first;"
+        " from 10 on, the local embedder in bf16 computes there only while a core has nothing else"
+        " to do",
     )
     idle_seconds: float = Field(
         default=300.0,

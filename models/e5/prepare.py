@@ -63,7 +63,7 @@ def _paths(models_dir: Path) -> PreparedModel:
 
 
 def _graph() -> bytes:
-    from callslip.models.e5 import onnx_graph  # a second of imports, only for a build
+    from callslip.models.e5 import onnx_graph  # imports onnx, which only a build needs
 
     return onnx_graph.serialize(Weights.of_wheel())
 

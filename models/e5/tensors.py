@@ -1,6 +1,6 @@
 """The names of the inputs and outputs of the graphs of `models.e5.onnx_graph`.
 
-They are apart from it, because running a graph does not need the library that builds one: 11 MB
+They are apart from it, because running a graph does not need the library that builds one: 5 MB
 and a tenth of a second in each process.
 """
 

@@ -119,6 +119,6 @@ def _prepare(models_dir: Path) -> Path:
 
 
 def _graph() -> bytes:
-    from callslip.models.e5 import onnx_graph  # imports what only a build needs
+    from callslip.models.e5 import onnx_graph  # imports onnx, which only a build needs
 
     return onnx_graph.serialize_reader(ReaderWeights(Weights.of_wheel()))

@@ -42,18 +42,19 @@ class Part:
     """A program to keep running.
 
     The supervisor calls `ready` with the process id repeatedly until it returns True, so `ready`
-    must return within half a second; it begins once the parts in `needs` are ready, without which
-    this one is not. A part starts once the parts in `after` are ready, and stops before them. A
-    part with `once` is ready when it has ended with exit code 0. `lacks` returns what a part that
-    is not ready is waiting for, or an empty text if that is unknown. A part with `reopens_log`
-    writes to its log's path and opens it again when the file was renamed.
+    must return within half a second. When all parts start, the first call waits until the parts in
+    `ready_after` are ready: `ready` would be False before. A part starts once the parts in `after`
+    are ready, and stops before them. A part with `once` is ready when it has ended with exit code
+    0. `lacks` returns what a part that is not ready is waiting for, or an empty text if that is
+    unknown. A part with `reopens_log` writes to its log's path and opens it again when the file was
+    renamed.
 
     `works` tells whether a ready part makes progress, or returns None if that cannot be seen now; a
     thread calls it every second with the process id. A part for which it has not returned True for
     `patience` seconds is hung: the supervisor kills it and starts it again. Without `works` only
     the end of the process counts. The process runs in the folder `cwd`, by default in this one.
-    Once it is ready, its process group has the niceness `niceness`, relative to the supervisor's:
-    with it from the start, a worker would be ready only after all others.
+    A ready part's processes have the niceness `niceness`, relative to the supervisor's. A part has
+    none while it starts: it would wait until all other parts have started.
 
     `stdin` opens the standard input of a new process. With `forks` the process is a fork of a fork
     server, and `argv` is `python -m MODULE …`. An `early` one only needs the modules that the
@@ -68,7 +69,7 @@ class Part:
     works: Callable[[int], bool | None] | None = None
     patience: float = 10.0
     after: Sequence[str] = ()
-    needs: Sequence[str] = ()
+    ready_after: Sequence[str] = ()
     cwd: Path | None = None
     niceness: int = 0
     stdin: Callable[[], socket] | None = None
@@ -110,19 +111,20 @@ class Child:
     def becomes_ready(self) -> bool:
         if self.process and not self.part.once:
             self.ready = self.part.ready(self.process.pid)
-            if self.ready:
-                self._give_way(self.process.pid)
             if self.ready and self.part.works:
                 self.progress = Progress(self.part.patience, time.monotonic())
                 self._prober = Prober(self.part.works, self.process.pid)
         return self.ready
 
-    def _give_way(self, group: int) -> None:
-        """Set the niceness of the processes of the part; those that they start later inherit it."""
-        if self.part.niceness:
+    def give_way(self) -> None:
+        """Set the niceness of the processes of a ready part; those that they start inherit it.
+
+        A process that is just being forked is missed, so repeat the call.
+        """
+        if self.part.niceness and self.process:
             niceness = os.getpriority(os.PRIO_PROCESS, 0) + self.part.niceness
             with suppress(OSError):  # it has just ended; macOS refuses a group that holds a zombie
-                os.setpriority(os.PRIO_PGRP, group, niceness)
+                os.setpriority(os.PRIO_PGRP, self.process.pid, niceness)
 
     def is_working(self, now: float) -> bool:
         """Whether the part is ready and, as far as that is watched, has made progress lately."""

@@ -102,7 +102,7 @@ class Forks:
         return self._loaded
 
     def wait(self, seconds: float) -> None:
-        """Wait until the fork server says that it is ready or has loaded, `seconds` at most."""
+        """Wait until the fork server says that it is ready or has loaded, at most `seconds`."""
         awaited = [] if self._ours is None or self._loaded else [self._ours]
         select.select(awaited, [], [], seconds)
 
@@ -174,9 +174,19 @@ class Forks:
             self._ours.sendall(json.dumps(request).encode() + b"\n")
 
     def _says(self, word: bytes) -> bool:
-        """Whether the fork server has sent this word as the next one."""
-        readable = self._ours is not None and select.select([self._ours], [], [], 0)[0]
-        return bool(self._ours and readable and self._ours.recv(len(word)) == word)
+        """Whether the fork server has sent this word as the next one.
+
+        At the end of the connection it is closed here too.
+        """
+        if self._ours is None or not select.select([self._ours], [], [], 0)[0]:
+            return False
+        try:
+            received = self._ours.recv(len(word))
+        except OSError:
+            received = b""
+        if not received:
+            self._close()
+        return received == word
 
     def _close(self) -> None:
         if self._ours is not None:

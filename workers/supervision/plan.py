@@ -34,8 +34,8 @@ GUARD, MODEL, FORK_SERVER = "guard", "model", "forkserver"
 WORKERS: tuple[Role, ...] = ("search", "ingest", "maintenance", "answer")
 """The workers in the order of their start.
 
-The search worker loads its models before it is ready, the answer worker after that, when it would
-take a core from workers that are not ready yet.
+The search worker loads its models before it is ready, so it is the first. The answer worker loads
+its models once it is ready: if it was not the last, it would take a core from the others.
 """
 
 WORKER_PATIENCE = 6.0
@@ -188,7 +188,7 @@ def _programs(settings: Settings, after: Sequence[str], forks: forking.Forks | N
             ),
             patience=API_PATIENCE,
             after=after,
-            needs=WORKERS,
+            ready_after=WORKERS,
             forks=forks,
             early=True,
             reopens_log=True,

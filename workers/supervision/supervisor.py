@@ -59,7 +59,7 @@ class Supervisor:
         self._restarts: dict[str, str] = {}
         self._reported: Pids = {}
         self.stop_requested = False
-        self._hurry = False
+        self._hurry = self._started = False
         self._looked = self._logs_checked = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -103,6 +103,7 @@ class Supervisor:
         while not self.stop_requested:
             self._look_at_start()
             if all(child.ready for child in self._children.values()):
+                self._started = True
                 return True
             self._wait()
         return False
@@ -151,7 +152,7 @@ class Supervisor:
                 else:
                     dead.append(child)
             elif not child.ready:
-                if self._are_ready(child.part.needs) and child.becomes_ready():
+                if self._may_be_ready(child) and child.becomes_ready():
                     away = child.away()
                     again = "" if away is None else f", {away:.1f} s after its end"
                     self._say(child, f"ready after {child.age():.1f} s{again}")
@@ -159,6 +160,8 @@ class Supervisor:
                     child.give_up()
             elif reason := requests.get(child.part.name) or self._hangs(child, now, stood_still):
                 child.end_for(reason)
+            else:
+                child.give_way()
         for forks in self._forks:
             forks.load()  # after the early parts have been forked
         return dead
@@ -190,6 +193,9 @@ class Supervisor:
 
     def _may_start(self, child: Child) -> bool:
         return not child.ready and child.due() and self._are_ready(child.part.after)
+
+    def _may_be_ready(self, child: Child) -> bool:
+        return self._started or self._are_ready(child.part.ready_after)
 
     def _are_ready(self, names: Sequence[str]) -> bool:
         return all(self._children[name].ready for name in names)

@@ -83,7 +83,6 @@ class Parts:
             {"ONE": "1"},
             after=("server",),
             cwd=folder,
-            niceness=3,
             forks=self.forks,
         )
 
@@ -109,7 +108,6 @@ def test_a_fork_has_what_its_server_loaded_and_the_rest_of_a_program_of_its_own(
         assert waits_until(lambda: (tmp_path / "logs" / "part.log").read_text().count("\n") == 3)
         first, second, helper = parts.shown()
         assert first == f"['--word', 'é'] 1 False {tmp_path} {os.nice(0)} True"
-        assert os.getpriority(os.PRIO_PROCESS, parts.pids["part"]) == os.nice(0) + 3
         assert second == f"{os.getpid()} {parts.pids['server']} True callslip part"
     assert waits_until(lambda: is_gone(int(helper)))
     assert not parts.pids
@@ -238,3 +236,17 @@ def test_a_failed_start_names_the_log_of_the_server_too(tmp_path: Path) -> None:
     with pytest.raises(StartError) as raised, parts.supervised() as supervisor:
         supervisor.start()
     assert str(tmp_path / "logs" / "server.log") in raised.value.advice
+
+
+@pytest.mark.parametrize("has_read", [True, False])
+def test_a_server_that_closes_its_connection_can_fork_nothing(has_read: bool) -> None:
+    forks = forking.Forks()
+    with forks.connect() as server:
+        server.sendall(forking.READY)
+        assert forks.is_ready()
+        forks.load()
+        if has_read:
+            assert server.recv(100)
+    assert not forks.may_fork(early=True)
+    assert not forks.is_open()
+    forks.close()

@@ -137,35 +137,83 @@ def test_a_part_that_runs_once_holds_back_what_needs_its_result(
     assert heard.says("done after")
 
 
-def test_a_part_is_not_looked_at_before_the_parts_that_it_needs_are_ready(
+def test_at_the_start_a_part_is_asked_only_once_the_parts_that_it_is_ready_after_are(
     tmp_path: Path, heard: Heard
 ) -> None:
-    looks: list[str] = []
+    asked: list[str] = []
 
-    def ready(name: str, after: int) -> Callable[[int], bool]:
-        return lambda pid: looks.append(name) or looks.count(name) >= after  # type: ignore[func-returns-value]
+    def ready(name: str, at: int) -> Callable[[int], bool]:
+        def answer(_pid: int) -> bool:
+            asked.append(name)
+            return asked.count(name) >= at
 
-    last = part("last", SLEEP, ready=ready("last", 2), needs=("first", "second"))
+        return answer
+
     others = [part(name, SLEEP, ready=ready(name, 3)) for name in ("first", "second")]
+    last = part("last", SLEEP, ready=ready("last", 2), ready_after=("first", "second"))
     with Supervisor([last, *others], tmp_path, heard.echo, heard.changed) as supervisor:
         assert supervisor.start()
-    assert [name for name in looks if name == "last"] == looks[-2:]
-    assert looks.count("first") == looks.count("second") == 3
+    assert sorted(asked[:6]) == ["first"] * 3 + ["second"] * 3
+    assert asked[6:] == ["last"] * 2
 
 
-def test_a_part_gives_way_to_others_once_it_is_ready(tmp_path: Path, heard: Heard) -> None:
-    niceness: list[int] = []
+def test_a_restarted_part_is_ready_while_one_that_it_is_ready_after_starts(
+    tmp_path: Path, heard: Heard
+) -> None:
+    may_start = threading.Event()
+    may_start.set()
+    first = part("first", SLEEP, ready=lambda pid: may_start.is_set())
+    last = part("last", SLEEP, ready_after=("first",))
+    with Supervisor([first, last], tmp_path, heard.echo, heard.changed) as supervisor:
+        assert supervisor.start()
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        may_start.clear()
+        for name in ("first", "last"):
+            os.kill(heard.pids[-1][name], signal.SIGKILL)
+        assert waits_until(
+            lambda: sum("last" in line and "ready" in line for line in heard.lines) == 2
+        )
+        supervisor.request_stop()
+        watching.join()
+
+
+def test_the_processes_of_a_part_give_way_to_others_once_it_is_ready(
+    tmp_path: Path, heard: Heard
+) -> None:
+    own, started = os.nice(0), tmp_path / "started"
+    at_start: list[int] = []
 
     def ready(pid: int) -> bool:
-        niceness.append(os.getpriority(os.PRIO_PROCESS, pid))
-        return len(niceness) > 1
+        if not started.exists():
+            return False
+        at_start.append(os.getpriority(os.PRIO_PGRP, pid))
+        started.unlink()
+        return True
 
-    nice = part("nice", SLEEP, ready=ready, niceness=2)
+    def gives_way() -> bool:
+        # The kernel returns the niceness of the one process of a group that gives way least.
+        return os.getpriority(os.PRIO_PGRP, heard.pids[-1]["nice"]) == min(own + 2, 19)
+
+    program = (
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-ISc', {SLEEP!r}]);"
+        f" open({str(started)!r}, 'x'); {SLEEP}"
+    )
+    nice = part("nice", program, ready=ready, niceness=2)
     with Supervisor([nice], tmp_path, heard.echo, heard.changed) as supervisor:
         assert supervisor.start()
-        (pid,) = heard.all_pids()
-        assert niceness == [os.nice(0)] * 2
-        assert os.getpriority(os.PRIO_PROCESS, pid) == os.nice(0) + 2
+        watching = threading.Thread(target=supervisor.watch)
+        watching.start()
+        assert waits_until(gives_way)
+        first = heard.pids[-1]["nice"]
+        os.kill(first, signal.SIGKILL)
+        assert waits_until(
+            lambda: heard.pids[-1].get("nice", first) != first and len(at_start) == 2
+        )
+        assert waits_until(gives_way)
+        supervisor.request_stop()
+        watching.join()
+    assert at_start == [own, own]
 
 
 def test_a_part_that_dies_at_start_is_named_with_the_end_of_its_log(
