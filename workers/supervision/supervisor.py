@@ -131,7 +131,8 @@ class Supervisor:
     def _look(self) -> list[Child]:
         """Start the parts that are due, record which are ready, and return those that have died.
 
-        Kills the parts that hang, or whose restart was requested; a later call returns them.
+        Kills the parts that hang, or whose restart was requested; a later call returns them. Sets
+        the niceness of ready parts.
         """
         dead = []
         requests = {name: self._restarts.pop(name) for name in list(self._restarts)}
@@ -160,7 +161,7 @@ class Supervisor:
                     child.give_up()
             elif reason := requests.get(child.part.name) or self._hangs(child, now, stood_still):
                 child.end_for(reason)
-            else:
+            if child.ready:
                 child.give_way()
         for forks in self._forks:
             forks.load()  # after the early parts have been forked
