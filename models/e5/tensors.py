@@ -1,7 +1,7 @@
 """The names of the inputs and outputs of the graphs of `models.e5.onnx_graph`.
 
-They are apart from it, because running a graph does not need the library that builds one: 5 MB
-and a tenth of a second in each process.
+The names are in a module of their own, because a process that runs a graph does not need the
+library that builds one, which takes 5 MB and a tenth of a second.
 """
 
 EMBEDDINGS, MASK, VECTORS, TOKENS = "embeddings", "mask", "vectors", "tokens"

@@ -53,8 +53,8 @@ class Part:
     thread calls it every second with the process id. A part for which it has not returned True for
     `patience` seconds is hung: the supervisor kills it and starts it again. Without `works` only
     the end of the process counts. The process runs in the folder `cwd`, by default in this one.
-    A ready part's processes have the niceness `niceness`, relative to the supervisor's. A part has
-    none while it starts: it would wait until all other parts have started.
+    The processes of a ready part have the niceness `niceness`, relative to the supervisor's. A part
+    that starts has none, because it would get a core only after all other parts have started.
 
     `stdin` opens the standard input of a new process. With `forks` the process is a fork of a fork
     server, and `argv` is `python -m MODULE …`. An `early` one only needs the modules that the

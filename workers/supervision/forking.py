@@ -176,7 +176,7 @@ class Forks:
     def _says(self, word: bytes) -> bool:
         """Whether the fork server has sent this word as the next one.
 
-        At the end of the connection it is closed here too.
+        Closes the connection if the fork server has closed its end.
         """
         if self._ours is None or not select.select([self._ours], [], [], 0)[0]:
             return False

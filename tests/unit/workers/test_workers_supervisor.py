@@ -137,15 +137,15 @@ def test_a_part_that_runs_once_holds_back_what_needs_its_result(
     assert heard.says("done after")
 
 
-def test_at_the_start_a_part_is_asked_only_once_the_parts_that_it_is_ready_after_are(
+def test_at_the_start_a_part_is_looked_at_only_once_the_parts_that_it_is_ready_after_are_ready(
     tmp_path: Path, heard: Heard
 ) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def ready(name: str, at: int) -> Callable[[int], bool]:
         def answer(_pid: int) -> bool:
-            asked.append(name)
-            return asked.count(name) >= at
+            calls.append(name)
+            return calls.count(name) >= at
 
         return answer
 
@@ -153,8 +153,8 @@ def test_at_the_start_a_part_is_asked_only_once_the_parts_that_it_is_ready_after
     last = part("last", SLEEP, ready=ready("last", 2), ready_after=("first", "second"))
     with Supervisor([last, *others], tmp_path, heard.echo, heard.changed) as supervisor:
         assert supervisor.start()
-    assert sorted(asked[:6]) == ["first"] * 3 + ["second"] * 3
-    assert asked[6:] == ["last"] * 2
+    assert sorted(calls[:6]) == ["first"] * 3 + ["second"] * 3
+    assert calls[6:] == ["last"] * 2
 
 
 def test_a_restarted_part_is_ready_while_one_that_it_is_ready_after_starts(
