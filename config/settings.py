@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from callslip.config.sections.agent import AgentSettings
 from callslip.config.sections.annotator import AnnotatorSettings
@@ -160,6 +160,7 @@ class Settings(Section):
     genie: GenieSettings = GenieSettings()
     annotator: AnnotatorSettings = AnnotatorSettings()
     faq: FaqSettings = FaqSettings()
+    _of_questions: bool = PrivateAttr(default=False)
 
     @field_validator("languages")
     @classmethod
@@ -209,15 +210,23 @@ class Settings(Section):
         """Threads of one inference, so that all ingest processes together use each core once."""
         return self.embedder.threads or max(1, (os.cpu_count() or 1) // self.ingest.concurrency)
 
+    @property
+    def inferences_at_once(self) -> int:
+        """Inferences of a process at the same time: one of passages, questions on all cores."""
+        cores = os.cpu_count() or 1
+        return max(1, round(cores / self.embedder_threads)) if self._of_questions else 1
+
     def for_questions(self) -> Self:
-        """The settings of a process that embeds a question at a time: with four cores or more."""
+        """The settings of a process that embeds questions, each with four cores or more."""
         threads = max(self.embedder_threads, min(OF_A_QUESTION, os.cpu_count() or 1))
         both = {"embedder": self.embedder, "previous_embedder": self.previous_embedder}
         chosen = {
             name: each.model_copy(update={"threads": each.threads or threads})
             for name, each in both.items()
         }
-        return self.model_copy(update=chosen)
+        settings = self.model_copy(update=chosen)
+        settings._of_questions = True
+        return settings
 
     @property
     def models_dir(self) -> Path:

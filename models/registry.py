@@ -33,6 +33,7 @@ def make_embedder(settings: Settings) -> Embedder:
         settings.models_dir,
         make_tokenizer(settings),
         threads=settings.embedder_threads,
+        at_once=settings.inferences_at_once,
         device=chosen.device,
     )
 
@@ -110,6 +111,7 @@ def make_reader(settings: Settings) -> "Reads | None":
         settings.models_dir,
         make_tokenizer(settings),
         threads=settings.embedder_threads,
+        at_once=settings.inferences_at_once,
         device=settings.embedder.device,
     )
 
@@ -141,6 +143,7 @@ def make_reranker(
                 settings.models_dir,
                 make_tokenizer(settings),
                 threads=settings.embedder_threads,
+                at_once=settings.inferences_at_once,
                 device=settings.embedder.device,
             )
         return MaxSimReranker(embedder, cache)

@@ -23,8 +23,8 @@ per second, and keeps 2.2 GB more than it has loaded instead of .5 GB.
 class Network:
     """One ONNX graph in a runtime. Threads may share it; a fork may not."""
 
-    def __init__(self, graph: Path, threads: int, kind: Kind) -> None:
-        """`threads` is the number of threads of one inference."""
+    def __init__(self, graph: Path, threads: int, kind: Kind, at_once: int = 1) -> None:
+        """An inference has `threads` threads; `at_once` of them may compute at once."""
         weights = Weights.of_wheel()
         hidden = weights.shape.hidden
         self._special = weights.special
@@ -32,7 +32,7 @@ class Network:
         positions = weights.vector("emb.pos").reshape(-1, hidden)
         self._positions = positions + weights.vector("emb.type")[:hidden]
         self._kind = kind
-        self._runtime = load(kind, graph, threads)
+        self._runtime = load(kind, graph, threads, at_once)
 
     @property
     def separator(self) -> int:

@@ -46,17 +46,19 @@ class E5Embedder:
         tokenizer: Tokenizer,
         *,
         threads: int = 1,
+        at_once: int = 1,
         device: Device = "cpu",
         kind: Kind | None = None,
     ) -> None:
-        """`threads` is the number of threads of one inference.
+        """An inference has `threads` threads; `at_once` of them may compute at once.
 
         `kind` is the runtime, by default the fastest that this machine has for `device`.
         """
         self._tokenizer = tokenizer
         self.runtime = kind or runtime_kind(device)
         self._network = PerProcess(
-            lambda: Network(prepare(models_dir).graph, threads, self.runtime), droppable=True
+            lambda: Network(prepare(models_dir).graph, threads, self.runtime, at_once),
+            droppable=True,
         )
 
     @property

@@ -46,16 +46,19 @@ class Reader:
         tokenizer: Tokenizer,
         *,
         threads: int = 1,
+        at_once: int = 1,
         device: Device = "cpu",
         kind: Kind | None = None,
     ) -> None:
-        """`models_dir` is the folder of built files; `threads` are those of one inference.
+        """`models_dir` is the folder of built files.
+
+        An inference has `threads` threads; `at_once` of them may compute at once.
 
         `kind` is the runtime, by default the fastest that this machine has for `device`.
         """
         self._tokenizer = tokenizer
         runtime = kind or runtime_kind(device)
-        self._network = PerProcess(lambda: Network(_prepare(models_dir), threads, runtime))
+        self._network = PerProcess(lambda: Network(_prepare(models_dir), threads, runtime, at_once))
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[LogOdds]:
         """Return the log odds of each sentence of each passage, in the order of the input.

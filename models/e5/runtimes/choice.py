@@ -26,12 +26,16 @@ def runtime_kind(device: Device) -> Kind:
     return "openvino bf16" if processor_flags() & BF16 and find_spec("openvino") else _ANYWHERE
 
 
-def load(kind: Kind, graph: Path, threads: int) -> Runtime:
-    """Load a graph in this runtime; `threads` are those of one inference."""
+def load(kind: Kind, graph: Path, threads: int, at_once: int = 1) -> Runtime:
+    """Load a graph in this runtime.
+
+    An inference has `threads` threads. `at_once` of them may compute at once in OpenVINO, which
+    needs memory for each; in onnxruntime as many as threads call it.
+    """
     if kind == "openvino bf16":
         from callslip.models.e5.runtimes.open_vino import OpenVino  # only one of both is loaded
 
-        return OpenVino(graph, threads)
+        return OpenVino(graph, threads, at_once)
     from callslip.models.e5.runtimes.onnx_runtime import OnnxRuntime
 
     return OnnxRuntime(graph, threads, cuda=kind == "onnxruntime cuda")

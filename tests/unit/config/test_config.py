@@ -416,20 +416,28 @@ def test_variables_of_another_system_send_no_text_anywhere(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cores", "environ", "threads", "of_a_question"),
+    ("cores", "environ", "threads", "of_a_question", "questions_at_once"),
     [
-        (1, {}, 1, 1),
-        (2, {}, 1, 2),
-        (8, {}, 4, 4),
-        (16, {}, 8, 8),
-        (8, {"CALLSLIP_INGEST__CONCURRENCY": "8"}, 1, 4),
-        (8, {"CALLSLIP_EMBEDDER__THREADS": "2"}, 2, 2),
+        (1, {}, 1, 1, 1),
+        (2, {}, 1, 2, 1),
+        (8, {}, 4, 4, 2),
+        (16, {}, 8, 8, 2),
+        (8, {"CALLSLIP_INGEST__CONCURRENCY": "8"}, 1, 4, 2),
+        (8, {"CALLSLIP_EMBEDDER__THREADS": "2"}, 2, 2, 4),
     ],
 )
 def test_a_question_is_embedded_with_more_cores_than_a_passage(
-    tmp_path: Path, cores: int, environ: dict[str, str], threads: int, of_a_question: int
+    tmp_path: Path,
+    cores: int,
+    environ: dict[str, str],
+    threads: int,
+    of_a_question: int,
+    questions_at_once: int,
 ) -> None:
     settings = load(environ, tmp_path).settings
     with patch("os.cpu_count", lambda: cores):
         assert settings.embedder_threads == threads
-        assert settings.for_questions().embedder_threads == of_a_question
+        assert settings.inferences_at_once == 1
+        of_questions = settings.for_questions()
+        assert of_questions.embedder_threads == of_a_question
+        assert of_questions.inferences_at_once == questions_at_once

@@ -63,11 +63,15 @@ def test_what_a_killed_conversion_and_other_versions_left_is_removed(
     monkeypatch.setattr(subprocess, "run", Converter())
     (graph.parent / "model-openvino.build").mkdir()
     (graph.parent / "model-openvino.build" / "half.bin").touch()
-    for name in ("model-openvino-1.0.xml", "model-openvino-1.0.bin", "other-openvino-1.0.bin"):
+    other = ("model-openvino-1.0-2.xml", "model-openvino-1.0-2.bin", "other-openvino-1.0.bin")
+    for name in (*other, "model-openvino-2.0.bin"):
         (graph.parent / name).touch()
     open_vino._converted(graph)
     names = {file.name for file in graph.parent.iterdir() if file.suffix != ".lock"}
-    assert names == {"model-openvino-2.0.xml", "model-openvino-2.0.bin", "other-openvino-1.0.bin"}
+    assert names == {
+        *("model-openvino-2.0-2.xml", "model-openvino-2.0-2.bin"),
+        "other-openvino-1.0.bin",
+    }
 
 
 @pytest.mark.parametrize(
