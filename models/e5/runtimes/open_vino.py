@@ -4,7 +4,6 @@ import importlib
 import logging
 import mmap
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock
 
 from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.models.e5.runtimes.contract import Floats
+from callslip.models.e5.runtimes.converted import converted
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ loaded the model. The products are the same, bit by bit.
 """
 
 _CONVERSION = 2
-"""Incremented when `_CONVERT` writes another graph: files of an earlier number are made again."""
+"""Incremented when `_CONVERT` writes another graph, so that it is written again."""
 
 
 SHAPES = {"CPU_RUNTIME_CACHE_CAPACITY": 64}
@@ -122,7 +121,8 @@ def _read(vendor: ModuleType, core: Any, graph: Path) -> tuple[Any, mmap.mmap | 
     Where the files cannot be made (a full disk, a folder that is read-only), read the ONNX file.
     """
     try:
-        topology, weights = _converted(graph)
+        edition = f"{version('openvino')}-{_CONVERSION}"
+        topology, weights = converted(graph, "openvino", edition, ".xml", _CONVERT)
     except (OSError, subprocess.CalledProcessError) as error:
         failed = error if isinstance(error, OSError) else f"exit code {error.returncode}"
         log.warning("%s is not converted (%s): it takes more memory", graph.name, failed)
@@ -131,45 +131,6 @@ def _read(vendor: ModuleType, core: Any, graph: Path) -> tuple[Any, mmap.mmap | 
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     tensor = vendor.Tensor(np.frombuffer(mapped, np.uint8), shared_memory=True)
     return core.read_model(topology.read_bytes(), tensor), mapped
-
-
-def _converted(graph: Path) -> tuple[Path, Path]:
-    """Return the files of the graph in OpenVINO's format, topology and weights.
-
-    They lie beside the graph, and are made once for each version of OpenVINO, in a separate
-    process, whose end frees its memory. Those of other versions are removed then.
-    """
-    common = f"{graph.stem}-openvino"
-    stem = f"{common}-{version('openvino')}-{_CONVERSION}"
-    topology, weights = graph.with_name(f"{stem}.xml"), graph.with_name(f"{stem}.bin")
-
-    def are_made() -> bool:
-        return topology.exists() and weights.exists() and weights.stat().st_size > 0
-
-    if not are_made():
-        with FileLock(graph.with_name(f"{common}.lock")):
-            if not are_made():
-                _convert(graph, topology, weights, graph.with_name(f"{common}.build"))
-                for file in graph.parent.glob(f"{common}-*"):
-                    if not file.name.startswith(f"{stem}."):
-                        with suppress(OSError):
-                            file.unlink()
-    return topology, weights
-
-
-def _convert(graph: Path, topology: Path, weights: Path, folder: Path) -> None:
-    """Make both files in a folder that only this process uses; put them in place once complete."""
-    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
-    folder.mkdir()
-    try:
-        made = folder / topology.name
-        subprocess.run((sys.executable, "-c", _CONVERT, str(graph), str(made)), check=True)
-        for file in (weights, topology):
-            with (folder / file.name).open("rb") as written:
-                os.fsync(written.fileno())
-            (folder / file.name).replace(file)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _in_thread(start: Callable[[], Any], *, idle: bool) -> Any:

@@ -1,4 +1,4 @@
-"""The files that the runtime OpenVINO makes of a graph, without OpenVINO itself."""
+"""The files that a runtime makes of a graph, without the runtime itself."""
 
 import os
 import subprocess
@@ -8,7 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from callslip.models.e5.runtimes import open_vino
+from callslip.models.e5.runtimes import onnx_runtime, open_vino
+from callslip.models.e5.runtimes.converted import converted
 
 
 class Converter:
@@ -35,9 +36,12 @@ class Core:
 
 
 @pytest.fixture
-def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(open_vino, "version", lambda package: "2.0")
+def graph(tmp_path: Path) -> Path:
     return tmp_path / "model.onnx"
+
+
+def convert(graph: Path, edition: str = "2.0", variant: str = "") -> tuple[Path, Path]:
+    return converted(graph, "openvino", edition, ".xml", "program", variant)
 
 
 def test_files_are_made_once_and_again_where_the_weights_are_missing_or_empty(
@@ -46,32 +50,39 @@ def test_files_are_made_once_and_again_where_the_weights_are_missing_or_empty(
     converter = Converter()
     monkeypatch.setattr(subprocess, "run", converter)
     for _ in range(2):
-        topology, weights = open_vino._converted(graph)
+        topology, weights = convert(graph)
     assert converter.runs == 1
     weights.unlink()
-    assert open_vino._converted(graph) == (topology, weights)
+    assert convert(graph) == (topology, weights)
     weights.write_bytes(b"")
-    open_vino._converted(graph)
+    convert(graph)
     assert converter.runs == 3
     assert weights.read_bytes() == b"weights"
     assert topology.read_bytes() == b"topology"
 
 
-def test_what_a_killed_conversion_and_other_versions_left_is_removed(
+def test_what_a_killed_conversion_and_other_editions_left_is_removed(
     graph: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "run", Converter())
     (graph.parent / "model-openvino.build").mkdir()
     (graph.parent / "model-openvino.build" / "half.bin").touch()
-    other = ("model-openvino-1.0-2.xml", "model-openvino-1.0-2.bin", "other-openvino-1.0.bin")
-    for name in (*other, "model-openvino-2.0.bin"):
+    other = ("model-openvino-1.0.xml", "model-openvino-1.0-a.bin", "model-openvino-2.0.1.bin")
+    for name in (*other, "other-openvino-1.0.bin"):
         (graph.parent / name).touch()
-    open_vino._converted(graph)
+    convert(graph)
     names = {file.name for file in graph.parent.iterdir() if file.suffix != ".lock"}
-    assert names == {
-        *("model-openvino-2.0-2.xml", "model-openvino-2.0-2.bin"),
-        "other-openvino-1.0.bin",
-    }
+    assert names == {"model-openvino-2.0.xml", "model-openvino-2.0.bin", "other-openvino-1.0.bin"}
+
+
+def test_the_files_of_each_processor_stay_beside_those_of_others(
+    graph: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converter = Converter()
+    monkeypatch.setattr(subprocess, "run", converter)
+    first, second = convert(graph, variant="-a"), convert(graph, variant="-b")
+    assert convert(graph, variant="-a") == first != second
+    assert converter.runs == 2
 
 
 @pytest.mark.parametrize(
@@ -84,9 +95,19 @@ def test_where_no_files_can_be_made_the_onnx_file_is_read(
     error: Exception,
 ) -> None:
     monkeypatch.setattr(subprocess, "run", Converter(error))
+    monkeypatch.setattr(onnx_runtime, "processor_flags", lambda: frozenset({"avx2"}))
     assert open_vino._read(ModuleType("vendor"), Core(), graph) == ((graph,), None)
     assert "model.onnx" in caplog.text
-    assert not (graph.parent / "model-openvino.build").exists()
+    assert onnx_runtime._prepacked(graph) == graph
+    assert not list(graph.parent.glob("*.build"))
+
+
+def test_on_an_unknown_processor_onnxruntime_reads_the_onnx_file(
+    graph: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_runtime, "processor_flags", frozenset)
+    assert onnx_runtime._prepacked(graph) == graph
+    assert not list(graph.parent.iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has the policy")
