@@ -22,8 +22,8 @@ class Embedding:
 
     def __init__(self, models: Path) -> None:
         """`models` is the folder of the graph and the tokenizer, which are built once."""
-        self._embedder = E5Embedder(models, Tokenizer(models), threads=1)
         self._cores = os.cpu_count() or 1
+        self._embedder = E5Embedder(models, Tokenizer(models), threads=1, at_once=self._cores)
         self._pool = ThreadPoolExecutor(self._cores)
         self.dimension = self._embedder.dimension
         self._embedder.query("loads the model")
