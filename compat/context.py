@@ -97,7 +97,7 @@ def local_context() -> Context:
 
     Errors as for `local`.
     """
-    settings = placed_settings()
+    settings = placed_settings().for_questions()
     if settings.store not in kinds(settings):
         open_ledger(settings).close()
     shared = _shared.get()

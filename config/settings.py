@@ -160,7 +160,7 @@ class Settings(Section):
     genie: GenieSettings = GenieSettings()
     annotator: AnnotatorSettings = AnnotatorSettings()
     faq: FaqSettings = FaqSettings()
-    _of_questions: bool = PrivateAttr(default=False)
+    _embeds_questions: bool = PrivateAttr(default=False)
 
     @field_validator("languages")
     @classmethod
@@ -212,12 +212,13 @@ class Settings(Section):
 
     @property
     def inferences_at_once(self) -> int:
-        """Inferences of a process at the same time: one of passages, questions on all cores."""
+        """The most inferences of a process at once: one where it embeds passages; where it embeds
+        questions, as many as the cores have room for."""
         cores = os.cpu_count() or 1
-        return max(1, round(cores / self.embedder_threads)) if self._of_questions else 1
+        return max(1, round(cores / self.embedder_threads)) if self._embeds_questions else 1
 
     def for_questions(self) -> Self:
-        """The settings of a process that embeds questions, each with four cores or more."""
+        """The settings of a process that embeds questions: each on four cores, if there are."""
         threads = max(self.embedder_threads, min(OF_A_QUESTION, os.cpu_count() or 1))
         both = {"embedder": self.embedder, "previous_embedder": self.previous_embedder}
         chosen = {
@@ -225,7 +226,7 @@ class Settings(Section):
             for name, each in both.items()
         }
         settings = self.model_copy(update=chosen)
-        settings._of_questions = True
+        settings._embeds_questions = True
         return settings
 
     @property

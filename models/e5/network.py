@@ -24,7 +24,7 @@ class Network:
     """One ONNX graph in a runtime. Threads may share it; a fork may not."""
 
     def __init__(self, graph: Path, threads: int, kind: Kind, at_once: int = 1) -> None:
-        """An inference has `threads` threads; `at_once` of them may compute at once."""
+        """At most `at_once` inferences of `threads` threads each run at once."""
         weights = Weights.of_wheel()
         hidden = weights.shape.hidden
         self._special = weights.special

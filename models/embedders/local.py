@@ -50,7 +50,7 @@ class E5Embedder:
         device: Device = "cpu",
         kind: Kind | None = None,
     ) -> None:
-        """An inference has `threads` threads; `at_once` of them may compute at once.
+        """At most `at_once` inferences of `threads` threads each run at once.
 
         `kind` is the runtime, by default the fastest that this machine has for `device`.
         """

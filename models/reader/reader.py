@@ -52,7 +52,7 @@ class Reader:
     ) -> None:
         """`models_dir` is the folder of built files.
 
-        An inference has `threads` threads; `at_once` of them may compute at once.
+        At most `at_once` inferences of `threads` threads each run at once.
 
         `kind` is the runtime, by default the fastest that this machine has for `device`.
         """

@@ -4,13 +4,12 @@ In processor seconds, OpenVINO in bf16 takes half of what onnxruntime takes in f
 processor multiplies bf16 itself. Elsewhere it would compute in fp32 and gain a tenth at most.
 """
 
-import platform
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from callslip.models.e5.runtimes.contract import Runtime
+from callslip.models.e5.runtimes.processor import processor_flags
 
 Device = Literal["cpu", "cuda"]
 Kind = Literal["openvino bf16", "onnxruntime fp32", "onnxruntime cuda"]
@@ -29,8 +28,8 @@ def runtime_kind(device: Device) -> Kind:
 def load(kind: Kind, graph: Path, threads: int, at_once: int = 1) -> Runtime:
     """Load a graph in this runtime.
 
-    An inference has `threads` threads. `at_once` of them may compute at once in OpenVINO, which
-    needs memory for each; in onnxruntime as many as threads call it.
+    An inference has `threads` threads. In OpenVINO, which needs memory for each inference, at most
+    `at_once` run at once; in onnxruntime as many as there are threads that call it.
     """
     if kind == "openvino bf16":
         from callslip.models.e5.runtimes.open_vino import OpenVino  # only one of both is loaded
@@ -39,19 +38,6 @@ def load(kind: Kind, graph: Path, threads: int, at_once: int = 1) -> Runtime:
     from callslip.models.e5.runtimes.onnx_runtime import OnnxRuntime
 
     return OnnxRuntime(graph, threads, cuda=kind == "onnxruntime cuda")
-
-
-@cache
-def processor_flags() -> frozenset[str]:
-    """Return Linux's names of the processor's instructions; none on another system."""
-    if platform.machine() != "x86_64":
-        return frozenset()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(flags.partition(":")[2].split())
 
 
 _ANYWHERE: Kind = "onnxruntime fp32"

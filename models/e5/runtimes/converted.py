@@ -1,30 +1,80 @@
 """Makes the files of a graph in the own format of a runtime, which all processes map."""
 
+import errno
+import logging
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock
 
+log = logging.getLogger(__name__)
 
-def converted(
-    graph: Path, runtime: str, edition: str, suffix: str, program: str, variant: str = ""
-) -> tuple[Path, Path]:
-    """Return the files of a graph, topology and weights; they lie beside the graph.
+T = TypeVar("T")
 
-    They are made once for each edition of the runtime and each variant of its files. The Python
-    `program` makes them in a separate process, whose end frees its memory: its arguments are the
-    graph and the topology to write, with this suffix; it writes the weights beside that, with the
-    suffix `.bin`. Files of other editions are removed then.
+ROOM = 4
+"""Free bytes of the disk that a conversion needs, in sizes of the graph."""
 
-    Raises OSError or subprocess.CalledProcessError if the files cannot be made.
+
+@dataclass(frozen=True)
+class Conversion:
+    """How a runtime makes its files of a graph."""
+
+    runtime: str
+    edition: str
+    """The version of the runtime and of the program: files of other editions are removed."""
+    suffix: str
+    """Of the topology; that of the weights is `.bin`."""
+    program: str
+    """Python that writes the topology, its second argument, and the weights beside it.
+
+    The first argument is the graph. It loads what it has written, to fail where that is damaged.
     """
-    common = f"{graph.stem}-{runtime}"
-    stem = f"{common}-{edition}{variant}"
-    topology, weights = graph.with_name(f"{stem}{suffix}"), graph.with_name(f"{stem}.bin")
+    variant: str = ""
+    """Files of other variants of an edition stay."""
+
+
+def load(graph: Path, conversion: Conversion, use: Callable[[Path, Path], T]) -> T | None:
+    """Return what `use` makes of the files of a graph, topology and weights.
+
+    None, with a warning in the log, where the files cannot be made (a full disk, a folder that is
+    read-only) or not be used; those that cannot be used are removed.
+    """
+    try:
+        files = converted(graph, conversion)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = error if isinstance(error, OSError) else f"exit code {error.returncode}"
+        log.warning("%s is not converted (%s): it takes more memory", graph.name, reason)
+        return None
+    try:
+        return use(*files)
+    except Exception as error:  # the runtimes' own have no class in common
+        name = type(error).__name__
+        log.warning("%s cannot be used (%s): it takes more memory", files[0].name, name)
+        for file in files:
+            with suppress(OSError):
+                file.unlink()
+        return None
+
+
+def converted(graph: Path, conversion: Conversion) -> tuple[Path, Path]:
+    """Return the files of a graph, topology and weights, which lie beside it.
+
+    They are made once, in a separate process, whose end frees its memory. Raises OSError or
+    subprocess.CalledProcessError if they cannot be made.
+    """
+    common = f"{graph.stem}-{conversion.runtime}"
+    of_edition = f"{common}-{conversion.edition}"
+    stem = f"{of_edition}-{conversion.variant}" if conversion.variant else of_edition
+    topology = graph.with_name(f"{stem}{conversion.suffix}")
+    weights = graph.with_name(f"{stem}.bin")
 
     def are_made() -> bool:
         return topology.exists() and weights.exists() and weights.stat().st_size > 0
@@ -32,8 +82,9 @@ def converted(
     if not are_made():
         with FileLock(graph.with_name(f"{common}.lock")):
             if not are_made():
-                _make(graph, topology, weights, program, graph.with_name(f"{common}.build"))
-                of_edition = f"{common}-{edition}"
+                for left in graph.parent.glob(f"{common}.build-*"):  # by a process that was killed
+                    shutil.rmtree(left, ignore_errors=True)
+                _make(graph, topology, weights, conversion.program, f"{common}.build-")
                 for file in graph.parent.glob(f"{common}-*"):
                     if file.stem != of_edition and not file.stem.startswith(f"{of_edition}-"):
                         with suppress(OSError):
@@ -41,10 +92,11 @@ def converted(
     return topology, weights
 
 
-def _make(graph: Path, topology: Path, weights: Path, program: str, folder: Path) -> None:
-    """Make both files in a folder that only this process uses; put them in place once complete."""
-    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
-    folder.mkdir()
+def _make(graph: Path, topology: Path, weights: Path, program: str, prefix: str) -> None:
+    """Make both files in a new folder; put them in place once they are complete."""
+    if shutil.disk_usage(graph.parent).free < ROOM * graph.stat().st_size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=graph.parent))
     try:
         made = folder / topology.name
         subprocess.run((sys.executable, "-c", program, str(graph), str(made)), check=True)

@@ -1,9 +1,7 @@
 """Runs a graph in onnxruntime: in fp32 on any processor, or on an NVIDIA GPU."""
 
 import hashlib
-import logging
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
@@ -16,11 +14,9 @@ import onnxruntime
 
 from callslip.errors import SettingsError
 from callslip.models.e5.runtimes.background import BACKGROUND
-from callslip.models.e5.runtimes.choice import processor_flags
 from callslip.models.e5.runtimes.contract import Floats
-from callslip.models.e5.runtimes.converted import converted
-
-log = logging.getLogger(__name__)
+from callslip.models.e5.runtimes.converted import Conversion, load
+from callslip.models.e5.runtimes.processor import processor_flags
 
 CUDA = "CUDAExecutionProvider"
 
@@ -51,6 +47,7 @@ for name, value in {
 }.items():
     options.add_session_config_entry("session." + name, value)
 onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+onnxruntime.InferenceSession(str(made), providers=["CPUExecutionProvider"])
 """
 """Writes a graph with its weights in the order in which this processor multiplies them.
 
@@ -58,6 +55,12 @@ onnxruntime maps such weights into memory, so that all processes share their pag
 in a plain graph each process makes a copy in that order when it loads the graph, 85 MB. The
 products are the same, bit by bit.
 """
+
+_CONVERSION = 1
+"""Incremented when `_PREPACK` writes another graph, so that it is written again."""
+
+_VECTOR_SETS = ("amx", "avx", "f16c", "fma", "sse")
+"""Beginnings of Linux's names of the instructions that compute with vectors."""
 
 
 class OnnxRuntime:
@@ -77,13 +80,7 @@ class OnnxRuntime:
         if not cuda and BACKGROUND not in os.environ:
             # The memory of the longest text so far would stay; ingestion needs it again at once.
             self._run_options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        self._session = (
-            _on_gpu(graph, options)
-            if cuda
-            else onnxruntime.InferenceSession(
-                str(_prepacked(graph)), options, providers=["CPUExecutionProvider"]
-            )
-        )
+        self._session = _on_gpu(graph, options) if cuda else _on_processor(graph, options)
 
     def run(self, output: str, inputs: Mapping[str, npt.NDArray[Any]]) -> Floats:
         """Return an output of the graph, as `Runtime.run` does."""
@@ -91,21 +88,23 @@ class OnnxRuntime:
         return np.asarray(values, np.float32)
 
 
-def _prepacked(graph: Path) -> Path:
-    """Return the graph with weights in the order of this processor; without that, the graph itself.
+def _on_processor(graph: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    """Load the graph with its weights in the order of this processor, or else as it is.
 
-    The order depends on the processor's instructions, so it needs to be known which these are.
+    The order depends on the instructions, so there are files for each set of them.
     """
-    if not (flags := processor_flags()):
-        return graph
-    of_processor = hashlib.sha256(" ".join(sorted(flags)).encode()).hexdigest()[:8]
-    edition, variant = onnxruntime.__version__, f"-{of_processor}"
-    try:
-        return converted(graph, "onnxruntime", edition, ".onnx", _PREPACK, variant)[0]
-    except (OSError, subprocess.CalledProcessError) as error:
-        failed = error if isinstance(error, OSError) else f"exit code {error.returncode}"
-        log.warning("%s is not converted (%s): it takes more memory", graph.name, failed)
-        return graph
+
+    def session(topology: Path, weights: Path | None = None) -> onnxruntime.InferenceSession:
+        providers = ["CPUExecutionProvider"]
+        return onnxruntime.InferenceSession(str(topology), options, providers=providers)
+
+    sets = sorted(flag for flag in processor_flags() if flag.startswith(_VECTOR_SETS))
+    if not sets:
+        return session(graph)
+    variant = hashlib.sha256(" ".join(sets).encode()).hexdigest()[:8]
+    edition = f"{onnxruntime.__version__}-{_CONVERSION}"
+    conversion = Conversion("onnxruntime", edition, ".onnx", _PREPACK, variant)
+    return load(graph, conversion, session) or session(graph)
 
 
 def _on_gpu(graph: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:

@@ -1,10 +1,8 @@
 """Runs a graph in OpenVINO, in bf16."""
 
 import importlib
-import logging
 import mmap
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -21,9 +19,7 @@ import numpy.typing as npt
 
 from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.models.e5.runtimes.contract import Floats
-from callslip.models.e5.runtimes.converted import converted
-
-log = logging.getLogger(__name__)
+from callslip.models.e5.runtimes.converted import Conversion, load
 
 _TELEMETRY = "openvino_telemetry"
 
@@ -35,12 +31,15 @@ from openvino import opset13 as operators
 graph = openvino.Core().read_model(sys.argv[1])
 for node in graph.get_ordered_ops():
     if node.get_type_name() == "MatMul":
-        weights = node.input_value(1).get_node()
-        if weights.get_type_name() == "Constant":
+        weights, turned = node.input_value(1).get_node(), node.get_attributes()
+        if weights.get_type_name() == "Constant" and not turned["transpose_b"]:
             transposed = operators.constant(weights.data.T.copy(order="C"))
-            product = operators.matmul(node.input_value(0), transposed, False, True)
+            product = operators.matmul(
+                node.input_value(0), transposed, turned["transpose_a"], True
+            )
             node.output(0).replace(product.output(0))
 openvino.save_model(graph, sys.argv[2], compress_to_fp16=False)
+openvino.Core().read_model(sys.argv[2])
 """
 """Writes a graph with weights of the shape (out, in), which OpenVINO multiplies as they are.
 
@@ -78,9 +77,9 @@ class OpenVino:
     """
 
     def __init__(self, graph: Path, threads: int, at_once: int) -> None:
-        """An inference has `threads` threads; `at_once` of them may compute at once.
+        """At most `at_once` inferences of `threads` threads each run at once.
 
-        Each of these takes 25 MB, and as much again once it has computed texts of many lengths.
+        Each of these takes 25 MB, and as much again after texts of many lengths.
         """
         vendor = _without_telemetry()
         os.environ.setdefault(*PRIMITIVES)
@@ -118,19 +117,18 @@ class OpenVino:
 def _read(vendor: ModuleType, core: Any, graph: Path) -> tuple[Any, mmap.mmap | None]:
     """Read the converted graph; return the model and its weights, mapped into memory.
 
-    Where the files cannot be made (a full disk, a folder that is read-only), read the ONNX file.
+    Without a converted graph, read the ONNX file.
     """
-    try:
-        edition = f"{version('openvino')}-{_CONVERSION}"
-        topology, weights = converted(graph, "openvino", edition, ".xml", _CONVERT)
-    except (OSError, subprocess.CalledProcessError) as error:
-        failed = error if isinstance(error, OSError) else f"exit code {error.returncode}"
-        log.warning("%s is not converted (%s): it takes more memory", graph.name, failed)
-        return core.read_model(graph), None
-    with weights.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    tensor = vendor.Tensor(np.frombuffer(mapped, np.uint8), shared_memory=True)
-    return core.read_model(topology.read_bytes(), tensor), mapped
+
+    def read(topology: Path, weights: Path) -> tuple[Any, mmap.mmap]:
+        with weights.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        tensor = vendor.Tensor(np.frombuffer(mapped, np.uint8), shared_memory=True)
+        return core.read_model(topology.read_bytes(), tensor), mapped
+
+    edition = f"{version('openvino')}-{_CONVERSION}"
+    conversion = Conversion("openvino", edition, ".xml", _CONVERT)
+    return load(graph, conversion, read) or (core.read_model(graph), None)
 
 
 def _in_thread(start: Callable[[], Any], *, idle: bool) -> Any:

@@ -1,15 +1,19 @@
 """The files that a runtime makes of a graph, without the runtime itself."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from unittest.mock import Mock
 
 import pytest
 
-from callslip.models.e5.runtimes import onnx_runtime, open_vino
-from callslip.models.e5.runtimes.converted import converted
+from callslip.models.e5.runtimes import open_vino
+from callslip.models.e5.runtimes.converted import Conversion, converted, load
+
+CONVERSION = Conversion("openvino", "2.0", ".xml", "program")
 
 
 class Converter:
@@ -28,20 +32,15 @@ class Converter:
         made.write_bytes(b"topology")
 
 
-class Core:
-    """Stands in for OpenVINO's core."""
-
-    def read_model(self, *source: object) -> object:
-        return source
-
-
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
-    return tmp_path / "model.onnx"
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"graph")
+    return file
 
 
-def convert(graph: Path, edition: str = "2.0", variant: str = "") -> tuple[Path, Path]:
-    return converted(graph, "openvino", edition, ".xml", "program", variant)
+def convert(graph: Path, variant: str = "") -> tuple[Path, Path]:
+    return converted(graph, replace(CONVERSION, variant=variant))
 
 
 def test_files_are_made_once_and_again_where_the_weights_are_missing_or_empty(
@@ -65,14 +64,14 @@ def test_what_a_killed_conversion_and_other_editions_left_is_removed(
     graph: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "run", Converter())
-    (graph.parent / "model-openvino.build").mkdir()
-    (graph.parent / "model-openvino.build" / "half.bin").touch()
+    (graph.parent / "model-openvino.build-1").mkdir()
+    (graph.parent / "model-openvino.build-1" / "half.bin").touch()
     other = ("model-openvino-1.0.xml", "model-openvino-1.0-a.bin", "model-openvino-2.0.1.bin")
     for name in (*other, "other-openvino-1.0.bin"):
         (graph.parent / name).touch()
     convert(graph)
-    names = {file.name for file in graph.parent.iterdir() if file.suffix != ".lock"}
-    assert names == {"model-openvino-2.0.xml", "model-openvino-2.0.bin", "other-openvino-1.0.bin"}
+    made = {"model-openvino-2.0.xml", "model-openvino-2.0.bin"}
+    assert files_of(graph) == made | {"model.onnx", "other-openvino-1.0.bin"}
 
 
 def test_the_files_of_each_processor_stay_beside_those_of_others(
@@ -80,34 +79,57 @@ def test_the_files_of_each_processor_stay_beside_those_of_others(
 ) -> None:
     converter = Converter()
     monkeypatch.setattr(subprocess, "run", converter)
-    first, second = convert(graph, variant="-a"), convert(graph, variant="-b")
-    assert convert(graph, variant="-a") == first != second
+    first, second = convert(graph, variant="a"), convert(graph, variant="b")
+    assert convert(graph, variant="a") == first != second
     assert converter.runs == 2
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(28, "no space left"), subprocess.CalledProcessError(1, "python")]
+    "error", [OSError(30, "read-only"), subprocess.CalledProcessError(1, "python")]
 )
-def test_where_no_files_can_be_made_the_onnx_file_is_read(
+def test_where_no_files_can_be_made_nothing_is_left_and_a_warning_is_logged(
     graph: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     error: Exception,
 ) -> None:
     monkeypatch.setattr(subprocess, "run", Converter(error))
-    monkeypatch.setattr(onnx_runtime, "processor_flags", lambda: frozenset({"avx2"}))
-    assert open_vino._read(ModuleType("vendor"), Core(), graph) == ((graph,), None)
+    assert load(graph, CONVERSION, lambda *files: files) is None
     assert "model.onnx" in caplog.text
-    assert onnx_runtime._prepacked(graph) == graph
-    assert not list(graph.parent.glob("*.build"))
+    assert files_of(graph) == {"model.onnx"}
 
 
-def test_on_an_unknown_processor_onnxruntime_reads_the_onnx_file(
-    graph: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_room_for_the_files_none_is_written(
+    graph: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(onnx_runtime, "processor_flags", frozenset)
-    assert onnx_runtime._prepacked(graph) == graph
-    assert not list(graph.parent.iterdir())
+    converter = Converter()
+    monkeypatch.setattr(subprocess, "run", converter)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Mock(free=3 * len(b"graph")))
+    assert load(graph, CONVERSION, lambda *files: files) is None
+    assert converter.runs == 0
+    assert "No space left" in caplog.text
+
+
+def test_files_that_cannot_be_used_are_removed_and_made_again(
+    graph: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(subprocess, "run", Converter())
+
+    def use(topology: Path, weights: Path) -> bytes:
+        if damaged:
+            raise RuntimeError("out of bounds")
+        return weights.read_bytes()
+
+    damaged = True
+    assert load(graph, CONVERSION, use) is None
+    assert "model-openvino-2.0.xml cannot be used (RuntimeError)" in caplog.text
+    assert files_of(graph) == {"model.onnx"}
+    damaged = False
+    assert load(graph, CONVERSION, use) == b"weights"
+
+
+def files_of(graph: Path) -> set[str]:
+    return {file.name for file in graph.parent.iterdir() if file.suffix != ".lock"}
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has the policy")
