@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from unittest.mock import Mock
 
 import pytest
@@ -97,6 +98,9 @@ def test_where_no_files_can_be_made_nothing_is_left_and_a_warning_is_logged(
     assert load(graph, CONVERSION, lambda *files: files) is None
     assert "model.onnx" in caplog.text
     assert files_of(graph) == {"model.onnx"}
+    monkeypatch.setattr(open_vino, "version", lambda package: "2.0")
+    core = Mock(read_model=lambda *source: source)
+    assert open_vino._read(ModuleType("vendor"), core, graph) == ((graph,), None)
 
 
 def test_without_room_for_the_files_none_is_written(
