@@ -86,7 +86,7 @@ class FileMissing(TransientError):
 
 
 class EmbedderDown(TransientError):
-    """The embedder does not answer."""
+    """The embedder does not answer, or not with finite vectors."""
 
     slug = "embedder-down"
 

@@ -38,7 +38,8 @@ class Embedder(Protocol):
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: shape (len(texts), dimension), float32, rows of length 1.
 
-        Raises EmbedderDown if a server does not answer, InvalidRequest for an empty text.
+        Raises EmbedderDown if a server does not answer or a vector is not finite, InvalidRequest
+        for an empty text.
         """
         ...
 

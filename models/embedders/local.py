@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from callslip.errors import InvalidRequest
+from callslip.errors import EmbedderDown, InvalidRequest
 from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import prepare
 from callslip.models.e5.runtimes.choice import Device, Kind, runtime_kind
@@ -94,6 +94,12 @@ class E5Embedder:
         network = self._network.get()
         for batch in network.batches(rows, BATCH_TOKENS):
             vectors[batch] = network.run(VECTORS, [rows[i] for i in batch])
+        if not np.isfinite(vectors).all():
+            raise EmbedderDown(
+                "the local embedder computed a vector that is not finite",
+                hint="Its files are damaged: stop Callslip, remove the folder models in its data"
+                " directory, and start it again; it makes the files again.",
+            )
         return vectors
 
     def _ids(self, text: str) -> list[int]:

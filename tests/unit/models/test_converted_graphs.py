@@ -44,7 +44,7 @@ def convert(graph: Path, variant: str = "") -> tuple[Path, Path]:
     return converted(graph, replace(CONVERSION, variant=variant))
 
 
-def test_files_are_made_once_and_again_where_the_weights_are_missing_or_empty(
+def test_files_are_made_once_and_again_where_the_weights_are_missing(
     graph: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     converter = Converter()
@@ -54,11 +54,30 @@ def test_files_are_made_once_and_again_where_the_weights_are_missing_or_empty(
     assert converter.runs == 1
     weights.unlink()
     assert convert(graph) == (topology, weights)
-    weights.write_bytes(b"")
-    convert(graph)
-    assert converter.runs == 3
+    assert converter.runs == 2
     assert weights.read_bytes() == b"weights"
+
+
+@pytest.mark.parametrize("content", [b"", b"wei", b"weighty", b"\xff\x00 no text"])
+@pytest.mark.parametrize("name", ["bin", "xml", "crc32"])
+def test_damaged_files_are_made_again_with_a_warning(
+    graph: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    content: bytes,
+) -> None:
+    converter = Converter()
+    monkeypatch.setattr(subprocess, "run", converter)
+    topology, weights = convert(graph)
+    topology.with_suffix(f".{name}").write_bytes(content)
+    assert convert(graph) == (topology, weights)
+    assert converter.runs == 2
+    assert "model-openvino-2.0.xml or model-openvino-2.0.bin is damaged: made again" in caplog.text
     assert topology.read_bytes() == b"topology"
+    assert weights.read_bytes() == b"weights"
+    convert(graph)
+    assert converter.runs == 2
 
 
 def test_what_a_killed_conversion_and_other_editions_left_is_removed(
@@ -71,7 +90,7 @@ def test_what_a_killed_conversion_and_other_editions_left_is_removed(
     for name in (*other, "other-openvino-1.0.bin"):
         (graph.parent / name).touch()
     convert(graph)
-    made = {"model-openvino-2.0.xml", "model-openvino-2.0.bin"}
+    made = {f"model-openvino-2.0.{suffix}" for suffix in ("xml", "bin", "crc32")}
     assert files_of(graph) == made | {"model.onnx", "other-openvino-1.0.bin"}
 
 
@@ -114,22 +133,23 @@ def test_without_room_for_the_files_none_is_written(
     assert "No space left" in caplog.text
 
 
-def test_files_that_cannot_be_used_are_removed_and_made_again(
+def test_files_that_cannot_be_used_stay_for_the_next_process(
     graph: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(subprocess, "run", Converter())
+    converter = Converter()
+    monkeypatch.setattr(subprocess, "run", converter)
 
     def use(topology: Path, weights: Path) -> bytes:
-        if damaged:
-            raise RuntimeError("out of bounds")
+        if short_of_memory:
+            raise RuntimeError("bad allocation")
         return weights.read_bytes()
 
-    damaged = True
+    short_of_memory = True
     assert load(graph, CONVERSION, use) is None
     assert "model-openvino-2.0.xml cannot be used (RuntimeError)" in caplog.text
-    assert files_of(graph) == {"model.onnx"}
-    damaged = False
+    short_of_memory = False
     assert load(graph, CONVERSION, use) == b"weights"
+    assert converter.runs == 1
 
 
 def files_of(graph: Path) -> set[str]:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,10 +14,12 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from callslip.errors import InvalidRequest, SettingsError
+from callslip.errors import EmbedderDown, InvalidRequest, SettingsError
+from callslip.models.e5.network import Network
 from callslip.models.e5.prepare import prepare
 from callslip.models.e5.runtimes import choice, onnx_runtime, open_vino
 from callslip.models.e5.runtimes.background import BACKGROUND
+from callslip.models.e5.runtimes.contract import Floats
 from callslip.models.e5.runtimes.converted import Conversion, load
 from callslip.models.e5.runtimes.onnx_runtime import CUDA
 from callslip.models.e5.runtimes.processor import processor_flags
@@ -39,6 +41,24 @@ _WITHOUT_NETWORK = (
 @pytest.fixture(scope="module")
 def embedder(models_dir: Path) -> E5Embedder:
     return E5Embedder(models_dir, Tokenizer(models_dir))
+
+
+def test_a_vector_that_is_not_finite_is_an_error_of_the_embedder(
+    models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stores would refuse it as the caller's mistake."""
+    other = E5Embedder(models_dir, Tokenizer(models_dir))
+    run = Network.run
+
+    def damaged(network: Network, output: str, rows: Sequence[Sequence[int]]) -> Floats:
+        vectors = run(network, output, rows)
+        vectors[-1, 5] = np.inf
+        return vectors
+
+    monkeypatch.setattr(Network, "run", damaged)
+    with pytest.raises(EmbedderDown, match="not finite") as caught:
+        other.query("stacks")
+    assert "remove the folder models" in caught.value.advice
 
 
 def test_another_file_is_not_taken_for_the_weights(tmp_path: Path) -> None:
