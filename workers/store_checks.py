@@ -173,10 +173,12 @@ def audit_doubts(kind: str) -> None:
         broker.hset(DURABLE, kind, max(durable, doubt.durable_until))
         if same:
             broker.hdel(DOUBTS, kind)
-        log.warning(
+        set_right = sum(filter(None, results.values()))
+        log.log(
+            logging.WARNING if set_right else logging.INFO,
             "store %s was audited after a fault or a restart: %d collections, %d objects set right,"
             " %.1f s after it was last well",
-            *(kind, len(names), sum(filter(None, results.values())), time.time() - doubt.since),
+            *(kind, len(names), set_right, time.time() - doubt.since),
         )
 
 

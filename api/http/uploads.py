@@ -33,6 +33,9 @@ from callslip.stores.records import RESERVED
 from callslip.stores.schemas import NAME
 
 HASH_BYTES = 1 << 20
+REPLACED = "\ufffd"
+"""The character by which the parser of forms replaces bytes that are not UTF-8."""
+
 TEXT_ENDINGS = (".txt", ".md", ".markdown")
 """File names of texts sent as JSON keep these endings; any other name gets `.txt` added."""
 
@@ -87,8 +90,9 @@ def sent_file(request: Request) -> tuple[str, IO[bytes]]:
 def sent_form(request: Request) -> tuple[str, IO[bytes], dict[str, str]]:
     """Return the name and content of the form's part `file`, and the form's fields.
 
-    Raises InvalidRequest without the part `file`, if another part has a file name, and if a name
-    occurs twice: a part that nobody reads could be the one that restricts the document.
+    Raises InvalidRequest without the part `file`, if another part has a file name, if a field is
+    not UTF-8, and if a name occurs twice: a part that nobody reads could be the one that restricts
+    the document.
     """
     filename, content = sent_file(request)
     if files := sorted({str(name)[:100] for name in request.files} - {"file"}):
@@ -104,7 +108,11 @@ def sent_form(request: Request) -> tuple[str, IO[bytes], dict[str, str]]:
                 f"the form has {count} parts named {str(name)[:100]}",
                 hint="Send a field once; each file is a submission of its own.",
             )
-    return filename, content, request.form.to_dict()
+    form = request.form.to_dict()
+    for name in form.keys() - {"name"}:  # a file's own name may be of any bytes
+        if REPLACED in form[name]:
+            raise InvalidRequest(f"the part named {name} is not valid UTF-8")
+    return filename, content, form
 
 
 def _from_form(request: Request) -> Upload:

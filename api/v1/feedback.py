@@ -14,6 +14,7 @@ from callslip.api.http.json_response import answer
 from callslip.api.identity.current import caller, note, voter
 from callslip.api.messages.memory import Feedback, NewFeedback, TraceMessage
 from callslip.errors import InvalidRequest, TraceNotFound
+from callslip.retrieval.chance import is_id
 from callslip.stores.ledger import OutcomeRecord, RetrievalEvent, TraceRecord
 from callslip.stores.ledger.learning.searches import no_trace
 
@@ -42,7 +43,7 @@ def give_feedback(body: NewFeedback) -> Response:
 
     A repeated call returns the stored feedback with 200.
     """
-    event = _waited_for(partial(current().ledger.searches.get, body.trace_id))
+    event = _waited_for(body.trace_id, current().ledger.searches.get)
     note(collection=event.collection, tenant=event.tenant, trace_id=event.trace_id)
     current().ledger.collections.writable(event.collection)  # an attached table has no memory
     outcome, new = current().learning.outcome(
@@ -78,8 +79,9 @@ def read_trace(trace_id: str) -> TraceRecord:
     Raises TraceNotFound if there is none, or the caller may not see it.
     """
     keep_seconds = current().settings.traces.keep_hours * 3600.0
-    read = partial(current().ledger.searches.trace, trace_id, keep_seconds=keep_seconds)
-    return _waited_for(read)
+    return _waited_for(
+        trace_id, partial(current().ledger.searches.trace, keep_seconds=keep_seconds)
+    )
 
 
 def _check_sees(recorded: RetrievalEvent | TraceRecord) -> None:
@@ -105,12 +107,14 @@ def _cited(event: RetrievalEvent, body: NewFeedback) -> list[str]:
     return [cited[n - 1] for n in body.citations or range(1, len(cited) + 1)]
 
 
-def _waited_for(read: Callable[[], T]) -> T:
+def _waited_for(trace_id: str, read: Callable[[str], T]) -> T:
     """Read what may be on its way; what the caller may not see takes as long as what is nowhere."""
+    if not is_id(trace_id):
+        raise no_trace(trace_id)
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            recorded = read()
+            recorded = read(trace_id)
             _check_sees(recorded)
         except TraceNotFound:
             if time.monotonic() > until:

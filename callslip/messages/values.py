@@ -39,6 +39,8 @@ def whole_number(text: str) -> int:
 
 
 def _whole(value: Any) -> Any:
+    if isinstance(value, bool):  # which Python counts among the whole numbers
+        raise ValueError("is not a whole number")
     return whole_number(value) if isinstance(value, str) else value
 
 

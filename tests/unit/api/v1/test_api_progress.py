@@ -341,6 +341,11 @@ DOCUMENTS = "/v1/collections/papers/documents"
         ({"priority": "٣"}, "priority is not a whole number"),
         ({"priority": "1_0"}, "priority is not a whole number"),
         ({"title": "\x00"}, "the title is empty"),
+        (
+            {"title": "caf\ufffd"},
+            "the part named title is not valid UTF-8",
+        ),
+        ({"readers": '["group:\ufffd"]'}, "the part named readers is not valid UTF-8"),
         ({"title": "x" * 5000}, "the title has 5000 characters"),
         ({"tenant": "\x00"}, "the tenant's name is empty"),
         ({"tenant": "x" * 5000}, "the tenant's name has 5000 characters, at most 64"),

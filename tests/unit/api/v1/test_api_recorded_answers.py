@@ -1,5 +1,6 @@
 """Answers afterwards: GET /v1/answers/{trace_id}."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,17 @@ def test_a_request_waits_for_a_trace_that_is_on_its_way(
     assert client.get(path + trace_id).status_code == 200
 
 
+@pytest.mark.parametrize("trace_id", ["nothing", "0" * 31, "0" * 33, "g" * 32, "٣" * 32])
+@pytest.mark.parametrize("path", ["/v1/answers/", "/debug/trace/"])
+def test_what_is_no_trace_id_is_not_waited_for(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, path: str, trace_id: str
+) -> None:
+    monkeypatch.setattr(feedback, "PATIENCE_SECONDS", math.inf)
+    unknown = client.get(path + trace_id)
+    assert unknown.status_code == 404
+    assert trace_id in unknown.json["detail"]
+
+
 @pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("path", ["/v1/answers/", "/debug/trace/"])
 def test_a_trace_of_another_tenant_that_was_on_its_way_is_unknown(
@@ -235,6 +247,7 @@ def test_a_trace_of_another_tenant_that_was_on_its_way_is_unknown(
         tenant="south",
     )
     hidden = client.get(path + trace_id, query_string="tenant=south" if "v1" in path else "")
-    unknown = client.get(path + "nothing")
+    nowhere = "0" * 32
+    unknown = client.get(path + nowhere)
     assert (hidden.status_code, unknown.status_code) == (404, 404)
-    assert hidden.json["detail"] == unknown.json["detail"].replace("nothing", trace_id)
+    assert hidden.json["detail"] == unknown.json["detail"].replace(nowhere, trace_id)

@@ -67,6 +67,7 @@ def test_a_text_that_is_no_name_enters_no_queue(
             "replay: does not have the form that GET /openapi.json gives",
         ),
         ('{"collection": "\\udc00", "query": "b"}', "collection: is not valid Unicode"),
+        ('{"collection": "a", "query": "b", "top": true}', "top: is not a whole number"),
         ('{"top": ' + "9" * 5000 + "}", "the JSON has a number with too many digits"),
         (
             '{"collection": "papers", "query_embedding": [' + "1," * 65_536 + "1]}",
