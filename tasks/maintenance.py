@@ -123,9 +123,10 @@ def drop(name: str) -> None:
 
 
 def _drop(context: Context, name: str) -> None:
-    """Remove a deleted collection, unless another thread does.
+    """Remove a deleted collection, unless another process removes it.
 
-    That one frees the name at its end: this one would then remove a new collection's tables.
+    The first removal frees the name at its end: a second one would then remove the tables of a new
+    collection of this name.
     """
     with alone(context.broker, f"drop:{name}", DROP_SECONDS) as lock:
         if lock is not None:

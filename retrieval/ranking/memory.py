@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from callslip.stores.chunk_stats import ChunkStats, decay
+from callslip.stores.chunk_stats import ChunkStats
 from callslip.stores.records import Vector
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Explored",
     "QuestionMemory",
     "bonuses",
-    "decay",
     "explore",
     "explores",
     "likeness",

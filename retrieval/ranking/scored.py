@@ -34,5 +34,5 @@ def fused(candidates: Iterable[Candidate], name: str = "fused") -> list[Scored]:
 
 
 def in_order(scored: Iterable[Scored]) -> list[Scored]:
-    """Return the candidates sorted by descending score; ties are sorted by chunk id."""
-    return sorted(scored, key=lambda s: (-s.score, s.candidate.chunk_id))
+    """Return the candidates sorted by descending score; ties keep their order."""
+    return sorted(scored, key=lambda s: -s.score)

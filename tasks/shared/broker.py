@@ -28,7 +28,7 @@ LONGEST_CALL = 2.0
 """Seconds that a call to the broker takes at most: it answers within milliseconds, or it hangs."""
 
 SHORTEST_CALL = 1.0
-"""The least limit of a call in seconds: twice the longest blocking pop of `tasks.replies`."""
+"""The least limit of a call in seconds: twice `LONGEST_POP` of `tasks.shared.replies`."""
 
 
 def broker_url(settings: Settings) -> str:

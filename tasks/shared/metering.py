@@ -71,9 +71,9 @@ MICROSECONDS = "us"
 OPERATIONS = (
     *("ensure_schema", "drop_collection", "ensure_tenant", "drop_tenant", "tenants"),
     *("batch_upsert_documents", "batch_upsert_chunks", "delete_chunks", "delete_documents"),
-    *("nearest", "keyword_query", "native_query", "get_chunks", "terms", "get_documents"),
-    *("find_ids", "chunk_ids", "chunk_ids_of", "document_ids", "count", "aggregate_group_by"),
-    *("count_documents", "maintain"),
+    *("nearest", "keyword_query", "native_query", "get_chunks", "copies", "terms", "properties"),
+    *("get_documents", "find_ids", "chunk_ids", "chunk_ids_of", "document_ids", "count"),
+    *("count_documents", "aggregate_group_by", "maintain", "compact"),
 )
 """The operations that call a store's server or read its index."""
 

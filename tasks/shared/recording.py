@@ -22,8 +22,10 @@ TOGETHER = 50
 """The most traces of one transaction."""
 
 GATHER_SECONDS = 0.2
-"""Seconds from the first trace of a transaction to its begin: one waits for the disk, and takes as
-much processor time for one trace as for five. Whoever asks for a trace waits for longer.
+"""Seconds from the first trace of a transaction to its begin.
+
+A transaction waits for the disk, and takes as much processor time for one trace as for five. A
+request for a trace waits longer than this (`api.v1.feedback.PATIENCE_SECONDS`).
 """
 
 LAST_SECONDS = 2.0

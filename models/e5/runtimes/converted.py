@@ -32,7 +32,7 @@ class Conversion:
     edition: str
     """The version of the runtime and of the program: files of other editions are removed."""
     suffix: str
-    """Of the topology; that of the weights is `.bin`."""
+    """The ending of the topology's file; the weights' file ends with `.bin`."""
     program: str
     """Python that writes the topology, its second argument, and the weights beside it.
 
@@ -45,8 +45,8 @@ class Conversion:
 def load(graph: Path, conversion: Conversion, use: Callable[[Path, Path], T]) -> T | None:
     """Return what `use` makes of the files of a graph, topology and weights.
 
-    None, with a warning in the log, where the files cannot be made (a full disk, a folder that is
-    read-only) or not be used (too little memory).
+    Return None, with a warning in the log, if the files cannot be made (the disk is full, the
+    folder is read-only), or if `use` fails (the memory is too small).
     """
     try:
         files = converted(graph, conversion)

@@ -517,6 +517,26 @@ def test_a_version_that_goes_live_during_a_search_is_seen_whole(
     assert found(engine) == ["new"]
 
 
+class Backwards:
+    """A reranker that prefers the passages in the reverse order of the alphabet."""
+
+    name = "backwards"
+
+    def scores(self, query: str, passages: Sequence[str], deadline_seconds: float) -> list[float]:
+        return [float(sorted(passages).index(passage)) for passage in passages]
+
+
+def test_of_passages_with_equal_scores_the_one_that_the_reranker_prefers_is_first(
+    engine: Resources,
+) -> None:
+    before = found(engine, alpha=0)
+    assert before == sorted(before)
+    rerank = engine.settings.rerank.model_copy(update={"provider": "maxsim"})
+    engine = with_settings(engine, engine.settings.model_copy(update={"rerank": rerank}))
+    reranked = found(replace(engine, reranker=Backwards()), alpha=0)
+    assert reranked == sorted(before, reverse=True)
+
+
 def test_explain_and_the_record_say_what_the_weights_were_multiplied_with(
     engine: Resources,
 ) -> None:

@@ -1,5 +1,6 @@
 """What search workers count, how it is added up, and how the server tells it."""
 
+import inspect
 import threading
 import time
 from collections import Counter
@@ -24,7 +25,7 @@ from callslip.config.settings import Settings
 from callslip.errors import BrokerDown, EmptyQuery, StoreDown
 from callslip.models.language_models.completion import Usage
 from callslip.retrieval.caches import Cache
-from callslip.stores.servers.absence import LISTINGS
+from callslip.stores.contract import Store
 from callslip.tasks import search
 from callslip.tasks.shared import metering
 from callslip.tasks.shared.metering import HITS, MISSES, SEARCH_TIME, SEARCHES, STAGE, Meter, named
@@ -278,8 +279,13 @@ def test_a_size_is_told_as_it_is_and_not_added_up() -> None:
     assert kept == {name: 400}
 
 
-def test_every_listing_of_a_store_is_counted() -> None:
-    assert LISTINGS - {"collections"} <= set(metering.OPERATIONS)
+def test_every_call_of_a_store_is_counted() -> None:
+    """Calls that consist of counted ones, read only memory or look after the connection are not."""
+    of_others = {"retrieve", "vector_query", "exact_query", "hybrid_query", "deepest_level"}
+    local = {"schema", "forget", "build_where", "check_names", "property_names"}
+    connection = {"collections", "ping", "probe", "answers", "close"}
+    calls = {name for name, _ in inspect.getmembers(Store, inspect.isfunction) if name[0] != "_"}
+    assert calls - of_others - local - connection == set(metering.OPERATIONS)
 
 
 def test_a_store_tells_the_size_of_its_batches_as_it_changes() -> None:

@@ -9,12 +9,11 @@ from callslip.retrieval.chance import generator
 from callslip.retrieval.ranking.memory import (
     QuestionMemory,
     bonuses,
-    decay,
     explore,
     likeness,
     sampled,
 )
-from callslip.stores.chunk_stats import UNIT, WEEK, ChunkStats, Win, whole_of
+from callslip.stores.chunk_stats import UNIT, WEEK, ChunkStats, Win, decay, whole_of
 from callslip.stores.records import Vector
 
 NOW = 1e9

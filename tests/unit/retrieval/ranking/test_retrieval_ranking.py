@@ -110,7 +110,7 @@ def test_a_long_question_is_looked_at_in_part() -> None:
 
 def test_a_score_is_the_sum_of_its_parts_and_names_them() -> None:
     one, other = fused([Candidate("b", 0.5, None, None), Candidate("a", 0.5, None, None)])
-    assert [s.chunk_id for s in in_order([one, other])] == ["a", "b"]
+    assert [s.chunk_id for s in in_order([one, other])] == ["b", "a"]  # ties keep their order
     lifted = one.plus("prior", 0.1).plus("memory", 0.0)
     assert lifted == Scored(one.candidate, {"fused": 0.5, "prior": 0.1}, 0.6)
     assert [s.chunk_id for s in in_order([lifted, other])] == ["b", "a"]
