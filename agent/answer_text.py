@@ -1,4 +1,4 @@
-"""Renders the text of an answer: sentences with citation numbers and dates, or NOT_HERE."""
+"""Renders the text of an answer: sentences with citation numbers and dates, or why it has none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,11 @@ NOT_HERE = {
     "ko": "이 문서들에서 확실한 답을 찾지 못했습니다. 가장 가까운 구절을 함께 보여 드립니다.",
 }
 
+NO_PASSAGE = {
+    "en": "Nothing was found for this question.",
+    "ko": "이 질문에 대해 찾은 내용이 없습니다.",
+}
+
 
 @dataclass(frozen=True)
 class AnswerText:
@@ -23,10 +28,14 @@ class AnswerText:
 
 
 def answer_text(question: str, verdict: Verdict | None, draft: Draft) -> AnswerText:
-    """Render the draft if the verdict approved it, else NOT_HERE in the question's language."""
+    """Render the draft if the verdict approved it.
+
+    Else return NOT_HERE or, if no passage was found, NO_PASSAGE in the question's language.
+    """
     language = language_of(question)
     if verdict is None or not verdict.approved:
-        return AnswerText(NOT_HERE[language])
+        empty = verdict is not None and verdict.reason == "no-passages"
+        return AnswerText((NO_PASSAGE if empty else NOT_HERE)[language])
     return _of(draft, language)
 
 

@@ -7,11 +7,11 @@ and need no token.
 import re
 import secrets
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, make_response, render_template, request
 
 from callslip.api.http.admission import HEADERS_ONLY
 from callslip.api.http.origins import READING
-from callslip.api.http.problems import problem
+from callslip.api.http.problems import accepts_html, problem
 from callslip.errors import InvalidRequest
 
 COOKIE, HEADER, FIELD = "callslip_csrf", "X-CSRF-Token", "csrf_token"
@@ -37,6 +37,8 @@ def guard(app: Flask) -> None:
             return None
         hint = "Load the page again. A program that sends cookies leaves this one out."
         refused = InvalidRequest(f"the header {HEADER} is not the cookie {COOKIE}", hint=hint)
+        if accepts_html() and "pages" in current_app.blueprints:
+            return make_response(render_template("problem.html", error=_outdated()), 403)
         return problem(refused, status=403)
 
     @app.after_request
@@ -46,6 +48,13 @@ def guard(app: Flask) -> None:
                 COOKIE, token, httponly=True, samesite="Lax", secure=request.is_secure
             )
         return response
+
+
+def _outdated() -> InvalidRequest:
+    return InvalidRequest(
+        "the form is of a page from before this browser removed its cookies",
+        hint="Go back, copy what you typed, load the page again, and send the form from there.",
+    )
 
 
 def _sent() -> str:

@@ -106,8 +106,12 @@ def _form(pattern: str) -> str:
 
 def is_for_browser() -> bool:
     """Whether a browser asks for a page, so that it does not get an error as JSON."""
-    accepted = (media for media, _ in request.accept_mimetypes)
-    return request.method == "GET" and "text/html" in accepted
+    return request.method == "GET" and accepts_html()
+
+
+def accepts_html() -> bool:
+    """Whether the response is shown as a page: that to an address, a link or a form of a page."""
+    return "text/html" in (media for media, _ in request.accept_mimetypes)
 
 
 def of_http(error: HTTPException) -> Response:

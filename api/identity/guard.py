@@ -3,11 +3,21 @@
 import time
 from collections.abc import Callable
 
-from flask import Flask, Request, Response, g, redirect, request, url_for
+from flask import (
+    Flask,
+    Request,
+    Response,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
 
 from callslip.api.http import admission
 from callslip.api.http.context import context_of, current, set_reader
-from callslip.api.http.problems import is_for_browser, problem
+from callslip.api.http.problems import accepts_html, is_for_browser, problem
 from callslip.api.identity import limits
 from callslip.api.identity.current import is_scope_checked, known_caller, note, noted, reader_of
 from callslip.api.identity.recording import Use
@@ -154,8 +164,19 @@ def _record(response: Response) -> Response:
 
 
 def _refuse(error: KeyRefused) -> Response:
-    if is_for_browser():
-        return redirect(url_for("login.login"))  # type: ignore[return-value]  # werkzeug's
+    """Lead a browser to the login, which leads back; refuse others.
+
+    A form that was sent when the session was over stays in the tab, which can send it again.
+    """
+    if identity().with_ledger:  # else there is no page
+        if is_for_browser():
+            here = request.full_path.rstrip("?")
+            target = url_for("login.login", next=here if here != "/" else None)
+            return redirect(target)  # type: ignore[return-value]  # werkzeug's
+        if request.endpoint == "login.logout":
+            return redirect(url_for("login.login"), 303)  # type: ignore[return-value]
+        if accepts_html():
+            return make_response(render_template("ended.html"), error.status)
     response = problem(error)
     response.headers["WWW-Authenticate"] = 'Bearer realm="Callslip"'
     return response

@@ -20,7 +20,11 @@ blueprint = Blueprint("chunk_pages", __name__)
 
 @blueprint.get("/page/chunks")
 def chunk_list() -> Response:
-    """List the chunks of the document `document`; that with the id `correct` has a form."""
+    """List the chunks of the document `document`; that with the id `correct` has a form.
+
+    That with the id `same` has a note that its text is the same as before. No chunk can be
+    corrected while another version than the shown one is the newest.
+    """
     document = visible_document(request.args.get("document", ""))
     return _page(document.document_id, request.args.get("correct", ""))
 
@@ -32,10 +36,17 @@ def correct_chunk() -> Response:
     chunk_id, text = request.form.get("chunk", ""), request.form.get("text", "")
     version = request.form.get("version", type=whole_number)
     try:
-        correct(document_id, {chunk_id: text}, version)
+        accepted = correct(document_id, {chunk_id: text}, version)
     except CallslipError as error:
         return _page(document_id, chunk_id, text, error)
-    return make_response(redirect(url_for("chunk_pages.chunk_list", document=document_id), 303))
+    target = url_for(
+        "chunk_pages.chunk_list",
+        document=document_id,
+        after=request.form.get("after") or None,
+        same=None if accepted.fresh else chunk_id,
+        _anchor=f"chunk-{chunk_id}",
+    )
+    return make_response(redirect(target, 303))
 
 
 @blueprint.errorhandler(CallslipError)
@@ -58,6 +69,7 @@ def _page(
     except ValueError:
         raise InvalidRequest("after is no next_after of a page of chunks") from None
     record, page = current().ledger.documents.get(document_id), listed(document_id, query)
+    may_correct = caller().may("write") and record.newest.version == page.version
     left_out = [each for each in record.newest.corrections if each.left_out is not None]
     rendered = render_template(
         "chunks.html",
@@ -67,9 +79,11 @@ def _page(
         after=after,
         chosen=chosen,
         text=text,
-        unsaved=text is not None and all(each.chunk_id != chosen for each in page.chunks),
+        same=request.args.get("same"),
+        unsaved=text is not None
+        and not (may_correct and any(each.chunk_id == chosen for each in page.chunks)),
         error=error,
         left_out=[correction(each) for each in left_out],
-        may_correct=caller().may("write"),
+        may_correct=may_correct,
     )
     return make_response(rendered, error.status if error else 200)

@@ -1,5 +1,7 @@
 """The login of the page: by a key, by a link that works once, or at the OpenID Connect issuer."""
 
+import re
+
 from flask import Blueprint, Response, g, make_response, redirect, render_template, request, url_for
 
 from callslip.api.identity.resolver import of_key, session_of
@@ -10,6 +12,9 @@ from callslip.errors import CallslipError, InvalidRequest, KeyRefused
 
 blueprint = Blueprint("login", __name__)
 
+_LOCAL = re.compile(r"/(?!/)[^\x00-\x20\x7f\\]{0,2000}")
+"""A path of this server with its query. Browsers take `//host`, and `\\` for `/`, for a host."""
+
 
 @blueprint.route("/login", methods=["GET", "POST"])
 def login() -> Response:
@@ -17,7 +22,8 @@ def login() -> Response:
     known = identity()
     if request.method == "POST":
         sent = request.form.get("key", "").strip().encode("ascii", "replace")
-        return _welcome(of_key(known, sent, request.remote_addr or ""))
+        caller = of_key(known, sent, request.remote_addr or "")
+        return _welcome(caller, request.form.get("next"))
     if code := request.args.get("code"):
         key_id = known.ledger().secrets.spend(code)
         key = known.keys.by_id(key_id) if key_id is not None else None
@@ -35,7 +41,8 @@ def begin() -> Response:
         raise InvalidRequest("oidc.issuer is not set", hint="Log in with a key.")
     url, state = known.provider.begin(_redirect_uri())
     response = make_response(redirect(url))
-    known.sessions.keep_state(response, state, secure=_is_secure())
+    cookie = {**state, "next": _local(request.args.get("next"))}
+    known.sessions.keep_state(response, cookie, secure=_is_secure())
     return response
 
 
@@ -48,7 +55,8 @@ def finish() -> Response:
         raise KeyRefused("the login did not begin in this browser, or took too long")
     if "code" not in request.args:
         raise KeyRefused("the issuer refused the login")
-    return _welcome(known.provider.finish(request.args["code"], state, _redirect_uri()))
+    caller = known.provider.finish(request.args["code"], state, _redirect_uri())
+    return _welcome(caller, state.get("next"))
 
 
 @blueprint.post("/logout")
@@ -66,19 +74,25 @@ def _failed(error: CallslipError) -> Response:
 
 def _form(error: CallslipError | None = None) -> Response:
     """The page with the form; its own words say where a key is, instead of an error's advice."""
-    shown = render_template("login.html", issuer=identity().settings.oidc.issuer, error=error)
+    issuer, target = identity().settings.oidc.issuer, _local(request.values.get("next"))
+    shown = render_template("login.html", issuer=issuer, error=error, next=target)
     return make_response(shown, error.status if error else 200)
 
 
-def _welcome(caller: Caller) -> Response:
-    """Begin a session of the caller, and show the page."""
+def _local(address: str | None) -> str:
+    """The address to show after the login, if it is one of this server; else that of the page."""
+    return address if address and _LOCAL.fullmatch(address) else url_for("pages.page")
+
+
+def _welcome(caller: Caller, address: str | None = None) -> Response:
+    """Begin a session of the caller, and show the page that led to the login."""
     g.caller = caller  # for the audit log
     known, groups = identity(), list[str]()
     if caller.kind == "oidc":
         from callslip.api.identity.oidc import groups_of_rules
 
         groups = groups_of_rules(known.settings.oidc, caller.groups)
-    response = make_response(redirect(url_for("pages.page")))
+    response = make_response(redirect(_local(address)))
     values = session_of(caller, groups)
     known.sessions.begin(response, values, secure=_is_secure())
     response.delete_cookie(STATE_COOKIE)

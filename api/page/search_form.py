@@ -15,6 +15,16 @@ from callslip.stores.properties.filters import OPERATORS, typed
 SHOWN = 10
 """The number of hits if the form has none."""
 
+LABELS = {
+    "query": "Question",
+    "question": "Question",
+    "tenant": "Tenant",
+    "alpha": "Weight",
+    "fusion": "Fusion",
+    "as_of": "In force on",
+}
+"""The labels of the form's fields, by the names that requests have for them."""
+
 Message = TypeVar("Message", bound=BaseModel)
 
 
@@ -87,8 +97,11 @@ def _valid(kind: type[Message], fields: dict[str, object]) -> Message:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        errors = (f"{e['loc'][0]}: {message_of(e)}" for e in error.errors(include_input=False))
-        raise InvalidRequest("; ".join(errors)) from None
+        errors = (
+            f"{LABELS.get(str(e['loc'][0]), e['loc'][0])}: {message_of(e)}"
+            for e in error.errors(include_input=False)
+        )
+        raise InvalidRequest("; ".join(errors), hint="Correct it in the form.") from None
 
 
 def _conditions(rows: tuple[Row, ...]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The response to a search: its hits and how they were ranked."""
 
-from datetime import datetime
+from datetime import UTC, datetime, time
 from typing import Any
 
 from pydantic import Field
@@ -135,6 +135,18 @@ class TimeClamp(Message):
         description="given: in the request; understood: from the question; default: search.as_of"
     )
     words: str | None = Field(description="the words of the question that name the moment")
+
+    def day(self, requested: str | None = None) -> str:
+        """Return the day for a reader: as `requested`, the request's `as_of`, has it, else here.
+
+        A moment that is a midnight in UTC stands for a date. Empty if `at` is null.
+        """
+        if self.at is None:
+            return ""
+        if self.source == "given" and requested and requested != "now":
+            return requested
+        at = self.at.astimezone(UTC)
+        return (at if at.time() == time() else at.astimezone()).date().isoformat()
 
 
 class Matched(Message):

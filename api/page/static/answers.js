@@ -34,7 +34,7 @@ function outcomeIn(markup) {
 async function answerTo(form, fields, tell) {
   let response;
   try {
-    response = await fetch(form.dataset.ask, { method: "POST", headers: TOKEN, body: fields });
+    response = await reach(form.dataset.ask, { method: "POST", headers: TOKEN, body: fields });
     if (!response.ok) {
       const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
       const problem = parsed.querySelector(".problem");
@@ -47,7 +47,8 @@ async function answerTo(form, fields, tell) {
       again += data === "searching";
       tell(`${data[0].toUpperCase()}${data.slice(1)}${again > 1 ? `, try ${again}` : ""} …`);
     }
-  } catch {
+  } catch (problem) {
+    if (problem === ENDED) return problemOf(ENDED);
     // reported below: the server, or the connection to it, ended
   }
   return problemOf(UNREACHABLE);
@@ -95,9 +96,10 @@ window.addEventListener("popstate", () => {
 document.addEventListener("click", (event) => {
   const mark = event.target.closest("a.cited");
   if (!mark || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
   const citation = byId(mark.hash.slice(1));
   const link = citation.querySelector("a.in-context");
+  if (!link) return; // the mark leads to the citation
+  event.preventDefault();
   const opened = citation.querySelector(".context");
   if (opened) (opened.querySelector(".sentence") ?? opened).scrollIntoView({ block: "center" });
   else link.click();

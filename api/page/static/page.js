@@ -12,6 +12,12 @@ const UNREACHABLE = {
   detail: "nothing was changed",
   advice: "Check that Callslip is running, then try again.",
 };
+const ENDED = {
+  title: "Your login has ended",
+  detail: "nothing was changed.",
+  advice: "Then try again here.",
+  login: "/login",
+};
 
 // What changes something carries the page's token (api/http/csrf.py).
 const TOKEN = { "X-CSRF-Token": document.querySelector("meta[name=csrf-token]").content };
@@ -25,31 +31,42 @@ function element(name, text = "", className = "") {
   return made;
 }
 
-function problemOf({ title, detail, advice }) {
+function problemOf({ title, detail, advice, login }) {
   const problem = element("div", "", "problem");
   const sentence = element("p");
   sentence.append(element("b", `${title}:`), ` ${detail}`);
   const hint = element("p", "", "advice"); // what stands between backticks is code
+  if (login) {
+    const link = element("a", "Log in in another tab");
+    Object.assign(link, { href: login, target: "_blank" });
+    hint.append(link, ". ");
+  }
   hint.append(...advice.split("`").map((part, n) => (n % 2 ? element("code", part) : part)));
   problem.append(sentence, hint);
   return problem;
 }
 
+// The response, unless the server does not answer or the login has ended.
+async function reach(url, options) {
+  const response = await fetch(url, options).catch(() => {
+    throw UNREACHABLE;
+  });
+  if (response.status === 401) throw ENDED;
+  return response;
+}
+
 // The parsed response, or the problem as an exception.
 async function call(url, options) {
-  let response, body;
-  try {
-    response = await fetch(url, { ...options, headers: { ...options?.headers, ...TOKEN } });
-    body = await response.json();
-  } catch {
+  const response = await reach(url, { ...options, headers: { ...options?.headers, ...TOKEN } });
+  const body = await response.json().catch(() => {
     throw UNREACHABLE;
-  }
+  });
   if (!response.ok) throw body;
   return body;
 }
 
 async function fetchMarkup(url, selector) {
-  const response = await fetch(url);
+  const response = await reach(url);
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   const part = parsed.querySelector(selector);
   if (!part) throw UNREACHABLE;
@@ -193,6 +210,15 @@ async function send(file, slip, batch, allowDuplicate) {
   }
 }
 
+function refuseFolder(name) {
+  const slip = element("li", "", "slip");
+  slip.append(element("span", name, "name"), element("span", "", "state"));
+  byId("uploads").append(slip);
+  const advice = "Drop the files in it, or send it with `callslip ingest FOLDER`.";
+  const detail = "it is a folder; nothing was added.";
+  note(slip, "failed", problemOf({ title: "Not a file", detail, advice }));
+}
+
 function setState(slip, word) {
   slip.className = `slip ${word}`;
   slip.querySelector(".state").textContent = word;
@@ -215,7 +241,10 @@ if (byId("drop")) {
   files.addEventListener("change", take);
   if (files.files.length > 0) take(); // chosen before this script ran
   // The whole window accepts files, so that a file dropped beside the field does not replace the page.
+  // Text that is dragged into a field stays the browser's.
+  const hasFiles = (event) => event.dataTransfer.types.includes("Files");
   window.addEventListener("dragover", (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     drop.classList.add("over");
   });
@@ -223,9 +252,13 @@ if (byId("drop")) {
     if (!event.relatedTarget) drop.classList.remove("over");
   });
   window.addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     drop.classList.remove("over");
-    add([...event.dataTransfer.files]);
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry());
+    const dropped = [...event.dataTransfer.files];
+    add(dropped.filter((file, n) => !entries[n]?.isDirectory));
+    for (const folder of entries.filter((entry) => entry?.isDirectory)) refuseFolder(folder.name);
   });
   window.addEventListener("beforeunload", (event) => {
     if (underway) event.preventDefault();
@@ -258,7 +291,8 @@ document.querySelectorAll("form.new-collection").forEach((form) =>
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-delete]");
-  if (!button || !confirm(`Delete “${button.dataset.name}”? ${CONFIRM}`)) return;
+  // The name stands between marks that keep its direction of writing from what follows.
+  if (!button || !confirm(`Delete “\u2068${button.dataset.name}\u2069”? ${CONFIRM}`)) return;
   button.disabled = true;
   try {
     await call(button.dataset.delete, { method: "DELETE" });
@@ -297,6 +331,37 @@ document.addEventListener("click", async (event) => {
   }
   link.textContent = shown ? "In context" : "Close context";
   link.setAttribute("aria-expanded", String(!shown));
+});
+
+// Further hits are added below the shown ones, so that an answer above them stays.
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a.more-hits");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (link.ariaBusy) return;
+  const results = link.closest(".results");
+  const shown = results.querySelector(".hits");
+  results.querySelector(".paging + .problem")?.remove();
+  link.ariaBusy = "true";
+  try {
+    const fresh = await fetchMarkup(link.href, ".results");
+    const more = [...fresh.querySelectorAll(".hits > li")].slice(shown.children.length);
+    shown.append(...more);
+    for (const part of [".result-count", ".paging"]) {
+      results.querySelector(part).replaceWith(fresh.querySelector(part) ?? "");
+    }
+    more[0]?.querySelector("a")?.focus();
+  } catch (problem) {
+    link.ariaBusy = null;
+    link.closest(".paging").after(problemOf(problem));
+  }
+});
+
+document.querySelectorAll(".pages img").forEach((image) => {
+  const text = "This page cannot be drawn: the text of the passage is beside it.";
+  const replace = () => image.replaceWith(element("p", text, "hint"));
+  if (image.complete && !image.naturalWidth) replace();
+  else image.addEventListener("error", replace);
 });
 
 const search = document.querySelector("form.search");

@@ -13,7 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.models import Answer, NodeMessage
 from callslip.client.requests import plain
-from callslip.messages.search import Pages
+from callslip.messages.search import Pages, TimeClamp
 from callslip.vocabulary import STAGES, certainty_of, share_right
 
 
@@ -66,7 +66,7 @@ def ask_command(
     if json_out:
         emit(answer)
     else:
-        _tell(answer)
+        _tell(answer, as_of)
 
 
 def _followed(client: Client, request: dict[str, Any], silent: bool) -> dict[str, Any]:
@@ -84,11 +84,12 @@ def _followed(client: Client, request: dict[str, Any], silent: bool) -> dict[str
     raise click.ClickException("the server ended the answer early; ask again")
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _tell(answer: dict[str, Any], requested: str | None) -> None:
     if answer["understood"] != answer["question"]:
         click.secho(f"Understood as: {answer['understood']}", dim=True, err=True)
     if (as_of := answer["as_of"])["at"] and as_of["source"] != "default":
-        click.secho(f"In force on {as_of['at'][:10]}", dim=True, err=True)
+        day = TimeClamp.model_validate(as_of).day(requested)
+        click.secho(f"In force on {day}", dim=True, err=True)
     if answer["model_left_out"]:
         click.secho(
             f"Without the language model: {answer['model_left_out']}", fg="yellow", err=True

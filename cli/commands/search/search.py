@@ -9,7 +9,7 @@ from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain
-from callslip.messages.search import Pages
+from callslip.messages.search import Pages, TimeClamp
 from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
 
 NAMES = {"prior": "facets"}
@@ -97,7 +97,8 @@ def search_command(
         click.secho(f"Without the {left} retriever: {reason}", fg="yellow", err=True)
     if (as_of_used := response["as_of"])["at"]:
         words = f" (“{as_of_used['words']}”)" if as_of_used["words"] else ""
-        click.secho(f"In force on {as_of_used['at'][:10]}{words}", dim=True, err=True)
+        day = TimeClamp.model_validate(as_of_used).day(as_of)
+        click.secho(f"In force on {day}{words}", dim=True, err=True)
     if explain:
         click.secho(_weight(response), dim=True, err=True)
     if response["hotset"]:

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from served import served
 from stack import Stack
 
+from callslip.api.identity.sessions import COOKIE
 from callslip.api.identity.state import identity_of
 from callslip.config.settings import ApiSettings, Settings
 from callslip.stores.ledger import Ledger
@@ -209,6 +210,19 @@ def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, api: 
     assert sign == "none"
 
 
+def test_a_text_that_is_dragged_stays_the_browsers(page: Page, api: Api) -> None:
+    page.goto(f"/?collection={api.collection}")
+    taken = page.locator("#q").evaluate(
+        """(field) => {
+          const carried = new DataTransfer();
+          carried.setData("text/plain", "leave");
+          const dropped = { dataTransfer: carried, bubbles: true, cancelable: true };
+          return !field.dispatchEvent(new DragEvent("drop", dropped));
+        }"""
+    )
+    assert not taken
+
+
 @pytest.mark.long
 def test_a_dropped_file_with_a_hostile_name_and_text_stays_text(page: Page, api: Api) -> None:
     dialogs: list[Dialog] = []
@@ -311,6 +325,27 @@ def test_an_answer_opens_its_citation_with_the_sentence_marked(page: Page, libra
     expect(page.locator(".feedback")).to_contain_text("Noted: helpful.")
     page.goto(page.locator("#citation-1 a.in-context").get_attribute("href") or "")
     expect(page.locator("#cited")).to_have_text("Parental leave lasts fourteen months.")
+
+
+@pytest.mark.long
+def test_further_hits_are_added_below_and_the_answer_stays(page: Page, library: Api) -> None:
+    page.goto(f"/?collection={library.collection}")
+    page.get_by_label("Question", exact=True).fill(LAST)
+    page.evaluate(
+        "document.querySelector('form.search').insertAdjacentHTML("
+        "'beforeend', '<input type=hidden name=top value=3>')"
+    )
+    page.get_by_role("button", name="Answer", exact=True).click()
+    expect(page.locator("#answer-heading")).to_have_text(LAST)
+    expect(page.locator(".hits > li")).to_have_count(3)
+    first = page.locator(".hits > li h3").all_inner_texts()
+    page.get_by_role("link", name="More passages").click()
+    expect(page.locator(".hits > li")).to_have_count(len(OTHERS) + 2)
+    assert page.locator(".hits > li h3").all_inner_texts()[:3] == first
+    expect(page.locator(".result-count")).to_contain_text(f"{len(OTHERS) + 2} passages")
+    expect(page.locator("#hit-4 a.in-context")).to_be_focused()
+    expect(page.get_by_role("link", name="More passages")).to_have_count(0)
+    expect(page.locator("#answer-heading")).to_have_text(LAST)
 
 
 @pytest.mark.long
@@ -420,8 +455,29 @@ def test_a_key_logs_in_uses_the_page_and_logs_out(browser: Browser, tmp_path: Pa
             page.get_by_label("Name of the new collection").fill("papers")
             page.get_by_role("button", name="Create").click()
             expect(page).to_have_url(re.compile("collection=papers$"))
+            session = [c for c in context.cookies() if c["name"] == COOKIE]
+            context.clear_cookies(name=COOKIE)
+            page.locator("#files").set_input_files(file("a.txt", "A text."))
+            expect(page.locator("#uploads .problem")).to_contain_text("Your login has ended")
+            page.get_by_label("Question", exact=True).fill("leave")
+            page.get_by_role("button", name="Answer", exact=True).click()
+            expect(page.locator("#outcome .problem")).to_contain_text("Your login has ended")
+            page.evaluate("document.querySelector('form.search').method = 'post'")
+            page.evaluate("document.querySelector('form.search').action = '/page/corrections'")
+            page.get_by_role("button", name="Search", exact=True).click()
+            expect(page.get_by_role("alert")).to_contain_text("Nothing was changed.")
+            with context.expect_page() as opened:
+                page.get_by_role("link", name="Log in in another tab").click()
+            expect(opened.value).to_have_title("Log in · Callslip")
+            context.add_cookies(session)  # type: ignore[arg-type]  # what the browser told
+            page.reload()
+            expect(page.get_by_role("alert")).not_to_contain_text("Your login has ended")
+            page.goto("/?collection=papers&q=leave")
             page.get_by_role("button", name="Log out").click()
             expect(page).to_have_title("Log in · Callslip")
             page.goto("/?collection=papers")
             expect(page).to_have_title("Log in · Callslip")
+            page.get_by_label("Key").fill("the-right-key")
+            page.get_by_label("Key").press("Enter")
+            expect(page).to_have_url(re.compile("collection=papers$"))
         identity_of(app).close()

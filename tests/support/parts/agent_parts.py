@@ -22,7 +22,7 @@ from memory_store import MemoryStore
 from openai_server import OpenAIServer
 
 from callslip.agent.agent import Agent
-from callslip.agent.answer_text import NOT_HERE
+from callslip.agent.answer_text import NO_PASSAGE, NOT_HERE
 from callslip.agent.budget import Budgeted
 from callslip.agent.citations import in_force
 from callslip.agent.conversations import Threads, make_saver
@@ -313,7 +313,8 @@ def check_supported(home: Setup, answer: Answer) -> Answer:
     assert 1 <= len(answer.attempts) <= 1 + home.settings.agent.max_iters
     if not answer.answered:
         assert (answer.sentences, answer.citations) == ([], [])
-        assert answer.text in NOT_HERE.values()
+        texts = NOT_HERE if answer.nearest else NO_PASSAGE
+        assert answer.text in texts.values()
         return answer
     assert answer.sentences
     assert not answer.nearest

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from callslip.agent.answer_text import NOT_HERE, answer_text, in_words
+from callslip.agent.answer_text import NO_PASSAGE, NOT_HERE, answer_text, in_words
 from callslip.agent.citations import in_force
 from callslip.agent.drafts import Draft, DraftSentence
 from callslip.agent.messages import AnswerRequest, Citation, Verdict
@@ -76,7 +76,9 @@ def test_what_is_not_there_is_not_answered(setup: Setup, question: str, text: st
 
 def test_an_empty_collection_answers_nothing(home: Setup) -> None:
     answer = home.ask(QUERIES)
-    assert (answer.text, answer.verdict.reason, answer.nearest) == (EN, "no-passages", [])
+    assert (answer.text, answer.verdict.reason) == (NO_PASSAGE["en"], "no-passages")
+    assert answer.nearest == []
+    assert home.ask("월드컵은 누가 이겼나요?").text == NO_PASSAGE["ko"]
     assert [attempt.action for attempt in answer.attempts] == [None]
 
 

@@ -101,6 +101,25 @@ def test_a_browser_is_led_to_the_login(locked: FlaskClient) -> None:
     assert "CALLSLIP_DATA_DIR" in page
 
 
+@pytest.mark.parametrize("path", ["/logout", "/page/corrections", "/v1/batches"])
+def test_a_form_that_is_sent_after_the_session_stays_in_the_browser(
+    locked: FlaskClient, path: str
+) -> None:
+    answer = locked.post(path, data={"text": "x"}, headers={"Accept": "text/html"})
+    if path == "/logout":
+        assert (answer.status_code, answer.location) == (303, "/login")
+    else:
+        assert (answer.status_code, answer.mimetype) == (401, "text/html")
+        assert "Nothing was changed." in answer.text
+        assert 'href="/login" target="_blank"' in answer.text
+
+
+def test_a_program_gets_a_problem_for_what_a_browser_gets_a_page(locked: FlaskClient) -> None:
+    for accepted in ("*/*", "application/json"):
+        answer = locked.post("/page/corrections", headers={"Accept": accepted})
+        assert (answer.status_code, answer.mimetype) == (401, "application/problem+json")
+
+
 def test_health_probes_need_no_key_and_nothing_that_looks_like_them_is_open(
     locked: FlaskClient,
 ) -> None:

@@ -4,9 +4,11 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -228,13 +230,17 @@ def test_the_page_logs_in_at_the_issuer(app: Flask, issuer: OidcServer) -> None:
     client = app.test_client()
     assert client.get("/", headers=PAGE).location == "/login"
     assert issuer.url in client.get("/login").text
-    begun = client.get("/login/begin")
+    led = client.get("/?q=a%20b&alpha=0.2", headers=PAGE).location
+    assert led == "/login?next=/?q%3Da%2520b%26alpha%3D0.2"
+    begin = re.search('href="(/login/begin[^"]+)"', client.get(led).text)
+    assert begin is not None
+    begun = client.get(unescape(begin[1]))
     assert "HttpOnly" in begun.headers["Set-Cookie"]
     assert "SameSite=Lax" in begun.headers["Set-Cookie"]
     back = urlsplit(httpx.get(begun.location).headers["Location"])
     assert back.path == "/login/finish"
     done = client.get(f"{back.path}?{back.query}")
-    assert done.location == "/", done.text
+    assert done.location == "/?q=a%20b&alpha=0.2", done.text
     cookie = next(c for c in done.headers.getlist("Set-Cookie") if c.startswith(COOKIE))
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
@@ -281,7 +287,22 @@ def test_a_link_and_a_key_log_the_page_in(app: Flask) -> None:
     )
     assert "Bearer" not in refused.text
     assert "<code>admin.key</code> of its data folder (<code>var/</code>" in refused.text
-    assert submit(typed, "/login", key=text).location == "/"
+    for sent, target in (
+        ("", "/"),
+        ("/page/chunks?document=d&after=%ED%95%9C", "/page/chunks?document=d&after=%ED%95%9C"),
+        ("https://elsewhere.example/", "/"),
+        ("//elsewhere.example/", "/"),
+        ("/\\elsewhere.example/", "/"),
+        ("/\t/elsewhere.example/", "/"),
+        ("/a\r\nSet-Cookie: a=b", "/"),
+        ("elsewhere", "/"),
+        ("javascript:alert(1)", "/"),
+    ):
+        assert submit(typed, "/login", key=text, next=sent).location == target
+        assert (
+            f'name="next" value="{escape(target)}"'
+            in typed.get("/login", query_string={"next": sent}).text
+        )
     assert typed.get("/", headers=PAGE).status_code == 200
     ledger.api_keys.revoke("admin")
     identity_of(app).keys._cached.clear()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from own_messy import pdf
@@ -12,7 +13,7 @@ from page_parts import HOSTILE, assert_harmless
 from pipeline_parts import paragraphs
 from reader_parts import COLLECTION, Installation, installation
 
-from callslip.api.v1.chunks import preview
+from callslip.api.v1.chunks import preview, routes
 from callslip.errors import Conflict, StoreDown
 from callslip.ingestion.corrections import corrected_version
 from callslip.stores.blobs import Blobs
@@ -312,7 +313,8 @@ def test_the_page_lists_chunks_and_corrects_one(it: Installation) -> None:
     fields = {"document": document_id, "chunk": one["chunk_id"], "version": "1"}
     new = one["text"].replace("one3 ", f"three {HOSTILE} ").replace(" one5", "\r\none5")
     sent = it.anyone.call("POST", "/page/corrections", data=fields | {"text": new})
-    assert (sent.status_code, sent.headers["Location"]) == (303, url)
+    here = f"#chunk-{one['chunk_id']}"
+    assert (sent.status_code, sent.headers["Location"]) == (303, url + here)
     shown = it.anyone.call("GET", url)
     assert_harmless(shown.text)
     assert "<del>one3" in shown.text
@@ -321,6 +323,40 @@ def test_the_page_lists_chunks_and_corrects_one(it: Installation) -> None:
     passage = it.anyone.call("GET", f"/page/passage?document={document_id}&start=0&end=5")
     assert_harmless(passage.text)
     assert "<del>one3" in passage.text
+
+
+def test_the_page_says_that_a_text_is_the_same_and_stays_where_it_is(it: Installation) -> None:
+    document_id = it.put("a.txt", paragraphs("one", "two"))
+    _, two = listed(it, document_id)["chunks"]
+    fields = {"document": document_id, "chunk": two["chunk_id"], "version": "1"}
+    first = it.anyone.call("GET", f"/v1/documents/{document_id}/chunks?limit=1").json
+    fields |= {"after": first["next_after"], "text": two["text"]}
+    sent = it.anyone.call("POST", "/page/corrections", data=fields)
+    assert sent.status_code == 303
+    assert f"after={first['next_after']}" in unquote(sent.headers["Location"])
+    assert sent.headers["Location"].endswith(f"#chunk-{two['chunk_id']}")
+    shown = it.anyone.call("GET", sent.headers["Location"]).text
+    assert shown.count("The text is the same as before: nothing was changed.") == 1
+
+
+def test_while_a_version_waits_the_page_offers_no_correction_and_keeps_the_text(
+    it: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document_id = it.put("a.txt", paragraphs("one", "two"))
+    one, _ = listed(it, document_id)["chunks"]
+    url = f"/page/chunks?document={document_id}"
+    assert ">Correct</a>" in it.anyone.call("GET", url).text
+    monkeypatch.setattr(routes, "send_version", lambda *arguments: None)
+    correct(it, document_id, {one["chunk_id"]: f"{one['text']} x"})
+    waits = it.anyone.call("GET", f"{url}&correct={one['chunk_id']}").text
+    assert ">Correct</a>" not in waits
+    assert "<form" not in waits[waits.index("<main") :]
+    assert "Chunks can be corrected again once it is live" in waits
+    fields = {"document": document_id, "chunk": one["chunk_id"], "version": "1", "text": "my text"}
+    late = it.anyone.call("POST", "/page/corrections", data=fields)
+    assert late.status_code == 409
+    assert "my text</textarea>" in late.text
+    assert "after you have copied your text" in late.text
 
 
 def test_the_page_keeps_a_text_that_is_refused(it: Installation) -> None:

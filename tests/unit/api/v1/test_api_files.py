@@ -288,7 +288,7 @@ def test_the_text_stands_in_for_a_page_that_cannot_be_drawn_any_more(
     page = client.get(f"/page/passage?{urlencode(where)}")
     assert page.status_code == 200
     assert "Second" in page.text
-    assert 'alt="This page cannot be drawn: the text of the passage is beside it."' in page.text
+    assert 'alt="p. 2, with the passage marked"' in page.text
 
 
 def test_a_table_is_csv_that_a_browser_saves(
