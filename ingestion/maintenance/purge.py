@@ -10,7 +10,7 @@ and every restore of an older backup repeats the purge.
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -25,9 +25,10 @@ from callslip.ingestion.maintenance.orphans import alone
 from callslip.ingestion.maintenance.removal import drop_tenant, remove_documents
 from callslip.readers import owner_of
 from callslip.stores.backend import Backend
-from callslip.stores.backup.making import PURGES, States
+from callslip.stores.backup.making import PURGES, States, has_ended
 from callslip.stores.backup.manifest import stamp
 from callslip.stores.backup.purging import digest_of
+from callslip.stores.ledger.collections.receipts import greatest
 
 BUSY_SECONDS = 180.0
 """How long a purge waits for the worker that processes a document, which may have been killed."""
@@ -81,7 +82,8 @@ def purge_user(backend: Backend, turns: Turns, user: str) -> Receipt:
 
 def repeat(backend: Backend, turns: Turns, receipt: Receipt) -> None:
     """Purge again what a receipt names, after a restore of an older backup."""
-    _purge(backend, turns, receipt["what"], receipt["document_ids"])
+    ids = backend.ledger.purge.with_children(receipt["document_ids"])
+    _purge(backend, turns, {"what": receipt["what"], "document_ids": ids}, lambda: None)
 
 
 def _purged(
@@ -89,27 +91,33 @@ def _purged(
 ) -> Receipt:
     """Purge and write the receipt, of which the first part is written before anything is removed.
 
-    So the same call continues a purge that was killed. `at` is the end: a backup that began before
-    it may have rows that the purge removed since.
+    So the same call continues a purge that was interrupted: the ledger no longer knows then what
+    the documents contained. `at` is the end: a backup that began before it may have rows that the
+    purge removed since.
     """
-    receipt = _underway(backend, what)
-    if receipt is None:
-        at = time.time()
-        name = f"{stamp(at)}-{_suffix(what)}"
-        receipt = {"at": at, "name": name, "what": what, "document_ids": document_ids}
-        backend.blobs.write(PURGES, name, json.dumps(receipt).encode())
-    receipt |= _purge(backend, turns, what, receipt["document_ids"])
-    receipt |= {"at": time.time(), "notes": notes}
-    backend.blobs.write(PURGES, receipt["name"], json.dumps(receipt).encode())
+    at = time.time()
+    name = f"{stamp(at)}-{_suffix(what)}"
+    receipt: Receipt = {"at": at, "name": name, "what": what, "notes": notes}
+    receipt |= _underway(backend, what) or {}
+    known = receipt.get("document_ids", ())
+    receipt["document_ids"] = backend.ledger.purge.with_children([*known, *document_ids])
+
+    def write() -> None:
+        backend.blobs.write(PURGES, receipt["name"], json.dumps(receipt).encode())
+
+    write()
+    after = _purge(backend, turns, receipt, write)
+    receipt |= {"at": time.time(), "after": after}
+    write()
     return receipt
 
 
 def _underway(backend: Backend, what: dict[str, str]) -> Receipt | None:
-    """The receipt of a purge that was killed."""
+    """The receipt of a purge that was interrupted."""
     for name in sorted(backend.blobs.names(PURGES)):
         if name.endswith(_suffix(what)):
             receipt: Receipt = json.loads(backend.blobs.read(PURGES, name))
-            if "rows" not in receipt:
+            if not has_ended(receipt):
                 return receipt
     return None
 
@@ -119,14 +127,21 @@ def _suffix(what: dict[str, str]) -> str:
 
 
 def _purge(
-    backend: Backend, turns: Turns, what: dict[str, str], document_ids: list[str]
-) -> dict[str, Any]:
-    """Purge, and return what the receipt says of it."""
-    ledger = backend.ledger
-    rows: Counter[str] = Counter()
+    backend: Backend, turns: Turns, receipt: Receipt, write: Callable[[], None]
+) -> dict[str, int]:
+    """Purge, and return what is left by store.
+
+    Each deletion is added to the receipt's counts, and the receipt is written: a purge that
+    continues finds nothing more of what was deleted.
+    """
+    ledger, what, ids = backend.ledger, receipt["what"], receipt["document_ids"]
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
-    ids = ledger.purge.with_children(document_ids)
+
+    def count(rows: Mapping[str, int]) -> None:
+        receipt["rows"] = dict(Counter(receipt.get("rows")) + Counter(rows))
+        write()
+
     scopes = _scopes(backend, ids)
     if "tenant" in what:
         scopes = {(what["collection"], what["tenant"])}
@@ -136,29 +151,25 @@ def _purge(
     keys = _conversations(backend, turns, scopes, searches, everything="tenant" in what)
     if "user_sha256" in what:
         outcomes, more = _of_user(backend, what["user_sha256"], what.get("owner"))
-        rows["outcomes"] += outcomes
+        count({"outcomes": outcomes})
         keys, searches = keys | more[0], searches | more[1]
     turns.drop(sorted(keys))
-    rows["conversations"] += len(keys)
-    rows += ledger.purge.searches(searches)
+    count({"conversations": len(keys)})
+    count(ledger.purge.searches(searches))
     for counts in _remove(backend, what, ids):
         before.update(counts.get("before") or {})
         after.update(counts.get("after") or {})
+    receipt["before"] = greatest(receipt.get("before", {}), before)
     if ids:  # a search that ran meanwhile may have been recorded since
-        rows += ledger.purge.searches(ledger.purge.searches_with(mentioned))
-    rows += ledger.purge.documents(ids)
+        count(ledger.purge.searches(ledger.purge.searches_with(mentioned)))
+    count(ledger.purge.documents(ids))
     if "tenant" in what:
-        rows += ledger.purge.scope(what["collection"], what["tenant"])
+        count(ledger.purge.scope(what["collection"], what["tenant"]))
     for collection, tenant in sorted(scopes):
         _compact(backend, collection, tenant)
     ledger.purge.compact()
     turns.compact()
-    return {
-        "document_ids": ids,
-        "before": dict(before),
-        "after": dict.fromkeys(before, 0) | dict(after),
-        "rows": dict(+rows),
-    }
+    return dict.fromkeys(receipt["before"], 0) | dict(after)
 
 
 def _scopes(backend: Backend, ids: Iterable[str]) -> set[tuple[str, str]]:

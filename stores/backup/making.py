@@ -159,8 +159,8 @@ def copy_receipts(backend: Backend, destination: Destination) -> None:
 
 
 def has_ended(receipt: Mapping[str, Any]) -> bool:
-    """Whether the purge of a receipt has ended; before that the receipt has its first part."""
-    return "rows" in receipt
+    """Whether the purge of a receipt has ended; before that the receipt has no `after`."""
+    return "after" in receipt
 
 
 class _Making:

@@ -1,5 +1,7 @@
 """Purges leave nothing of a document, a tenant or a user, here and in backups."""
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,17 +13,17 @@ from learned import say, trace
 from sqlalchemy import update
 
 from callslip.config.settings import MemorySettings, TracesSettings
-from callslip.errors import DocumentNotFound, TenantNotFound
-from callslip.ingestion.maintenance import purge
+from callslip.errors import Conflict, DocumentNotFound, TenantNotFound
+from callslip.ingestion.maintenance import orphans, purge
 from callslip.ingestion.maintenance.purge import purge_document, purge_tenant, purge_user
 from callslip.retrieval.tracing.recording import Learning
 from callslip.stores.backup import manifest as manifests
 from callslip.stores.backup.destination import Destination
-from callslip.stores.backup.making import PURGES
+from callslip.stores.backup.making import PURGES, has_ended
 from callslip.stores.backup.parts import rows
 from callslip.stores.backup.purging import purge_backups
 from callslip.stores.ledger import Accepted
-from callslip.stores.ledger.base import memory_tables
+from callslip.stores.ledger.base import memory_tables, schema
 from callslip.stores.tfidf.store import TfidfStore
 
 MARKER = "xyzzymarker"
@@ -112,7 +114,7 @@ def test_a_user_is_forgotten_and_the_memory_corrected(here: Installation, tmp_pa
     assert here.ledger.documents.get(item.document_id).live_version == 1
 
 
-def _killed() -> None:
+def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -137,6 +139,55 @@ def test_a_tenant_is_gone_with_all_it_had_also_after_a_kill(
     assert here.store.count("shared", tenant="other") > 0
     with pytest.raises(TenantNotFound):
         purge_tenant(here.backend, here.threads, "shared", "nobody")
+
+
+def test_a_purge_that_was_interrupted_ends_with_the_receipt_of_the_whole(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer = here.publish("p.txt", "eta")
+    child = here.publish("p.txt/c.txt", "theta")
+    inner = here.publish("p.txt/c.txt/g.txt", "iota")
+    searched(here, inner, "bob", "question of g")
+    with here.ledger.searches._database.writing() as connection:
+        for item, parent in ((child, outer), (inner, child)):
+            mine = schema.documents.c.document_id == item.document_id
+            parent_id = {"parent_id": parent.document_id}
+            connection.execute(update(schema.documents).where(mine).values(parent_id))
+    with monkeypatch.context() as patch:
+        patch.setattr(orphans, "UPSERT_SECONDS", 0)
+        patch.setattr(here.ledger.moves, "upserting", lambda _: True)
+        with pytest.raises(Conflict, match="do not end"):
+            purge_document(here.backend, here.threads, child.document_id)
+    (name,) = here.backend.blobs.names(PURGES)
+    assert not has_ended(json.loads(here.backend.blobs.read(PURGES, name)))
+    receipt = purge_document(here.backend, here.threads, child.document_id)
+    assert receipt == json.loads(here.backend.blobs.read(PURGES, name))
+    assert has_ended(receipt)
+    assert receipt["document_ids"] == [child.document_id, inner.document_id]
+    receipts = [here.ledger.documents.get(i).receipt for i in receipt["document_ids"]]
+    assert receipt["before"] == sum((Counter(r and r["before"]) for r in receipts), Counter())
+    assert receipt["rows"]["traces"] == 1
+    assert receipt["rows"]["conversations"] == 1
+    assert receipt["notes"] == [
+        f"Document {outer.document_id} contains this one in its file: purge it too."
+    ]
+
+
+def test_a_receipt_that_an_earlier_version_began_is_completed(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = here.publish("other", "kappa")
+    what = {"document": item.document_id}
+    with monkeypatch.context() as patch:
+        patch.setattr(purge, "_hide", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            purge_document(here.backend, here.threads, item.document_id)
+    (name,) = here.backend.blobs.names(PURGES)
+    began = {"at": 1.0, "name": name, "what": what, "document_ids": [item.document_id]}
+    here.backend.blobs.write(PURGES, name, json.dumps(began).encode())
+    receipt = purge_document(here.backend, here.threads, item.document_id)
+    assert (receipt["name"], receipt["notes"]) == (name, [])
+    assert receipt["before"]["blobs"] > 0
 
 
 @pytest.mark.long
