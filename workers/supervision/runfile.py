@@ -22,8 +22,10 @@ LOCK = "up.lock"
 MARK = "SUPERVISED_BY_CALLSLIP_IN"
 """The environment variable of every part, with the data folder: finds parts without the file."""
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
 CLOCK_SLACK = 5.0
-"""Seconds by which two readings of a process's start may differ if the clock was set in between."""
+"""Seconds by which two readings of a process's start by the clock may differ."""
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL for leftovers."""
@@ -31,29 +33,70 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class Process:
-    """A process. The start time (Unix time) distinguishes it from a later process with its id."""
+    """A process. Its start distinguishes the process from a later one with its id.
+
+    The start is the kernel's `ticks` since the boot with the id `boot`, which do not change when
+    the clock is set. `boot` is empty on systems that do not tell both, and in a file of an earlier
+    version; then `started` (Unix time) distinguishes.
+    """
 
     pid: int
     started: float
+    boot: str = ""
+    ticks: int = 0
 
     @classmethod
     def of(cls, pid: int) -> Self:
         """The running process with this id. Raises psutil.NoSuchProcess if there is none."""
-        return cls(pid, psutil.Process(pid).create_time())
+        started, boot = psutil.Process(pid).create_time(), boot_id()
+        return cls(pid, started, boot, ticks_of(pid)) if boot else cls(pid, started)
 
     def is_alive(self) -> bool:
         """Whether the process is running; a zombie is not."""
         with suppress(psutil.NoSuchProcess):
-            process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) < CLOCK_SLACK
-            return same and process.status() != psutil.STATUS_ZOMBIE
+            status = psutil.Process(self.pid).status()
+            return self.is_same(Process.of(self.pid)) and status != psutil.STATUS_ZOMBIE
         return False
 
     def is_replaced(self) -> bool:
         """Whether another process has the id of this one now."""
         with suppress(psutil.NoSuchProcess):
-            return abs(psutil.Process(self.pid).create_time() - self.started) >= CLOCK_SLACK
+            return not self.is_same(Process.of(self.pid))
         return False
+
+    def is_same(self, other: "Process") -> bool:
+        """Whether both records are about the same process."""
+        if self.boot and other.boot:
+            same = (self.boot, self.ticks) == (other.boot, other.ticks)
+        else:
+            same = abs(self.started - other.started) < CLOCK_SLACK
+        return self.pid == other.pid and same
+
+    def is_of_earlier_boot(self) -> bool:
+        """Whether the system was booted since the process started."""
+        boot = boot_id()
+        if self.boot and boot:
+            return self.boot != boot
+        return self.started < psutil.boot_time()
+
+
+def boot_id() -> str:
+    """The id of the system's boot, in a container that of its host; empty if it is not told."""
+    with suppress(OSError):
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    return ""
+
+
+def ticks_of(pid: int) -> int:
+    """The kernel's ticks from the boot to the start of a process, on Linux.
+
+    Raises psutil.NoSuchProcess if there is none.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise psutil.NoSuchProcess(pid) from error
+    return int(stat.rpartition(b")")[2].split()[19])  # field 22; the name, field 2, may have a ")"
 
 
 @dataclass(frozen=True)
@@ -114,14 +157,19 @@ def recorder(run: RunFile, data_dir: Path, leave_out: str) -> Callable[[Mapping[
     """Return the function that updates the file; its argument is the process ids by part name.
 
     The file omits the part `leave_out`: the guard, which reads the file to end the other parts.
-    The function raises OSError if it cannot write, for instance on a full disk.
+    A part that runs on keeps its start, also if the clock was set. The function raises OSError if
+    it cannot write, for instance on a full disk.
     """
+    parts: dict[str, Process] = {}
 
     def record(pids: Mapping[str, int]) -> None:
-        parts = {}
+        before = dict(parts)
+        parts.clear()
         for name, pid in pids.items():
             with suppress(psutil.NoSuchProcess):
-                parts[name] = Process.of(pid)
+                process = Process.of(pid)
+                known = before.get(name, process)
+                parts[name] = known if known.is_same(process) else process
         parts.pop(leave_out, None)
         replace(run, parts=parts).write(data_dir)
 
@@ -169,7 +217,7 @@ def end_leftovers(run: RunFile) -> None:
 
     A group may outlive its leader, so the function finds the groups by their members.
     """
-    if run.supervisor.started < psutil.boot_time():
+    if run.supervisor.is_of_earlier_boot():
         return  # no process outlives a reboot; others may have the ids
     _end({part.pid for part in run.parts.values() if not part.is_replaced()})
 

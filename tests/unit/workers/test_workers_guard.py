@@ -1,10 +1,14 @@
 """What happens when the supervisor itself is killed, and how one finds what runs."""
 
+import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -84,6 +88,99 @@ def test_a_reused_process_id_is_left_alone() -> None:
         runfile.end_leftovers(RunFile(earlier, "", "", "", {"part": earlier}))
         assert other.poll() is None
         other.kill()
+
+
+@contextmanager
+def waiting(code: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A process with a group of its own that waits until it is ended."""
+    argv = [sys.executable, "-ISc", f"{code}\nprint(flush=True)\ninput()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, process_group=0, text=True, **pipes) as process:
+        assert process.stdout
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set the system's clock: the time of its boot, to which psutil adds, moves with it."""
+    create_time, boot_time = psutil.Process.create_time, psutil.boot_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: create_time(self) + seconds)
+    monkeypatch.setattr(psutil, "boot_time", lambda: boot_time() + seconds)
+
+
+needs_boot_id = pytest.mark.skipif(
+    not Path("/proc/sys/kernel/random/boot_id").exists(),
+    reason="only Linux tells the start of a process since the boot",
+)
+
+
+@needs_boot_id
+@pytest.mark.parametrize("seconds", [-3600, 3600, 1e9])
+def test_a_clock_that_is_set_leaves_no_part_running(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    with waiting() as part:
+        me, its = Process.of(os.getpid()), Process.of(part.pid)
+        set_clock(monkeypatch, seconds)
+        assert me.is_alive()
+        assert its.is_alive()
+        assert not its.is_replaced()
+        runfile.end_leftovers(RunFile(me, "", "", "", {"part": its}))
+        assert part.wait(5) == -signal.SIGTERM
+
+
+@needs_boot_id
+def test_a_part_that_runs_on_keeps_its_start_when_the_clock_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = Process.of(os.getpid())
+    record = runfile.recorder(RunFile(me, "", "", ""), tmp_path, leave_out="guard")
+    with waiting() as first, waiting() as second:
+        record({"chroma": first.pid, "api": second.pid})
+        set_clock(monkeypatch, 3600)
+        record({"chroma": first.pid, "api": os.getpid()})
+        run = runfile.read(tmp_path)
+        assert run
+        assert Process.of(first.pid).started - run.parts["chroma"].started > 3500
+        assert run.parts["api"] == Process.of(os.getpid())
+
+
+@needs_boot_id
+def test_what_an_earlier_boot_left_is_no_process_of_now() -> None:
+    with waiting() as other:
+        earlier = replace(Process.of(other.pid), boot="of an earlier boot")
+        assert not earlier.is_alive()
+        assert earlier.is_replaced()
+        runfile.end_leftovers(RunFile(earlier, "", "", "", {"part": Process.of(other.pid)}))
+        assert other.poll() is None
+
+
+@needs_boot_id
+def test_the_start_is_read_behind_any_name_of_a_process() -> None:
+    with waiting("open('/proc/self/comm', 'w').write('x) S 1 (y) 2')") as process:
+        assert psutil.Process(process.pid).name() == "x) S 1 (y) 2"
+        since_boot = psutil.Process(process.pid).create_time() - psutil.boot_time()
+        ticks = Process.of(process.pid).ticks
+        assert ticks == round(since_boot * os.sysconf("SC_CLK_TCK"))
+
+
+def test_a_run_file_of_an_earlier_version_is_understood(tmp_path: Path) -> None:
+    with waiting() as part:
+        me, its = (
+            {"pid": pid, "started": psutil.Process(pid).create_time()}
+            for pid in (os.getpid(), part.pid)
+        )
+        urls = {"api_url": "http://server", "broker_url": "", "chroma_url": None}
+        written = {"supervisor": me, "parts": {"api": its}, "chroma_tenant": None, **urls}
+        (tmp_path / runfile.NAME).write_text(json.dumps(written))
+        run = runfile.read(tmp_path)
+        assert run
+        assert run.is_running()
+        assert run.parts["api"].is_alive()
+        runfile.end_left(tmp_path)
+        assert part.wait(5) == -signal.SIGTERM
+        assert not run.parts["api"].is_alive()
 
 
 def test_the_run_file_is_read_back_and_belongs_to_its_owner(tmp_path: Path) -> None:
