@@ -105,17 +105,18 @@ def _text_again(document_id: str, use: Repairs) -> str:
 
 
 def _write_again(finding: Finding, use: Repairs) -> str:
-    document = use.ledger.documents.get(finding.document_id)
-    version = document.live_version
-    if version is None or document.deleted_at is not None:
-        return MOVING
-    first = _first_step(document, version, use, named=finding.half.startswith("vector:"))
-    if first is None:
-        return LOST
-    if not use.ledger.leases.reopen(document.document_id, version, first):
-        return MOVING
-    use.again(document.document_id, version, first)
-    return ""
+    with suppress(DocumentNotFound):
+        document = use.ledger.documents.get(finding.document_id)
+        version = document.live_version
+        if version is None or document.deleted_at is not None:
+            return MOVING
+        first = _first_step(document, version, use, named=finding.half.startswith("vector:"))
+        if first is None:
+            return LOST
+        if use.ledger.leases.reopen(document.document_id, version, first):
+            use.again(document.document_id, version, first)
+            return ""
+    return MOVING
 
 
 def _first_step(

@@ -504,6 +504,19 @@ def test_a_deletion_or_a_new_version_that_comes_meanwhile_wins(
     assert store.count("papers") == 0
 
 
+def test_a_document_that_is_purged_meanwhile_does_not_end_the_repair_of_the_others(
+    step_context: StepContext, store: Halves, item: Accepted
+) -> None:
+    store.delete_documents("papers", [item.document_id])
+    found = findings(step_context)
+    purged = [replace(finding, document_id="f" * 32) for finding in found]
+    use = Repairs(
+        step_context.ledger, {"memory": store}, step_context.blobs, "tiny", doing(step_context)
+    )
+    assert [r.left for r in repair([*purged, *found], use)] == [MOVING, ""]
+    assert findings(step_context) == []
+
+
 def test_a_new_version_takes_the_place_of_one_that_is_being_repaired(
     step_context: StepContext, item: Accepted
 ) -> None:
