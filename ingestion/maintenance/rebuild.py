@@ -8,12 +8,14 @@ its store after it was written; a document that its store has already is not wri
 import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-from callslip.errors import CallslipError
+from callslip.errors import CallslipError, TenantNotFound
 from callslip.ingestion.artifacts import ENRICHED, EXTRACTED, VECTORS, Artifact, T
 from callslip.ingestion.maintenance.purge import Turns, repeat
 from callslip.ingestion.records import made
 from callslip.messages.options import Options
+from callslip.stores.audit.comparison import HALVES
 from callslip.stores.backend import Backend
 from callslip.stores.backup.destination import Destination
 from callslip.stores.backup.making import PURGES, Progress
@@ -31,7 +33,6 @@ from callslip.stores.contract import Store
 from callslip.stores.ledger import CollectionRecord, Ledger, Step, Transcript
 from callslip.stores.records import for_audience
 from callslip.stores.transfer.bundle import DocumentBundle, fault_of, grouped, put
-from callslip.stores.transfer.counts import store_counts
 from callslip.stores.transfer.probes import Comparison, ask, best_of_both
 
 
@@ -195,19 +196,29 @@ def _compare(
 
 
 def _compare_counts(ledger: Ledger, store: Store, name: str, report: Restored) -> None:
-    """Compare the numbers of chunks, and name the documents that lack chunks."""
+    """Compare the numbers of chunks in each half, and name the documents that lack chunks."""
     known = {tenant: chunks for tenant, (_, chunks) in ledger.transcripts.counts(name).items()}
-    stored = store_counts(ledger, store, name)
-    report.chunks += sum(stored.values())
-    if all(stored.get(tenant, 0) == chunks for tenant, chunks in known.items()):
-        return
+    faults = []
+    for tenant in ledger.tenants.all(name) if ledger.collections.get(name).schema.tenants else [""]:
+        stored: dict[str, set[str]] = {}
+        with suppress(TenantNotFound):
+            stored = store.chunk_ids(name, tenant=tenant)
+        report.chunks += len(stored.get("vector", ()))
+        scope, due = f"{name}, tenant {tenant}" if tenant else name, known.get(tenant, 0)
+        for half in HALVES:
+            if (count := len(stored.get(half, ()))) != due:
+                faults.append(f"{scope}: the {half} half has {count} chunks, the ledger {due}")
+    report.faults += faults
     after = ""
-    while page := ledger.transcripts.ids(name, after=after):
+    while faults and (page := ledger.transcripts.ids(name, after=after)):
         after = page[-1][0]
         for document_id, _ in page:
             tenant = ledger.documents.get(document_id).tenant
-            halves = store.chunk_ids(name, document_id, tenant=tenant)
-            if ledger.chunks.live_ids(document_id) - halves["vector"]:
+            live = ledger.chunks.live_ids(document_id)
+            with suppress(TenantNotFound):
+                stored = store.chunk_ids(name, document_id, tenant=tenant)
+                live -= stored["vector"] & stored["keyword"]
+            if live:
                 report.lost.append(document_id)
 
 

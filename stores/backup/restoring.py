@@ -36,8 +36,9 @@ RESTORES, MARKER = "restores", "underway"
 class Restored:
     """The report of a restore.
 
-    `rows` has each table's number of rows. `lost` are documents whose files or chunks the backup
-    lacks. `probes` compares the probe queries, by collection and retriever.
+    `rows` has each table's number of rows. `lost` are documents whose files the backup lacks, or
+    of whose chunks a half of the store lacks some. `probes` compares the probe queries, by
+    collection and retriever.
     """
 
     name: str

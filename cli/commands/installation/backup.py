@@ -261,4 +261,4 @@ def _tell_restored(report: Restored, json_out: bool, *, verify: bool) -> None:
     for fault in report.faults:
         click.secho(f"  {fault}", fg="red")
     for document_id in report.lost:
-        click.secho(f"  document {document_id} lacks its data in the backup", fg="red")
+        click.secho(f"  document {document_id} lacks some of its data", fg="red")

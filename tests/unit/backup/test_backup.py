@@ -256,6 +256,36 @@ def test_chunks_that_only_the_store_has_are_in_the_backup(
     assert contents(there) == contents(here)
 
 
+@pytest.mark.parametrize(
+    ("half", "change"), [("vector", -1), ("keyword", -1), ("vector", 1), ("keyword", 1)]
+)
+def test_a_half_that_has_other_chunks_than_the_ledger_is_named(
+    here: Installation, to: Destination, open_: Any, half: str, change: int
+) -> None:
+    here.back_up(to)
+    there = open_("there")
+    chunk_ids = there.store.chunk_ids
+    document_id = here.ledger.transcripts.ids("papers")[0][0]
+    (one, *_) = sorted(here.ledger.chunks.live_ids(document_id))
+
+    def changed(collection: str, of: str | None = None, *, tenant: str = "") -> dict[str, set[str]]:
+        halves = chunk_ids(collection, of, tenant=tenant)
+        if of in (None, document_id):
+            halves[half] = halves[half] - {one} if change < 0 else halves[half] | {"more"}
+        return halves
+
+    def maintain() -> None:  # after everything was written and compared
+        there.store.chunk_ids = changed
+
+    there.store.maintain = maintain
+    report = there.restore(to)
+    known = sum(chunks for _, chunks in there.ledger.transcripts.counts("papers").values())
+    assert report.faults == [
+        f"papers: the {half} half has {known + change} chunks, the ledger {known}"
+    ]
+    assert report.lost == ([document_id] if change < 0 else [])
+
+
 def test_a_document_that_is_deleted_meanwhile_stays_deleted(
     here: Installation, to: Destination, open_: Any
 ) -> None:
