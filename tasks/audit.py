@@ -15,6 +15,7 @@ from callslip.stores.ledger import Step
 from callslip.tasks import ingest
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import MAINTENANCE
+from callslip.tasks.shared.locks import once_in
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ LOOK_SECONDS = 900.0
 """Seconds between two checks whether an audit is due, because a machine may be off for a day."""
 
 DONE = "audit:done"
-"""The broker's key that exists until the next audit is due, so that two schedulers start one."""
+"""The broker's key that exists until the next audit is due."""
 
 
 @shared_task(name="maintenance.audit")
@@ -32,12 +33,12 @@ def audit() -> None:
     Each collection has a separate message, so that the worker can run sweeps in between.
     """
     context = current()
-    hours = context.settings.maintenance.audit_hours
-    if not hours or not context.broker.set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
-        return
-    for record, _ in context.ledger.collections.all():
-        audit_collection.apply_async((record.name,), queue=MAINTENANCE)
-    audit_orphans.apply_async(queue=MAINTENANCE)
+    with once_in(context.broker, DONE, context.settings.maintenance.audit_hours) as due:
+        if not due:
+            return
+        for name in [record.name for record, _ in context.ledger.collections.all()]:
+            audit_collection.apply_async((name,), queue=MAINTENANCE)
+        audit_orphans.apply_async(queue=MAINTENANCE)
 
 
 @shared_task(name="maintenance.audit_collection")

@@ -10,9 +10,9 @@ from kombu.exceptions import OperationalError
 from callslip.errors import BrokerDown, CallslipError
 from callslip.retrieval.facets.vectors import FacetBuilder
 from callslip.stores.ledger.learning.facet_values import FacetScope
-from callslip.tasks.composition import current
+from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import MAINTENANCE
-from callslip.tasks.shared.locks import alone
+from callslip.tasks.shared.locks import alone, once_in
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 300.0
 """Seconds between two checks whether a rebuild is due, because a machine may be off for hours."""
 
 DONE = "facets:done"
-"""The broker's key that exists until the next rebuild is due, so that two schedulers start one."""
+"""The broker's key that exists until the next rebuild is due."""
 
 LOCK_SECONDS = 300.0
 """Seconds that one batch of values may take, even with a slow embedder."""
@@ -36,9 +36,14 @@ def rebuild_facets() -> None:
     settings no longer name.
     """
     context = current()
-    hours = context.settings.facets.rebuild_hours
-    if not hours or not context.broker.set(DONE, 1, nx=True, px=int(hours * 3_600_000)):
-        return
+    with once_in(context.broker, DONE, context.settings.facets.rebuild_hours) as due:
+        for scope in _scopes(context) if due else ():
+            rebuild_facets_of.apply_async(scope, queue=MAINTENANCE)
+
+
+def _scopes(context: Context) -> list[tuple[str, str, Sequence[str]]]:
+    """Collection, tenant and facets of each scope to rebuild; deletes facets of no setting."""
+    scopes: list[tuple[str, str, Sequence[str]]] = []
     for record, live in context.ledger.collections.all():
         if not live or record.embedder != context.embedder.model:
             continue
@@ -46,7 +51,8 @@ def rebuild_facets() -> None:
         tenants = context.ledger.tenants.all(record.name) if record.schema.tenants else [""]
         for tenant in tenants:
             context.ledger.facet_values.keep_only(FacetScope(record.name, tenant), names)
-            rebuild_facets_of.apply_async((record.name, tenant, names), queue=MAINTENANCE)
+            scopes.append((record.name, tenant, names))
+    return scopes
 
 
 @shared_task(name="maintenance.rebuild_facets_of")

@@ -9,6 +9,9 @@ from redis.lock import Lock
 LOCK_SECONDS = 60.0
 """Seconds that one item of work may take; after this time the lock of a killed worker expires."""
 
+DUE_SECONDS = 900.0
+"""Seconds that queueing the messages of all collections may take."""
+
 
 @contextlib.contextmanager
 def alone(broker: redis.Redis, name: str, seconds: float = LOCK_SECONDS) -> Iterator[Lock | None]:
@@ -24,3 +27,18 @@ def alone(broker: redis.Redis, name: str, seconds: float = LOCK_SECONDS) -> Iter
         if acquired:
             with contextlib.suppress(Exception):  # it expired: another process may have it
                 lock.release()
+
+
+@contextlib.contextmanager
+def once_in(broker: redis.Redis, name: str, hours: float) -> Iterator[bool]:
+    """Yield whether the block is due: once in `hours`, never if they are 0.
+
+    The broker has the key `name` from the end of a block that was due until the next one is due;
+    after an error in the block it has none, so that the next look tries again. Meanwhile the block
+    is due for no other process.
+    """
+    with alone(broker, name, DUE_SECONDS) as lock:
+        due = lock is not None and bool(hours) and not broker.exists(name)
+        yield due
+        if due:
+            broker.set(name, 1, px=int(hours * 3_600_000))
