@@ -16,8 +16,9 @@ from callslip.agent.graph import MOST_STEPS, make_graph
 from callslip.agent.messages import Answer, AnswerRequest, Citation, SentenceMessage, Usage
 from callslip.agent.reports import NodeReport
 from callslip.agent.spans import answering
-from callslip.agent.state import State, required
+from callslip.agent.state import State, Turn, required
 from callslip.config.settings import Settings
+from callslip.errors import ThreadNotFound
 from callslip.readers import Reader
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.tracing.recording import Learning
@@ -66,8 +67,13 @@ class Agent:
         request: AnswerRequest,
         on_node: Callable[[NodeReport], None] = lambda report: None,
         on_sentence: Callable[[SentenceMessage], None] = lambda sentence: None,
+        *,
+        again: bool = False,
     ) -> Answer:
         """Answer a question; report each node, and each sentence once it is certain.
+
+        With `again`, a question that the conversation has already is answered as it was there,
+        after the same turns, and the conversation stays as it is.
 
         Raises the errors of `retrieval.run.search`. If the language model fails, the rest of the
         run does without it, and the answer states the reason.
@@ -89,7 +95,9 @@ class Agent:
         options: dict[str, Any] = {}
         graph, key = self._alone, None
         with ExitStack() as after:
-            if request.thread_id is not None:
+            if request.thread_id is not None and again:
+                start["turns"] = self._turns_before(request, request.thread_id)
+            elif request.thread_id is not None:
                 scope = request.collection, request.tenant or "", request.thread_id
                 after.enter_context(reaching())
                 key = self._threads.open(*scope)
@@ -101,6 +109,15 @@ class Agent:
             answer = composed(State(**fields), context)
             describe(answer)
         return answer
+
+    def _turns_before(self, request: AnswerRequest, thread_id: str) -> list[Turn]:
+        """The turns before the newest one with the request's question; without it, all."""
+        try:
+            _, turns = self._threads.turns(request.collection, request.tenant or "", thread_id)
+        except ThreadNotFound:
+            return []
+        same = [turn["question"].split() == request.question.split() for turn in turns]
+        return turns[: len(turns) - 1 - same[::-1].index(True)] if any(same) else turns
 
 
 def composed(state: State, context: RunContext) -> Answer:

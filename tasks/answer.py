@@ -102,9 +102,10 @@ def answer(
     deadline: float,
     *,
     stream: bool,
+    again: bool = False,
     reader: dict[str, Any] | None = None,
 ) -> None:
-    """Answer a question, and push the answer to the list `reply_to`.
+    """Answer a question, and push the answer to the list `reply_to`; `again` as in `Agent.answer`.
 
     With `stream`, also push a report of each node that has run and each sentence that is certain,
     and end early if the caller is gone. Does nothing after the `deadline` (UTC seconds since 1970).
@@ -135,7 +136,7 @@ def answer(
         with _turn(context, question, deadline):
             its_reports = (tell, send) if stream else ()
             with by(deadline):
-                result = context.agent.answer(question, *its_reports)
+                result = context.agent.answer(question, *its_reports, again=again)
         reply: replies.Reply = {"ok": result.model_dump(mode="json")}
         outcome = "answered" if result.answered else "not-here"
         fields |= {
@@ -201,13 +202,13 @@ def trim() -> None:
             context.conversations.trim(time.time() - context.settings.agent.keep_days * DAY_SECONDS)
 
 
-def ask(context: Context, request: AnswerRequest) -> Answer:
-    """Queue a question and wait for its answer.
+def ask(context: Context, request: AnswerRequest, *, again: bool = False) -> Answer:
+    """Queue a question and wait for its answer; `again` as in `Agent.answer`.
 
     Raises the error of the task, Overloaded if too many questions are waiting or no worker reads
     the queue, AnswerTimeout if no answer arrives in time, BrokerDown if the broker does not answer.
     """
-    for reply in _queued(context, request, stream=False):
+    for reply in _queued(context, request, stream=False, again=again):
         if isinstance(reply, Answer):
             return reply
     raise _late(context.settings.agent.timeout_seconds)
@@ -224,14 +225,23 @@ def follow(context: Context, request: AnswerRequest) -> Replies:
     return _queued(context, request, stream=True)
 
 
-def look(
-    context: Context, collection: str, tenant: str, thread_id: str, *, forget: bool = False
-) -> Conversation:
-    """Return a conversation; with `forget`, delete the conversation.
+def look(context: Context, collection: str, tenant: str, thread_id: str) -> Conversation:
+    """Return a conversation.
 
     Raises ThreadNotFound if it does not exist, Overloaded if no worker reads the queue,
     AnswerTimeout if no reply arrives in time, BrokerDown if the broker does not answer.
     """
+    return _conversation(context, collection, tenant, thread_id, forget=False)
+
+
+def forget(context: Context, collection: str, tenant: str, thread_id: str) -> Conversation:
+    """Delete a conversation and return it. Raises the errors of `look`."""
+    return _conversation(context, collection, tenant, thread_id, forget=True)
+
+
+def _conversation(
+    context: Context, collection: str, tenant: str, thread_id: str, *, forget: bool
+) -> Conversation:
     wait = context.settings.search.timeout_seconds
     context.consumers.check(ANSWER)
     reply_to, until = replies.new_address(), time.time() + wait
@@ -242,14 +252,17 @@ def look(
     raise _late(wait)
 
 
-def _queued(context: Context, request: AnswerRequest, *, stream: bool) -> Replies:
+def _queued(
+    context: Context, request: AnswerRequest, *, stream: bool, again: bool = False
+) -> Replies:
     settings = context.settings.agent
     context.consumers.check(ANSWER)
     if (waiting := backlog(context.broker, ANSWER)) >= settings.max_backlog:
         raise Overloaded(f"{waiting} questions are waiting")
     wait = settings.timeout_seconds
     reply_to, until = replies.new_address(), time.time() + wait
-    _queue(context, answer, (request.model_dump(mode="json"), reply_to, until), wait, stream=stream)
+    options = {"stream": stream} | ({"again": True} if again else {})  # as earlier workers read it
+    _queue(context, answer, (request.model_dump(mode="json"), reply_to, until), wait, **options)
     return Replies(context, reply_to, until)
 
 

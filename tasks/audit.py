@@ -48,7 +48,10 @@ def audit_collection(name: str) -> None:
 
 
 def audit_and_repair(context: Context, name: str) -> int | None:
-    """Do so, and return the number of objects that were set right; None if it was put off."""
+    """Audit a collection and repair it; return the number of objects that were set right.
+
+    Return None if the audit was put off.
+    """
     backend, repaired = context.backend, 0
     try:
         if backend.ledger.inventory.moving(name):
@@ -77,7 +80,7 @@ def audit_orphans() -> None:
         findings = [*findings, *audit_files(backend.ledger, backend.blobs)]
         _repair(current(), findings)
     except CallslipError as error:
-        log.warning("audit of stray objects put off: %s", error.detail)
+        log.warning("audit of orphans put off: %s", error.detail)
 
 
 def _repair(context: Context, findings: Sequence[Finding]) -> int:

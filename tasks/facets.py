@@ -84,7 +84,7 @@ def rebuild_facets_of(collection: str, tenant: str, facets: Sequence[str], run: 
         log.info("facet %s of %s: %s", facet, collection, counts)
 
 
-def ask(collection: str, tenant: str, facets: Sequence[str]) -> str:
+def request_rebuild(collection: str, tenant: str, facets: Sequence[str]) -> str:
     """Queue a rebuild, and return the id of the run, which its builds record.
 
     Raises BrokerDown if the broker does not answer.

@@ -163,12 +163,12 @@ def empty_sqlite_logs() -> None:
 def maintain() -> None:
     """Let every store do its deferred maintenance, such as refitting."""
     context = current()
-    with alone(context.broker, "tend", MAINTAIN_SECONDS) as lock:
+    with alone(context.broker, "maintain", MAINTAIN_SECONDS) as lock:
         for kind, store in context.backend.stores().items() if lock is not None else ():
             try:
                 store.maintain()
             except CallslipError as error:
-                log.warning("upkeep of %s put off: %s", kind, error.detail)
+                log.warning("maintenance of %s put off: %s", kind, error.detail)
 
 
 def send_removal(context: Context, document_id: str) -> None:

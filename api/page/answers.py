@@ -79,18 +79,18 @@ class PageQuestion:
     request: AnswerRequest
     thread: str
     earlier: Sequence[TurnMessage] = ()
-    words: str = ""
+    again: bool = False
+    """Whether the conversation has the question already (`Agent.answer`)."""
 
     def shown(self, answer: Answer) -> ShownAnswer:
         """Prepare the answer to this question for the page."""
-        question = self.words or answer.question
-        language = language_of(question)
+        language = language_of(answer.question)
         sentences, cited = answer.sentences, answer.citations
         qualified = zip(sentences, times(sentences, cited, language), strict=True)
         query, verdict = answer.understood, answer.verdict
         certainty = certainty_of(verdict.confidence, approved=verdict.approved)
         return ShownAnswer(
-            answer=answer.model_copy(update={"question": question}),
+            answer=answer,
             lang=language,
             sentences=tuple(
                 ShownSentence(_sentence(s, cited), when, s.citations) for s, when in qualified
@@ -117,17 +117,12 @@ def page_question(request: AnswerRequest) -> PageQuestion:
     return PageQuestion(request, request.thread_id or "", earlier)
 
 
-def repeatable_question(request: AnswerRequest, longest: int) -> PageQuestion:
-    """As `page_question`, for a URL that may be opened again without growing the conversation.
-
-    A question that is already in the conversation is sent alone, in its stored stand-alone form.
-    """
+def repeatable_question(request: AnswerRequest) -> PageQuestion:
+    """As `page_question`, for a URL that may be opened again without growing the conversation."""
     new = page_question(request)
     for at, turn in reversed(list(enumerate(new.earlier))):
         if _plain(turn.question) == _plain(request.question):
-            alone = {"question": turn.understood[:longest], "thread_id": None}
-            again = request.model_copy(update=alone)
-            return replace(new, request=again, earlier=new.earlier[:at], words=turn.question)
+            return replace(new, earlier=new.earlier[:at], again=True)
     return new
 
 

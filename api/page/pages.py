@@ -267,9 +267,8 @@ def _outcome(form: SearchForm, collection: str) -> Outcome:
     if form.ask:
         try:
             form.request(collection)  # raises before a model call if the form is invalid
-            longest = current().settings.search.max_query_chars
-            question = repeatable_question(form.question(collection), longest)
-            shown = question.shown(answering.ask(question.request))
+            question = repeatable_question(form.question(collection))
+            shown = question.shown(answering.ask(question.request, again=question.again))
             query = shown.answer.understood
         except CallslipError as problem:
             error = problem

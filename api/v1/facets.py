@@ -39,7 +39,7 @@ def rebuild_facets(path: CollectionPath, body: messages.RebuildFacets) -> Respon
             hint="Add it to facets.names in the settings, or to the collection's option facets.",
         )
     wanted = list(known) if body.facet == "all" else [body.facet]
-    run = facets.ask(record.name, body.tenant or "", wanted)
+    run = facets.request_rebuild(record.name, body.tenant or "", wanted)
     return answer(messages.FacetsAsked(run=run, facets=wanted), 202)
 
 

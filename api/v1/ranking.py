@@ -110,7 +110,7 @@ def decide(collection: str, proposal_id: str, *, accept: bool) -> Proposal:
         tenants = current().ledger.tenants.all(collection) if record.schema.tenants else [""]
         with suppress(BrokerDown):  # the periodic rebuild makes them
             for tenant in tenants:
-                facets.ask(collection, tenant, names)
+                facets.request_rebuild(collection, tenant, names)
     return decided
 
 

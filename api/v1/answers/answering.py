@@ -77,11 +77,14 @@ def answer_question(body: AnswerRequest) -> Response:
     return stream(body, _events)
 
 
-def ask(body: AnswerRequest) -> Answer:
-    """Wait for the answer in one of the process's slots; raise Overloaded if none is free."""
+def ask(body: AnswerRequest, *, again: bool = False) -> Answer:
+    """Wait for the answer in one of the process's slots; raise Overloaded if none is free.
+
+    `again` as in `Agent.answer`.
+    """
     body = _take_slot(body)
     try:
-        made = agent.ask(current(), body)
+        made = agent.ask(current(), body, again=again)
         note(trace_id=made.trace_id)
         spent_tokens(made.usage.input_tokens + made.usage.output_tokens)
         return made
@@ -121,7 +124,7 @@ def get_conversation(path: ConversationPath, query: OfTenant) -> Response:
 def delete_conversation(path: ConversationPath, query: OfTenant) -> Response:
     """Delete a conversation and return its turns, to a caller who may read."""
     collection_of(path.name, query.tenant)
-    deleted = agent.look(current(), path.name, query.tenant, path.thread_id, forget=True)
+    deleted = agent.forget(current(), path.name, query.tenant, path.thread_id)
     shown = deleted if caller().may("read") else deleted.model_copy(update={"turns": []})
     return answer(shown)
 

@@ -180,7 +180,9 @@ def installation(
     monkeypatch.setattr(ingest, "send_next", lambda limited, _id: made[limited.blobs].work())
     made[context.blobs] = it
     monkeypatch.setattr(maintenance, "send_removal", lambda _context, _id: None)
-    monkeypatch.setattr(answers, "ask", lambda limited, body: limited.agent.answer(body))
+    monkeypatch.setattr(
+        answers, "ask", lambda limited, body, *, again: limited.agent.answer(body, again=again)
+    )
     try:
         yield it
     finally:

@@ -287,6 +287,27 @@ def test_a_follow_up_leans_on_what_was_answered(setup: Setup) -> None:
     assert (stored["base"], stored["tails"]) == (QUERIES, ["for guests"])
 
 
+def test_a_question_that_is_answered_again_is_as_it_was_and_the_conversation_too(
+    setup: Setup,
+) -> None:
+    questions = (QUERIES, "And for guests?", "And for staff?")
+    first = [setup.ask(question, thread_id="t") for question in questions]
+    turns = setup.threads.turns("papers", "", "t")[1]
+    for question, before in zip(questions, first, strict=True):
+        request = setup.request(f" {question.replace(' ', '  ')}", thread_id="t")
+        again = setup.agent.answer(request, again=True)
+        assert (again.understood, again.text) == (before.understood, before.text)
+        assert again.verdict == before.verdict
+    assert setup.threads.turns("papers", "", "t")[1] == turns
+    other = setup.agent.answer(setup.request("And on Sundays?", thread_id="t"), again=True)
+    assert other.understood.endswith("on Sundays?")
+    assert other.understood != "And on Sundays?"
+    nowhere = setup.agent.answer(setup.request("And for guests?", thread_id="none"), again=True)
+    assert nowhere.understood == "And for guests?"
+    with pytest.raises(ThreadNotFound):
+        setup.threads.turns("papers", "", "none")
+
+
 def test_a_database_that_somebody_holds_is_said_to_be_down_and_nothing_is_lost(
     setup: Setup, tmp_path: Path
 ) -> None:

@@ -58,12 +58,12 @@ def test_questions_at_once_in_one_conversation_are_both_kept(setup: Setup) -> No
     most: list[int] = []
     answers = setup.agent.answer
 
-    def counting(*given: Any) -> Any:
+    def counting(*given: Any, **more: Any) -> Any:
         inside.append(1)
         most.append(len(inside))
         time.sleep(0.05)
         try:
-            return answers(*given)
+            return answers(*given, **more)
         finally:
             inside.pop()
 

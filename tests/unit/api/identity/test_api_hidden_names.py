@@ -57,7 +57,11 @@ def app(ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fl
         lone_app(ledger, tmp_path_factory.mktemp("app")) as made,
         pytest.MonkeyPatch.context() as m,
     ):
-        for module, name in ((ingest, "send_all"), (maintenance, "send_removal"), (facets, "ask")):
+        for module, name in (
+            (ingest, "send_all"),
+            (maintenance, "send_removal"),
+            (facets, "request_rebuild"),
+        ):
             m.setattr(module, name, lambda *_: True)
         m.setattr(feedback, "PATIENCE_SECONDS", 0.0)
         yield made

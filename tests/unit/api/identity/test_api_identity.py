@@ -44,7 +44,11 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         made.collections.create(schema, store="memory", embedder="tiny", analyzer="1")
     for tenant in ("acme", "other"):
         made.tenants.create("shared", tenant)
-    for module, name in ((ingest, "send_all"), (maintenance, "send_removal"), (facets, "ask")):
+    for module, name in (
+        (ingest, "send_all"),
+        (maintenance, "send_removal"),
+        (facets, "request_rebuild"),
+    ):
         monkeypatch.setattr(module, name, lambda *_: True)
     yield made
     made.close()
@@ -569,7 +573,7 @@ def test_one_key_votes_and_asks_as_one_user_unless_it_may_delegate(
 ) -> None:
     askers: list[str] = []
 
-    def ask(_: object, body: AnswerRequest) -> Answer:
+    def ask(_: object, body: AnswerRequest, **_again: bool) -> Answer:
         askers.append(body.user)
         return Answer.model_construct(trace_id="t" * 32, usage=Usage())
 
@@ -615,7 +619,7 @@ def test_the_tokens_of_answers_count_for_the_quota_of_their_key(
 ) -> None:
     usage = Usage(calls=1, input_tokens=90, output_tokens=10)
     made = Answer.model_construct(trace_id="t" * 32, usage=usage)
-    monkeypatch.setattr(answering.agent, "ask", lambda *_: made)
+    monkeypatch.setattr(answering.agent, "ask", lambda *_, **_again: made)
     monkeypatch.setattr(answering.agent, "follow", lambda *_: Followed([made]))
     asking = client(app, ledger, "asking", limits=KeyLimits(tokens_per_day=150))
     headers = {"Accept": answering.EVENTS} if stream else {}

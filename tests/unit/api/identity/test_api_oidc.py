@@ -187,7 +187,7 @@ def test_each_user_has_the_rate_and_the_quotas_of_the_settings(
     oidc_settings = settings_of(issuer, groups="staff=read+write", **limits)
     usage = Usage(calls=1, input_tokens=90, output_tokens=10)
     made = Answer.model_construct(trace_id="t" * 32, usage=usage)
-    monkeypatch.setattr(answering.agent, "ask", lambda *_: made)
+    monkeypatch.setattr(answering.agent, "ask", lambda *_, **_again: made)
     monkeypatch.setattr(ingest, "send_all", lambda *_: True)
     with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
         ledger.create()

@@ -326,7 +326,7 @@ def test_who_may_write_and_not_read_deletes_a_conversation_unseen(
     fields = {"question": "?", "understood": "?", "text": "Nine.", "answered": True}
     turn = TurnMessage(**fields, trace_id="t", at=1.0)
     talk = Conversation(thread_id="talk", created_at=1.0, asked_at=1.0, turns=[turn])
-    monkeypatch.setattr(answers, "look", lambda *_, forget: talk if forget else None)
+    monkeypatch.setattr(answers, "forget", lambda *_: talk)
     url = f"/v1/collections/{COLLECTION}/conversations/talk"
     for permission, turns in (("read", 1), ("write", 0)):
         who = Caller("k", "key", frozenset({permission}))

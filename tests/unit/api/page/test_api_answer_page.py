@@ -73,10 +73,12 @@ class Agent:
     answered: bool = True
     turns: list[TurnMessage] = field(default_factory=list)
     requests: list[AnswerRequest] = field(default_factory=list)
+    again: list[bool] = field(default_factory=list)
     fails: bool = False
 
-    def ask(self, _: object, request: AnswerRequest) -> Answer:
+    def ask(self, _: object, request: AnswerRequest, *, again: bool = False) -> Answer:
         self.requests.append(request)
+        self.again.append(again)
         if self.fails:
             raise AnswerTimeout("no answer within 60 s")
         return answer(request, answered=self.answered)
@@ -326,8 +328,7 @@ def test_a_conversation_opened_again_does_not_grow(
 ) -> None:
     agent.turns = [turn("how long is leave?"), turn("for twins?", "how long is leave for twins?")]
     page = client.get("/?q=for+twins%3F&ask=1&thread=talk")
-    requests = agent.requests[0]
-    assert (requests.question, requests.thread_id) == ("how long is leave for twins?", None)
+    assert (agent.requests[0].question, agent.requests[0].thread_id) == ("for twins?", "talk")
     text = text_of(page.text)
     assert "An answer to how long is leave?" in text
     assert "An answer to for twins?" not in text, "it is answered below"
@@ -335,6 +336,7 @@ def test_a_conversation_opened_again_does_not_grow(
     assert "Understood as: how long is leave?" not in text, "those were its words"
     page = client.get("/?q=and+for+me%3F&ask=1&thread=talk")
     assert agent.requests[1].thread_id == "talk"
+    assert agent.again == [True, False]
     assert "for twins? Understood as: how long is leave for twins? An answer" in text_of(page.text)
 
 

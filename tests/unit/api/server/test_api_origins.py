@@ -107,7 +107,7 @@ def test_a_link_puts_no_question_to_the_agent(
     asks: list[object] = []
     searches = answers(monkeypatch)
 
-    def ask(question: object) -> None:
+    def ask(question: object, *, again: bool) -> None:
         asks.append(question)
         raise AnswerTimeout("no agent is here")
 

@@ -141,7 +141,7 @@ def test_accepted_facets_are_those_of_the_collection_and_their_vectors_are_order
     client: FlaskClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ordered: list[tuple[object, ...]] = []
-    monkeypatch.setattr(facets, "ask", lambda *what: ordered.append(what) or "run")
+    monkeypatch.setattr(facets, "request_rebuild", lambda *what: ordered.append(what) or "run")
     proposal = waiting(ledger, "author")
     monkeypatch.setattr("callslip.api.v1.ranking.current", _with_embedder("tiny"))
     assert client.post(f"{URL}/{proposal}", json={"decision": "accept"}).status_code == 200
