@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from benchmarks.private_stack import private_stack
-from callslip.cli.shared.upload import find_files, ingest
+from callslip.cli.shared.paths import find_files
+from callslip.cli.shared.upload import ingest
 from callslip.config import load
 from callslip.evals import beir, judge
 from callslip.evals.client import JsonClient

@@ -13,6 +13,15 @@ from callslip.readers import check_readers
 from callslip.vocabulary import DEFAULT_COLLECTION, StoreKind
 
 FC = TypeVar("FC", bound=Callable[..., Any])
+V = TypeVar("V", str | None, tuple[str, ...])
+
+
+def not_empty(_: click.Context, __: click.Parameter, value: V) -> V:
+    """Refuse an empty text, which a shell makes of a variable without a value: a callback."""
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        raise click.BadParameter("the text is empty; is a variable not set?")
+    return value
+
 
 collection_option = click.option(
     "-c",

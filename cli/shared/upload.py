@@ -1,14 +1,12 @@
 """Sends files and waits until they are live, with a progress bar."""
 
-import glob
 import io
 import json
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,6 +17,7 @@ import click
 from callslip.cli.shared.batches import UNDERWAY, batch_documents, get_batch, pace
 from callslip.cli.shared.manifest import Placed, read_manifest
 from callslip.cli.shared.manifest_diff import digest_of
+from callslip.cli.shared.paths import Source
 from callslip.client import Client
 from callslip.client.models import Submitted
 from callslip.errors import (
@@ -41,16 +40,6 @@ _COMPARED = ("title", "properties", "url")
 PATIENCE = 10
 """The server counts a batch at each request; this pause leaves nine tenths of its time for
 others."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file to send, and the name of its document: the path below the named folder."""
-
-    path: Path
-    name: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of an upload: `title`, `properties`, `allow_duplicate`."""
 
 
 def form_fields(
@@ -104,51 +93,6 @@ class Report:
         }
 
 
-def find_files(paths: Iterable[str]) -> list[Source]:
-    """Find the files that paths, folders and globs name, each once, without hidden files."""
-    by_path: dict[str, Source] = {}
-    for text in paths:
-        path = Path(text).expanduser()
-        if path.is_dir():
-            sources = list(_in_folder(path))
-        elif path.is_file():
-            sources = [(str(path.resolve()), Source(path, path.name))]
-        else:
-            matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))  # noqa: PTH207
-            files, fixed = [p for p in matches if p.is_file()], _fixed_part(path)
-            named = [Source(p, p.relative_to(fixed).as_posix()) for p in files]
-            sources = [(str(source.path.resolve()), source) for source in named]
-        if not sources:
-            raise PermanentError(
-                f"{text!r} names no file",
-                hint="Name a file, a folder or a glob such as 'docs/*.pdf'.",
-            )
-        for real, source in sources:
-            by_path.setdefault(real, source)
-    _refuse_one_name(by_path.values())
-    return list(by_path.values())
-
-
-def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:
-    """Iterate over the visible files below a folder, in the order of their names, by real path."""
-    real = folder.resolve()
-    for name, entry in sorted(_visible(str(folder)), key=lambda each: each[0].split("/")):
-        path = Path(entry.path)
-        yield str(path.resolve()) if entry.is_symlink() else f"{real}/{name}", Source(path, name)
-
-
-def _visible(folder: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Iterate over files with their names below the folder; links to folders are not followed."""
-    with suppress(PermissionError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _visible(entry.path, f"{prefix}{entry.name}/")
-            elif entry.is_file():
-                yield f"{prefix}{entry.name}", entry
-
-
 def manifest_sources(manifest: Path, collection: str) -> list[Source]:
     """The files of a manifest, with their fields."""
     return [source_of(placed) for placed in read_manifest(manifest, collection)]
@@ -165,22 +109,6 @@ def source_of(placed: Placed) -> Source:
     if entry.url:
         fields["url"] = entry.url
     return Source(placed.path, placed.name, fields)
-
-
-def _fixed_part(pattern: Path) -> Path:
-    """The folder of a glob above its first wildcard."""
-    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
-
-
-def _refuse_one_name(sources: Iterable[Source]) -> None:
-    by_name: dict[str, Source] = {}
-    for source in sources:
-        other = by_name.setdefault(source.name, source)
-        if other is not source:
-            raise PermanentError(
-                f"{other.path} and {source.path} would both be known as {source.name!r}",
-                hint="Name a folder above both, and they are known by their paths below it.",
-            )
 
 
 def ingest(

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import click
 
+from callslip.cli.shared.options import not_empty
 from callslip.cli.shared.output import as_json, emit, named, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain, without_none
@@ -57,7 +58,7 @@ def attach_crate(table: str, name: str, vectors: Vectors, url: str | None, json_
 
 
 @attach_group.command(name="chroma")
-@click.argument("where")
+@click.argument("where", callback=not_empty)
 @click.argument("collection")
 @click.option("--name", callback=named, help="Of the collection here.  [default: COLLECTION]")
 @click.option(

@@ -9,6 +9,7 @@ import click
 from callslip.cli.shared.options import (
     allow_duplicate_option,
     collection_option,
+    not_empty,
     properties_option,
     readers_option,
     source_url_option,
@@ -16,13 +17,14 @@ from callslip.cli.shared.options import (
     vectors_option,
 )
 from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.paths import find_files
 from callslip.cli.shared.server import connect, url_option
-from callslip.cli.shared.upload import find_files, form_fields, ingest, show_report, source_urls
+from callslip.cli.shared.upload import form_fields, ingest, show_report, source_urls
 from callslip.vocabulary import PRIORITIES, StoreKind
 
 
 @click.command(name="ingest")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, callback=not_empty)
 @collection_option
 @store_option
 @vectors_option(

@@ -16,6 +16,7 @@ from callslip.cli.shared.installation import (
     open_context,
     open_destination,
 )
+from callslip.cli.shared.options import not_empty
 from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.config.settings import Settings
 from callslip.errors import InvalidRequest
@@ -32,7 +33,10 @@ _SAVE_ATTEMPTS = 100
 @click.option("-c", "--collection", metavar="NAME", help="The collection of --tenant.")
 @click.option("--user", metavar="NAME", help="A user's feedback, searches and conversations.")
 @click.option(
-    "--backups", metavar="DESTINATION", help="Purge these backups too; default backup.to, if set."
+    "--backups",
+    metavar="DESTINATION",
+    callback=not_empty,
+    help="Purge these backups too; default backup.to, if set.",
 )
 @key_file_option
 @click.confirmation_option(prompt="This cannot be undone. Purge?")

@@ -15,6 +15,7 @@ import click
 
 from callslip.cli.shared.options import (
     collection_option,
+    not_empty,
     properties_option,
     readers_option,
     seconds,
@@ -56,7 +57,7 @@ def source_group() -> None:
 
 @source_group.command()
 @click.argument("name", callback=named)
-@click.argument("address")
+@click.argument("address", callback=not_empty)
 @collection_option
 @tenant_option
 @click.option(

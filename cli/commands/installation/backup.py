@@ -19,6 +19,7 @@ from callslip.cli.shared.installation import (
     open_context,
     open_destination,
 )
+from callslip.cli.shared.options import not_empty
 from callslip.cli.shared.output import as_json, emit, figures, many, reporting
 from callslip.config import keys, load
 from callslip.config.masking import shown
@@ -43,7 +44,7 @@ from callslip.workers.supervision.supervisor import Supervisor
 
 
 @click.command(name="backup")
-@click.argument("destination", required=False)
+@click.argument("destination", required=False, callback=not_empty)
 @key_file_option
 @click.option(
     "--keep",
@@ -87,7 +88,7 @@ def backup_command(
 
 
 @click.command(name="restore")
-@click.argument("destination", required=False)
+@click.argument("destination", required=False, callback=not_empty)
 @key_file_option
 @click.option("--backup", "name", metavar="NAME", help="Its name or its beginning; default newest.")
 @click.option(

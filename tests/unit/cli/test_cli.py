@@ -16,7 +16,7 @@ from callslip.cli.commands.search import search
 from callslip.cli.main import COMMANDS, main
 from callslip.cli.shared import upload
 from callslip.cli.shared.conditions import condition, conditions
-from callslip.cli.shared.upload import find_files
+from callslip.cli.shared.paths import find_files
 from callslip.client import Client
 from callslip.errors import PermanentError, ThreadNotFound
 from callslip.stores.backup.restoring import Restored
@@ -212,7 +212,9 @@ def test_files_are_found_by_path_folder_and_glob_each_once(tmp_path: Path) -> No
     assert [s.name for s in find_files(given)] == ["one.md", "two.txt", "three.md"]
 
 
-def test_a_folder_has_its_files_in_order_and_no_linked_folders(tmp_path: Path) -> None:
+def test_a_folder_has_its_files_in_order_and_no_linked_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("in/b.md", "in/a/z.md", "in/a.md", "in/.git/c.md", "out/d.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -226,6 +228,14 @@ def test_a_folder_has_its_files_in_order_and_no_linked_folders(tmp_path: Path) -
     sources = find_files([str(folder), str(tmp_path / "out")])
     assert [s.name for s in sources] == ["a/z.md", "a.md", "b.md", "other.md"]
     assert [s.path for s in sources] == [folder / s.name for s in sources]
+    told = capsys.readouterr().err
+    assert told == "Skipped: 1 broken link, 2 linked folders, 1 special file\n"
+    assert [s.name for s in find_files([str(folder / "*.md"), str(folder / "a.md")])] == [
+        "a.md",
+        "b.md",
+        "other.md",
+    ]
+    assert capsys.readouterr().err == "Skipped: 1 broken link\n"
 
 
 def test_files_of_a_glob_are_known_by_their_paths_below_its_folder(tmp_path: Path) -> None:
@@ -277,3 +287,41 @@ def test_the_progress_bar_grows_with_the_files_within_files(
 def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="names no file"):
         find_files([str(tmp_path / "nothing")])
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("empty", "is empty or has only hidden files"),
+        ("hid", "is empty or has only hidden files"),
+        ("odd", "has only 1 special file"),
+        ("gone.md", "is a broken link"),
+        ("odd/pipe", "is a special file"),
+    ],
+)
+def test_a_path_without_files_says_what_it_is(tmp_path: Path, name: str, what: str) -> None:
+    for folder in ("empty", "hid", "odd"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "hid" / ".x.md").touch()
+    os.mkfifo(tmp_path / "odd" / "pipe")
+    (tmp_path / "gone.md").symlink_to(tmp_path / "none")
+    with pytest.raises(PermanentError) as raised:
+        find_files([str(tmp_path / name)])
+    assert raised.value.detail == f"{str(tmp_path / name)!r} {what}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["ingest", "a.md", ""], "PATHS..."),
+        (["source", "add", "law", ""], "ADDRESS"),
+        (["attach", "chroma", "", "faq"], "WHERE"),
+        (["backup", ""], "[DESTINATION]"),
+        (["restore", ""], "[DESTINATION]"),
+        (["purge", "--user", "ann", "--yes", "--backups", ""], "--backups"),
+    ],
+)
+def test_an_empty_path_is_no_folder_and_no_default(arguments: list[str], named: str) -> None:
+    shown = CliRunner().invoke(main, arguments)
+    assert shown.exit_code == 2
+    assert f"Invalid value for '{named}': the text is empty; is a variable not set?" in shown.output

@@ -17,6 +17,7 @@ from reader_parts import COLLECTION, At, Installation, installation
 from callslip.cli.commands.documents import ingest as command
 from callslip.cli.main import main
 from callslip.cli.shared import upload
+from callslip.cli.shared.paths import Source, find_files
 from callslip.client import Client
 from callslip.errors import PermanentError
 from callslip.stores.blobs import original_name
@@ -197,7 +198,7 @@ def test_a_name_that_is_not_unicode_does_not_keep_the_others_from_being_compared
     strange = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt"))
     strange.write_text("The canteen closes.")
     it.put("a.txt", "The canteen opens.")
-    sources = [upload.Source(path, path.name) for path in (strange, tmp_path / "a.txt")]
+    sources = [Source(path, path.name) for path in (strange, tmp_path / "a.txt")]
     requests: list[str] = []
     with client_of(it, requests) as client:
         report = upload.ingest(client, COLLECTION, sources, show_bar=False)
@@ -213,7 +214,7 @@ def test_the_report_counts_the_files_within_other_files(
         papers.writestr("a.txt", "The canteen opens.")
         papers.writestr("b.txt", "The canteen closes.")
     (tmp_path / "c.txt").write_text("The zebra.")
-    sources = upload.find_files([str(tmp_path / name) for name in ("papers.zip", "c.txt")])
+    sources = find_files([str(tmp_path / name) for name in ("papers.zip", "c.txt")])
     with client_of(it, []) as client:
         report = upload.ingest(client, COLLECTION, sources, show_bar=False)
     assert (len(report.live) + len(report.failed), report.as_json()["within"]) == (4, 2)
@@ -232,6 +233,6 @@ def test_a_server_that_does_not_compare_gets_every_file(
             raise PermanentError("answered 405")
 
         monkeypatch.setattr(client, "list_unchanged", refuse)
-        source = upload.Source(tmp_path / "a.txt", "a.txt")
+        source = Source(tmp_path / "a.txt", "a.txt")
         report = upload.ingest(client, COLLECTION, [source], show_bar=False)
     assert report.live == ["a.txt"]
