@@ -22,7 +22,7 @@ from typing import Any
 
 import fsspec
 
-from callslip.errors import BackupError, StoreDown
+from callslip.errors import BackupError, CallslipError, StoreDown
 from callslip.stores.backup.encryption import SALT_BYTES, Cipher
 
 MAGIC, FORMAT = "callslip backup", 1
@@ -45,18 +45,19 @@ class Destination:
     def __init__(self, url: str, passphrase: str | None = None, *, make: bool = False) -> None:
         """Open a destination; with `make`, create it if there is none.
 
-        Raises BackupError if there is no destination, its format is unknown, or the passphrase is
-        wrong, missing or not needed; StoreDown if it cannot be reached.
+        Raises BackupError if there is no destination, it is a file or cannot be made, credentials
+        are missing, its format is unknown, or the passphrase is wrong, missing or not needed;
+        StoreDown if it cannot be reached.
         """
         self.url = url
-        try:
-            self._fs, self._root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as error:
-            raise BackupError(f"{url} cannot be opened: {error}", hint="") from error
-        protocol = self._fs.protocol
-        self._local = "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
         self._cipher: Cipher | None = None
-        head = self._head(passphrase, make=make)
+        with _opening(url):
+            self._fs, self._root = fsspec.core.url_to_fs(url)
+            protocol = self._fs.protocol
+            self._local = "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
+            if self._local:
+                _check_folder(Path(self._root))
+            head = self._head(passphrase, make=make)
         if head.get("magic") != MAGIC or head.get("format") != FORMAT:
             raise BackupError(f"{url} has backups of another format than {FORMAT}")
         salt = head.get("salt", "")
@@ -170,7 +171,12 @@ class Destination:
             if not make:
                 raise BackupError(f"there are no backups in {self.url}", hint="") from None
         if self._local:  # it has the texts of documents
-            Path(self._root).mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                Path(self._root).mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise BackupError(
+                    f"{self.url} cannot be made: {error.strerror}", hint="Name another folder."
+                ) from error
         salt = os.urandom(SALT_BYTES) if passphrase is not None else None
         head = {
             "magic": MAGIC,
@@ -238,6 +244,33 @@ def parsed(content: bytes | bytearray, what: str) -> Any:
 
 def _path(name: str) -> str:
     return f"objects/{name[:2]}/{name}"
+
+
+def _check_folder(root: Path) -> None:
+    for path in (root, *root.parents):
+        if path.is_file():
+            raise BackupError(f"{path} is a file; name a folder", hint="")
+
+
+@contextlib.contextmanager
+def _opening(url: str) -> Iterator[None]:
+    """Convert every error to BackupError or StoreDown; cloud clients raise types of their own."""
+    try:
+        yield
+    except CallslipError:
+        raise
+    except (ImportError, ValueError) as error:
+        raise BackupError(f"{url} cannot be opened: {error}", hint="") from error
+    except OSError as error:
+        raise StoreDown(
+            f"{url} cannot be reached: {error.strerror or error}",
+            hint="Check its address, and try again in a moment.",
+        ) from error
+    except Exception as error:
+        raise BackupError(
+            f"{url} cannot be opened: {str(error) or type(error).__name__}",
+            hint="Check its address, and its credentials, which come from the environment.",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -2,16 +2,18 @@
 
 import hashlib
 import os
+import socket
 import zlib
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callslip.errors import BackupError
+from callslip.errors import BackupError, CallslipError, StoreDown
 from callslip.stores.backup.destination import LARGEST, Destination
 from callslip.stores.backup.encryption import FRAME_BYTES, Cipher
 from callslip.stores.backup.manifest import retained, stamp
@@ -81,6 +83,40 @@ def test_a_wrong_missing_or_needless_passphrase_is_refused(tmp_path: Path) -> No
             Destination(str(tmp_path / name), key)
     with pytest.raises(BackupError, match="no backups"):
         Destination(str(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize("make", [False, True])
+@pytest.mark.parametrize("below", ["", "sub", "sub/sub"])
+def test_a_file_is_no_destination(tmp_path: Path, below: str, *, make: bool) -> None:
+    (tmp_path / "a.bin").write_bytes(b"x")
+    with pytest.raises(BackupError) as raised:
+        Destination(str(tmp_path / "a.bin" / below), make=make)
+    assert raised.value.detail == f"{tmp_path / 'a.bin'} is a file; name a folder"
+
+
+def test_a_folder_that_cannot_be_made_is_an_error() -> None:
+    with pytest.raises(BackupError, match="/proc/x cannot be made: No such file or directory"):
+        Destination("/proc/x", make=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), StoreDown, "Name or service not known"),
+        (RuntimeError("Unable to locate credentials"), BackupError, "Unable to locate credentials"),
+        (NotImplementedError(), BackupError, "NotImplementedError"),
+    ],
+)
+def test_a_destination_that_cannot_be_opened_is_an_error_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, kind: type[CallslipError], words: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", fail)
+    with pytest.raises(kind, match=rf"^memory://x cannot be (opened|reached): {words}\n") as raised:
+        Destination("memory://x", make=True)
+    assert "Check its address" in raised.value.advice
 
 
 def test_a_damaged_object_is_noticed(tmp_path: Path) -> None:
