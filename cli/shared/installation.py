@@ -36,7 +36,10 @@ def open_destination(
         )
     key = None if settings.backup.key is None else settings.backup.key.get_secret_value()
     if key_file is not None:
-        key = key_file.read_text().strip()
+        try:
+            key = key_file.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            raise SettingsError(f"{key_file} is not UTF-8.", hint="") from None
     if key is not None and len(key) < SHORTEST_KEY:
         raise SettingsError(f"A passphrase has at least {SHORTEST_KEY} characters.", hint="")
     return Destination(url, key, make=make)

@@ -1,7 +1,10 @@
 """`callslip memory`: shows, exports, imports and resets the memory of chunks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import IO, Literal
 
 import click
 
@@ -9,6 +12,7 @@ from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, many, reporting, when
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import line_of, plain
+from callslip.errors import InvalidRequest
 
 LINES_TOGETHER = 500
 """Lines of a file in one request."""
@@ -78,7 +82,7 @@ def export_memory(
     Example:  callslip memory export learned.jsonl -c handbook
     """
     count = 0
-    with connect(url) as client, file.open("w", encoding="utf-8") as out:
+    with connect(url) as client, _opened(file, "w") as out:
         for line in client.export_memory(collection, tenant=tenant):
             out.write(line_of(line))
             count += 1
@@ -106,7 +110,7 @@ def import_memory(
     Example:  callslip memory import learned.jsonl -c handbook
     """
     total = {"chunks": 0, "unknown": 0}
-    with connect(url) as client, file.open(encoding="utf-8") as lines:
+    with connect(url) as client, _opened(file, "r") as lines:
         while some := list(islice(lines, LINES_TOGETHER)):
             answer = plain(client.import_memory(collection, some, tenant=tenant))
             total = {name: total[name] + answer[name] for name in total}
@@ -139,3 +143,20 @@ def reset(collection: str, tenant: str, yes: bool, url: str | None, json_out: bo
         emit(answer)
     else:
         click.echo(f"{many(answer['chunks'], 'chunk')} forgotten")
+
+
+@contextmanager
+def _opened(file: Path, mode: Literal["r", "w"]) -> Iterator[IO[str]]:
+    """Open a file of UTF-8. Raises InvalidRequest if it is of another form or cannot be opened."""
+    try:
+        with file.open(mode, encoding="utf-8") as opened:
+            yield opened
+    except UnicodeDecodeError:
+        raise InvalidRequest(
+            f"{file} is not UTF-8", hint="Name a file that `callslip memory export` wrote."
+        ) from None
+    except OSError as error:
+        raise InvalidRequest(
+            f"{file} cannot be {'written' if mode == 'w' else 'read'}: {error.strerror}",
+            hint="Name a file in a folder that is there, may be used and has room.",
+        ) from error

@@ -110,6 +110,8 @@ def create_command(
     )
     if not 1 <= len(name) <= 128:
         raise click.BadParameter("a name has 1 to 128 characters", param_hint="NAME")
+    if expires == 0:
+        raise click.BadParameter("the key would never be valid", param_hint="--expires")
     with _ledger() as ledger:
         text, key = ledger.api_keys.create(name, grant, expires and time.time() + expires)
     _show_new(text, key, json_out)

@@ -57,6 +57,8 @@ def test_a_key_is_made_listed_rotated_and_revoked(ledger: Ledger) -> None:
     assert (key.expires_at or 0) - key.created_at == pytest.approx(90 * 86_400, abs=60)
     run("create", "website", code=1)
     run("create", "website", "--expires", "soon", code=2)
+    for never in ("0d", "0m"):
+        assert "never be valid" in run("create", "other", "--expires", never, code=2).output
     listed = run("list").stdout
     assert "600 requests per minute" in listed
     assert "read,feedback" in listed
