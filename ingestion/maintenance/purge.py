@@ -60,7 +60,18 @@ def purge_document(backend: Backend, turns: Turns, document_id: str) -> Receipt:
 
 
 def purge_tenant(backend: Backend, turns: Turns, collection: str, tenant: str) -> Receipt:
-    """Purge a tenant. Raises CollectionNotFound, or TenantNotFound if nothing is known of it."""
+    """Purge a tenant. Raises what `tenant_documents` raises."""
+    document_ids = tenant_documents(backend, collection, tenant)
+    what = {"collection": collection, "tenant": tenant}
+    return _purged(backend, turns, what, document_ids, [])
+
+
+def tenant_documents(backend: Backend, collection: str, tenant: str) -> list[str]:
+    """The ids of a tenant's documents.
+
+    Raises CollectionNotFound, InvalidRequest if the collection has no tenants, and TenantNotFound
+    if nothing is known of the tenant.
+    """
     if not backend.ledger.collections.get(collection).schema.tenants:
         raise InvalidRequest(f"collection {collection!r} has no tenants")
     what = {"collection": collection, "tenant": tenant}
@@ -68,7 +79,7 @@ def purge_tenant(backend: Backend, turns: Turns, collection: str, tenant: str) -
     known = document_ids or tenant in backend.ledger.tenants.names(collection)
     if not known and _underway(backend, what) is None:
         raise TenantNotFound(f"collection {collection!r} has no tenant {tenant!r}")
-    return _purged(backend, turns, what, document_ids, [])
+    return document_ids
 
 
 def purge_user(backend: Backend, turns: Turns, user: str) -> Receipt:

@@ -136,7 +136,7 @@ def _restore(
     data_dir = settings.data_dir.absolute()
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     to = store or settings.store
-    with runfile.alone(data_dir), _chroma(settings, to) as running:
+    with runfile.alone(data_dir), alone(settings), _chroma(settings, to) as running:
         only: frozenset[str] = frozenset() if store else frozenset(kinds(running))
         with open_context(running) as context:
             report = _restored(context, opened, name, to, only, progress)
