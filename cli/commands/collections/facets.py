@@ -9,15 +9,13 @@ import click
 from callslip.cli.shared.conditions import conditions
 from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, many, reporting
+from callslip.cli.shared.patience import Patience
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.models import FacetsAsked
 from callslip.client.requests import plain
 
 POLL_SECONDS = 0.5
-PATIENCE_SECONDS = 15.0
-"""After this time a message says that no worker has started the rebuild."""
-
 SHOWN = 8
 _OUTCOMES = ("made", "unchanged", "gone", "left_out")
 
@@ -201,8 +199,15 @@ def _tenants(client: Client, collection: str) -> list[str | None]:
 def _rebuilt(
     client: Client, collection: str, tenant: str | None, rebuild: FacetsAsked, *, quiet: bool
 ) -> list[dict[str, Any]]:
-    """The facets after a worker has rebuilt all requested ones, or has failed."""
-    begun, warned = time.monotonic(), False
+    """The facets after a worker has rebuilt all requested ones, or has failed.
+
+    Raises ServerDown if no worker begins.
+    """
+    patience = Patience(
+        "maintenance",
+        "The next one does; `callslip facets list` shows it. Start Callslip with `callslip up` if"
+        " it does not run.",
+    )
     show_line = not quiet and sys.stderr.isatty()
     while True:
         facets = plain(client.list_facets(collection, tenant=tenant, limit=0))["facets"]
@@ -219,9 +224,8 @@ def _rebuilt(
             )
             line = f"{at_work['name']}: {_counted(at_work['counts'])}"
             click.echo(f"\r\x1b[K{line}", nl=False, err=True)
-        elif not mine and not warned and time.monotonic() > begun + PATIENCE_SECONDS:
-            warned = True
-            click.echo("No maintenance worker has taken it up yet; is Callslip running?", err=True)
+        elif not mine:
+            patience.check()
         time.sleep(POLL_SECONDS)
 
 

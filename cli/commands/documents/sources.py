@@ -21,6 +21,7 @@ from callslip.cli.shared.options import (
     seconds,
 )
 from callslip.cli.shared.output import as_json, emit, named, reporting
+from callslip.cli.shared.patience import Patience
 from callslip.cli.shared.server import connect
 from callslip.config import Settings
 from callslip.errors import CollectionNotFound, SourceNotFound
@@ -33,8 +34,6 @@ from callslip.vocabulary import FILTERABLE
 from callslip.workers.local_settings import open_ledger, placed_settings
 
 POLL_SECONDS = 0.5
-PATIENCE_SECONDS = 15.0
-"""After this time a message says that no worker has started the run."""
 
 _ORDER = ("new", "changed", "unchanged", "duplicate", "failed", "missing", "deleted")
 
@@ -229,8 +228,15 @@ def _source(ledger: Ledger, collection: str, name: str, tenant: str) -> SourceRe
 
 
 def _ended(ledger: Ledger, before: SourceRecord, *, quiet: bool) -> SourceRecord:
-    """Wait for the end of a run that began after the request; return the source."""
-    begun, warned = time.monotonic(), False
+    """Wait for the end of a run that began after the request; return the source.
+
+    Raises ServerDown if no worker begins one.
+    """
+    patience = Patience(
+        "ingest",
+        "The next one does; `callslip source list` shows it, and the same command follows it."
+        " Start Callslip with `callslip up` if it does not run.",
+    )
     with _line(quiet or not sys.stderr.isatty()) as show:
         while True:
             record = _source(ledger, before.collection, before.name, before.tenant)
@@ -238,10 +244,10 @@ def _ended(ledger: Ledger, before: SourceRecord, *, quiet: bool) -> SourceRecord
             if record.began_at is None and not waiting and record.ended_at != before.ended_at:
                 return record
             if record.began_at is not None:
+                patience.renew()
                 show(f"Looking at {record.name}: {ledger.sources.seen(record)} files")
-            elif not warned and time.monotonic() > begun + PATIENCE_SECONDS:
-                warned = True
-                click.echo("No ingest worker has taken it up yet; is Callslip running?", err=True)
+            else:
+                patience.check()
             time.sleep(POLL_SECONDS)
 
 

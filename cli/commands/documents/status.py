@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from callslip.cli.commands.documents.versions import show_failed
 from callslip.cli.shared.batches import batch_documents, get_batch, tell_batch
@@ -11,14 +12,14 @@ from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
-from callslip.errors import NotFound
+from callslip.errors import InvalidRequest, NotFound
 from callslip.vocabulary import DEFAULT_COLLECTION
 
 
 @click.command(name="status")
 @click.argument("document_id", required=False)
 @collection_option
-@click.option("--failed", is_flag=True, help="What failed for good, in every collection.")
+@click.option("--failed", is_flag=True, help="What failed for good, in all collections or in -c.")
 @click.option("--batch", help="What was sent together, by its id.")
 @url_option
 @as_json
@@ -37,16 +38,23 @@ def status_command(
     Example:  callslip status
               callslip status 1f0c…
               callslip status --failed
+              callslip status --failed -c handbook
               callslip status --batch nightly
     """
+    if failed and not (document_id is None and batch is None):
+        raise InvalidRequest(
+            "--failed goes with neither a document nor --batch",
+            hint="`callslip status --batch ID` shows what failed of a batch.",
+        )
+    source = click.get_current_context().get_parameter_source("collection")
     with connect(url) as client:
         if failed:
-            show_failed(client, json_out)
+            show_failed(client, None if source is ParameterSource.DEFAULT else collection, json_out)
             return
-        if batch:
+        if batch is not None:
             message = get_batch(client, batch)
             message["failures"] = list(batch_documents(client, batch, state="failed"))
-        elif document_id:
+        elif document_id is not None:
             message = plain(client.get_document(document_id))
         else:
             message = {
@@ -55,9 +63,9 @@ def status_command(
             }
     if json_out:
         emit(message)
-    elif batch:
+    elif batch is not None:
         tell_batch(message)
-    elif document_id:
+    elif document_id is not None:
         _tell_document(message)
     else:
         _tell_collection(message, collection)

@@ -23,9 +23,9 @@ def age(text: str) -> float:
     return float(match[1]) * SECONDS[match[2]]
 
 
-def show_failed(client: Client, json_out: bool) -> None:
-    """Print every document that failed for good, the latest first."""
-    letters = list(dead_letters(client))
+def show_failed(client: Client, collection: str | None, json_out: bool) -> None:
+    """Print every document that failed for good, of a collection or of all, the latest first."""
+    letters = list(dead_letters(client, collection))
     if json_out:
         emit({"dead_letters": letters})
         return
@@ -42,14 +42,15 @@ def show_failed(client: Client, json_out: bool) -> None:
             fg="red",
         )
         click.echo(f"  {letter['error']['advice']}")
-    click.echo("Try again:  callslip retry ID …" if letters else "Nothing failed.")
+    where = "" if collection is None else f" in {collection!r}"
+    click.echo("Try again:  callslip retry ID …" if letters else f"Nothing failed{where}.")
 
 
-def dead_letters(client: Client) -> Any:
-    """All failed documents, read page by page."""
+def dead_letters(client: Client, collection: str | None) -> Any:
+    """All failed documents, of a collection or of all, read page by page."""
     after = None
     while True:
-        page = client.list_dead_letters(limit=500, after=after)
+        page = client.list_dead_letters(collection=collection, limit=500, after=after)
         yield from map(plain, page.dead_letters)
         after = page.next_after
         if after is None:

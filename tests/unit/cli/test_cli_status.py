@@ -1,6 +1,7 @@
 """What `callslip status` prints."""
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ def printed(monkeypatch: pytest.MonkeyPatch, client: object, *arguments: str) ->
     monkeypatch.setattr(status, "plain", lambda message: message)
     result = CliRunner().invoke(main, ["status", *arguments])
     assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments: str) -> str:
+    """What the command prints before it asks a server."""
+    result = CliRunner().invoke(main, ["status", *arguments, "--url", "http://127.0.0.1:9"])
+    assert result.exit_code == 1
     return result.output
 
 
@@ -83,6 +91,31 @@ def test_a_failure_counts_its_attempts_in_words(monkeypatch: pytest.MonkeyPatch)
         "error": {"type": "no-text", "detail": "it is blank", "advice": "Scan it."},
         "step": "extract",
     }
-    monkeypatch.setattr(versions, "dead_letters", lambda _: [letter])
+    monkeypatch.setattr(versions, "dead_letters", lambda *_: [letter])
     output = printed(monkeypatch, object(), "--failed")
     assert "no-text in step extract (1 attempt, 0 crashes): it is blank" in output
+
+
+@pytest.mark.parametrize(("arguments", "asked"), [([], None), (["-c", "main"], "main")])
+def test_failures_are_those_of_a_named_collection(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], asked: str | None
+) -> None:
+    class Client:
+        def list_dead_letters(self, **given: Any) -> SimpleNamespace:
+            assert given["collection"] == asked
+            return SimpleNamespace(dead_letters=[], next_after=None)
+
+    where = f" in {asked!r}" if asked else ""
+    assert printed(monkeypatch, Client(), "--failed", *arguments) == f"Nothing failed{where}.\n"
+
+
+@pytest.mark.parametrize("other", [["d1"], ["--batch", "nightly"], ["--batch", ""], [""]])
+def test_failures_are_not_those_of_a_document_or_a_batch(other: list[str]) -> None:
+    assert "--failed goes with neither a document nor --batch" in refused("--failed", *other)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"), [([""], "document_id"), (["--batch", ""], "batch_id")]
+)
+def test_an_empty_id_is_none(arguments: list[str], what: str) -> None:
+    assert f"Error: {what} is empty\n" in refused(*arguments)
