@@ -24,9 +24,9 @@ from callslip.models.text.normalization import normal_question
 from callslip.retrieval.messages import Moment, Text
 from callslip.stores.naming import Tenant
 from callslip.stores.properties.filters import is_unicode
+from callslip.vocabulary import THREAD
 
-ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$")]
-"""Part of URL paths, so it cannot be `.` or `..`, which would change the path."""
+ThreadId = Annotated[str, Field(pattern=THREAD)]
 
 
 def _asks(question: str) -> str:

@@ -12,6 +12,12 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}[A-Za-z0-9]$|^[A-Za-z0-9]$"
 LONGEST_NAME = 64
 """The characters that `NAME` allows at most."""
 
+THREAD = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"
+"""The pattern of the names of conversations.
+
+They are parts of URL paths, so none is `.` or `..`, which would change the path.
+"""
+
 DEFAULT_COLLECTION = "main"
 """The collection of commands and pages without a collection name."""
 

@@ -24,6 +24,7 @@ from callslip.errors import (
 from callslip.problems import PREFIX
 from callslip.stores.disk import NO_ROOM, is_disk_full
 from callslip.stores.schemas import NAME
+from callslip.vocabulary import THREAD
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,10 @@ def message_of(error: ErrorDetails) -> str:
         message = "is not valid Unicode"
     elif error["type"] == "string_pattern_mismatch":
         message = _form(error["ctx"]["pattern"])
+    elif error["type"] == "string_too_short" and error["ctx"]["min_length"] == 1:
+        message = "is empty"
+    elif error["type"] == "extra_forbidden":
+        message = "is not known"
     return f"a name in it: {message}" if error["loc"][-1:] == ("[key]",) else message
 
 
@@ -99,6 +104,8 @@ def _form(pattern: str) -> str:
     if NAME in pattern:
         allowed = "letters, digits, `.`, `_` and `-`, with a letter or digit at each end"
         return f"is no name: at most 64 {allowed}"
+    if pattern == THREAD:
+        return "is no name: at most 64 Latin letters, digits, `.`, `_` and `-`, no `.` first"
     if r"[^\x00]" in pattern:
         return "has the control character U+0000"
     return "does not have the form that GET /openapi.json gives"

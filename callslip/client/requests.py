@@ -11,7 +11,19 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import BaseModel, SecretStr
 
-from callslip.errors import InvalidRequest, PermanentError
+from callslip.errors import (
+    BatchNotFound,
+    CollectionNotFound,
+    DocumentNotFound,
+    FeedbackNotFound,
+    InvalidRequest,
+    NotFound,
+    PermanentError,
+    TaskNotFound,
+    ThreadNotFound,
+    TraceNotFound,
+    WebhookNotFound,
+)
 
 URL = "http://127.0.0.1:8765"
 URL_VARIABLE, KEY_VARIABLE = "CALLSLIP_API__URL", "CALLSLIP_API__KEY"
@@ -23,6 +35,18 @@ JSON_LINES = "application/x-ndjson"
 
 UNCHANGED: Any = object()
 """The default of an argument whose None removes a value: the value stays as it is."""
+
+_UNKNOWN: Mapping[str, tuple[type[NotFound], str]] = {
+    "batch_id": (BatchNotFound, "batch"),
+    "collection": (CollectionNotFound, "collection"),
+    "document_id": (DocumentNotFound, "document"),
+    "feedback_id": (FeedbackNotFound, "feedback"),
+    "task_id": (TaskNotFound, "task"),
+    "thread_id": (ThreadNotFound, "conversation"),
+    "trace_id": (TraceNotFound, "trace"),
+    "webhook_id": (WebhookNotFound, "webhook"),
+}
+"""The errors for ids and names that the server does not know, with what they name."""
 
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
@@ -80,11 +104,15 @@ def checked_key(key: str | SecretStr | None) -> str | None:
 def path_of(template: str, **names: str) -> str:
     """Fill the percent-encoded names into the path template.
 
-    Raises InvalidRequest if a name is empty, `.` or `..`, or is not valid Unicode.
+    Raises InvalidRequest if a name is empty, `.` or `..`, or is not valid Unicode; a NotFound if it
+    has a `/`, which only names of tenants may have: the server would read another path.
     """
     for name, value in names.items():
         if not isinstance(value, str) or not value:
             raise InvalidRequest(f"{name} is {'empty' if value == '' else 'no text'}")
+        if "/" in value and name != "tenant":
+            kind, what = _UNKNOWN.get(name, (NotFound, name))
+            raise kind(f"{what} {value!r} does not exist")
     try:
         quoted = {name: quote(value, safe="") for name, value in names.items()}
     except UnicodeEncodeError as error:

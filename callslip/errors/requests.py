@@ -52,7 +52,10 @@ class InvalidCorrection(InvalidRequest):
     """A correction would make a chunk empty, or longer than the embedder reads."""
 
     slug = "invalid-correction"
-    hint = "Send the whole text of the chunk, corrected; GET /v1/documents/ID/chunks has it."
+    hint = (
+        "Send the whole text of the chunk, corrected; `callslip chunks list ID` or GET"
+        " /v1/documents/ID/chunks has it."
+    )
 
 
 class KeyRefused(PermanentError):
@@ -100,14 +103,17 @@ class VectorNotFound(NotFound):
     """The collection has no vector of this name."""
 
     slug = "vector-not-found"
-    hint = "Leave `vector_name` out for the default vector."
+    hint = "Leave `vector_name` (`--vector` of a command) out for the default vector."
 
 
 class ChunkNotFound(NotFound):
     """The live version of the document has no passage with this id."""
 
     slug = "chunk-not-found"
-    hint = "GET /v1/documents/ID/chunks lists them; a corrected passage has another id."
+    hint = (
+        "`callslip chunks list ID` or GET /v1/documents/ID/chunks lists them; a corrected passage"
+        " has another id."
+    )
 
 
 class DocumentNotFound(NotFound):

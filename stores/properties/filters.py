@@ -214,7 +214,10 @@ def _condition(key: str, value: object) -> Condition:
     try:
         return Condition(prop, operator, _operand(operator, value))
     except ValueError as error:
-        raise InvalidFilter(f"The value of {key!r} {error}.") from None
+        raise InvalidFilter(
+            f"The value of {key!r} {error}.",
+            hint="Correct it; docs/filters.md says what each operator compares.",
+        ) from None
 
 
 def _split(key: str) -> tuple[str, Operator]:

@@ -11,6 +11,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import CollectionNotFound, InvalidRequest
+from callslip.messages.options import Options
 
 
 @click.command(name="options")
@@ -60,11 +61,20 @@ def options_of(client: Client, collection: str) -> dict[str, Any]:
 
 
 def set_options(client: Client, collection: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Set the options of a collection, which is made if it is missing."""
+    """Set the options of a collection, which is made if it is missing.
+
+    Raises InvalidRequest, which names all options if one is unknown.
+    """
     try:
         changed: dict[str, Any] = plain(client.set_options(collection, options))
     except CollectionNotFound:
         changed = plain(client.create_collection(collection, options=options).options)
+    except InvalidRequest as error:
+        if options.keys() <= Options.model_fields.keys():
+            raise
+        names = ", ".join(Options.model_fields)
+        hint = f"The options are {names}; docs/enrichment.md describes them."
+        raise InvalidRequest(error.detail, hint=hint) from error
     return changed
 
 

@@ -30,15 +30,19 @@ from callslip.client import NO_RETRIES, AsyncClient, Client, Sent
 from callslip.errors import (
     BacklogFull,
     BadReply,
+    BatchNotFound,
     CallslipError,
     CollectionNotFound,
+    DocumentNotFound,
     InvalidRequest,
     ModelBudgetSpent,
+    NotFound,
     Overloaded,
     PermanentError,
     SearchTimeout,
     ServerDown,
     StoreDown,
+    ThreadNotFound,
 )
 
 
@@ -212,6 +216,25 @@ def test_names_that_lead_elsewhere_are_refused_before_anything_is_sent(name: Any
             call(name)
     with pytest.raises(InvalidRequest):
         client.get_conversation("main", name)
+    assert sent_request == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "detail"),
+    [
+        ("get_document", DocumentNotFound, "document 'a/b' does not exist"),
+        ("list_versions", DocumentNotFound, "document 'a/b' does not exist"),
+        ("get_batch", BatchNotFound, "batch 'a/b' does not exist"),
+        ("show_ranking", CollectionNotFound, "collection 'a/b' does not exist"),
+    ],
+)
+def test_what_has_a_slash_is_no_id(call: str, error: type[NotFound], detail: str) -> None:
+    client, sent_request = client_of(found())
+    with pytest.raises(error) as raised:
+        getattr(client, call)("a/b")
+    assert raised.value.detail == detail
+    with pytest.raises(ThreadNotFound, match="conversation '가 나/다' does not exist"):
+        client.get_conversation("main", "가 나/다")
     assert sent_request == []
 
 

@@ -104,6 +104,9 @@ def test_what_makes_no_sense_is_an_error_that_names_the_key(key: str, value: obj
     with pytest.raises(InvalidFilter) as raised:
         parse({key: value}, None)
     assert repr(key) in raised.value.detail
+    assert ("what each operator compares" in raised.value.advice) == (
+        "The value of" in raised.value.detail
+    )
 
 
 def test_no_groups_are_no_filter_and_an_empty_group_is_an_error() -> None:

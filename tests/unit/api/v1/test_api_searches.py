@@ -88,9 +88,9 @@ def test_what_is_wrong_with_a_search_is_named(
     ("body", "field", "message"),
     [
         ({"name": "a b"}, "name", "is no name: at most 64 letters, digits"),
-        ({"options": {"dictionary": {"": ["x"]}}}, "options.dictionary", "a name in it: String"),
+        ({"options": {"dictionary": {"": ["x"]}}}, "options.dictionary", "a name in it: is empty"),
         ({"options": {"dictionary": {"x" * 300: []}}}, "options.dictionary", "a name in it: "),
-        ({"options": {"dictionary": {"a": [""]}}}, "options.dictionary.a.0", "String should have"),
+        ({"options": {"dictionary": {"a": [""]}}}, "options.dictionary.a.0", "is empty"),
         (
             {"options": {"rules": [{"set": {"b" * 150: ""}}]}},
             f"options.rules.0.set.{'b' * 100}",
