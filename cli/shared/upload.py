@@ -17,6 +17,7 @@ import click
 from callslip.cli.shared.batches import UNDERWAY, batch_documents, get_batch, pace
 from callslip.cli.shared.manifest import Placed, read_manifest
 from callslip.cli.shared.manifest_diff import digest_of
+from callslip.cli.shared.output import many
 from callslip.cli.shared.paths import Source
 from callslip.client import Client
 from callslip.client.models import Submitted
@@ -126,7 +127,8 @@ def ingest(
     """Send files and wait until each is live or failed; make the collection if it is missing.
 
     With `again`, files that the server has already are sent, too. If the server's backlog is full,
-    wait for its `Retry-After` and send again.
+    wait for its `Retry-After` and send again. If it is interrupted or the server goes away, print
+    how many files are not sent and how to follow the others.
     """
     started = time.monotonic()
     with suppress(PermissionMissing):  # a key that is limited to tenants makes no collection
@@ -139,7 +141,8 @@ def ingest(
     report.unchanged += [source.name for source in sources if source.name in unchanged]
     sent: dict[tuple[str, int], str] = {}
     with _Progress(client, report, len(sources), show_bar) as progress:
-        for source in left:
+        for number, source in enumerate(left):
+            progress.unsent = len(left) - number
             while True:
                 try:
                     submitted = _send(client, collection, tenant, priority, source, report)
@@ -149,11 +152,13 @@ def ingest(
                     progress.look()
             if submitted is not None:
                 sent[submitted.document_id, submitted.version] = source.name
+            progress.unsent -= 1
             progress.look()
         client.create_batch(report.batch_id, expected=len(sent))  # refused files do not count
         while progress.look():
             progress.wait()
-    for document in batch_documents(client, report.batch_id):  # includes documents within files
+        documents = list(batch_documents(client, report.batch_id))
+    for document in documents:  # includes documents within files
         key = document["document_id"], document["version"]
         report.within += key not in sent
         _note(document, sent.get(key, document["name"]), report)
@@ -193,6 +198,7 @@ class _Progress:
 
     def __init__(self, client: Client, report: Report, files: int, show: bool) -> None:
         self._client, self._report = client, report
+        self.unsent = 0
         self._bar: Any = click.progressbar(
             length=files,
             label="Ingesting",
@@ -215,7 +221,10 @@ class _Progress:
         trace: TracebackType | None,
     ) -> None:
         self._bar.__exit__(kind, error, trace)
-        if kind is KeyboardInterrupt:
+        if isinstance(error, KeyboardInterrupt | CallslipError):
+            if self.unsent:
+                unsent = many(self.unsent, "file")
+                click.echo(f"{unsent} not sent: the same command sends the rest.", err=True)
             hint = f"What was sent goes on: callslip status --batch {self._report.batch_id}"
             click.echo(hint, err=True)
 

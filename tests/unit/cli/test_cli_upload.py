@@ -1,0 +1,66 @@
+"""An ingestion that ends early says what was not sent and how to follow the rest."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from callslip.cli.shared import upload
+from callslip.cli.shared.paths import find_files
+from callslip.errors import ServerDown
+
+FOLLOW = "What was sent goes on: callslip status --batch b1\n"
+
+
+class Client:
+    """A server that takes some files and then fails, or fails when it is asked for the batch."""
+
+    def __init__(self, taken: int, error: BaseException) -> None:
+        self.left, self.error = taken, error
+
+    def create_collection(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def create_batch(self, *_: Any, **__: Any) -> SimpleNamespace:
+        return SimpleNamespace(batch_id="b1")
+
+    def list_unchanged(self, *_: Any, **__: Any) -> SimpleNamespace:
+        return SimpleNamespace(documents=["a.md"])
+
+    def upload(self, *_: Any, **more: Any) -> SimpleNamespace:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return SimpleNamespace(document_id=more["name"], version=1)
+
+    def list_batch_documents(self, *_: Any, **__: Any) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ServerDown("no answer"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        (0, "3 files not sent: the same command sends the rest.\n"),
+        (2, "1 file not sent: the same command sends the rest.\n"),
+        (3, ""),
+    ],
+)
+def test_an_ingestion_that_ends_early_says_how_it_goes_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    taken: int,
+    said: str,
+) -> None:
+    for name in "abcd":
+        (tmp_path / f"{name}.md").write_text(name)
+    batch = {"submitted": 0, "states": {}, "left": 0}
+    monkeypatch.setattr(upload, "get_batch", lambda *_: batch)
+    monkeypatch.setattr(upload, "pace", lambda _: "")
+    client: Any = Client(taken, error)
+    with pytest.raises(type(error)):
+        upload.ingest(client, "main", find_files([str(tmp_path)]), show_bar=False)
+    assert capsys.readouterr().err == said + FOLLOW
