@@ -26,6 +26,9 @@ WRITERS = 8
 
 _WRITERS = PerProcess(lambda: ThreadPoolExecutor(WRITERS, "blobs"))
 
+PURGES = "purges"
+"""The folder of purge receipts, in the blob store and in a destination of backups."""
+
 BUCKETS = frozenset({"s3", "gs", "abfs"})
 """Protocols of object stores, which have no folders."""
 

@@ -39,15 +39,13 @@ from callslip.stores.backup.manifest import (
 )
 from callslip.stores.backup.parts import NameSet, Writer, rows
 from callslip.stores.backup.thinning import thin
+from callslip.stores.blobs import PURGES as PURGES
 from callslip.stores.ledger import STEPS
 from callslip.stores.ledger.tables import REVISION, TABLES, columns
 from callslip.stores.transfer.archive_format import ProbeAnswers
 from callslip.stores.transfer.bundle import BATCH, collect
 from callslip.stores.transfer.contents import encode
 from callslip.stores.transfer.probes import ask, draw
-
-PURGES = "purges"
-"""The folder of purge receipts, in the blob store and in a destination."""
 
 BLOB_COLUMNS = ("document_id", "name", "size", "mark", "sha256")
 COPY_COLUMNS = (

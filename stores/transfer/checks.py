@@ -1,7 +1,7 @@
 """Checks that a whole archive can be imported, before the import writes anything."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import closing
 
 from callslip.errors import ArchiveError, Conflict
@@ -12,8 +12,17 @@ from callslip.stores.transfer.archive_format import End
 from callslip.stores.transfer.archive_reader import Archive, Entry
 
 
-def check_archive(backend: Backend, archive: Archive, end: End, schema: CollectionSchema) -> None:
-    """Read the whole archive once. Raises ArchiveError or Conflict if it cannot be imported."""
+def check_archive(
+    backend: Backend,
+    archive: Archive,
+    end: End,
+    schema: CollectionSchema,
+    purged: Collection[str],
+) -> None:
+    """Read the whole archive once. Raises ArchiveError or Conflict if it cannot be imported.
+
+    The documents that were `purged` here are not imported, so nothing here can conflict with them.
+    """
     if fault := _end_fault(end, schema):
         raise ArchiveError(f"{archive.path.name} is damaged: {fault}")
     tenants = {t: {"documents": 0, "chunks": 0} for t in end.tenants}
@@ -28,7 +37,8 @@ def check_archive(backend: Backend, archive: Archive, end: End, schema: Collecti
             tenants[transcript.tenant]["documents"] += 1
             tenants[transcript.tenant]["chunks"] += len(bundle.chunks)
             met.add(entry)
-            _check_free(backend, schema.name, transcript)
+            if transcript.document_id not in purged:
+                _check_free(backend, schema.name, transcript)
     if tenants != end.tenants:
         raise ArchiveError(f"{archive.path.name} is damaged: its end counts other documents")
 

@@ -7,7 +7,7 @@ import.
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from callslip.stores.transfer.checks import check_archive
 from callslip.stores.transfer.counts import occupied, store_counts
 from callslip.stores.transfer.move_lease import MoveLeaseKeeper, take
 from callslip.stores.transfer.probes import Comparison, ask, best_of_both
+from callslip.stores.transfer.purged import purged_ids
 from callslip.stores.transfer.reports import Progress, Report
 
 
@@ -45,7 +46,7 @@ def import_archive(
     collection or document has the same name: then nothing was written. Raises MoveError if the
     store refuses a document, and CopyDiffers if the contents or search results of the imported
     collection differ from the archive's: then what was imported stays, and the next audit removes
-    what the store has of other documents.
+    what the store has of other documents. Documents that were purged here are left out.
     """
     begun = time.monotonic()
     with closing(Archive(path)) as archive:
@@ -62,7 +63,8 @@ def import_archive(
         store.ping()
         for tenant in ("", *end.tenants):
             store.check_names(schema.name, tenant)
-        check_archive(backend, archive, end, schema)
+        purged = purged_ids(backend.blobs)
+        check_archive(backend, archive, end, schema, purged)
         if known is None and occupied(store, schema.name):
             raise Conflict(
                 f"store {kind!r} holds a collection {schema.name!r} that the ledger does not know",
@@ -89,7 +91,7 @@ def import_archive(
                 store.ensure_tenant(schema.name, tenant)
             importing = _Importing(backend, store, schema.name, head.embedder, progress, lease)
             importing.total = sum(counts["documents"] for counts in end.tenants.values())
-            for group in grouped(importing.awaited(archive, end, schema)):
+            for group in grouped(importing.awaited(archive, end, schema, purged)):
                 importing.take(group)
             return importing.report(end, time.monotonic() - begun)
 
@@ -145,11 +147,15 @@ class _Importing:
         self._outcomes: Counter[str] = Counter()
 
     def awaited(
-        self, archive: Archive, end: End, schema: CollectionSchema
+        self, archive: Archive, end: End, schema: CollectionSchema, purged: Collection[str]
     ) -> Iterator[DocumentBundle]:
         """Write the blobs of each missing or faulty document and yield it; count all others."""
         for entry in archive.entries():
             if not end.counts(entry.card):
+                continue
+            if entry.document_id in purged:
+                self._outcomes["purged"] += 1
+                self._progress(self.total, 0)
                 continue
             bundle = entry.bundle(schema)
             standing = self._backend.ledger.transcripts.standing(
@@ -222,6 +228,7 @@ class _Importing:
                     " to have them back, delete the collection and import again",
                     self._outcomes["deleted"],
                 ),
+                ("purged here, and left out", self._outcomes["purged"]),
             )
             if count
         ]
